@@ -2,7 +2,8 @@
 # make test    everything that must hold: style, types, tests with a real broker and a real Spark
 # make quick   the developer's loop: style, types, and the tests that need neither
 # make bench   every speed claim against its peer, as a table
-# make soak    long campaigns: 500 faults, 250 M tuples, 100,000 broken images of sketches (docs/faults.md)
+# make docs    the documentation as a site, in build/site; its search needs no network
+# make soak    long campaigns: 500 faults, 250 M tuples, 100,000 broken images of sketches (docs/evidence/faults.md)
 # make bounds  the laws once more with every array access of the kernels checked (five to ten minutes)
 # make clean   remove the virtual environment and caches
 
@@ -16,7 +17,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick style types bench soak bounds clean setup
+.PHONY: help demo test quick style types bench docs soak bounds clean setup
 
 help:
 	@sed -n 's/^# \(make .*\)/  \1/p' Makefile
@@ -30,11 +31,7 @@ $(STAMP): pyproject.toml
 	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	       && apt-get update -qq && apt-get install -y -q python3-venv; } \
 	  || { echo "Python's venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
-	@echo "setting up $(VENV), once: about 700 MB are fetched, 400 of them Spark; how long that takes is up to your line"
-	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) install -q --upgrade "pip>=24" "setuptools>=77"
-	@PYTHONWARNINGS=ignore $(PIP) install -e ".[dev]"
-	@$(BIN)/python -m streamgauge.apps.java --install
+	@$(PYTHON) apps/set_up.py $(VENV)
 	@touch $(STAMP)
 
 demo: $(STAMP)
@@ -54,6 +51,7 @@ quick: style types $(VENV)/.warm
 style: $(STAMP)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/python tests/words.py
 
 # The root is the package under another name than its folder's: mypy sees it through a link of the right name.
 types: $(STAMP)
@@ -67,8 +65,19 @@ $(VENV)/.bench: $(STAMP)
 bench: $(VENV)/.bench
 	@$(BIN)/python -m bench $(ARGS)
 
+# MkDocs stays out of the environment of tests, whose packages it might change.
+$(VENV)/docs/.ready: pyproject.toml
+	@$(PYTHON) -m venv $(VENV)/docs
+	@sed -n 's/^docs = \[\(.*\)\].*/\1/p' pyproject.toml | tr -d '" ' | tr ',' '\n' | grep -v streamgauge \
+	  | xargs $(VENV)/docs/bin/python -m pip --disable-pip-version-check install -q ruff
+	@touch $@
+
+docs: $(VENV)/docs/.ready
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build -q
+	@echo "build/site is made; to see it: $(PYTHON) -m http.server --bind 127.0.0.1 --directory build/site 8000"
+
 soak: $(STAMP)
-	@$(BIN)/python -m pytest -m soak $(ARGS)
+	@$(BIN)/python -m pytest -m soak -o timeout=0 $(ARGS)
 
 bounds: $(STAMP)
 	@NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -q -m "not spark and not soak" \

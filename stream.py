@@ -1,67 +1,46 @@
 """What `from streamgauge import Stream` gives: a stream's definition that can also be run.
 
 The definition (`operators.definition.stream.Stream`) knows no engine, and each engine takes it as an
-argument. This module stands above both and only hands on: no engine is imported before it is asked to run
+argument. This module stands above both and only hands on: no engine is imported before it is to run
 something, and nothing in the package imports this module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Literal, Unpack
 
+from .operators.consumer.options import RunKeywords, RunOptions, with_run_options
+from .operators.definition.foreign_words import answers_in_our_words
 from .operators.definition.stream import Stream as Definition
 
 if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
     from pyspark.sql import DataFrame, SparkSession
 
-    from .operators.consumer.options import DeliveryName, OnWindow
     from .operators.consumer.run import Run
     from .operators.consumer.summary import Summary
-    from .operators.sinks.sink import Sink
 
 
+@answers_in_our_words
 class Stream(Definition):
     """A stream: what is read, how its rows are transformed, what is kept of them; and where it runs.
 
-    Begin with `from_kafka`, or with `from_batches` to try something out. Each further method gives a new
+    Begin with `from_kafka`, or with `from_schema` to try something out. Each further method gives a new
     stream, so one can be the beginning of several. Nothing is read before `run`, `start` or `on_spark`.
 
     >>> import polars as pl
-    >>> from streamgauge import Stream, StreamTester, count, distinct, json
+    >>> import streamgauge as sg
     >>> schema = {"user": pl.String, "lang": pl.String}
-    >>> posts = Stream.from_kafka("posts", value=json(schema)).group_by("lang").tumbling("1m")
-    >>> by_language = posts.agg(posts=count(), users=distinct("user"))
-    >>> tester = StreamTester(by_language)
+    >>> posts = sg.Stream.from_kafka("posts", value=sg.json(schema)).group_by("lang").tumbling("1m")
+    >>> by_language = posts.agg(posts=sg.count(), users=sg.distinct("user"))
+    >>> tester = sg.StreamTester(by_language)
     >>> rows = [{"user": user, "lang": "en"} for user in ("ann", "bob", "ann")]
     >>> tester.feed(rows).counted, tester.finish().windows()["posts"].to_list()
     (3, [3])
     """
 
-    def run(
-        self,
-        *,
-        delivery: DeliveryName = "exactly_once",
-        until: Literal["latest"] | None = None,
-        on_window: OnWindow | None = None,
-        workers: int = 1,
-        group_id: str | None = None,
-        start: Literal["earliest", "latest"] = "earliest",
-        table_partitions: int = 1,
-        dead_letters: str | None = "",
-        late: str | None = None,
-        emit: Literal["close", "checkpoint", "both"] = "close",
-        state_bytes: int | None = None,
-        at_limit: Literal["spill", "refuse"] = "spill",
-        checkpoint_seconds: float = 1.0,
-        idle_seconds: float = 5.0,
-        metrics: str | int | None = None,
-        registry: CollectorRegistry | None = None,
-        keep_windows: int = 1_000,
-        sinks: Sequence[Sink] = (),
-        progress: bool = True,
-    ) -> Summary:
+    @with_run_options
+    def run(self, *, progress: bool = True, **options: Unpack[RunKeywords]) -> Summary:
         """Run as a Kafka consumer until the end, and give what came of it.
 
         With ``until="latest"`` it ends when all messages that are there now are in. Without, it goes on until
@@ -70,68 +49,27 @@ class Stream(Definition):
         out. All other options are those of `start`, and it raises what `start` and `Run.wait` raise.
 
             posts.run(until="latest", workers=2).windows()
-            posts.run(on_window=lambda table: print(query(table)))
+            posts.run(on_window=lambda table: print(table.answers()))
 
-        Options are checked before a broker is asked:
+        Options are checked before a broker is contacted:
 
         >>> import polars as pl
-        >>> from streamgauge import count, json
-        >>> posts = Stream.from_kafka("posts", value=json({"user": pl.String})).tumbling("1m").agg(n=count())
-        >>> posts.run(until="latest", workers=0)
+        >>> import streamgauge as sg
+        >>> posts = sg.Stream.from_kafka("posts", value=sg.json({"user": pl.String})).tumbling("1m")
+        >>> posts.agg(n=sg.count()).run(until="latest", workers=0)
         Traceback (most recent call last):
-        ValueError: workers is 0; it is a whole number from 1 on
+        ValueError: workers must be an integer ≥ 1, got 0
         """
         from .operators.consumer import runner
-        from .operators.consumer.options import RunOptions
 
-        options = RunOptions(
-            delivery=delivery,
-            until=until,
-            on_window=on_window,
-            workers=workers,
-            group_id=group_id,
-            start=start,
-            table_partitions=table_partitions,
-            dead_letters=dead_letters,
-            late=late,
-            emit=emit,
-            state_bytes=state_bytes,
-            at_limit=at_limit,
-            checkpoint_seconds=checkpoint_seconds,
-            idle_seconds=idle_seconds,
-            metrics=metrics,
-            registry=registry,
-            keep_windows=keep_windows,
-            sinks=sinks,
-        )
-        return runner.run(self, options, progress)
+        return runner.run(self, RunOptions(**options), progress)
 
-    def start(
-        self,
-        *,
-        delivery: DeliveryName = "exactly_once",
-        until: Literal["latest"] | None = None,
-        on_window: OnWindow | None = None,
-        workers: int = 1,
-        group_id: str | None = None,
-        start: Literal["earliest", "latest"] = "earliest",
-        table_partitions: int = 1,
-        dead_letters: str | None = "",
-        late: str | None = None,
-        emit: Literal["close", "checkpoint", "both"] = "close",
-        state_bytes: int | None = None,
-        at_limit: Literal["spill", "refuse"] = "spill",
-        checkpoint_seconds: float = 1.0,
-        idle_seconds: float = 5.0,
-        metrics: str | int | None = None,
-        registry: CollectorRegistry | None = None,
-        keep_windows: int = 1_000,
-        sinks: Sequence[Sink] = (),
-    ) -> Run:
+    @with_run_options
+    def start(self, **options: Unpack[RunKeywords]) -> Run:
         """Start as a Kafka consumer, and come back at once with the running stream in hand.
 
-            run = posts.start(group_id="trends", on_window=lambda table: print(query(table)))
-            query(run.table())     # the answers so far, those of windows that still fill included
+            run = posts.start(group_id="trends", on_window=lambda table: print(table.answers()))
+            run.table().answers()  # the answers so far, those of windows that still fill included
             run.summary()          # what became of the messages, and how many wait
             run.stop()             # in order; run.wait() gives the last summary
 
@@ -142,44 +80,24 @@ class Stream(Definition):
         share the work, and a later one goes on where the last ended; without one the run is on its own, reads
         from the start and leaves nothing behind. `workers` beyond one are processes of their own.
         `dead_letters` names the topic for messages that can't be counted (``"<topic>.dead-letters"`` unless
-        named; None drops them). `sinks` take the closed windows, each exactly once: ``[ToKafka("answers"),
-        ToParquet("out"), ToTable()]``. ``metrics=9400`` serves Prometheus's metrics and the run's health.
+        named; None drops them). `sinks` take the closed windows, each exactly once:
+        ``[AnswersToKafka("answers"), SketchesToParquet("out"), SketchesToKafka()]``. ``metrics=9400`` serves
+        Prometheus's metrics and the run's health.
 
         Raises `TopicError` if the topic doesn't exist or is not the one that the group began with,
         `DefinitionChanged` for a group that has another definition, with the difference in words, and
         `ValueError` or `TypeError` for options that no run can have and for streams that can't run:
 
         >>> import polars as pl
-        >>> from streamgauge import count
-        >>> rows = Stream.from_batches({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(n=count())
-        >>> rows.start()
+        >>> import streamgauge as sg
+        >>> rows = sg.Stream.from_schema({"at": pl.Datetime("us")}, time="at").tumbling("1m")
+        >>> rows.agg(n=sg.count()).start()
         Traceback (most recent call last):
         TypeError: this stream's rows come from frames; only Stream.from_kafka(...) can be run
         """
         from .operators.consumer import runner
-        from .operators.consumer.options import RunOptions
 
-        options = RunOptions(
-            delivery=delivery,
-            until=until,
-            on_window=on_window,
-            workers=workers,
-            group_id=group_id,
-            start=start,
-            table_partitions=table_partitions,
-            dead_letters=dead_letters,
-            late=late,
-            emit=emit,
-            state_bytes=state_bytes,
-            at_limit=at_limit,
-            checkpoint_seconds=checkpoint_seconds,
-            idle_seconds=idle_seconds,
-            metrics=metrics,
-            registry=registry,
-            keep_windows=keep_windows,
-            sinks=sinks,
-        )
-        return runner.start(self, options)
+        return runner.start(self, RunOptions(**options))
 
     def on_spark(
         self,
@@ -189,26 +107,29 @@ class Stream(Definition):
         start: Literal["earliest", "latest"] | Mapping[str, Mapping[str, int]] = "earliest",
         max_per_trigger: int | None = None,
         dead_letters: str | None = "",
+        late: str | None = None,
         idle_seconds: float = 5.0,
         close_at_end: bool = True,
         options: Mapping[str, str] | None = None,
     ) -> DataFrame:
         """The table of sketches as a DataFrame, merged in Spark, its windows closed in time.
 
-            write(posts.on_spark(session()), "checkpoint", ConsoleSink()).awaitTermination()
+            write(posts.on_spark(session()), "checkpoint", AnswersToConsole()).awaitTermination()
             posts.on_spark(session(), streaming=False).show()      # what is in the topic now, read once
 
         `start` is where a new query begins, `max_per_trigger` the offsets a micro-batch reads at most;
         `dead_letters` names the topic for messages that can't be counted (``"<topic>.dead-letters"`` unless
-        named; None drops them). Partitions that are silent for `idle_seconds` hold no window open. With the
-        trigger ``availableNow`` the last windows are closed at the end, with ``close_at_end=False`` they stay
-        open for the next run. `options` are further ones of the source, in the names of Spark's own. See
+        named; None drops them), `late` that for messages that come when all of their windows are over
+        (``"<topic>.late-messages"`` if empty; None only counts them). Partitions that are silent for
+        `idle_seconds` hold no window open. With the trigger ``availableNow`` the last windows are closed at
+        the end, with ``close_at_end=False`` they stay open for the next run. `options` are further ones of
+        the source, in the names of Spark's own. See
         `spark_udafs.run.on_spark` for what is promised of windows, and what is raised:
 
         >>> import polars as pl
-        >>> from streamgauge import count
-        >>> rows = Stream.from_batches({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(n=count())
-        >>> rows.on_spark(None)
+        >>> import streamgauge as sg
+        >>> rows = sg.Stream.from_schema({"at": pl.Datetime("us")}, time="at").tumbling("1m")
+        >>> rows.agg(n=sg.count()).on_spark(None)
         Traceback (most recent call last):
         TypeError: this stream's rows come from frames; only Stream.from_kafka(...) can be run
         """
@@ -221,6 +142,7 @@ class Stream(Definition):
             start=start,
             max_per_trigger=max_per_trigger,
             dead_letters=dead_letters,
+            late=late,
             idle_seconds=idle_seconds,
             close_at_end=close_at_end,
             options=options,

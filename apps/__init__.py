@@ -1,1 +1,1 @@
-"""What does somebody in this field want to be told?"""
+"""What does somebody in this field want to know?"""

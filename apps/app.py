@@ -1,4 +1,4 @@
-"""What an app is: a field's formats, what is asked of its messages, and the rules that tell what happened.
+"""What an app is: a field's formats, the aggregates of its messages, and the rules that report events.
 
 An `App` is a value. `streamgauge run APP` runs any of them: on a recording through the embedded broker, or on
 a topic of yours, by either engine, with the same alerts (`apps.running`). A new app is a folder with an
@@ -18,8 +18,8 @@ import polars as pl
 from ..operators.definition.stream import Stream
 from ..operators.rules.alerting import Outlet
 from ..operators.rules.rule import Rule
-from .page.panels import Panel
-from .replay.opened import opened, whole
+from .panels import Panel
+from .replay.compressed_files import opened, whole
 
 
 class Message(NamedTuple):
@@ -35,7 +35,11 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True)
 class Feed:
-    """Where messages are: a topic, its brokers, further settings of librdkafka."""
+    """Where messages are: a topic, its brokers, further settings of librdkafka.
+
+    A format's `source` hands all three on to `Stream.from_kafka`: without ``config=feed.config`` an app can't
+    read from brokers that want TLS or a password.
+    """
 
     topic: str
     bootstrap_servers: str
@@ -53,13 +57,13 @@ def number(settings: Settings, name: str, least: float = -math.inf) -> float:
     30.0
     """
     try:
-        found = float(settings[name])
+        value = float(settings[name])
     except ValueError:
-        found = math.nan
-    if not least <= found < math.inf:
+        value = math.nan
+    if not least <= value < math.inf:
         bound = "" if math.isinf(least) else f" from {least:g} on"
-        raise ValueError(f"--set {name}={settings[name]}: it is a number{bound}")
-    return found
+        raise ValueError(f"--set {name} must be a number{bound}, got {settings[name]}")
+    return value
 
 
 _DUPLICATES = "100000"
@@ -77,7 +81,7 @@ class AppFormat:
     """
 
     name: str
-    told: str
+    summary: str
     source: Callable[[Feed, Settings], Stream]
     recognises: Callable[[Path, bytes], bool]
     messages: Callable[[Path, Settings], Iterator[Message]]
@@ -117,7 +121,7 @@ class Example:
     ``messages(seed, now_ms)`` gives them in the order of their times (`sent_ms`), from some hours before
     ``now_ms`` on, without end; the same for the same numbers. `format` and `settings` are what the app runs
     with. `events` are what happens within the first half minute after ``now_ms``: the name of a rule and the
-    key that it tells of.
+    key that it is about.
     """
 
     format: str
@@ -130,11 +134,11 @@ class Example:
 class App:
     """A field's formats, questions and rules. `kinds` are rules of its own that a rules file may name.
 
-    `event` are the columns that name what a row tells of: of the rows of one event, among the last
+    `event` are the columns that name what a row is about: of the rows of one event, among the last
     ``--set duplicates=`` messages of a partition, the first counts, and the others are filtered. A row with a
     null in one of them is an event by itself.
     `outlets` makes those that are the app's own, such as commands to devices, from what ``--set`` gave.
-    `panels` are what its page shows, in this order, below what fired (`apps.page.panels`). Raises
+    `panels` are what its page shows, in this order, below what fired (`apps.panels`). Raises
     `ValueError` for a panel of a part that there isn't.
     """
 
@@ -168,10 +172,10 @@ class App:
         """
         known = ", ".join(one.name for one in self.formats)
         if name is not None:
-            found = [one for one in self.formats if one.name == name]
-            if not found:
+            matches = [one for one in self.formats if one.name == name]
+            if not matches:
                 raise ValueError(f"{name!r} is not a format of {self.name}; it has {known}")
-            return found[0]
+            return matches[0]
         if path is None:
             return self.formats[0]
         with whole(path), opened(path) as file:

@@ -33,5 +33,5 @@ def bench(
     if not (_ROOT / "bench" / "__main__.py").is_file():
         raise ValueError("the benchmarks come with the source: clone the project and run `make bench` there")
     # It prints for itself, and Ctrl-C reaches it as well.
-    asked = [*(["--list"] if names else []), *(words or [])]
-    raise typer.Exit(subprocess.run([sys.executable, "-m", "bench", *asked], cwd=_ROOT).returncode)
+    arguments = [*(["--list"] if names else []), *(words or [])]
+    raise typer.Exit(subprocess.run([sys.executable, "-m", "bench", *arguments], cwd=_ROOT).returncode)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..sketches.core.errors import StreamgaugeError
 from ..sketches.core.user_cache import user_cache
 
 
-class CacheError(RuntimeError):
+class CacheError(StreamgaugeError, RuntimeError):
     """There is no place to keep things in; the message names it and what to set."""
 
 

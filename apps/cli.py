@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from typing import Annotated, Any
 
@@ -10,18 +11,19 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..operators.watching.logs import LogFormat, log_to
+from ..operators.watching.terminal import LogFormatter, write_line
 from .bench import bench
-from .demo.command import apps
+from .demo.command import apps, trending
 from .groups.command import app as groups
 from .kafka.command import app as kafka
 from .replay.command import replay
 from .running.command import run
 from .serve import serve
+from .sql.command import sql
 from .tables.inspect import inspect
 from .tables.query import query
 from .topics.command import topics
 from .topics.tail import tail
-from .trending.command import trending
 from .warm import warm
 
 
@@ -36,6 +38,7 @@ class _Ordered(TyperGroup):
             "topics",
             "tail",
             "replay",
+            "sql",
             "serve",
             "query",
             "inspect",
@@ -56,13 +59,13 @@ app = typer.Typer(
     How many different, which are the most frequent, how are they spread, show me a fair sample: in bounded
     memory, with stated error bounds, on Spark and straight off Kafka.
 
-        # see it work: Kafka, Spark, a social stream
-        streamgauge demo trending
+        # see it work: Kafka, five apps on live messages, their page
+        streamgauge demo apps
 
-        # the same with the standalone consumer
-        streamgauge demo trending --engine local
+        # a social stream of a thousand posts a second, on Spark
+        streamgauge demo trending --engine spark
 
-        # what a field wants to be told, from a recording or from your topic
+        # what a field wants to know, from a recording or from your topic
         streamgauge run iot --input readings.csv
 
         # a broker to try your own streams on
@@ -71,6 +74,9 @@ app = typer.Typer(
         # a recording into a topic, sixty times faster, and what is in it now
         streamgauge replay posts.jsonl --topic posts --speed 60x
         streamgauge tail posts --follow
+
+        # statements of SQL, on a broker
+        streamgauge sql -e "SHOW TOPICS"
 
         # ask a table of sketches that a stream wrote
         streamgauge query trades --every 1h
@@ -92,6 +98,7 @@ app.command()(topics)
 app.command()(tail)
 app.command()(replay)
 app.command()(run)
+app.command()(sql)
 app.command()(serve)
 app.command()(query)
 app.command()(inspect)
@@ -99,9 +106,9 @@ app.command()(warm)
 app.command()(bench)
 
 
-def _version(asked: bool) -> None:
-    if asked:
-        print(f"streamgauge {__version__}")
+def _version(requested: bool) -> None:
+    if requested:
+        write_line(f"streamgauge {__version__}")
         raise typer.Exit
 
 
@@ -118,6 +125,9 @@ def root(
     """Options of the root."""
     if log_format is not None:
         log_to(format=log_format)
+    elif logging.lastResort is not None:
+        # Warnings of a program without handlers come by this one.
+        logging.lastResort.setFormatter(LogFormatter())
 
 
 def main() -> None:
@@ -125,12 +135,12 @@ def main() -> None:
     try:
         app()
     except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
+        write_line("stopped", sys.stderr)
         sys.exit(130)
     except Exception as error:
         if not _is_for_the_user(error):
             raise
-        print(f"error: {error}", file=sys.stderr)
+        write_line(f"error: {error}", sys.stderr)
         sys.exit(1)
 
 

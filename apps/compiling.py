@@ -14,8 +14,9 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from ..operators.warm.processes import take
-from ..operators.warm.steps import Step
+from ..operators.warm_up.processes import run_all
+from ..operators.warm_up.steps import Step
+from ..operators.watching.console import TerminalConsole
 
 
 def compile_all(steps: Sequence[Step], doing: str, jobs: int = 0, console: Console | None = None) -> None:
@@ -23,18 +24,18 @@ def compile_all(steps: Sequence[Step], doing: str, jobs: int = 0, console: Conso
 
     Where there is no terminal, `doing` is one line. Raises `WarmError` if a step fails.
     """
-    console = console or Console(stderr=True)
+    console = console or TerminalConsole(stderr=True)
     if not console.is_terminal:
         console.print(f"{doing} …", highlight=False)
-        take(steps, jobs)
+        run_all(steps, jobs)
         return
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(20),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console, transient=True) as moving:
         task = moving.add_task(doing, total=len(steps))
-        take(steps, jobs, lambda step: moving.advance(task))
+        run_all(steps, jobs, lambda step: moving.advance(task))

@@ -1,4 +1,4 @@
-"""How a program ends when it is told to: by Ctrl-C, by SIGTERM, or because its terminal was closed.
+"""How a program ends on request: by Ctrl-C, by SIGTERM, or because its terminal was closed.
 
 This imports only the lightest of the standard library, so that it is in place before anything else is loaded.
 """
@@ -12,13 +12,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from ..operators.consumer.ending import ASKING
+from ..operators.consumer.signals import ASKING
 
 INTERRUPTED = 130
-"""The exit code of a program that was told to end, as shells give it for Ctrl-C."""
+"""The exit code of a program that was requested to end, as shells give it for Ctrl-C."""
 
 _ONCE = 10.0
-"""A signal within so many seconds of the last one repeats it and asks for nothing new."""
+"""A signal within so many seconds of the last one repeats it and requests nothing new."""
 
 
 def leave_at_once() -> Any:
@@ -41,18 +41,18 @@ def at_once() -> Iterator[None]:
 
 @contextmanager
 def in_order() -> Iterator[ExitStack]:
-    """A stack whose callbacks run undisturbed however the program is told to end.
+    """A stack whose callbacks run undisturbed however the program's end is requested.
 
     Within the block each of those signals is a `KeyboardInterrupt`, and so is what fails because of one:
     a closed terminal, or a service's end, also ends the processes that this one has started.
     """
-    told: list[float] = []
+    signals: list[float] = []
 
     def interrupted(*_: object) -> None:
         now = time.monotonic()
         # A second Ctrl-C must not interrupt the end that has begun.
-        if not told or now - told[-1] > _ONCE:
-            told.append(now)
+        if not signals or now - signals[-1] > _ONCE:
+            signals.append(now)
             raise KeyboardInterrupt
 
     with ExitStack() as outside:
@@ -67,7 +67,7 @@ def in_order() -> Iterator[ExitStack]:
                     for number in heeded:
                         signal.signal(number, signal.SIG_IGN)
         except Exception:
-            if told:
+            if signals:
                 raise KeyboardInterrupt from None
             raise
 

@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..sketches.core.errors import StreamgaugeError
+
 MINIMUM = 17
 """Spark 4 and Kafka 4 need Java 17 or newer."""
 
@@ -36,7 +38,7 @@ _FOLDERS = (
 """Where installers put Java, besides ``$JAVA_HOME`` and ``$PATH``."""
 
 
-class JavaError(RuntimeError):
+class JavaError(StreamgaugeError, RuntimeError):
     """No Java, or none that is new enough; the message says what was found and what installs one."""
 
 
@@ -59,18 +61,18 @@ def find_java(minimum: int = MINIMUM, install: bool = False) -> Java:
     With `install`, where none is found and this is Debian or a relative of it and the user is root, a
     headless runtime is installed by apt-get. Raises `JavaError`: which Javas were found, and what to do.
     """
-    found: list[Java] = []
+    javas: list[Java] = []
     for program in _candidates():
         version = _version(program)
         if version is None:
             continue
         if version >= minimum:
             return Java(program, version)
-        found.append(Java(program, version))
+        javas.append(Java(program, version))
     if install and _can_install():
         _install(minimum)
         return find_java(minimum, install=False)
-    raise JavaError(_advice(found, minimum))
+    raise JavaError(_advice(javas, minimum))
 
 
 def _candidates() -> Iterator[Path]:
@@ -136,9 +138,9 @@ def _install(minimum: int) -> None:
         )
 
 
-def _advice(found: list[Java], minimum: int) -> str:
-    if found:
-        listed = ", ".join(f"Java {java.version} at {java.program}" for java in found)
+def _advice(javas: list[Java], minimum: int) -> str:
+    if javas:
+        listed = ", ".join(f"Java {java.version} at {java.program}" for java in javas)
         problem = f"Java {minimum} or newer is needed, and only {listed} was found"
     else:
         where = "in JAVA_HOME, on PATH or in the usual folders"

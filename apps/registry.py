@@ -1,9 +1,14 @@
-"""The apps that the command line knows, by name: each a line here, loaded when it is asked for."""
+"""The apps that the command line knows, by name: each a line here, or an entry point of another package.
+
+Either is loaded when it is used.
+"""
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING
+
+from ..operators import plugins
 
 if TYPE_CHECKING:
     from .app import App
@@ -15,15 +20,41 @@ APPS = {
     "iot": "iot.app",
     "logs": "logs.app",
 }
+"""The package's own."""
+
+
+def app_names() -> list[str]:
+    """The names of all apps that `app_of` knows: the package's own, then those of other installed packages.
+
+    >>> app_names()[:2]
+    ['trending', 'stocks']
+    """
+    return [*APPS, *plugins.plugins(plugins.APPS, APPS)]
 
 
 def app_of(name: str) -> App:
     """The app of that name. Raises `ValueError`, naming those that there are.
 
+    Another installed package brings apps by entry points of the group ``streamgauge.apps``. If one of those
+    can't be loaded, is not an `App`, or is called otherwise than its entry point, `PluginError` names the
+    package.
+
     >>> app_of("iot").name
     'iot'
     """
-    if name not in APPS:
-        raise ValueError(f"{name!r} is not an app; there are {', '.join(APPS)}")
-    found: App = importlib.import_module(f".{APPS[name]}", __package__).APP
-    return found
+    if name in APPS:
+        plugins.warn_if_shadowed(plugins.APPS, name)
+        own: App = importlib.import_module(f".{APPS[name]}", __package__).APP
+        return own
+    others = plugins.plugins(plugins.APPS, APPS)
+    if name not in others:
+        raise ValueError(f"{name!r} is not an app; there are {', '.join(app_names())}")
+    from .app import App
+
+    app = plugins.load_plugin(others[name])
+    where = plugins.describe(others[name][0])
+    if not isinstance(app, App):
+        raise plugins.PluginError(f"{where} must be an App, got {app!r}")
+    if app.name != name:
+        raise plugins.PluginError(f"{where} must be an app of the same name, got {app.name!r}")
+    return app

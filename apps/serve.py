@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ..operators.watching.terminal import write_line
 from .ending import at_once, in_order
 from .settings import Config, ConfigFile, Servers, kafka_settings, named_values
 
@@ -39,7 +40,7 @@ def serve(
         Path | None, typer.Option(metavar="FILE", help="The app's rules in TOML, as its run has them.")
     ] = None,
     format: Annotated[
-        str | None, typer.Option(metavar="FORMAT", help="The messages' format, if its run was told one.")
+        str | None, typer.Option(metavar="FORMAT", help="The messages' format, if its run was given one.")
     ] = None,
     alerts_topic: Annotated[
         str | None,
@@ -68,7 +69,7 @@ def serve(
 
     With `--group` the table is that of a running stream, its open windows included: it is read from the
     group's table topic, without joining the group, so any number of servers may do so. With paths it is what
-    a stream wrote. What can be asked is shown at /docs; `streamgauge query`, `streamgauge.Client` and any
+    a stream wrote. The questions are listed at /docs; `streamgauge query`, `streamgauge.Client` and any
     HTTP client ask. Only this machine may ask, unless `--host` says otherwise; then a token is required.
 
         streamgauge serve --group by-minute --bootstrap-servers localhost:9092
@@ -78,22 +79,22 @@ def serve(
         streamgauge serve --group by-minute --host 0.0.0.0 --token-file token --state /var/lib/streamgauge
 
     A browser at its address is shown a page of all that (docs/page.md); with `--app` that of an app: what
-    fired and why, and what its live run counts. The settings, rules and format of the run tell it which parts
+    fired and why, and what its live run counts. The settings, rules and format of the run say which parts
     there are, and the limits to draw.
 
         streamgauge serve --app iot --group iot-sensors --set limit=78
     """
     with at_once():
-        from ..operators.definition.durations import microseconds
-        from ..operators.serving.following import TableFollower
-        from ..operators.serving.http.running import QueryServer, check_token
+        from ..operators.serving.file_table import FileTable
+        from ..operators.serving.http.server import QueryServer, check_token
         from ..operators.serving.http.service import Service
         from ..operators.serving.live import LiveTable
-        from ..operators.serving.saved import SavedTable
-        from ..operators.serving.stored import StoredTable
+        from ..operators.serving.table_follower import TableFollower
+        from ..operators.serving.table_snapshot import TableSnapshot
+        from ..operators.windows.durations import microseconds
         from .page.routes import OPEN_TO_ALL, page_routes
         from .page.serving import pages
-        from .tables.asked import token_of
+        from .tables.request import token_of
 
     names = [path.resolve().stem if path.is_file() else path.resolve().name for path in paths or ()]
     shown = pages(app or (), group or (), names, named_values(given), rules, alerts_topic, format)
@@ -107,7 +108,7 @@ def serve(
     tables: dict[str, Any] = {}
     for name, path in zip(names, paths or ()):
         _new(tables, name)
-        tables[name] = StoredTable(name, path)
+        tables[name] = FileTable(name, path)
     keep_us, keep_bytes = microseconds(keep), keep_mib << 20
     for name in shown.groups:
         _new(tables, name)
@@ -118,12 +119,13 @@ def serve(
     # uvicorn ends in order at a signal, and raises it again then.
     with in_order() as stack, suppress(KeyboardInterrupt):
         for name in shown.groups:
-            saved = None if state is None else SavedTable(state / name)
+            saved = None if state is None else TableSnapshot(state / name)
             stack.callback(TableFollower(name, settings, tables[name], saved).close)
         shown.follow(settings, stack)
-        told = f"{', '.join(tables)} at {server.url}; what can be asked: {server.url}/docs"
-        told += f"\nthe page of {', '.join(one.app.name for one in shown.apps) or 'all of it'}: {server.url}/"
-        print(told, file=sys.stderr, flush=True)
+        line = f"{', '.join(tables)} at {server.url}; all questions: {server.url}/docs"
+        write_line(line, sys.stderr)
+        of = ", ".join(one.app.name for one in shown.apps) or "all of it"
+        write_line(f"the page of {of}: {server.url}/", sys.stderr, flush=True)
         server.run()
 
 

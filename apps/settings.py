@@ -1,4 +1,4 @@
-"""librdkafka's settings as they are given on the command line, for every command that asks Kafka."""
+"""librdkafka's settings as they are given on the command line, for every command that connects to Kafka."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ def named_values(given: Sequence[str] | None) -> dict[str, str]:
     >>> named_values(["limit=78", "pattern=%H=%M"])
     {'limit': '78', 'pattern': '%H=%M'}
     """
-    found = {}
+    values = {}
     for one in given or ():
         name, sign, value = one.partition("=")
         if not sign or not name:
             raise ValueError(f"--set {one}: write NAME=VALUE")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 def kafka_settings(bootstrap_servers: str, given: Sequence[str] | None, file: Path | None) -> dict[str, Any]:
-    """The settings of a client. Raises `ValueError` for a line that is none, without showing it."""
+    """The settings of a client. Raises `ValueError` for a line that is not a setting, without showing it."""
     from ..operators.kafka.settings import check_settings, servers
 
     lines = [*(given or ()), *(file.read_text().splitlines() if file is not None else ())]
-    found: dict[str, Any] = {"bootstrap.servers": servers(bootstrap_servers)}
+    settings: dict[str, Any] = {"bootstrap.servers": servers(bootstrap_servers)}
     for number, line in enumerate(lines):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
@@ -47,6 +47,6 @@ def kafka_settings(bootstrap_servers: str, given: Sequence[str] | None, file: Pa
         if not equals:
             # The line itself may be a secret.
             raise ValueError(f"setting {number + 1} of --config and --config-file is not NAME=VALUE")
-        found[name.strip()] = value.strip()
-    check_settings(found)
-    return found
+        settings[name.strip()] = value.strip()
+    check_settings(settings)
+    return settings

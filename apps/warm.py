@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from ..operators.watching.terminal import write_line
 from .ending import at_once, in_order
 
 
@@ -42,7 +43,7 @@ def warm(
     with at_once():
         if cache_dir is not None:
             os.environ["NUMBA_CACHE_DIR"] = str(cache_dir.resolve())
-        from ..operators.warm.steps import steps
+        from ..operators.warm_up.steps import steps
         from ..sketches.core.kernel_cache import folders
         from .compiling import compile_all
 
@@ -54,4 +55,6 @@ def warm(
     with in_order():
         compile_all(todo, "compiling kernels", jobs)
     place = next((folder for folder in folders() if folder.is_dir()), folders()[0])
-    print(f"{len(todo)} families are compiled ({time.monotonic() - began:.0f} s); they are kept in {place}")
+    write_line(
+        f"{len(todo)} families are compiled ({time.monotonic() - began:.0f} s); they are kept in {place}"
+    )

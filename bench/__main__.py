@@ -15,7 +15,17 @@ from rich.table import Table
 from bench.processor import head
 
 HERE = Path(__file__).parent
-NO_SCRIPTS = {"__main__", "columns", "compiled", "connector", "engines", "measure", "processor", "topic"}
+NO_SCRIPTS = {
+    "__main__",
+    "columns",
+    "compiled",
+    "connector",
+    "engines",
+    "java_peers",
+    "measure",
+    "processor",
+    "topic",
+}
 COLUMNS = ["claim", "ours", "peer", "ratio", "target"]
 RUN = """
 import importlib, json, sys

@@ -1,7 +1,7 @@
 """Which sketch gives p50, p99 and p99.9 of usual data well enough, and in how many bytes.
 
 Well enough: within 2 % of the true value, or within 0.05 % of its rank. Of each sketch the worst quantile of
-the worst distribution over several seeds is told, with the size of its bytes.
+the worst distribution over several seeds is reported, with the size of its bytes.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def misses(sketch: Any, ordered: np.ndarray) -> list[tuple[float, float]]:
     """The error of value and of rank of each quantile."""
     n = len(ordered)
     errors = []
-    for q, found in zip(QUANTILES, sketch.quantiles(QUANTILES), strict=True):
+    for q, aggregates in zip(QUANTILES, sketch.quantiles(QUANTILES), strict=True):
         true = ordered[int(np.ceil(q * n)) - 1]
-        below, upto = (np.searchsorted(ordered, found, side) / n for side in ("left", "right"))
-        errors.append((abs(found / true - 1), max(0.0, below - q, q - upto)))
+        below, upto = (np.searchsorted(ordered, aggregates, side) / n for side in ("left", "right"))
+        errors.append((abs(aggregates / true - 1), max(0.0, below - q, q - upto)))
     return errors
 
 

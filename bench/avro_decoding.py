@@ -2,7 +2,7 @@
 
 fastavro alone is the limit of a decoder that stands on it: `schemaless_reader` called for each message, with
 nothing made of what it gives. The records are orders of nine fields, two of them nested, in Confluent's wire
-format; the registry is asked once. Sides take turns, and it is the processor's time that is told.
+format; the registry is asked once. Sides take turns, and it is the processor's time that is reported.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Any
 import fastavro
 import numpy as np
 
-from streamgauge import Messages, Stream, StreamTester, avro, distinct, quantiles, top_k
+from streamgauge import Stream, StreamTester, avro, distinct, quantiles, top_k
+from streamgauge.formats import Messages
 from streamgauge.tests.operators.formats.schema_registry import SmallRegistry, framed
 
 from .measure import line, medians
@@ -56,7 +57,7 @@ def records(n: int, seed: int = 1) -> list[bytes]:
     amounts = rng.lognormal(3, 1, n).tolist()
     parsed = fastavro.parse_schema(SCHEMA)
     address = {"city": "Reykjavík", "zip": "101", "lat": 64.15, "lon": -21.94}
-    found = []
+    collected = []
     for i in range(n):
         file = io.BytesIO()
         order = {
@@ -71,8 +72,8 @@ def records(n: int, seed: int = 1) -> list[bytes]:
             "agent": AGENT,
         }
         fastavro.schemaless_writer(file, parsed, order)
-        found.append(file.getvalue())
-    return found
+        collected.append(file.getvalue())
+    return collected
 
 
 def main() -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """What compiling costs in a fresh environment: the first call of each family, and each kernel.
 
-Told in units of a Python loop of 20 million additions, both in seconds of processor time and taking turns.
-Only the total on all cores is told in seconds of the clock, so it needs a quiet machine.
+Reported in units of a Python loop of 20 million additions, both in seconds of processor time and taking
+turns. Only the total on all cores is in seconds of the clock, so it needs a quiet machine.
 """
 
 from __future__ import annotations
@@ -18,43 +18,43 @@ from bench.compiled import UNIT, compilations, loop
 from bench.measure import line
 from bench.processor import cores
 
-KERNELS_TOLD = 50
+KERNELS_REPORTED = 50
 HERE = "bench.compile_times"
 
 
 def family(name: str) -> dict[str, Any]:
     """Run in a process with an empty cache: the first update of a family, then everything it can compile."""
     from streamgauge.operators.families import FAMILIES
-    from streamgauge.operators.warm import steps
+    from streamgauge.operators.warm_up import steps
 
     of = FAMILIES[name]
-    columns = [column for column in steps.COLUMNS.values() if steps.takes(of, column.type)]
+    columns = [column for column in steps.COLUMNS.values() if steps.accepts(of, column.type)]
     params: dict[str, Any] = {**of.params, **of.of_column(columns[0].type)}
     if "type" in params:
         params["type"] = columns[0].type
     values = columns[0].to_numpy()
     inputs = dict.fromkeys(of.inputs, values)
     sketch: Any = of.groups_class()(1, **params) if of.exact else of.sketch_class()(**params)
-    with compilations() as found:
+    with compilations() as result:
         if of.exact:
             sketch.update(values * 0, columns[0], **inputs)
         else:
             sketch.update(columns[0], **inputs)
-        first, kernels = found.seconds, len(found.kernels)
+        first, kernels = result.seconds, len(result.kernels)
         steps.exercise(name)
-        whole = found.seconds
-    return {"first": first, "kernels": kernels, "all": whole, "unit": found.unit}
+        whole = result.seconds
+    return {"first": first, "kernels": kernels, "all": whole, "unit": result.unit}
 
 
 def everything() -> dict[str, Any]:
     """Run in a process with an empty cache: all families, one after another."""
-    from streamgauge.operators.warm.steps import steps
+    from streamgauge.operators.warm_up.steps import steps
 
-    with compilations() as found:
+    with compilations() as result:
         for step in steps():
-            step.take()
-        whole = found.seconds
-    return {"all": whole, "unit": found.unit, "kernels": found.kernels}
+            step.run()
+        whole = result.seconds
+    return {"all": whole, "unit": result.unit, "kernels": result.kernels}
 
 
 def fresh(*words: str) -> str:
@@ -71,16 +71,16 @@ def fresh(*words: str) -> str:
     return done.stdout
 
 
-def told(*words: str) -> dict[str, Any]:
+def measured(*words: str) -> dict[str, Any]:
     """The last line of this script's own output in a fresh process."""
     return json.loads(fresh("-m", HERE, *words).splitlines()[-1])
 
 
 def first_call(name: str) -> dict[str, Any]:
     """The line of one family."""
-    found = told("family", name)
-    first, unit = found["first"], found["unit"]
-    ours = f"{first:.2f} s, {found['kernels']} kernels; all it has {found['all'] / unit:.1f} ×"
+    result = measured("family", name)
+    first, unit = result["first"], result["unit"]
+    ours = f"{first:.2f} s, {result['kernels']} kernels; all it has {result['all'] / unit:.1f} ×"
     return line(f"first update, nothing compiled: {name}", ours, _shown(unit), first / unit, "≤ 2.5")
 
 
@@ -95,8 +95,8 @@ def all_cores() -> dict[str, Any]:
     fresh("-c", "from streamgauge.apps.program import main; main()", "warm")
     between = clock()
     loop(UNIT)
-    unit, took = clock() - between, between - start
-    return line(f"all families, {cores()} cores", f"{took:.0f} s", _shown(unit), took / unit, "≤ 60")
+    unit, elapsed = clock() - between, between - start
+    return line(f"all families, {cores()} cores", f"{elapsed:.0f} s", _shown(unit), elapsed / unit, "≤ 60")
 
 
 def by_kernel(compiled: list[tuple[str, float]], unit: float) -> list[dict[str, Any]]:
@@ -107,9 +107,9 @@ def by_kernel(compiled: list[tuple[str, float]], unit: float) -> list[dict[str, 
     dearest = sorted(totals.items(), key=lambda item: -sum(item[1]))
     rows = [
         line(f"compile {name}", f"{sum(times):.2f} s", f"signatures: {len(times)}", sum(times) / unit)
-        for name, times in dearest[:KERNELS_TOLD]
+        for name, times in dearest[:KERNELS_REPORTED]
     ]
-    rest = [sum(times) for _, times in dearest[KERNELS_TOLD:]]
+    rest = [sum(times) for _, times in dearest[KERNELS_REPORTED:]]
     return [*rows, line(f"compile the other {len(rest)}", f"{sum(rest):.2f} s", "", sum(rest) / unit)]
 
 
@@ -118,10 +118,10 @@ def main() -> list[dict[str, Any]]:
     from streamgauge.operators.families import FAMILIES
 
     rows = [first_call(name) for name in FAMILIES]
-    found = told("everything")
-    whole, unit = found["all"], found["unit"]
+    result = measured("everything")
+    whole, unit = result["all"], result["unit"]
     rows += [line("all families, one core", f"{whole:.0f} s", _shown(unit), whole / unit), all_cores()]
-    return rows + by_kernel(found["kernels"], unit)
+    return rows + by_kernel(result["kernels"], unit)
 
 
 if __name__ == "__main__":

@@ -53,12 +53,12 @@ class Compilations(event.Listener):
 
     def on_end(self, event: Any) -> None:
         start, nested = self._open.pop()
-        took = self.seconds - start
+        elapsed = self.seconds - start
         if self._open:
-            self._open[-1][1] += took
+            self._open[-1][1] += elapsed
         function = event.data["dispatcher"].py_func
         module = function.__module__.removeprefix("streamgauge.")
-        self.kernels.append((f"{module}.{function.__qualname__}", took - nested))
+        self.kernels.append((f"{module}.{function.__qualname__}", elapsed - nested))
 
 
 def _slice() -> float:

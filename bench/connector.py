@@ -33,9 +33,9 @@ def connector_jars() -> str:
     folder = cache_folder() / "spark-connector"
     wanted = [folder / f"{name}-{revision}.jar" for _, name, revision in JARS]
     if not all(jar.exists() for jar in wanted):
-        told = _fetch(folder)
+        reported = _fetch(folder)
         if not all(jar.exists() for jar in wanted):
-            print(f"Spark's Kafka connector can't be had here: {told}", file=sys.stderr)
+            print(f"Spark's Kafka connector can't be had here: {reported}", file=sys.stderr)
             return ""
     return ",".join(map(str, wanted))
 

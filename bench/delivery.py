@@ -2,7 +2,7 @@
 
 12 M messages as in `kafka_to_sketches` go through the same stream under each `delivery`, broker on
 the same machine, taking turns; each figure is the median of five rounds' ratios to "at_least_once" in the
-same round, so that a machine that is slow for a while is so for all. Asked for: "exactly_once" at most 15 %
+same round, so that a machine that is slow for a while is so for all. Required: "exactly_once" at most 15 %
 slower.
 """
 
@@ -12,14 +12,10 @@ import statistics
 import time
 from typing import Any, get_args
 
-import polars as pl
-
-from streamgauge import Stream, distinct, kll_quantiles, top_k
-from streamgauge import json as json_value
 from streamgauge.apps.kafka.broker import EmbeddedKafka
 from streamgauge.operators.consumer.options import DeliveryName
 
-from .topic import MESSAGES, SCHEMA, filled
+from .topic import MESSAGES, filled, sketched
 
 SENT = 4 * MESSAGES
 """So many that a run lasts many checkpoints."""
@@ -29,16 +25,7 @@ BASE: DeliveryName = "at_least_once"
 
 def seconds(bootstrap: str, topic: str, delivery: DeliveryName) -> float:
     """How long a run takes for all messages, from the call to the closed windows."""
-    stream = (
-        Stream.from_kafka(
-            topic,
-            value=json_value(SCHEMA),
-            time=pl.from_epoch("ts", time_unit="ms"),
-            bootstrap_servers=bootstrap,
-        )
-        .tumbling("1m")
-        .agg(users=distinct("user"), prices=kll_quantiles("price"), tags=top_k("tag"))
-    )
+    stream = sketched(bootstrap, topic)
     start = time.perf_counter()
     run = stream.run(until="latest", delivery=delivery, checkpoint_seconds=1.0)
     assert run.account.counted == SENT, run.account
@@ -47,22 +34,22 @@ def seconds(bootstrap: str, topic: str, delivery: DeliveryName) -> float:
 
 def main() -> list[dict[str, Any]]:
     names: tuple[DeliveryName, ...] = get_args(DeliveryName)
-    took: dict[DeliveryName, list[float]] = {name: [] for name in names}
+    elapsed: dict[DeliveryName, list[float]] = {name: [] for name in names}
     with EmbeddedKafka() as broker:
         topic = filled(broker, "posts", SENT)
         seconds(broker.bootstrap_servers, topic, BASE)  # compiles
         for _ in range(ROUNDS):
             for name in names:
-                took[name].append(seconds(broker.bootstrap_servers, topic, name))
+                elapsed[name].append(seconds(broker.bootstrap_servers, topic, name))
     slower = {
-        name: statistics.median(own / base for own, base in zip(took[name], took[BASE], strict=True))
+        name: statistics.median(own / base for own, base in zip(elapsed[name], elapsed[BASE], strict=True))
         for name in names
     }
     return [
         {
             "claim": f"{name} against {BASE}, a checkpoint a second",
-            "ours": f"{SENT / statistics.median(took[name]) / 1e6:.2f} M/s",
-            "peer": f"{SENT / statistics.median(took[BASE]) / 1e6:.2f} M/s",
+            "ours": f"{SENT / statistics.median(elapsed[name]) / 1e6:.2f} M/s",
+            "peer": f"{SENT / statistics.median(elapsed[BASE]) / 1e6:.2f} M/s",
             "ratio": f"{100 * (slower[name] - 1):+.1f} % time",
             "target": "≤ 15 %" if name == "exactly_once" else "report",
         }

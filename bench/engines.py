@@ -49,10 +49,13 @@ def answers(engine: str, *queries: str, threads: int = 1) -> dict[str, Answer]:
     if done.returncode:
         print(f"{engine} failed: {done.stderr[-1500:]}", file=sys.stderr)
         return {}
-    found = json.loads(done.stdout.rstrip().splitlines()[-1])
+    payload = json.loads(done.stdout.rstrip().splitlines()[-1])
     return {
-        query: Answer(1e9 * told["seconds"] / told["rows"] if "seconds" in told else None, told["answer"])
-        for query, told in found.items()
+        query: Answer(
+            1e9 * reported["seconds"] / reported["rows"] if "seconds" in reported else None,
+            reported["answer"],
+        )
+        for query, reported in payload.items()
     }
 
 
@@ -76,11 +79,13 @@ def java(sketch: str, values: np.ndarray) -> Answer | None:
 
 
 def beside(
-    claim: str, ours: float, error: str, name: str, peer: Answer | None, told: str, target: str
+    claim: str, ours: float, error: str, name: str, peer: Answer | None, reported: str, target: str
 ) -> list[dict[str, Any]]:
     """Our nanoseconds a row and our error beside a peer's; no line without the peer."""
     if peer is None or not peer.nanoseconds:
         return []
-    mine, theirs = (", ".join(filter(None, cell)) for cell in ((millions(ours), error), (peer.speed, told)))
+    mine, theirs = (
+        ", ".join(filter(None, cell)) for cell in ((millions(ours), error), (peer.speed, reported))
+    )
     claim = f"{claim}, faster a core than {name}"
     return [line(claim, mine, theirs, peer.nanoseconds / ours, target)]

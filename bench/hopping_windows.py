@@ -34,15 +34,15 @@ def spent(stream: Stream, windows: int) -> float:
     """Seconds of a run, from the call to the closed windows."""
     began = time.perf_counter()
     summary = stream.run(until="latest")
-    took = time.perf_counter() - began
+    elapsed = time.perf_counter() - began
     assert summary.account.counted == MESSAGES, summary.account
     assert len(summary.table.column("window_start").unique()) >= windows
-    return took
+    return elapsed
 
 
 def main() -> list[dict[str, Any]]:
     """A row for all rows together, and one by groups."""
-    found = []
+    collected = []
     with EmbeddedKafka() as broker:
         topic = filled(broker, "posts", MESSAGES)
         source = Stream.from_kafka(
@@ -51,14 +51,14 @@ def main() -> list[dict[str, Any]]:
             time=pl.from_epoch("ts", time_unit="ms"),
             bootstrap_servers=broker.bootstrap_servers,
         )
-        asked = {"rows": count(), "users": distinct("user"), "prices": quantiles("price")}
+        aggregates = {"rows": count(), "users": distinct("user"), "prices": quantiles("price")}
         grouped = source.with_columns(group=pl.col("user").str.slice(-2)).group_by("group")
         for name, rows in (("all rows together", source), ("100 groups", grouped)):
-            tumbling = rows.tumbling("60s").agg(**asked)
-            hopping = rows.hopping("60s", every="1s").agg(**asked)
+            tumbling = rows.tumbling("60s").agg(**aggregates)
+            hopping = rows.hopping("60s", every="1s").agg(**aggregates)
             pairs = [(spent(tumbling, 1), spent(hopping, 100)) for _ in range(RUNS)]
             one, other = (statistics.median(side) for side in zip(*pairs, strict=True))
-            found.append(
+            collected.append(
                 {
                     "claim": f"hopping 60 s by 1 s, against tumbling 60 s: {name}",
                     "ours": f"{MESSAGES / other / 1e6:.2f} M/s",
@@ -67,7 +67,7 @@ def main() -> list[dict[str, Any]]:
                     "target": "≤ 1.5",
                 }
             )
-    return found
+    return collected
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from crc32c import crc32c
 from bench.measure import line
 from streamgauge.apps.kafka.broker import EmbeddedKafka
 from streamgauge.operators.kafka.codecs import unpacked
-from streamgauge.operators.kafka.raw import RawSource
+from streamgauge.operators.kafka.raw_source import RawSource
 from streamgauge.operators.kafka.reader import Reader
 from streamgauge.operators.kafka.record_batches import RecordBatch
 
@@ -41,7 +41,7 @@ def reading(bootstrap: str, topic: str, source: Any) -> None:
 
 def fetching(bootstrap: str, topic: str) -> list[RecordBatch]:
     """Fetch everything and look only at the batches' headers."""
-    found: list[RecordBatch] = []
+    collected: list[RecordBatch] = []
     source = RawSource({"bootstrap.servers": bootstrap, "isolation.level": "read_committed"})
     source.assign({(topic, p): 0 for p in range(PARTITIONS)})
     count = 0
@@ -49,9 +49,9 @@ def fetching(bootstrap: str, topic: str) -> list[RecordBatch]:
         for steps in source._consumer.poll(1000, 1 << 30).values():
             batches = [step.batch for step in steps if isinstance(step.batch, RecordBatch)]
             count += sum(batch.count for batch in batches)
-            found += batches
+            collected += batches
     source.close()
-    return found
+    return collected
 
 
 def taking_turns(sides: dict[str, Callable[[], object]]) -> dict[str, tuple[float, float]]:
@@ -61,15 +61,15 @@ def taking_turns(sides: dict[str, Callable[[], object]]) -> dict[str, tuple[floa
         for name, call in sides.items():
             cpu, wall = time.process_time(), time.perf_counter()
             call()
-            took = time.process_time() - cpu, time.perf_counter() - wall
+            elapsed = time.process_time() - cpu, time.perf_counter() - wall
             if turn:  # the first compiles and fills caches
-                times[name].append(took)
+                times[name].append(elapsed)
     return {
         name: (
-            statistics.median(cpu for cpu, _ in took) / MESSAGES * 1e9,
-            MESSAGES / statistics.median(wall for _, wall in took),
+            statistics.median(cpu for cpu, _ in elapsed) / MESSAGES * 1e9,
+            MESSAGES / statistics.median(wall for _, wall in elapsed),
         )
-        for name, took in times.items()
+        for name, elapsed in times.items()
     }
 
 
@@ -79,7 +79,7 @@ def main() -> list[dict[str, Any]]:
         topic = filled(broker, "posts", MESSAGES)
         held = fetching(at, topic)
         data, _ = unpacked(held)
-        found = taking_turns(
+        result = taking_turns(
             {
                 "raw": lambda: reading(at, topic, "raw"),
                 "plain": lambda: reading(at, topic, "plain"),
@@ -90,19 +90,32 @@ def main() -> list[dict[str, Any]]:
             }
         )
 
-    def told(name: str) -> str:
-        cpu, rate = found[name]
+    def line_of(name: str) -> str:
+        cpu, rate = result[name]
         return f"{cpu:,.1f} ns, {rate / 1e6:.2f} M/s"
 
-    ours, plain = found["raw"], found["plain"]
+    ours, plain = result["raw"], result["plain"]
     cpu = "reading alone, processor time a message"
     rows = [
-        line(f"{cpu}, against consume()", told("raw"), told("plain"), plain[0] / ours[0], "≥ 4, of CPU"),
-        line("the same by the clock on the wall", told("raw"), told("plain"), ours[1] / plain[1], "report"),
+        line(
+            f"{cpu}, against consume()", line_of("raw"), line_of("plain"), plain[0] / ours[0], "≥ 4, of CPU"
+        ),
+        line(
+            "the same by the clock on the wall",
+            line_of("raw"),
+            line_of("plain"),
+            ours[1] / plain[1],
+            "report",
+        ),
     ]
-    for name in list(found)[2:]:
+    for name in list(result)[2:]:
         least = f"what can't be less: {name}"
         rows.append(
-            line(f"{least} (its share of ours)", told("raw"), told(name), f"{found[name][0] / ours[0]:.0%}")
+            line(
+                f"{least} (its share of ours)",
+                line_of("raw"),
+                line_of(name),
+                f"{result[name][0] / ours[0]:.0%}",
+            )
         )
     return rows

@@ -5,7 +5,7 @@ users, a KLL of prices and the frequent tags; the broker runs on the same machin
 the `datasketches` package, a message at a time as their pages show (librdkafka's defaults, and tuned), the
 fastest one would write with Polars, Quix Streams, in an environment of its own because it pins an older
 confluent-kafka, and ourselves, reading message by message: the reader that used librdkafka's bulk calls by
-ctypes, against which 1.5 times was asked for, is deleted. Each figure is the median of three runs, peers and
+ctypes, against which 1.5 times was required, is deleted. Each figure is the median of three runs, peers and
 ours taking turns.
 """
 
@@ -20,13 +20,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
-from streamgauge import Stream, distinct, kll_quantiles, top_k
-from streamgauge import json as json_value
 from streamgauge.apps.kafka.broker import EmbeddedKafka
 
-from .topic import BY_CONSUME, MESSAGES, SCHEMA, filled
+from .topic import BY_CONSUME, MESSAGES, filled, sketched
 
 RUNS = 3
 PEERS = Path(__file__).parent / "peers"
@@ -35,17 +31,7 @@ QUIX_HOME = Path(sys.prefix) / "quix"
 
 def ours(bootstrap: str, topic: str, config: Mapping[str, Any] = {}) -> float:
     """Messages a second of our consumer, from the call to the closed windows."""
-    stream = (
-        Stream.from_kafka(
-            topic,
-            value=json_value(SCHEMA),
-            time=pl.from_epoch("ts", time_unit="ms"),
-            bootstrap_servers=bootstrap,
-            config=config,
-        )
-        .tumbling("1m")
-        .agg(users=distinct("user"), prices=kll_quantiles("price"), tags=top_k("tag"))
-    )
+    stream = sketched(bootstrap, topic, config)
     start = time.perf_counter()
     run = stream.run(until="latest")
     assert run.account.counted == MESSAGES, run.account
@@ -94,7 +80,7 @@ def main() -> list[dict[str, Any]]:
         for _ in range(RUNS):
             for name, (measure, _target) in sides.items():
                 rates[name].append(measure())
-    median = {name: statistics.median(found) for name, found in rates.items()}
+    median = {name: statistics.median(result) for name, result in rates.items()}
     return [
         {
             "claim": f"Kafka → three sketches, against {name}",

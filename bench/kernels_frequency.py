@@ -77,10 +77,10 @@ def beside_engines(ranked: np.ndarray, uniform: np.ndarray) -> list[dict[str, An
     )
     bound = FrequentItems(SIZE, "long").update(ranked).error
     peer = java("frequent", ranked)
-    told = f"counts to {peer.answer / N:.4%} of all" if peer else ""
+    reported = f"counts to {peer.answer / N:.4%} of all" if peer else ""
     ours = f"counts to {bound / N:.4%} of all"
     claim = "frequent items, int64, Zipf 1.1"
-    rows = beside(claim, 1e9 * frequent / N, ours, "datasketches-java", peer, told, "≥ 1 ×")
+    rows = beside(claim, 1e9 * frequent / N, ours, "datasketches-java", peer, reported, "≥ 1 ×")
     spark = answers("spark", "count-min")
     peer = spark.get("count-min", Answer(None, None))
     return rows + beside("count-min, int64 uniform", 1e9 * counting / N, "", "Spark", peer, "", "≥ 5 ×")
@@ -158,7 +158,7 @@ def main() -> list[dict[str, Any]]:
     bloom = Bloom(1_000_000, 0.01)
     adding = "Bloom, blocked, 1 M values at 1 %, int64 added"
     rows.append(against_sum(adding, uniform, lambda: bloom.update(uniform)))
-    rows.append(against_sum("the same asked", uniform, lambda: bloom.contains(uniform)))
+    rows.append(against_sum("the same, contained?", uniform, lambda: bloom.contains(uniform)))
     return rows
 
 

@@ -9,7 +9,7 @@ and 0.7 while groups still hold coupons. The 4 MiB of registers come from the th
 262,144 rows: where others use that too, it was 21 to 24 times numpy.sum, else 19.
 
 Merging an HLL_8 image of 4 KiB takes 0.55 to 0.6 µs, 0.25 of it the sum of its registers' inverse powers,
-which tells a broken image by its own.
+which recognises a broken image by its own.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ for i in range(0, n, 1_000_000):  # a million rows at a time, so that making the
     part = slice(i, i + 1_000_000)
     numbers[part] = np.searchsorted(ends, rng.random(1_000_000) * ends[-1])
     values[part] = rng.integers(0, 1 << 62, 1_000_000)
-def told(took, size):
+def report(seconds, size):
     peak = int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
-    print(json.dumps([took, peak / 1024, size / 2**20]))
+    print(json.dumps([seconds, peak / 1024, size / 2**20]))
 """
 OURS = """
 from streamgauge.sketches.hll import HLLGroups
@@ -55,7 +55,7 @@ HLLGroups(10).update(numbers[:1000] % 10, values[:1000])
 groups = HLLGroups(1_000_000)
 start = time.process_time()
 groups.update(numbers, values)
-told(time.process_time() - start, sum(array.nbytes for array in groups._store))
+report(time.process_time() - start, sum(array.nbytes for array in groups._store))
 """
 DUCKDB = """
 import duckdb, pyarrow as pa
@@ -65,7 +65,7 @@ connection.register("held", pa.table({"k": numbers, "v": values}))
 connection.execute("CREATE TABLE t AS SELECT * FROM held")
 start = time.process_time()
 connection.execute("CREATE TABLE a AS SELECT k, approx_count_distinct(v) FROM t GROUP BY k")
-told(time.process_time() - start, 0)
+report(time.process_time() - start, 0)
 """
 
 
@@ -97,7 +97,7 @@ def against_the_sum(
 ) -> tuple[list[dict[str, Any]], dict[str, float]]:
     """Every kernel in times of `numpy.sum` over the same values, and its nanoseconds a value."""
     doubles = v.astype(np.float64)
-    total, *took = medians(
+    total, *elapsed = medians(
         lambda: np.sum(v),
         lambda: HLL().update(v),
         lambda: HLL(16).update(v),
@@ -119,7 +119,7 @@ def against_the_sum(
     sum_ns = 1e9 * total / ROWS
     speeds = {
         name: 1e9 * seconds / (len(strings) if "strings" in name else ROWS)
-        for (name, _), seconds in zip(lines, took, strict=True)
+        for (name, _), seconds in zip(lines, elapsed, strict=True)
     }
     rows = [
         line(f"{name}, times of numpy.sum", millions(speeds[name]), f"numpy.sum {millions(sum_ns)}",
@@ -138,26 +138,27 @@ def against_peers(v: np.ndarray, k: np.ndarray, speeds: dict[str, float]) -> lis
     by_key = spread(grouped(HLLGroups(GROUPS), k, v).estimates(), sizes)
     rows, strings = [], {}
     for engine, name in ENGINES.items():
-        found = answers(engine, "distinct", "distinct by slice", "distinct by key", "texts")
-        if not found:
+        result = answers(engine, "distinct", "distinct by slice", "distinct by key", "texts")
+        if not result:
             continue
-        told = spread(found["distinct by slice"].answer, ROWS // SLICES)
-        rows += beside("HLL int64, lg_k 16", speeds["HLL int64, lg_k 16"], large, name, found["distinct"],
-                       told, "> 1 ×, less error")  # fmt: skip
+        reported = spread(result["distinct by slice"].answer, ROWS // SLICES)
+        rows += beside("HLL int64, lg_k 16", speeds["HLL int64, lg_k 16"], large, name, result["distinct"],
+                       reported, "> 1 ×, less error")  # fmt: skip
         rows += beside(
-            "HLL int64", speeds["HLL int64"], error, name, found["distinct"], told, "> 1 ×, less error"
+            "HLL int64", speeds["HLL int64"], error, name, result["distinct"], reported, "> 1 ×, less error"
         )
-        told = spread([row[1] for row in found["distinct by key"].answer], sizes)
+        reported = spread([row[1] for row in result["distinct by key"].answer], sizes)
         rows += beside("HLL by 1,000 groups", speeds["HLL int64 by 1,000 groups"], by_key, name,
-                       found["distinct by key"], told, "> 1 ×" if engine == "duckdb" else "")  # fmt: skip
-        strings[name] = found["texts"]
+                       result["distinct by key"], reported,
+                       "> 1 ×" if engine == "duckdb" else "")  # fmt: skip
+        strings[name] = result["texts"]
     for name, peer in strings.items():
         fastest = min(strings.values(), key=lambda answer: answer.nanoseconds or np.inf)
         rows += beside("HLL strings", speeds["HLL Arrow strings of 10 bytes"], "", name, peer, "",
                        "> 1 ×" if peer is fastest else "")  # fmt: skip
     peer = java("hll", v)
-    told = f"error {peer.answer / ROWS - 1:+.1%}" if peer else ""
-    rows += beside("HLL int64", speeds["HLL int64"], error, "datasketches-java", peer, told, "> 1 ×")
+    reported = f"error {peer.answer / ROWS - 1:+.1%}" if peer else ""
+    rows += beside("HLL int64", speeds["HLL int64"], error, "datasketches-java", peer, reported, "> 1 ×")
     few = v[:FEW].tolist()
     hll, theta = medians(
         lambda: one_by_one(datasketches.hll_sketch(12), few),
@@ -170,11 +171,11 @@ def against_peers(v: np.ndarray, k: np.ndarray, speeds: dict[str, float]) -> lis
     rows += beside(
         "Theta int64", speeds["Theta int64"], "", "datasketches", Answer(1e9 * theta / FEW, None), "", ""
     )
-    found = answers("spark", "theta", "distinct by key")
-    if found:
-        rows += beside("Theta int64", speeds["Theta int64"], "", "Spark", found["theta"], "", "≥ 10 ×")
+    result = answers("spark", "theta", "distinct by key")
+    if result:
+        rows += beside("Theta int64", speeds["Theta int64"], "", "Spark", result["theta"], "", "≥ 10 ×")
         rows += beside("HLL by 1,000 groups", speeds["HLL int64 by 1,000 groups"], by_key, "Spark",
-                       found["distinct by key"], "", "≥ 25 ×")  # fmt: skip
+                       result["distinct by key"], "", "≥ 25 ×")  # fmt: skip
     return rows
 
 
@@ -210,10 +211,10 @@ def many_groups() -> list[dict[str, Any]]:
         if done.returncode:
             print(done.stderr[-500:], file=sys.stderr)
             continue
-        took, peak, size = json.loads(done.stdout.splitlines()[-1])
+        payload, peak, size = json.loads(done.stdout.splitlines()[-1])
         claim = f"HLL by 1,000,000 groups of Zipf sizes, {name}"
         held = f"holds {size:,.0f} MiB" if size else ""
-        speed = millions(1e9 * took / ROWS)
+        speed = millions(1e9 * payload / ROWS)
         rows.append(line(claim, speed, held, f"process {peak / 1024:.2f} GiB", target))
     return rows
 
@@ -227,5 +228,5 @@ def main() -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    for found in main():
-        print(*found.values(), sep=" | ")
+    for results in main():
+        print(*results.values(), sep=" | ")

@@ -53,9 +53,9 @@ def one_by_one(sketch: Any, values: list[float]) -> None:
         sketch.add(value)
 
 
-def errors(found: Any, true: np.ndarray) -> str:
+def errors(result: Any, true: np.ndarray) -> str:
     """How far p50, p99 and p99.9 are off: a sketch's, or the root of the mean square of many."""
-    off = np.atleast_2d(np.asarray(found, float)) / true - 1
+    off = np.atleast_2d(np.asarray(result, float)) / true - 1
     return "off by " + ", ".join(f"{error:.1%}" for error in np.sqrt(np.mean(off**2, axis=0)))
 
 
@@ -79,7 +79,7 @@ def main() -> list[dict[str, Any]]:
         KLLGroups(PARTS, seed=1), np.random.default_rng(3).integers(0, PARTS, FEW), few
     ).to_arrow()
     images = parts.to_pylist()
-    total, *took = medians(
+    total, *elapsed = medians(
         lambda: np.sum(x),
         lambda: KLL(200, seed=1).update(x),
         lambda: KLL(200, "long", seed=1).update(longs),
@@ -97,7 +97,7 @@ def main() -> list[dict[str, Any]]:
         ("DDSketch by 1,000 groups", ""),
     )
     sum_ns = 1e9 * total / ROWS
-    speeds = {name: 1e9 * seconds / ROWS for (name, _), seconds in zip(names, took, strict=True)}
+    speeds = {name: 1e9 * seconds / ROWS for (name, _), seconds in zip(names, elapsed, strict=True)}
     rows = [
         line(f"{name}, times of numpy.sum", millions(speeds[name]), f"numpy.sum {millions(sum_ns)}",
              speeds[name] / sum_ns, target)
@@ -122,33 +122,41 @@ def main() -> list[dict[str, Any]]:
     )
     held = datasketches.kll_doubles_sketch(200)
     held.update(x.copy())  # the column's own memory can't be written to, which it asks for
-    told = errors(held.get_quantiles(list(QS)), true)
+    aggregates = errors(held.get_quantiles(list(QS)), true)
     single, many = speeds["KLL float64, k = 200"], speeds["KLL by 1,000 groups"]
     log, logs = speeds["DDSketch 1 %, lognormal"], speeds["DDSketch by 1,000 groups"]
-    rows += beside("KLL", single, kll, "datasketches", Answer(1e9 * array / FEW, None), told, "≥ 15 ×")
+    rows += beside("KLL", single, kll, "datasketches", Answer(1e9 * array / FEW, None), aggregates, "≥ 15 ×")
     rows += beside("DDSketch", log, dds, "ddsketch", Answer(1e9 * theirs / 50_000, None), "", "")
-    found = answers("chdb", "t-digest", "DDSketch", "quantiles by key", "DDSketch by key")
-    if found:
-        told = {query: errors([row[-1] for row in answer.answer], by_group if "key" in query else true)
-                for query, answer in found.items()}  # fmt: skip
+    result = answers("chdb", "t-digest", "DDSketch", "quantiles by key", "DDSketch by key")
+    if result:
+        aggregates = {query: errors([row[-1] for row in answer.answer], by_group if "key" in query else true)
+                for query, answer in result.items()}  # fmt: skip
         rows += beside(
-            "KLL", single, kll, "chDB quantilesTDigest", found["t-digest"], told["t-digest"], "≥ 8 ×"
+            "KLL", single, kll, "chDB quantilesTDigest", result["t-digest"], aggregates["t-digest"], "≥ 8 ×"
         )
-        rows += beside("DDSketch", log, dds, "chDB quantilesDD", found["DDSketch"], told["DDSketch"], "≥ 3 ×")
+        rows += beside(
+            "DDSketch", log, dds, "chDB quantilesDD", result["DDSketch"], aggregates["DDSketch"], "≥ 3 ×"
+        )
         for claim, ours, error in (("KLL", many, kll_groups), ("DDSketch", logs, dds_groups)):
             for query, name in (("quantiles by key", "quantiles"), ("DDSketch by key", "quantilesDD")):
                 target = "≥ 3 ×" if name == "quantiles" else ""
-                peer = found[query]
+                peer = result[query]
                 rows += beside(
-                    f"{claim} by 1,000 groups", ours, error, f"chDB {name}", peer, told[query], target
+                    f"{claim} by 1,000 groups", ours, error, f"chDB {name}", peer, aggregates[query], target
                 )
-    found = answers("spark", "KLL by key")
-    if found:
-        told_p99 = np.array([row[1] for row in found["KLL by key"].answer]) / by_group[:, 1] - 1
-        told = f"p99 of fewer rows off by {np.sqrt(np.mean(told_p99**2)):.1%}"
+    result = answers("spark", "KLL by key")
+    if result:
+        reported_p99 = np.array([row[1] for row in result["KLL by key"].answer]) / by_group[:, 1] - 1
+        aggregates = f"p99 of fewer rows off by {np.sqrt(np.mean(reported_p99**2)):.1%}"
         for claim, ours, error in (("KLL", many, kll_groups), ("DDSketch", logs, dds_groups)):
             rows += beside(
-                f"{claim} by 1,000 groups", ours, error, "Spark KLL", found["KLL by key"], told, "≥ 30 ×"
+                f"{claim} by 1,000 groups",
+                ours,
+                error,
+                "Spark KLL",
+                result["KLL by key"],
+                aggregates,
+                "≥ 30 ×",
             )
     rows.append(
         line("merging 10,000 KLL images of 200 values, times datasketches", f"{merge / PARTS * 1e6:.1f} µs",
@@ -158,5 +166,5 @@ def main() -> list[dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    for found in main():
-        print(*found.values(), sep=" | ")
+    for results in main():
+        print(*results.values(), sep=" | ")

@@ -1,6 +1,6 @@
 """How long a call takes on a noisy machine: medians of several runs, the two sides taking turns.
 
-Kernels run on one core, so it is the processor's time that is told: what other processes take of it doesn't
+Kernels run on one core, so the processor's time is reported: what other processes use doesn't
 count.
 """
 
@@ -39,7 +39,7 @@ def line(claim: str, ours: str, peer: str, ratio: float | str, target: str = "")
     return {"claim": claim, "ours": ours, "peer": peer, "ratio": shown, "target": target}
 
 
-def spread(found: Any, true: Any) -> str:
+def spread(result: Any, true: Any) -> str:
     """The root of the mean square of relative errors, and the largest, as a cell shows them."""
-    errors = np.asarray(found, float) / np.asarray(true, float) - 1
+    errors = np.asarray(result, float) / np.asarray(true, float) - 1
     return f"errors {np.sqrt(np.mean(errors**2)):.1%}, at most {np.abs(errors).max():.1%}"

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import llvmlite.binding as llvm
 
-TOLD = ("avx2", "avx512f", "avx512bw", "avx512dq", "bmi2", "neon", "sve")
+REPORTED = ("avx2", "avx512f", "avx512bw", "avx512dq", "bmi2", "neon", "sve")
 """What changes the machine code of kernels: the vectors' width, 64-bit multiplication in them."""
 
 
 def model() -> str:
-    """The maker's name for the processor, or LLVM's where the system doesn't tell."""
-    told = Path("/proc/cpuinfo")
-    lines = told.read_text().splitlines() if told.is_file() else []
+    """The maker's name for the processor, or LLVM's where the system doesn't say."""
+    reported = Path("/proc/cpuinfo")
+    lines = reported.read_text().splitlines() if reported.is_file() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or llvm.get_host_cpu_name()
 
@@ -29,9 +29,9 @@ def cores() -> int:
 def head() -> str:
     """Model, LLVM's name for it, the features that kernels are compiled for, and cores."""
     features = llvm.get_host_cpu_features()
-    found = [name.upper() for name in TOLD if features.get(name)]
+    result = [name.upper() for name in REPORTED if features.get(name)]
     count = cores()
     return (
-        f"{model()} (LLVM: {llvm.get_host_cpu_name()}; {', '.join(found) or 'no vectors told'}), "
+        f"{model()} (LLVM: {llvm.get_host_cpu_name()}; {', '.join(result) or 'no vectors known'}), "
         f"{count} core{'s' * (count != 1)}"
     )

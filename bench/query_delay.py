@@ -22,10 +22,10 @@ import polars as pl
 from streamgauge import Stream, count, distinct
 from streamgauge import json as json_value
 from streamgauge.apps.kafka.broker import EmbeddedKafka
-from streamgauge.operators.serving.following import TableFollower
-from streamgauge.operators.serving.http.running import QueryServer
+from streamgauge.operators.serving.http.server import QueryServer
 from streamgauge.operators.serving.http.service import Service
 from streamgauge.operators.serving.live import LiveTable
+from streamgauge.operators.serving.table_follower import TableFollower
 
 RATE = int(os.environ.get("BENCH_RATE", "100000"))
 SECONDS = float(os.environ.get("BENCH_SECONDS", "20"))
@@ -37,19 +37,19 @@ import json, sys, time
 from confluent_kafka import Producer
 address, topic, rate, seconds, step = sys.argv[1], sys.argv[2], *map(float, sys.argv[3:])
 producer = Producer({"bootstrap.servers": address, "linger.ms": 5, "queue.buffering.max.messages": 1_000_000})
-size, sent, told, due = int(rate * step), 0, [], time.time()
+size, sent, reports, due = int(rate * step), 0, [], time.time()
 until = due + seconds
 while time.time() < until:
     value = json.dumps({"user": sent % 9973, "at": int(time.time() * 1e6)})
     for number in range(size):
         producer.produce(topic, value, partition=number % 4)
     sent += size
-    told.append((sent, time.time()))
+    reports.append((sent, time.time()))
     producer.poll(0)
     due += step
     time.sleep(max(0.0, due - time.time()))
 producer.flush()
-print(json.dumps(told))
+print(json.dumps(reports))
 """
 
 
@@ -83,8 +83,8 @@ def main() -> list[dict[str, Any]]:
             thread.join()
             run.stop()
             run.wait(60)
-    delays = told(sent, seen)
-    p50, p99 = np.quantile(delays, 0.5) * 1e3, np.quantile(delays, 0.99) * 1e3
+    measured = delays(sent, seen)
+    p50, p99 = np.quantile(measured, 0.5) * 1e3, np.quantile(measured, 0.99) * 1e3
     rate = sent[-1][0] / (sent[-1][1] - sent[0][1])
     return [
         {
@@ -128,7 +128,7 @@ def produced(
     return sent, seen
 
 
-def told(sent: list[Any], seen: list[tuple[int, float]]) -> np.ndarray:
+def delays(sent: list[Any], seen: list[tuple[int, float]]) -> np.ndarray:
     """The delay of each batch in seconds, without those of the first two, when all gets going."""
     counts, times = np.array([n for n, _ in seen]), np.array([at for _, at in seen])
     begin = sent[0][1] + 2.0

@@ -11,27 +11,27 @@ import pyarrow as pa
 
 from streamgauge import distinct, distinct_set, kll_quantiles, quantiles, sample, top_k
 from streamgauge.operators.definition.aggregate import Aggregate
-from streamgauge.operators.table.query import answers
+from streamgauge.operators.table.window_groups import answers
 
 from .measure import medians
 
 GROUPS, ROWS = 3_000, 300_000
-ASKED = {
+REQUESTED = {
     "user": (distinct("user"), distinct_set("user"), sample("user"), top_k("user")),
     "price": (quantiles("price"), kll_quantiles("price")),
 }
 
 
-def one_by_one(asked: Aggregate, column: pa.Array) -> pl.Series:
+def one_by_one(requested: Aggregate, column: pa.Array) -> pl.Series:
     """Each group's sketch by itself."""
-    groups = asked.groups(len(column))
+    groups = requested.groups(len(column))
     groups.merge(np.arange(len(column)), column)
-    return pl.Series([groups[group].answer(**asked.answer) for group in range(len(column))])
+    return pl.Series([groups[group].answer(**requested.answer) for group in range(len(column))])
 
 
-def at_once(asked: Aggregate, column: pa.Array) -> pl.Series:
+def at_once(requested: Aggregate, column: pa.Array) -> pl.Series:
     """As `query` does it."""
-    return pl.Series(answers(asked, column))
+    return pl.Series(answers(requested, column))
 
 
 def main() -> list[dict[str, Any]]:
@@ -39,28 +39,31 @@ def main() -> list[dict[str, Any]]:
     random = np.random.default_rng(1)
     numbers = random.integers(0, GROUPS, ROWS)
     columns = {"user": random.zipf(1.3, ROWS) % 5_000, "price": random.lognormal(0, 1, ROWS)}
-    found = []
-    for name, aggregates in ASKED.items():
+    collected = []
+    for name, aggregates in REQUESTED.items():
         values = pa.array(columns[name])
         for aggregate in aggregates:
-            asked = aggregate.typed(values.type)
-            groups = asked.groups(GROUPS)
+            requested = aggregate.typed(values.type)
+            groups = requested.groups(GROUPS)
             groups.update(numbers, values)
             column = groups.to_arrow()
-            assert at_once(asked, column).to_list() == one_by_one(asked, column).to_list()
+            assert at_once(requested, column).to_list() == one_by_one(requested, column).to_list()
             ours, peer = medians(
-                partial(at_once, asked, column), partial(one_by_one, asked, column), runs=3, warm=False
+                partial(at_once, requested, column),
+                partial(one_by_one, requested, column),
+                runs=3,
+                warm=False,
             )
-            found.append(
+            collected.append(
                 {
-                    "claim": f"query {asked.name} of {GROUPS:,} groups",
+                    "claim": f"query {requested.name} of {GROUPS:,} groups",
                     "ours": f"{ours / GROUPS * 1e6:.1f} µs a group",
                     "peer": f"one by one: {peer / GROUPS * 1e6:.1f} µs",
                     "ratio": f"{peer / ours:.0f}",
                     "target": "report",
                 }
             )
-    return found
+    return collected
 
 
 if __name__ == "__main__":

@@ -18,19 +18,19 @@ import polars as pl
 
 from streamgauge import Stream, count, distinct, top_k
 from streamgauge.operators.consumer.log.messages import encode
-from streamgauge.operators.definition.told import told_stream
-from streamgauge.operators.serving.http.running import QueryServer
+from streamgauge.operators.definition.described_stream import described_stream
+from streamgauge.operators.partitions.partition_state import PartitionState
+from streamgauge.operators.serving.http.server import QueryServer
 from streamgauge.operators.serving.http.service import Service
 from streamgauge.operators.serving.live import LiveTable
 from streamgauge.operators.sketching.position import inputs_of
-from streamgauge.operators.sketching.progress import Progress
 
 WINDOWS, GROUPS, A_GROUP = 60, 10_000, 4
 DELTAS_A_WINDOW, SECONDS_A_DELTA = 10, 0.2
 SECONDS = float(os.environ.get("BENCH_SECONDS", "30"))
 START, MINUTE = 1_767_225_600_000_000, 60_000_000
 STREAM = (
-    Stream.from_batches(
+    Stream.from_schema(
         {"at": pl.Datetime("us"), "tag": pl.String, "user": pl.Int64, "word": pl.Int64}, time="at"
     )
     .group_by("tag")
@@ -47,7 +47,7 @@ QUESTIONS = {
 def deltas() -> Iterator[Any]:
     """The messages of the log, one after the other, without end."""
     random = np.random.default_rng(1)
-    progress = Progress(STREAM, "posts", 0, 0, clock=lambda: START / 1e6 + 1e6)
+    progress = PartitionState(STREAM, "posts", 0, 0, clock=lambda: START / 1e6 + 1e6)
     rows = GROUPS * A_GROUP // DELTAS_A_WINDOW
     tags = np.array([f"tag {number}" for number in range(GROUPS)])
     number = 0
@@ -73,33 +73,33 @@ def deltas() -> Iterator[Any]:
 
 
 def main() -> list[dict[str, Any]]:
-    """A row a question, asked while deltas come in."""
+    """A row a question, while deltas come in."""
     table = LiveTable("posts")
-    table.begin(told_stream(STREAM.definition()), {0: None}, inputs_of({"posts": 1}), {})
+    table.begin(described_stream(STREAM.definition()), {0: None}, inputs_of({"posts": 1}), {})
     sent = enumerate(deltas())
     for offset, message in sent:
-        table.take(0, offset, message.value, list(message.headers))
+        table.merge_message(0, offset, message.value, list(message.headers))
         if offset >= DELTAS_A_WINDOW * (WINDOWS + 1):
             break
-    table.is_at(0)
+    table.update_lag(0)
     server = QueryServer(Service({"posts": table}), port=0)
     thread = server.start()
-    found = []
+    collected = []
     try:
         with httpx.Client(base_url=f"{server.url}/tables/posts/", timeout=120.0) as client:
-            for told, question in QUESTIONS.items():
+            for reported, question in QUESTIONS.items():
                 started = time.perf_counter()
                 assert len(client.get(question).raise_for_status().json()["rows"]) == 10
                 first = time.perf_counter() - started
-                found.append(asked(client, table, sent, told, question, first))
+                collected.append(ask(client, table, sent, reported, question, first))
     finally:
         server.stop()
         thread.join()
-    return found
+    return collected
 
 
-def asked(
-    client: httpx.Client, table: LiveTable, sent: Any, told: str, question: str, first: float
+def ask(
+    client: httpx.Client, table: LiveTable, sent: Any, reported: str, question: str, first: float
 ) -> dict[str, Any]:
     """How long requests take while deltas come in, each of them a change of the open window."""
     ended = threading.Event()
@@ -108,7 +108,7 @@ def asked(
         due = time.monotonic()
         while not ended.is_set():
             offset, message = next(sent)
-            table.take(0, offset, message.value, list(message.headers))
+            table.merge_message(0, offset, message.value, list(message.headers))
             due += SECONDS_A_DELTA
             ended.wait(max(0.0, due - time.monotonic()))
 
@@ -126,7 +126,7 @@ def asked(
     feeder.join()
     p50, p99 = (np.quantile(times, q) * 1e3 for q in (0.5, 0.99))
     return {
-        "claim": f"{WINDOWS} windows of {GROUPS:,} groups: top 10 {told}",
+        "claim": f"{WINDOWS} windows of {GROUPS:,} groups: top 10 {reported}",
         "ours": f"p50 {p50:.0f} ms, p99 {p99:.0f} ms",
         "peer": f"the first time {first * 1e3:.0f} ms",
         "ratio": f"{len(times):,} requests",

@@ -1,9 +1,9 @@
 """How long a dead worker's partitions wait, beyond the session time-out that the group waits anyway.
 
 A run with two worker processes counts a topic into which 2,000 messages a second go; one worker is killed.
-Told is the time from then to the first delta of the last of the partitions, as the table topic's readers see
-it, less the session time-out. Open windows hold few groups in one run and many in the other: workers keep no
-state, so that should make no difference. The figure is the median of three deaths.
+Reported is the time from then to the first delta of the last of the partitions, as the table topic's readers
+see it, less the session time-out. Open windows hold few groups in one run and many in the other: workers keep
+no state, so that should make no difference. The figure is the median of three deaths.
 """
 
 from __future__ import annotations
@@ -83,9 +83,9 @@ class Deltas:
         deadline, left = time.monotonic() + MOST_SECONDS, set(range(PARTITIONS))
         while left and time.monotonic() < deadline:
             for message in self._consumer.consume(500, 0.005):
-                told = dict(message.headers() or ())
-                if message.error() is None and "next" in told and told["next"] != told["first"]:
-                    left.discard(int(told["partition"]))
+                headers = dict(message.headers() or ())
+                if message.error() is None and "next" in headers and headers["next"] != headers["first"]:
+                    left.discard(int(headers["partition"]))
         assert not left, f"no delta of the partitions {left} after {MOST_SECONDS:.0f} s"
 
     def skip(self, seconds: float) -> None:
@@ -113,7 +113,7 @@ def waited(bootstrap: str, broker: EmbeddedKafka, groups: int) -> float:
     feed = Feed(bootstrap, topic, groups)
     feed.send(groups)
     run = stream.start(group_id=topic, workers=2, checkpoint_seconds=EVERY_SECONDS)
-    found = []
+    collected = []
     try:
         while run.summary().account.counted < groups:
             time.sleep(0.1)
@@ -126,15 +126,19 @@ def waited(bootstrap: str, broker: EmbeddedKafka, groups: int) -> float:
                 died = time.monotonic()
                 deltas.skip(2 * EVERY_SECONDS)  # its last ones
                 deltas.see_all()
-                found.append(time.monotonic() - died - SESSION_SECONDS)
+                collected.append(time.monotonic() - died - SESSION_SECONDS)
     finally:
         run.stop()
         run.wait()
-    return statistics.median(found)
+    return statistics.median(collected)
 
 
 def main() -> list[dict[str, Any]]:
     with EmbeddedKafka() as broker:
         few, many = (waited(broker.bootstrap_servers, broker, groups) for groups in GROUPS)
-    told = [f"{seconds:.2f} s with {groups:,} groups" for seconds, groups in zip((many, few), GROUPS[::-1])]
-    return [line("a worker's death to its partitions' next delta, beyond the session", *told, "", "< 1 s")]
+    reported = [
+        f"{seconds:.2f} s with {groups:,} groups" for seconds, groups in zip((many, few), GROUPS[::-1])
+    ]
+    return [
+        line("a worker's death to its partitions' next delta, beyond the session", *reported, "", "< 1 s")
+    ]

@@ -21,7 +21,7 @@ from .topic import MESSAGES, SCHEMA, filled
 RUNS = 5
 
 
-def asked(bootstrap: str, topic: str) -> dict[str, Stream]:
+def streams(bootstrap: str, topic: str) -> dict[str, Stream]:
     """The two questions."""
     time = pl.from_epoch("ts", time_unit="ms")
     posts = Stream.from_kafka(topic, value=json_value(SCHEMA), time=time, bootstrap_servers=bootstrap)
@@ -34,14 +34,14 @@ def asked(bootstrap: str, topic: str) -> dict[str, Stream]:
 
 def main() -> list[dict[str, Any]]:
     with EmbeddedKafka() as broker:
-        streams = asked(broker.bootstrap_servers, filled(broker, "posts", MESSAGES))
+        both = streams(broker.bootstrap_servers, filled(broker, "posts", MESSAGES))
 
         def together() -> None:
-            for summary in run_together(streams, until="latest", progress=False).values():
+            for summary in run_together(both, until="latest", progress=False).values():
                 assert summary.account.read == MESSAGES, summary.account
 
         def alone() -> None:
-            for stream in streams.values():
+            for stream in both.values():
                 assert stream.run(until="latest", progress=False).account.read == MESSAGES
 
         shared, apart = medians(together, alone, runs=RUNS)

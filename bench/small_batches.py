@@ -50,18 +50,18 @@ def main() -> list[dict[str, Any]]:
     for name, ours, theirs, values in pairs:
         their_batch = theirs.update if name == "KLL" else each(theirs.update)
         held = values if name == "KLL" else values.tolist()
-        took = medians(
+        elapsed = medians(
             repeated(ours.update, values[:1]),
             repeated(ours.update, values),
             repeated(theirs.update, held[0]),
             repeated(their_batch, held),
         )
-        one, many, their_one, their_many = (1e6 * seconds / CALLS for seconds in took)
+        one, many, their_one, their_many = (1e6 * seconds / CALLS for seconds in elapsed)
         cells = f"{one:.1f} µs, {many:.1f} µs", f"datasketches {their_one:.1f} µs, {their_many:.1f} µs"
         rows.append(line(f"{name}: a call of 1 value, of 100", *cells, their_many / many, "report"))
     return rows
 
 
 if __name__ == "__main__":
-    for found in main():
-        print(*found.values(), sep=" | ")
+    for result in main():
+        print(*result.values(), sep=" | ")

@@ -34,7 +34,7 @@ KEYS, WINDOWS, ROWS, BATCHES = 1_000, 10, 200_000, 7
 TURNS = int(os.environ.get("TURNS", 2))
 """Fewer only to try the script."""
 MINUTE_US = 60_000_000
-ASKED = {
+REQUESTED = {
     "distinct": distinct("user"),
     "top_k": top_k("user", max_size=64),
     "kll_quantiles": kll_quantiles("price"),
@@ -63,19 +63,19 @@ def write_rows(folder: Path) -> None:
         os.utime(file, (1_700_000_000 + number,) * 2)
 
 
-def micro_batches(spark: Any, folder: Path, asked: Aggregate) -> tuple[list[float], float]:
+def micro_batches(spark: Any, folder: Path, requested: Aggregate) -> tuple[list[float], float]:
     """Milliseconds of the micro-batches, and of the one that closes all windows."""
     files = spark.readStream.schema(spark.read.parquet(str(folder)).schema).option("maxFilesPerTrigger", 1)
     rows = sketch(files.parquet(str(folder))).withWatermark("at", "1 hour")
-    table = rows.groupBy("key", window("at", "1 minute")).agg(asked=asked)
+    table = rows.groupBy("key", window("at", "1 minute")).agg(sketch=requested)
     with tempfile.TemporaryDirectory() as checkpoint:
         writer = table.writeStream.format("noop").outputMode("append").trigger(availableNow=True)
         query = writer.option("checkpointLocation", checkpoint).start()
         assert query.awaitTermination(600)
-        took = [p["durationMs"]["triggerExecution"] for p in query.recentProgress]
+        elapsed = [p["durationMs"]["triggerExecution"] for p in query.recentProgress]
         closed = sum(p["stateOperators"][0]["numRowsRemoved"] for p in query.recentProgress)
         assert closed, query.lastProgress
-    return took[2:BATCHES], took[BATCHES + 1]
+    return elapsed[2:BATCHES], elapsed[BATCHES + 1]
 
 
 def in_buckets(schema: Any, columns: Any, streaming: bool) -> BucketedPartials:
@@ -86,20 +86,20 @@ def in_buckets(schema: Any, columns: Any, streaming: bool) -> BucketedPartials:
 def main() -> list[dict[str, Any]]:
     """A row an aggregate."""
     spark = session("bench", "local[2]", {"spark.ui.enabled": "false"})
-    found = []
+    collected = []
     with tempfile.TemporaryDirectory() as folder:
         write_rows(Path(folder))
-        for name, asked in ASKED.items():
-            peer = name if asked.family.spark_merge else "distinct"
+        for name, requested in REQUESTED.items():
+            peer = name if requested.family.spark_merge else "distinct"
             turns = []
             for _ in range(TURNS):
-                theirs = micro_batches(spark, Path(folder), ASKED[peer])
+                theirs = micro_batches(spark, Path(folder), REQUESTED[peer])
                 frames.partials_of = in_buckets
-                turns.append((micro_batches(spark, Path(folder), asked), theirs))
+                turns.append((micro_batches(spark, Path(folder), requested), theirs))
                 frames.partials_of = merge_plan.partials_of
-            found.append(_row(name, peer, *(_median(side) for side in zip(*turns))))
+            collected.append(_row(name, peer, *(_median(side) for side in zip(*turns))))
     spark.stop()
-    return found
+    return collected
 
 
 def _median(turns: Iterable[tuple[list[float], float]]) -> tuple[float, float]:

@@ -5,7 +5,7 @@ native sketches; a uniform sample of 1,000 rows, against `orderBy(rand()).limit`
 Each result is brought to the driver. Medians of turns after one that warms up.
 
 By a thousand keys Catalyst sorts the rows and makes each sketch an object's method call: 0.37 to 0.40 µs of a
-core a row. Ours go to Python in Arrow batches that Spark writes whole (`spark_udafs.arrow_batches`), at 0.09
+core a row. Ours go to Python in Arrow batches that Spark writes whole (`spark_udafs.python_workers`), at 0.09
 µs, where three sketches take 0.06; what is left of 0.2 µs is merging, Spark's compiler, and 80 ms to see how
 many keys there are. Of ten keys, or of a hundred thousand, Catalyst is faster and stays.
 
@@ -25,7 +25,8 @@ from typing import Any
 
 from pyspark.sql import functions as F
 
-from streamgauge import as_table, distinct, kll_quantiles, sample, sketch, top_k
+from streamgauge import distinct, kll_quantiles, sample, top_k
+from streamgauge.spark import as_table, sketch
 from streamgauge.spark_udafs.session import session
 
 from .measure import line
@@ -38,11 +39,11 @@ KEYS = 1_000
 
 def turns(runs: int, *calls: Callable[[], object]) -> list[float]:
     """Median seconds of each call; they take turns, forwards and backwards."""
-    found: list[list[float]] = [[] for _ in calls]
+    result: list[list[float]] = [[] for _ in calls]
     for run in range(runs + 1):
         for at in range(len(calls))[:: 1 if run % 2 else -1]:
-            found[at].append(timed(calls[at]))
-    return [statistics.median(seconds[1:]) for seconds in found]
+            result[at].append(timed(calls[at]))
+    return [statistics.median(seconds[1:]) for seconds in result]
 
 
 def main() -> list[dict[str, Any]]:
@@ -64,16 +65,16 @@ def main() -> list[dict[str, Any]]:
         assert rows.agg(F.hll_sketch_agg("user", 12)).collect()
 
     def by_key() -> None:
-        asked = {"users": distinct("user"), "prices": kll_quantiles("price"), "tags": top_k("tag")}
-        assert as_table(sketch(rows).groupBy("key").agg(**asked)).num_rows == KEYS
+        aggregates = {"users": distinct("user"), "prices": kll_quantiles("price"), "tags": top_k("tag")}
+        assert as_table(sketch(rows).groupBy("key").agg(**aggregates)).num_rows == KEYS
 
     def native_by_key() -> None:
-        asked = [
+        requested = [
             "hll_sketch_agg(user, 12)",
             "kll_sketch_agg_double(price)",
             "approx_top_k_accumulate(tag, 10000)",
         ]
-        assert rows.groupBy("key").agg(*map(F.expr, asked)).toArrow().num_rows == KEYS
+        assert rows.groupBy("key").agg(*map(F.expr, requested)).toArrow().num_rows == KEYS
 
     def reservoir() -> None:
         assert as_table(sketch(rows).agg(some=sample("user", k=1_000))).num_rows == 1
@@ -85,17 +86,17 @@ def main() -> list[dict[str, Any]]:
         drawn = rows.withColumn("priority", F.rand())
         assert drawn.agg(F.expr("max_by(user, priority, 1000)")).collect()
 
-    told = f"{ROWS / 1e6:,.0f} M cached rows"
-    found = []
+    reported = f"{ROWS / 1e6:,.0f} M cached rows"
+    collected = []
     mine, theirs = turns(14, hll, native_hll)
-    found.append(_line(f"{told}, one ungrouped HLL", mine, "hll_sketch_agg", theirs, "≥ 0.95"))
+    collected.append(_line(f"{reported}, one ungrouped HLL", mine, "hll_sketch_agg", theirs, "≥ 0.95"))
     mine, theirs = turns(6, by_key, native_by_key)
-    found.append(_line(f"{told}, HLL + KLL + top-k by {KEYS:,} keys", mine, "native", theirs, "≥ 2"))
+    collected.append(_line(f"{reported}, HLL + KLL + top-k by {KEYS:,} keys", mine, "native", theirs, "≥ 2"))
     mine, *others = turns(8, reservoir, ordered, greatest)
     for name, theirs in zip(("orderBy(rand()).limit", "max_by(x, rand(), k)"), others):
-        found.append(_line(f"{told}, a sample of 1,000", mine, name, theirs, "≥ 5"))
+        collected.append(_line(f"{reported}, a sample of 1,000", mine, name, theirs, "≥ 5"))
     spark.stop()
-    return found
+    return collected
 
 
 def _line(claim: str, mine: float, name: str, theirs: float, target: str) -> dict[str, Any]:

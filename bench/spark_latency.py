@@ -1,8 +1,8 @@
 """How long micro-batches take at a steady rate, ours and those of Spark's own connector and sketches.
 
 A producer writes 100,000 messages a second; a query of 1,000 groups and three sketches (HLL, KLL, frequent
-items) in windows of a minute reads them, each micro-batch begun as soon as the last one is done. Told are the
-median and the 99th percentile of the micro-batches of a minute, once ten are done: the first ones start
+items) in windows of a minute reads them, each micro-batch begun as soon as the last one is done. Reported are
+the median and the 99th percentile of the micro-batches of a minute, once ten are done: the first ones start
 workers, compile, and take what has come in meanwhile.
 """
 
@@ -76,8 +76,8 @@ class Steady:
 def ours(spark: Any, bootstrap: str, topic: str) -> Any:
     """Our source's table of sketches."""
     rows = Stream.from_kafka(topic, value=json_value(SCHEMA), bootstrap_servers=bootstrap).group_by("tag")
-    asked = {"users": distinct("user"), "prices": kll_quantiles("price"), "tags": top_k("tag")}
-    return on_spark(rows.tumbling("1m").agg(**asked), spark, start="latest", dead_letters=None)
+    aggregates = {"users": distinct("user"), "prices": kll_quantiles("price"), "tags": top_k("tag")}
+    return on_spark(rows.tumbling("1m").agg(**aggregates), spark, start="latest", dead_letters=None)
 
 
 def native(spark: Any, bootstrap: str, topic: str) -> Any:
@@ -97,9 +97,9 @@ def batches(table: Any) -> list[float]:
                 raise RuntimeError(f"{len(warm)} micro-batches in {WARM_SECONDS} s; see the query's errors")
             query.awaitTermination(1)
         query.awaitTermination(SECONDS)
-        found = [took for number, took in _read(query).items() if number not in warm]
+        result = [elapsed for number, elapsed in _read(query).items() if number not in warm]
         query.stop()
-    return found
+    return result
 
 
 def _read(query: Any) -> dict[int, float]:
@@ -126,16 +126,16 @@ def main() -> list[dict[str, Any]]:
     return [
         line(
             f"micro-batches at {RATE:,} messages a second, {GROUPS:,} groups, three sketches",
-            _told(mine),
-            f"Spark's connector {_told(theirs)}" if theirs else "Spark's connector can't be had here",
+            _summary(mine),
+            f"Spark's connector {_summary(theirs)}" if theirs else "Spark's connector can't be had here",
             statistics.median(theirs) / statistics.median(mine) if theirs else "",
             "ours: median under 1 s",
         )
     ]
 
 
-def _told(found: list[float]) -> str:
-    return f"p50 {statistics.median(found):,.0f} ms, p99 {np.percentile(found, 99):,.0f} ms"
+def _summary(result: list[float]) -> str:
+    return f"p50 {statistics.median(result):,.0f} ms, p99 {np.percentile(result, 99):,.0f} ms"
 
 
 if __name__ == "__main__":

@@ -26,7 +26,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
-from streamgauge import as_table, distinct, sketch_parquet
+from streamgauge import distinct
+from streamgauge.spark import as_table, sketch_parquet
 from streamgauge.spark_udafs.session import session
 
 from .measure import line
@@ -59,11 +60,11 @@ def timed(call: Any) -> float:
 
 def main() -> list[dict[str, Any]]:
     """All rows, and a tenth of them."""
-    found = []
+    collected = []
     with tempfile.TemporaryDirectory() as folder:
         write_rows(Path(folder))
         spark = session("bench", "local[2]", {"spark.ui.enabled": "false"})
-        for share, told in ((1.0, "all rows"), (0.1, "the tenth of them that a condition selects")):
+        for share, reported in ((1.0, "all rows"), (0.1, "the tenth of them that a condition selects")):
             last = int(ROWS * share)
             where = None if share == 1 else pc.field("at") < last
 
@@ -81,10 +82,10 @@ def main() -> list[dict[str, Any]]:
             mine, theirs = (statistics.median(column) for column in zip(*turns))
             rates = [f"{last / seconds / 1e6:,.0f} M/s" for seconds in (mine, theirs)]
             target = "≥ 3" if share == 1 else "report"
-            claim = f"Parquet, {ROWS / 1e6:,.0f} M int64 into an HLL: {told}"
-            found.append(line(claim, rates[0], f"hll_sketch_agg {rates[1]}", theirs / mine, target))
+            claim = f"Parquet, {ROWS / 1e6:,.0f} M int64 into an HLL: {reported}"
+            collected.append(line(claim, rates[0], f"hll_sketch_agg {rates[1]}", theirs / mine, target))
         spark.stop()
-    return found
+    return collected
 
 
 if __name__ == "__main__":

@@ -13,13 +13,9 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
-from collections.abc import Mapping
 from typing import Any
 
-import polars as pl
-
-from streamgauge import Stream, distinct, kll_quantiles, top_k
-from streamgauge import json as json_value
+from streamgauge import Stream
 from streamgauge.apps.kafka.broker import EmbeddedKafka
 from streamgauge.spark_udafs.run import on_spark, write
 from streamgauge.spark_udafs.session import session
@@ -27,21 +23,9 @@ from streamgauge.spark_udafs.tables import as_table
 
 from .connector import connected, connector_jars, native_sketches
 from .measure import line
-from .topic import BY_CONSUME, MESSAGES, SCHEMA, filled
+from .topic import BY_CONSUME, MESSAGES, filled, sketched
 
 RUNS = 3
-
-
-def asked(bootstrap: str, topic: str, config: Mapping[str, Any] = {}) -> Stream:
-    """The three sketches."""
-    rows = Stream.from_kafka(
-        topic,
-        value=json_value(SCHEMA),
-        time=pl.from_epoch("ts", time_unit="ms"),
-        bootstrap_servers=bootstrap,
-        config=config,
-    )
-    return rows.tumbling("1m").agg(users=distinct("user"), prices=kll_quantiles("price"), tags=top_k("tag"))
 
 
 def warm(spark: Any, stream: Stream) -> float:
@@ -99,8 +83,8 @@ def main() -> list[dict[str, Any]]:
         topic = filled(broker, "posts", MESSAGES)
         spark = session("bench", "local[2]", settings)
         try:
-            stream = asked(at, topic)
-            by_consume = asked(at, topic, BY_CONSUME)
+            stream = sketched(at, topic)
+            by_consume = sketched(at, topic, BY_CONSUME)
             turns = [
                 (warm(spark, stream), warm(spark, by_consume), native(spark, at, topic) if jars else None)
                 for _ in range(RUNS + 1)
@@ -108,15 +92,15 @@ def main() -> list[dict[str, Any]]:
             bounded, plain = (statistics.median(turn[which] for turn in turns) for which in (0, 1))
             by_spark = statistics.median(turn[2] for turn in turns) if jars else None
             many = filled(broker, "many", (RUNS + 1) * MESSAGES)
-            batches, phases = steady(spark, at, asked(at, many))
+            batches, phases = steady(spark, at, sketched(at, many))
             of_spark = statistics.median(native_steady(spark, at, many)) if jars else None
         finally:
             spark.stop()
-    told = ", ".join(f"{name} {ms}" for name, ms in sorted(phases.items(), key=lambda item: -item[1])[:4])
+    reported = ", ".join(f"{name} {ms}" for name, ms in sorted(phases.items(), key=lambda item: -item[1])[:4])
     return [
         _row("Spark source, a warm bounded read", bounded, by_spark),
         line("the same, against consume()", _rate(bounded), _rate(plain), bounded / plain, "≥ 1.5"),
-        _row(f"Spark source, a steady micro-batch (ms: {told})", statistics.median(batches), of_spark),
+        _row(f"Spark source, a steady micro-batch (ms: {reported})", statistics.median(batches), of_spark),
     ]
 
 

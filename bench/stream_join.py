@@ -84,9 +84,9 @@ def ours(bootstrap: str, topics: Filled) -> float:
     )
     pairs = ads.join(clicks, on="ad", within=f"{WITHIN_MS // 1_000}s")
     waited = (pl.col("clicked") - pl.col("shown")).dt.total_milliseconds()
-    asked = pairs.with_columns(waited=waited).group_by("page").tumbling("1m")
+    requested = pairs.with_columns(waited=waited).group_by("page").tumbling("1m")
     began = time.perf_counter()
-    run = asked.agg(clicks=count(), waited=quantiles("waited")).run(until="latest")
+    run = requested.agg(clicks=count(), waited=quantiles("waited")).run(until="latest")
     seconds = time.perf_counter() - began
     assert run.account.counted == 2 * topics.pairs, run.account
     assert run.windows()["clicks"].sum() == topics.pairs
@@ -95,8 +95,8 @@ def ours(bootstrap: str, topics: Filled) -> float:
 
 def peers(bootstrap: str, topics: Filled) -> float:
     """The same of Quix Streams."""
-    asked = bootstrap, topics.ads, topics.clicks, topics.pairs, WITHIN_MS
-    return topics.messages / topics.pairs * peer(quix_python(), "quix_interval_join.py", *asked)
+    requested = bootstrap, topics.ads, topics.clicks, topics.pairs, WITHIN_MS
+    return topics.messages / topics.pairs * peer(quix_python(), "quix_interval_join.py", *requested)
 
 
 def main() -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 3 M JSON messages with a key, of 40 bytes, and a table of 1 M keys of 30 bytes, in 4 partitions; each message
 finds its key, and is counted by a column of the table. Ours keeps the table in memory, reads it whole, and
 counts by sketches with durable state; Quix Streams joins by ``join_asof`` with its state in RocksDB. Both
-read the table first: the time for that is told by itself, and is not in the rates.
+read the table first: the time for that is reported by itself, and is not in the rates.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 from confluent_kafka import Producer
 
-from streamgauge import Stream, Table, count
+from streamgauge import LookupTable, Stream, count
 from streamgauge import json as json_value
 from streamgauge.apps.kafka.broker import EmbeddedKafka
 from streamgauge.operators.joins.table_reader import TableReader
@@ -53,9 +53,9 @@ def filled(broker: EmbeddedKafka, name: str, keys: Iterable[int], value: str, co
 def ours(bootstrap: str, posts: str, users: str) -> tuple[float, float]:
     """Seconds to read the table, and messages a second that our consumer joins."""
     address = {"bootstrap_servers": bootstrap}
-    table = Table.from_kafka(users, value=json_value({"country": pl.String}), **address)
+    table = LookupTable.from_kafka(users, value=json_value({"country": pl.String}), **address)
     rows = Stream.from_kafka(posts, value=json_value({"n": pl.Int64}), message=["key"], **address)
-    asked = rows.join(table, on="key").group_by("country").tumbling("1h").agg(posts=count())
+    aggregates = rows.join(table, on="key").group_by("country").tumbling("1h").agg(posts=count())
     began = time.perf_counter()
     reader = TableReader(table)
     reader.load()
@@ -63,7 +63,7 @@ def ours(bootstrap: str, posts: str, users: str) -> tuple[float, float]:
     assert len(reader.contents) == KEYS
     reader.close()
     began = time.perf_counter()
-    run = asked.run(until="latest")
+    run = aggregates.run(until="latest")
     seconds = time.perf_counter() - began
     assert run.account.counted == MESSAGES, run.account
     return loaded, MESSAGES / (seconds - loaded)
@@ -89,7 +89,7 @@ def main() -> list[dict[str, Any]]:
             mine.append(ours(at, posts, users))
             theirs.append(peers(at, posts, users))
     (load, rate), (slow, peer) = (
-        (statistics.median(one) for one in zip(*found, strict=True)) for found in (mine, theirs)
+        (statistics.median(one) for one in zip(*result, strict=True)) for result in (mine, theirs)
     )
     return [
         {

@@ -2,12 +2,13 @@
 
 The words of this floor and of Spark's, each with one meaning:
 
-- definition: what is asked of a stream (`definition.stream.Stream`); it knows no engine.
+- definition: the definition of a stream (`definition.stream.Stream`); it knows no engine.
 - source: where a stream's rows come from, a topic or frames (`definition.sources`).
 - plan: what the members of one run are to do (`consumer.plan.Plan`).
-- options: how a run goes, whatever is asked (`consumer.options.RunOptions`).
+- options: how a run goes, whatever the stream (`consumer.options.RunOptions`).
 - position: how far an input partition is, its next offset and its event time (`sketching.position.Position`).
-- mark: a partition as the closing of windows sees it: position and silence (`sketching.closing.Mark`).
+- mark: a partition as the closing of windows sees it: position and silence
+(`sketching.global_watermark.Mark`).
 - pane: the stretch of event time by which rows are sketched; windows are made of whole panes.
 - delta: the sketches of a range of one partition's offsets (`sketching.delta.Delta`).
 - log: the table topic, on which deltas and snapshots lie (`consumer.log`).

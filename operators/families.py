@@ -1,16 +1,17 @@
 """The one table of families: what an aggregate's name stands for, on every engine.
 
-Adding a family takes its folder and a line here. Its class of groups says how it is asked for, as its
+Adding a family takes its folder and a line here. Its class of groups says how it is requested, as its
 `aggregate`. Aggregates, the package's exports, Spark's functions, the warm-up and the shared law tests all
 take the family from its line. Classes are named, not imported: reading the table imports nothing.
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from .class_loading import load_class
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 MOMENT = ("time", "partition", "offset")
 """The inputs that every row has by itself, without a column being named for them."""
-
-_ROOT = __package__.rpartition(".")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +45,15 @@ class Family:
         return self.place.endswith("Groups")
 
     @property
+    def stored(self) -> bool:
+        """Whether it exists to read, ask and merge what others stored: public in `streamgauge.stored`.
+
+        >>> [name for name in ("distinct", "cpc", "tuple") if family(name).stored]
+        ['cpc', 'tuple']
+        """
+        return self.name == "tuple" or self.place.startswith("sketches.stored.")
+
+    @property
     def keeps_values(self) -> bool:
         """Whether values of its columns are in its answers.
 
@@ -60,51 +68,46 @@ class Family:
         """The class of one sketch, imported now. Raises `TypeError` for an exact aggregate."""
         if self.exact:
             raise TypeError(f"{self.name} is exact: its column holds plain values, no sketches")
-        return _load(self.place)
+        return load_class(self.place)
 
     def groups_class(self) -> type[Groups]:
         """The class of many groups, imported now."""
-        return _load(self.place if self.exact else f"{self.place}Groups")
+        return load_class(self.place if self.exact else f"{self.place}Groups")
 
     @property
-    def asked(self) -> Aggregated:
+    def aggregate(self) -> Aggregated:
         """How the class describes itself as an aggregate; imports it."""
         return self.groups_class().aggregate
 
     @property
     def params(self) -> Mapping[str, Any]:
         """See `Aggregated`, as for all that follow."""
-        return self.asked.params
+        return self.aggregate.params
 
     @property
     def answer(self) -> Mapping[str, Any]:
         """The parameters of the answer, with their defaults."""
-        return self.asked.answer
+        return self.aggregate.answer
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """Further row-wise inputs."""
-        return self.asked.inputs
+        return self.aggregate.inputs
 
     @property
     def of_column(self) -> Callable[[pa.DataType], dict[str, Any]]:
         """The parameters that the column's type decides."""
-        return self.asked.of_column
+        return self.aggregate.of_column
 
     @property
     def seeded(self) -> bool:
         """Whether groups take a seed."""
-        return self.asked.seeded
+        return self.aggregate.seeded
 
     @property
     def spark_merge(self) -> str:
         """Spark's own aggregate that merges the column."""
-        return self.asked.spark_merge
-
-
-def _load(place: str) -> Any:
-    module, name = place.split(":")
-    return getattr(importlib.import_module(f"{_ROOT}.{module}"), name)
+        return self.aggregate.spark_merge
 
 
 FAMILIES: dict[str, Family] = {

@@ -19,22 +19,24 @@ from .consumer.merge.figures import figures_of
 from .consumer.merge.merger import Merger
 from .definition.sources import FrameSource
 from .definition.stream import Stream
-from .definition.topics import is_pattern, takes
+from .definition.topic_patterns import is_pattern, matches
 from .formats.messages import Messages
-from .joins.contents import Contents
-from .joins.joined import bound
-from .joins.pairing import Pairings
-from .kafka.outgoing import Outgoing
-from .sinks.sink import ClosedWindow, Folding, FoldingSink, Origin, Sink, WritingSink, topics_of
-from .sketching.accounting import Account
-from .sketching.intake import Intake
+from .joins.join_state import JoinStates
+from .joins.table_readers import bound
+from .joins.table_rows import TableRows
+from .kafka.outgoing_message import Outgoing
+from .partitions.partition_buffer import PartitionBuffer
+from .partitions.partition_state import PartitionState
+from .sinks.sink import ClosedWindow, Origin, PartitionSink, Sink, StatefulSink, WritingSink, topics_of
+from .sketching.account import Account
+from .sketching.forwarded_rows import outgoing
+from .sketching.idle_timer import IdleTimer, Rest
+from .sketching.message_warnings import Remarks
 from .sketching.position import Input, inputs_of
-from .sketching.progress import Progress
-from .sketching.remarks import Remarks
-from .sketching.sent_rows import outgoing
-from .sketching.silence import Rest, Silence
 from .table.query import query
 from .table.schema import schema_of
+from .table.sketch_table import SketchTable
+from .table.window_groups import WindowGroups
 from .watching.figures import Figures
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -68,9 +70,9 @@ class StreamTester:
     would send on. `sinks` are those of a run: what they send is seen with `sent`, what they write they write.
 
     >>> import polars as pl
-    >>> from streamgauge.operators.definition.aggregates import count
-    >>> stream = Stream.from_batches({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(posts=count())
-    >>> tester = StreamTester(stream)
+    >>> import streamgauge as sg
+    >>> rows = sg.Stream.from_schema({"at": pl.Datetime("us")}, time="at")
+    >>> tester = sg.StreamTester(rows.tumbling("1m").agg(posts=sg.count()))
     >>> _ = tester.feed([{"at": datetime(2026, 1, 1, 0, 0, 30)}])
     >>> tester.advance(39).windows().height, tester.advance(2).windows()["posts"].to_list()
     (0, [1])
@@ -88,44 +90,44 @@ class StreamTester:
         self.refused: list[RefusedRow] = []
         self.late: list[LateRow] = []
         self._now = start.timestamp()
-        self._tables = {id(table): Contents(table.source.schema) for table in stream.tables}
+        self._tables = {id(table): TableRows(table.source.schema) for table in stream.tables}
         self._bound = bound(self.stream, lambda table: self._tables[id(table)])
         self._partitions = partitions
-        self._asked = _asked(self.stream)
-        self._inputs: dict[Input, Progress] = {}
-        self._pairings = Pairings(self._bound)
-        self._silences: dict[Input, Silence] = {}
+        self._topics = _topics_of(self.stream)
+        self._inputs: dict[Input, PartitionState] = {}
+        self._pairings = JoinStates(self._bound)
+        self._silences: dict[Input, IdleTimer] = {}
         self._merger = Merger(self._bound, [])
         self._patience_us = int(idle_seconds * 1e6)
         self._log = 0
         self._sinks, self._sent = tuple(sinks), list[Outgoing]()
         self._origin = Origin.of(self.stream, "tester", named=True)
         topics_of(self._sinks, self._origin)
-        self._foldings = self._remembering({})
-        self._closed, self._told = self._none(), 0
-        for topic in self._asked:
+        self._foldings = self._restored_sinks({})
+        self._closed, self._emitted = self._none(), 0
+        for topic in self._topics:
             if not is_pattern(topic):
-                self._take_up(topic)
+                self._add_topic(topic)
 
     @property
     def account(self) -> Account:
-        """What became of all rows so far."""
-        return self._merger.state.account
+        """What became of all rows so far; after `finish`, of rows that found no partner in a join as well."""
+        return self._merger.state_at_end.account
 
     def figures(self) -> Figures:
-        """What a run would tell of itself now: what its metrics are made of (see `Run.figures`).
+        """What a run would report of itself now: what its metrics are made of (see `Run.figures`).
 
         `operators.watching.metrics.watch` shows them in a registry, without a port.
         """
         inputs = list(self._inputs)
-        told = figures_of(self._merger.state, self.stream, "tester", inputs, lambda _: 0, self._now)
-        windows, groups = self._merger.held()
+        group_figures = figures_of(self._merger.state, self.stream, "tester", inputs, lambda _: 0, self._now)
+        windows, groups = self._merger.window_counts()
         return replace(
-            told,
+            group_figures,
             open_windows=windows,
             open_groups=groups,
             state_bytes=self._merger.state_bytes,
-            closed_windows=self._told,
+            closed_windows=self._emitted,
             owned=True,
             caught_up=True,
         )
@@ -138,24 +140,24 @@ class StreamTester:
     ) -> Account:
         """Let a partition receive rows; gives what became of them.
 
-        A stream of several topics needs to be told which one; a topic that matches its pattern is there from
+        A stream of several topics needs to know which one; a topic that matches its pattern is there from
         its first rows on. Raises `ValueError` for a topic that the stream doesn't read.
         """
         where = Input(self._topic(topic), partition)
         schema = self.stream.of_topic(where.topic).source.schema
         frame = rows if isinstance(rows, pl.DataFrame) else pl.DataFrame(list(rows), schema=schema)
         progress = self._inputs[where]
-        start = progress.next
+        start = progress.next_offset
 
         def refuse(numbers: np.ndarray, reason: str) -> None:
             refused = [RefusedRow(partition, start + int(n), reason, where.topic) for n in numbers]
             self.refused += refused
 
         def late(numbers: np.ndarray, late_us: np.ndarray) -> None:
-            told = zip(numbers.tolist(), late_us.tolist())
-            self.late += [LateRow(partition, start + number, us / 1e6) for number, us in told]
+            pairs = zip(numbers.tolist(), late_us.tolist())
+            self.late += [LateRow(partition, start + number, us / 1e6) for number, us in pairs]
 
-        before = self.account
+        before = self._merger.state.account
         stamps = np.full(frame.height, int(self._now * 1000), np.int64)
         end = start + frame.height
         progress.add(frame, stamps, np.arange(start, end), end, refuse, late)
@@ -173,18 +175,18 @@ class StreamTester:
         """Let a partition receive messages, which the stream's own decoder reads; gives what became of them.
 
         `timestamps` are the messages', the clock's time unless given. Raises `TypeError` for a stream that
-        reads no topic, `ValueError` for one of several that isn't told which.
+        reads no topic, `ValueError` for one of several without the topic.
 
         >>> import polars as pl
-        >>> from streamgauge import Stream, StreamTester, count, csv
-        >>> trades = Stream.from_kafka("trades", value=csv({"symbol": pl.String, "price": pl.Float64}))
-        >>> tester = StreamTester(trades.group_by("symbol").tumbling("1m").agg(trades=count()))
+        >>> import streamgauge as sg
+        >>> trades = sg.Stream.from_kafka("trades", value=sg.csv({"symbol": pl.String, "price": pl.Float64}))
+        >>> tester = sg.StreamTester(trades.group_by("symbol").tumbling("1m").agg(trades=sg.count()))
         >>> tester.feed_messages([b"ACME,9.75", b"ACME,cheap"])
         Account(read=2, counted=1, filtered=0, late=0, dead_lettered=1)
         >>> print(tester.refused[0].reason)
         "price" is 'cheap', not Float64
         """
-        where, before = Input(self._topic(topic), partition), self.account
+        where, before = Input(self._topic(topic), partition), self._merger.state.account
         progress, now = self._inputs[where], datetime.fromtimestamp(self._now, UTC)
         stamps = [int(at.timestamp() * 1000) for at in timestamps or [now] * len(values)]
         messages = Messages.of(
@@ -192,19 +194,21 @@ class StreamTester:
             keys,
             topic=where.topic,
             partition=partition,
-            first_offset=progress.next,
+            first_offset=progress.next_offset,
             timestamps=stamps,
             headers=headers,
         )
-        intake = Intake(Remarks(where.topic, {}), keeps_late=True)
-        intake.begin(progress, [])
-        intake.take(self.stream.of_topic(where.topic).kafka_source, messages)
-        refused = [RefusedRow(partition, letter.offset, letter.reason, where.topic) for letter in intake.dead]
+        intake = PartitionBuffer(Remarks(where.topic, {}), keeps_late=True)
+        intake.add_partition(progress, [])
+        intake.sketch(self.stream.of_topic(where.topic).kafka_source, messages)
+        refused = [
+            RefusedRow(partition, letter.offset, letter.reason, where.topic) for letter in intake.dead_letters
+        ]
         self.refused += refused
         self.late += [LateRow(partition, late.letter.offset, late.late_us / 1e6) for late in intake.late]
         return self._received(where, before)
 
-    def feed_table(self, topic: str, rows: Mapping[Any, Mapping[str, Any] | None]) -> None:
+    def feed_lookup(self, topic: str, rows: Mapping[Any, Mapping[str, Any] | None]) -> None:
         """Give keys of a joined table their rows, by the name of its topic; None deletes a key.
 
         Of keys that are several columns, each is a tuple. Raises `ValueError` for a topic that the stream is
@@ -213,7 +217,7 @@ class StreamTester:
         joined = [table for table in self.stream.tables if table.topic == topic]
         if not joined:
             known = ", ".join(table.topic for table in self.stream.tables) or "none"
-            raise ValueError(f"feed_table: {topic!r} is not a table of the stream; there are {known}")
+            raise ValueError(f"feed_lookup: {topic!r} is not a table of the stream; there are {known}")
         for table in joined:
             given = [row for row in rows.values() if row is not None]
             numbers = np.cumsum([row is not None for row in rows.values()]) - 1
@@ -228,7 +232,7 @@ class StreamTester:
         self._now += seconds
         for where, progress in self._inputs.items():
             silence = self._silences[where]
-            silent_us = int(silence.look(progress.next, progress.next, self._now) * 1e6)
+            silent_us = int(silence.update(progress.next_offset, progress.next_offset, self._now) * 1e6)
             if silent_us >= self._patience_us:
                 progress.rest = Rest(silent_us, self._patience_us, int(self._now * 1e6))
             self._send(progress)
@@ -239,12 +243,12 @@ class StreamTester:
 
         A window that only silence has closed may come again, whole (see `Stream.tumbling`).
         """
-        return query(self.tables())
+        return self.tables().answers()
 
-    def tables(self) -> pa.Table:
+    def tables(self) -> SketchTable:
         """The table of sketches of the windows that closed since the last call."""
         closed, self._closed = self._closed, self._none()
-        return closed.table()
+        return SketchTable(closed.table())
 
     def filling(self) -> pl.DataFrame:
         """The answers so far of windows that fill, if rows have come for them since the last call.
@@ -255,19 +259,32 @@ class StreamTester:
         return query(pa.concat_tables(tables) if tables else schema_of(self.stream).empty_table())
 
     def finish(self) -> StreamTester:
-        """Close all windows, as at the end of a bounded run."""
-        for table in self._merger.close_all():
-            self._close(table, final=False)
+        """Close all windows, as at the end of a bounded run.
+
+        Rows that wait for partners in a join are given without one. They go on waiting, as in a run that is
+        continued: a partner that is fed later changes the window, which comes again.
+        """
+        joined = self.stream.joined
+        if joined is not None and joined.how != "inner":
+            for progress in self._inputs.values():
+                self._send(progress)  # one that has had nothing says that it has read all
+            for progress in self._inputs.values():
+                delta = progress.unpaired(last=False)
+                if (sending := self.stream.sending) is not None:
+                    self._sent += outgoing(delta.sent, delta.input, sending.topic, self._partitions)
+                self._merger.offer(delta, self._log)
+        for table in self._merger.at_end():
+            self._close(WindowGroups.of_table(table), final=False)
         return self
 
     def restart(self) -> StreamTester:
         """Let sinks that remember, such as `Alerting`, go on from what a run would have kept of them."""
-        memory = {name: folding.memory() for name, folding in self._foldings.items()}
-        self._foldings = self._remembering(memory)
+        memory = {name: folding.state() for name, folding in self._foldings.items()}
+        self._foldings = self._restored_sinks(memory)
         return self
 
     def sent(self) -> list[Outgoing]:
-        """The messages that `Stream.to_kafka` or sinks would have sent since the last call, in order.
+        """The messages that `Stream.rows_to_kafka` or sinks would have sent since the last call, in order.
 
         Their partition is -1 where the key decides it.
         """
@@ -280,61 +297,64 @@ class StreamTester:
             self._silences[where].heard(self._now)
             progress.heard = False
         self._send(progress)
-        return self.account - before
+        return self._merger.state.account - before
 
     def _topic(self, topic: str | None) -> str:
         """The topic that rows are for, which is there then."""
         if topic is None:
-            if len(self._asked) > 1 or is_pattern(self._asked[0]):
+            if len(self._topics) > 1 or is_pattern(self._topics[0]):
                 raise ValueError(
-                    f"feed: the stream reads {' and '.join(self._asked)}; name the topic, as in "
-                    f'.feed(rows, topic="{next((one for one in self._asked if not is_pattern(one)), "…")}")'
+                    f"feed: the stream reads {' and '.join(self._topics)}; name the topic, as in "
+                    f'.feed(rows, topic="{next((one for one in self._topics if not is_pattern(one)), "…")}")'
                 )
-            topic = self._asked[0]
-        if not takes(self._asked, topic):
-            raise ValueError(f"feed: the stream doesn't read {topic!r}, but {' and '.join(self._asked)}")
+            topic = self._topics[0]
+        if not matches(self._topics, topic):
+            raise ValueError(f"feed: the stream doesn't read {topic!r}, but {' and '.join(self._topics)}")
         if Input(topic, 0) not in self._inputs:
-            self._take_up(topic)
+            self._add_topic(topic)
         return topic
 
-    def _take_up(self, topic: str) -> None:
+    def _add_topic(self, topic: str) -> None:
         for where in inputs_of({topic: self._partitions}):
             pairing = self._pairings.of(where)
-            self._inputs[where] = Progress(self._bound, *where, 0, clock=self._clock, pairing=pairing)
-            self._silences[where] = Silence(self._now)
+            self._inputs[where] = PartitionState(self._bound, *where, 0, clock=self._clock, pairing=pairing)
+            self._silences[where] = IdleTimer(self._now)
             self._merger.inputs.add(where)
 
-    def _send(self, progress: Progress) -> None:
+    def _send(self, progress: PartitionState) -> None:
         if progress.pending:
             delta = progress.delta()
             if (sending := self.stream.sending) is not None:
                 self._sent += outgoing(delta.sent, delta.input, sending.topic, self._partitions)
             self._merger.offer(delta, self._log)
             self._log += 1
-            while (table := self._merger.due()) is not None:
-                self._close(table, self._merger.final)
-                self._merger.told()
+            while (groups := self._merger.due()) is not None:
+                for window in groups.windows():
+                    self._close(window, self._merger.final)
+                self._merger.mark_emitted()
         for folding in self._foldings.values():
-            self._sent += folding.passed(self._merger.progress(self._now))
+            self._sent += folding.advance(self._merger.progress(self._now))
 
-    def _close(self, table: pa.Table, final: bool) -> None:
-        self._closed.add(0, table)
-        self._told += 1
-        window = ClosedWindow(table, 0, final, self._origin)
+    def _close(self, groups: WindowGroups, final: bool) -> None:
+        self._closed.add(0, groups)
+        self._emitted += 1
+        window = ClosedWindow(groups, 0, final, self._origin)
         for sink in self._sinks:
-            if isinstance(sink, FoldingSink):
-                self._sent += self._foldings[sink.name].take(window)
+            if isinstance(sink, StatefulSink):
+                self._sent += self._foldings[sink.name].update(window)
             elif isinstance(sink, WritingSink):
                 sink.write(window)
             else:
                 self._sent += sink.messages(window)
 
-    def _remembering(self, memory: Mapping[str, str]) -> dict[str, Folding]:
-        found = {s.name: s.folding(self._origin, 0) for s in self._sinks if isinstance(s, FoldingSink)}
-        for name, folding in found.items():
+    def _restored_sinks(self, memory: Mapping[str, str]) -> dict[str, PartitionSink]:
+        states = {
+            s.name: s.for_partition(self._origin, 0) for s in self._sinks if isinstance(s, StatefulSink)
+        }
+        for name, folding in states.items():
             if name in memory:
-                folding.resume(memory[name])
-        return found
+                folding.restore(memory[name])
+        return states
 
     def _none(self) -> ClosedWindows:
         return ClosedWindows(schema_of(self.stream), None)
@@ -343,7 +363,7 @@ class StreamTester:
         return self._now
 
 
-def _asked(stream: Stream) -> list[str]:
+def _topics_of(stream: Stream) -> list[str]:
     """The names and patterns of the topics that a stream reads; one is made up for rows from frames."""
     if isinstance(stream.source, FrameSource):
         return ["input"]

@@ -1,5 +1,5 @@
 """How does it run on Spark?"""
 
-from .extra import need_pyspark
+from .requires_pyspark import need_pyspark
 
 need_pyspark()

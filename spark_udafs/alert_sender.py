@@ -9,10 +9,10 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as Partition
 
-from ..operators.kafka.clients import client_config, producer_config
+from ..operators.kafka.client_config import client_config, producer_config
 from ..operators.kafka.faults import refused
-from ..operators.kafka.outgoing import Outgoing
-from ..operators.kafka.patience import Patience
+from ..operators.kafka.outgoing_message import Outgoing
+from ..operators.kafka.retry import Retry
 from .kafka.cluster import reporting_consumer
 
 _SECONDS = 10.0
@@ -35,20 +35,20 @@ class AlertSender:
 
     def send(self, messages: list[Outgoing], number: int) -> None:
         """Send a part, unless it was sent before. Raises `Refused` where waiting won't help."""
-        waiting = Patience(f"tell the alerts of batch {number}", self._stopping)
+        waiting = Retry(f"send the alerts of batch {number}", self._stopping)
         while True:
             try:
-                # A producer that starts settles the transaction that its predecessor left open.
+                # A producer that starts ends the transaction that its predecessor left open.
                 self._transactions = self._transactions or _Transactions(self._config, self._name)
                 self._transactions.send(messages, number)
                 waiting.done()
                 return
             except KafkaException as error:
                 self._transactions = None
-                told = refused(
-                    error.args[0], "tell alerts", topic=messages[0].topic, group=self._name, right="WRITE"
+                undelivered = refused(
+                    error.args[0], "send alerts", topic=messages[0].topic, group=self._name, right="WRITE"
                 )
-                waiting.failed(told)
+                waiting.failed(undelivered)
 
 
 class _Transactions:

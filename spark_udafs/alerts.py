@@ -7,24 +7,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from ..operators.definition.stream import Stream
-from ..operators.kafka.secrets import Settings
+from ..operators.kafka.outgoing_message import Outgoing
 from ..operators.kafka.topics import admin, ensure_topic
 from ..operators.rules.alerting import Alerting
-from ..operators.sinks.sink import ClosedWindow, Origin
+from ..operators.secrets import Settings
+from ..operators.sinks.sink import ClosedWindow, Origin, RunProgress
+from ..operators.table.schema import ArrowStream, arrow_table
+from ..operators.table.window_groups import WindowGroups
 from .alert_sender import AlertSender
 from .sinks import Batch
 from .stale_watch import StaleWatch, keep
 
 
-class AlertSink:
+class AlertingSink:
     """Apply rules to the windows that a query closes, with the alerts that a consumer's run gives.
 
     What the rules remember is a file in `folder`, which belongs to the query as its checkpoint does, with the
     number of the micro-batch: a batch that is repeated after a crash begins with what they remembered before
-    it. Alerts to topics go out once, in a transaction that notes the batch's number; to the other outlets
+    it. Rules such as `Absence`, which act as time passes, follow the query's watermark, whether windows close
+    or not. Alerts to topics go out once, in a transaction that notes the batch's number; to the other outlets
     those of the last batch may go again, under the same ids. `config` are settings of librdkafka for the
     topics, with the `bootstrap.servers`; unless given, those of the stream.
 
@@ -32,14 +34,18 @@ class AlertSink:
 
     >>> from tempfile import mkdtemp
     >>> import polars as pl
-    >>> from streamgauge import Stream, StreamTester, Threshold, count
-    >>> rows = Stream.from_batches({"at": pl.Int64}, time=pl.from_epoch("at")).tumbling("1m").agg(n=count())
-    >>> sink = AlertSink(rows, Alerting([Threshold("busy", value="n", at_least=2)]), mkdtemp())
-    >>> tester = StreamTester(rows)
+    >>> import streamgauge as sg
+    >>> rows = sg.Stream.from_schema({"at": pl.Int64}, time=pl.from_epoch("at"))
+    >>> by_minute = rows.tumbling("1m").agg(n=sg.count())
+    >>> alerting = sg.rules.Alerting([sg.rules.Threshold("busy", value="n", at_least=2)])
+    >>> sink = sg.spark.AlertingSink(by_minute, alerting, mkdtemp())
+    >>> tester = sg.StreamTester(by_minute)
     >>> _ = tester.feed([{"at": 1_767_225_600}] * 2)
-    >>> sink(tester.finish().tables(), Batch(query="posts", number=0))
+    >>> sink(tester.finish().tables(), sg.spark.Batch(query="posts", number=0))
     2026-01-01T00:01:00+00:00 busy fired: n is 2: at least 2
     """
+
+    clocked = True
 
     def __init__(
         self,
@@ -55,23 +61,30 @@ class AlertSink:
         self._sender: AlertSender | None = None
         self._begin(Origin.of(stream, "", named=True))
 
-    def __call__(self, table: pa.Table, batch: Batch) -> None:
-        """Fold a batch's windows in, and tell what follows from them."""
+    def __call__(self, table: ArrowStream, batch: Batch) -> None:
+        """Fold a batch's windows in, and send the alerts that follow."""
         origin = Origin.of(self._stream, batch.query, named=True)
-        folding = self._alerting.folding(origin, 0)
+        folding = self._alerting.for_partition(origin, 0)
         kept = self._kept(batch)
         before = kept["memory"] if kept["batch"] < batch.number else kept["before"]
         if before is not None:
-            folding.resume(before)
-        messages = folding.take(ClosedWindow(table, 0, True, origin))
+            folding.restore(before)
+        windows = arrow_table(table)
+        messages: list[Outgoing] = []
+        if windows.num_rows:
+            messages += folding.update(ClosedWindow(WindowGroups.of_table(windows), 0, True, origin))
+        if batch.closed_us is not None:
+            messages += folding.advance(RunProgress(batch.closed_us, batch.closed_us, 0, 0.0))
+        if not (windows.num_rows or messages) and folding.state() == before:
+            return
         if messages:
             self._sender = self._sender or AlertSender(self._config, self._name(batch.query))
             self._sender.send(messages, batch.number)
-        kept = {"batch": batch.number, "before": before, "memory": folding.memory()}
+        kept = {"batch": batch.number, "before": before, "memory": folding.state()}
         keep(self._file(batch), kept)
 
     def beside(self, query: Any) -> None:
-        """Watch the topic of a query that has begun, if it is to be told that no message comes.
+        """Watch the topic of a query that has begun, if an alert is to fire when no message comes.
 
         See `spark_udafs.run.write`, which calls it.
         """
@@ -99,7 +112,7 @@ class AlertSink:
 
     def _kept(self, batch: Batch) -> dict[str, Any]:
         try:
-            found: dict[str, Any] = json.loads(self._file(batch).read_text(encoding="utf-8"))
-            return found
+            state: dict[str, Any] = json.loads(self._file(batch).read_text(encoding="utf-8"))
+            return state
         except FileNotFoundError:
             return {"batch": -1, "before": None, "memory": None}

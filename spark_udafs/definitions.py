@@ -13,26 +13,29 @@ import logging
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from ..operators.definition.change import differences, rewritten
+from ..operators.definition.definition_diff import DefinitionChanged, differences, rewritten
+from ..operators.table.spark_footer import DEFINED
 from ..operators.table.windows import START
+from .slow_starts import patiently
 
 log = logging.getLogger("streamgauge.spark")
 
 NAME = "streamgauge-definition"
 _KEY = "definition"
+_WATERMARK = "batchWatermarkMs"
 _LABEL = "streamgauge.definition"
 
-
-class ChangedDefinition(ValueError):
-    """A checkpoint was made by another definition; the message says what is different."""
+EXPRESSIONS = "expressions"
+"""The key under which a definition has the trees of what is made of columns, by its name in the table."""
 
 
 def pack(definition: Mapping[str, Any]) -> str:
@@ -48,35 +51,43 @@ def unpack(text: str) -> dict[str, Any]:
     {'keys': ['lang']}
     """
     try:
-        found = json.loads(zlib.decompress(base64.b64decode(text, validate=True)))
+        unpacked = json.loads(zlib.decompress(base64.b64decode(text, validate=True)))
     except zlib.error as error:
         raise ValueError(f"not a packed definition: {error}") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"not a packed definition: {found!r}")
-    return found
+    if not isinstance(unpacked, dict):
+        raise ValueError(f"not a packed definition: {unpacked!r}")
+    return unpacked
 
 
 def check_same(before: str | None, after: str | None) -> None:
-    """Raises `ChangedDefinition` if two packed definitions differ; None is an unknown one."""
+    """Raises `DefinitionChanged` if two packed definitions differ; None is an unknown one."""
     if before is None or after is None or before == after:
         return
     old, new = unpack(before), unpack(after)
-    if found := differences(old, new) or _order(old, new):
-        raise changed(found)
+    trees = [definition.pop(EXPRESSIONS, {}) for definition in (old, new)]
+    if changes := differences(old, new) or _order(old, new) or _expressions(*trees):
+        raise changed(changes)
     for sentence in rewritten(old, new):
         log.warning("going on from a checkpoint that was written with another Polars or Python: %s", sentence)
 
 
 def _order(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """A change of the aggregates' order; state finds their columns by position, not by name."""
-    names = [", ".join(told.get("aggregates", {})) for told in (before, after)]
+    names = [", ".join(definition.get("aggregates", {})) for definition in (before, after)]
     return [] if names[0] == names[1] else [f"the aggregates' order changed from {names[0]} to {names[1]}"]
 
 
-def changed(found: Sequence[str]) -> ChangedDefinition:
-    """The error that tells the differences, each in words."""
-    return ChangedDefinition(
-        f"the checkpoint was made by another definition: {'; '.join(found)}. Give the changed one a "
+def _expressions(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """What is made of columns in another way, by its name in both."""
+    names = dict.fromkeys((*before, *after))
+    changed = [name for name in names if before.get(name) != after.get(name)]
+    return [f"{name!r} is made of another expression, or of constants of another type" for name in changed]
+
+
+def changed(changes: Sequence[str]) -> DefinitionChanged:
+    """The error that lists the differences, each in words."""
+    return DefinitionChanged(
+        f"the checkpoint was made by another definition: {'; '.join(changes)}. Give the changed one a "
         "checkpoint folder of its own, or undo the change"
     )
 
@@ -85,33 +96,58 @@ def remembering(rows: DataFrame, definition: Mapping[str, Any]) -> DataFrame:
     """The same rows; a query over them refuses a checkpoint of another definition."""
     spark = rows.sparkSession
     spark.dataSource.register(DefinitionSource)
-    remembered = spark.readStream.format(NAME).schema(rows.schema).option(_KEY, pack(definition)).load()
+    reader = spark.readStream.format(NAME).schema(rows.schema).option(_KEY, pack(definition))
+    remembered = patiently("the definition of a query", reader.load)
     return rows.unionAll(remembered)
 
 
 def labelled(table: DataFrame, definition: Mapping[str, Any]) -> DataFrame:
     """A table of sketches whose micro-batches carry their definition, for `check_logged`."""
-    return table.withMetadata(START, {_LABEL: pack(definition)})
+    name = START if START in table.columns else DEFINED
+    (metadata,) = (field.metadata for field in table.schema if field.name == name)
+    return table.withMetadata(name, {**metadata, _LABEL: pack(definition)})
 
 
 def label_of(table: DataFrame) -> str | None:
-    """The packed definition that `labelled` put on a table, if it has its window's start still."""
-    return next((field.metadata.get(_LABEL) for field in table.schema if field.name == START), None)
+    """The packed definition that `labelled` put on a table, if it has that column still."""
+    labels = (field.metadata.get(_LABEL) for field in table.schema if field.name in (START, DEFINED))
+    return next((label for label in labels if label is not None), None)
 
 
 def check_logged(batch: DataFrame, checkpoint: str, number: int) -> None:
     """Compare a micro-batch with what Spark logged when it was planned.
 
     Spark runs a batch again that an earlier query planned and didn't finish, before it asks any source.
-    Raises `ChangedDefinition`. Without the window's start among the batch's columns nothing is compared.
+    Raises `DefinitionChanged`. Without the column that carries it nothing is compared.
     """
     label = label_of(batch)
-    logged = batch.sparkSession.read.text(f"{checkpoint.rstrip('/')}/offsets/{number}").collect()
-    for (line,) in logged:
+    for entry in _logged(batch.sparkSession, checkpoint, number):
+        check_same(entry.get(_KEY), label)
+
+
+def closed_by(spark: SparkSession, checkpoint: str, number: int) -> int:
+    """The watermark of a micro-batch in microseconds: the windows that end by then are closed with it.
+
+    It is part of what Spark logs when it plans a micro-batch, so it is the same if that is run again.
+    """
+    logged = _logged(spark, checkpoint, number)
+    return next(int(entry[_WATERMARK]) for entry in logged if _WATERMARK in entry) * 1_000
+
+
+def _logged(spark: SparkSession, checkpoint: str, number: int) -> list[dict[str, Any]]:
+    """What Spark logged of a micro-batch when it was planned, that is of itself and of each source."""
+    file = f"{checkpoint.rstrip('/')}/offsets/{number}"
+    try:
+        lines = Path(file.removeprefix("file:")).read_text(encoding="utf-8").splitlines()
+    except OSError:  # on another file system
+        lines = [line for (line,) in spark.read.text(file).collect()]
+    logged = []
+    for line in lines:
         # A line for each source: JSON, or a dash.
         with suppress(json.JSONDecodeError):
-            if isinstance(told := json.loads(line), dict):
-                check_same(told.get(_KEY), label)
+            if isinstance(entry := json.loads(line), dict):
+                logged.append(entry)
+    return logged
 
 
 class DefinitionSource(DataSource):
@@ -146,7 +182,7 @@ class DefinitionReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Nothing to do: there is never anything new."""
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """`start` itself. Raises `ChangedDefinition`."""
+        """`start` itself. Raises `DefinitionChanged`."""
         check_same(start.get(_KEY), self._definition)
         return start
 
@@ -155,7 +191,7 @@ class DefinitionReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Nothing to read. Raises `ChangedDefinition`."""
+        """Nothing to read. Raises `DefinitionChanged`."""
         check_same(end.get(_KEY), self._definition)
         return [InputPartition(None)]
 

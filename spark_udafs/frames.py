@@ -1,7 +1,7 @@
 """Any DataFrame into a table of sketches: sketched where its rows are, merged inside Spark.
 
     table = sketch(posts).groupBy("lang", F.window("created_at", "1 minute")).agg(users=distinct("user_id"))
-    query(as_table(table))    # brings the table to the driver and answers it
+    as_table(table).answers()    # brings the table to the driver and answers it
 
 This works on batch and streaming DataFrames, on classic Spark and on Spark Connect. Say here how late the
 rows of a streaming DataFrame may come, ``sketch(posts).withWatermark("created_at", "10 seconds")``, and not
@@ -22,28 +22,30 @@ from pyspark.sql import Column, DataFrame
 
 from ..operators.definition import aggregates as ask
 from ..operators.definition.aggregate import Aggregate
-from ..operators.definition.checked import check_keys, typed_aggregates
 from ..operators.definition.description import VERSION
+from ..operators.definition.expression_text import type_text
 from ..operators.definition.sources import FrameSource
-from ..operators.definition.text import type_text
-from ..operators.definition.windows import Paned, Tumbling
-from ..operators.sketching.lateness import broken_clocks
+from ..operators.definition.validation import check_keys, typed_aggregates
 from ..operators.sketching.panes import Panes
+from ..operators.sketching.partition_watermark import broken_clocks
 from ..operators.table.schema import END, START, aggregates_of, key_type, keys_of, table_schema
-from ..operators.table.windows import TableWindows
-from .arrow_batches import Work, quicker_in_python, through_workers
-from .asked import AskedOfFrame
-from .definitions import labelled, remembering
+from ..operators.windows.paned import Paned
+from ..operators.windows.table import AllTime
+from ..operators.windows.tumbling import Tumbling
+from ..sketches.core.utf8_repair import readable
+from .aggregate_request import FrameRequest
+from .definitions import EXPRESSIONS, labelled, remembering
+from .gc_freeze import freeze_imports
+from .input_columns import InputColumns
 from .merge.buckets import BUCKETS, BucketedPartials
 from .merge.catalyst import NativePartials
-from .merge.forms import quoted
+from .merge.column_codecs import quoted
 from .merge.partials import EVENT, FIRST, LATEST, Mode, Partials
 from .merge.plan import merge_timed, merge_whole, partials_of
+from .python_workers import Work, quicker_in_python, through_workers
 from .seeds import seed_of_task
-from .settled import settle
-from .taken import Taken
-from .text import as_shown
 from .windows import Sessions, Windows, windows_of_column
+from .worker_python import check_worker_python
 
 _DAY_US = 86_400_000_000
 
@@ -57,12 +59,12 @@ def sketch(frame: DataFrame) -> Sketching:
 
     >>> import polars as pl
     >>> from pyspark.sql import functions as F
-    >>> from streamgauge import as_table, distinct, query
+    >>> import streamgauge as sg
     >>> rows = [("ann", "2026-01-01 00:00:10"), ("bob", "2026-01-01 00:00:20"), ("ann", "2026-01-01 00:01")]
     >>> posts = spark.createDataFrame(rows, "user string, at string")
-    >>> by_minute = sketch(posts).groupBy(F.window("at", "1 minute"))
-    >>> minutes = by_minute.agg(n=F.count("*"), users=distinct("user"))
-    >>> answers = query(as_table(minutes)).sort("window_start")
+    >>> by_minute = sg.spark.sketch(posts).groupBy(F.window("at", "1 minute"))
+    >>> minutes = by_minute.agg(n=F.count("*"), users=sg.distinct("user"))
+    >>> answers = sg.spark.as_table(minutes).answers().sort("window_start")
     >>> answers["n"].to_list(), answers["users"].struct.field("estimate").round(2).to_list()
     ([2, 1], [2.0, 1.0])
     """
@@ -71,6 +73,7 @@ def sketch(frame: DataFrame) -> Sketching:
             f"sketch takes a Spark DataFrame, got {frame!r}; spark.table and spark.createDataFrame give one, "
             "which is grouped afterwards: sketch(df).groupBy(...)"
         )
+    check_worker_python(frame.sparkSession)
     return Sketching(frame)
 
 
@@ -111,9 +114,9 @@ class Sketching:
         for key in keys:
             if not isinstance(key, str | Column | Windows | Sessions):
                 raise TypeError(f"groupBy takes names of columns, columns and a window, got {key!r}")
-            found = windows_of_column(key) if isinstance(key, Column) else key
-            if isinstance(found, Windows | Sessions):
-                windows.append(found)
+            resolved = windows_of_column(key) if isinstance(key, Column) else key
+            if isinstance(resolved, Windows | Sessions):
+                windows.append(resolved)
             elif isinstance(key, str | Column):
                 names.append(key)
         if len(windows) > 1:
@@ -123,33 +126,35 @@ class Sketching:
     groupby = groupBy
 
     def agg(self, *unnamed: Any, **aggregates: Aggregate | Column) -> DataFrame:
-        """The table of sketches: window_start, window_end, the keys, and a column for each aggregate.
+        """The table of sketches: window_start and window_end, the keys, and a column for each aggregate.
+
+        Last comes ``streamgauge_definition``, by which rows of tables that meet later know what they are of.
 
         Beside this package's aggregates it takes Spark's exact ones that can be merged: `F.count`, `F.sum`,
-        `F.avg`, `F.min`, `F.max` and `F.variance`, of columns or expressions (`asked` says what becomes of
-        them). Decimals are counted as their text by aggregates that count equal values. The rows of a batch
-        without windows stay in the JVM where Catalyst's own aggregates make the same sketches
-        (`merge.lowered`), which is as fast as Spark's own functions by hand; many rows in memory go through
-        Python where that is faster still (`arrow_batches`).
+        `F.avg`, `F.min`, `F.max` and `F.variance`, of columns or expressions (`aggregates` says what becomes
+        of them). Decimals are counted as their text by aggregates that count equal values. The rows of a
+        batch without windows stay in the JVM where Catalyst's own aggregates make the same sketches
+        (`merge.native_sketching`), which is as fast as Spark's own functions by hand; many rows in memory go
+        through Python where that is faster still (`python_workers`).
 
-        Without a window all rows are in a single one, from 1678-01-01 to 2262-01-01, which stands for all
-        time. Raises `ValueError` for columns that don't exist, for a streaming DataFrame without windows or
-        a watermark in append mode, and for one that needs its state in RocksDB where it isn't
-        (`merge.buckets`); raises `TypeError` for columns that an aggregate can't take. A row with a time
-        outside the years 1 to 9999 ends the query with an error that says so.
+        Without a window the table has neither of the first two. Raises `ValueError` for columns that don't
+        exist, for a streaming DataFrame without windows or a watermark in append mode, and for one that needs
+        its state in RocksDB where it isn't (`merge.buckets`); raises `TypeError` for columns that an
+        aggregate can't take. A row with a time outside the years 1 to 9999 ends the query with an error that
+        says so.
         """
         if unnamed:
             raise TypeError('agg: name the column of each aggregate, as in agg(users=distinct("user"))')
-        asked = AskedOfFrame.of(self.frame, self.keys, aggregates)
-        time = None if self.windows is None else asked.columns.named(self.windows.column, "groupBy")
-        self._check(asked, time)
-        taken = Taken.of(self.frame, asked, time)
-        check_keys("groupBy", asked.keys, taken.columns)
-        keys = {key: key_type(taken.types[key]) for key in asked.keys}
-        typed = typed_aggregates(asked.aggregates, asked.keys, taken.types)
-        windows = TableWindows.all_time() if self.windows is None else self.windows.of_table()
-        plan = partials_of(table_schema(keys, typed, windows), taken.types, self.frame.isStreaming)
-        if (whole := self._whole(taken, plan)) is not None:
+        request = FrameRequest.of(self.frame, self.keys, aggregates)
+        time = None if self.windows is None else request.columns.named(self.windows.column, "groupBy")
+        self._check(request, time)
+        inputs = InputColumns.of(self.frame, request, time)
+        check_keys("groupBy", request.keys, inputs.columns)
+        keys = {key: key_type(inputs.types[key]) for key in request.keys}
+        typed = typed_aggregates(request.aggregates, request.keys, inputs.types)
+        windows = AllTime() if self.windows is None else self.windows.of_table()
+        plan = partials_of(table_schema(keys, typed, windows), inputs.types, self.frame.isStreaming)
+        if (whole := self._whole(inputs, plan)) is not None:
             return whole
         if plan.keys and self.windows is None and not self.frame.isStreaming:
             # There is no state to be kept, and our own merge takes many sketches at a time.
@@ -157,33 +162,33 @@ class Sketching:
         times = {} if self.windows is None else {LATEST: ask.max(EVENT)}
         if isinstance(self.windows, Sessions):
             times[FIRST] = ask.min(EVENT)
-        kept = {**typed, **{name: one.typed(taken.types[EVENT]) for name, one in times.items()}}
+        kept = {**typed, **{name: one.typed(inputs.types[EVENT]) for name, one in times.items()}}
         sketched = table_schema(keys, kept, None)
-        work = _sketching(sketched, self._panes(), self.windows, plan, taken.in_arrow)
-        partials = self._partials(taken, work, plan.schema)
+        work = _sketching(sketched, self._panes(), self.windows, plan, inputs.in_arrow)
+        partials = self._partials(inputs, work, plan.schema)
         if not self.frame.isStreaming:
             return self._merged(partials, plan)
-        definition = self._definition(taken.columns, asked.keys, typed)
+        definition = self._definition(inputs.columns, request, typed)
         partials = remembering(partials, definition)
         if self.lateness is not None:
             partials = partials.withWatermark(START, self.lateness[1])
         return labelled(self._merged(partials, plan), definition)
 
-    def _whole(self, taken: Taken, plan: Partials) -> DataFrame | None:
+    def _whole(self, inputs: InputColumns, plan: Partials) -> DataFrame | None:
         """The table of all rows of a batch, where Catalyst alone makes the sketches that we would."""
         if self.windows is not None or self.frame.isStreaming or not isinstance(plan, NativePartials):
             return None
-        # What has been spilled to disk isn't computed anew, so it is the same again.
+        # What has been spilled to disk isn't computed again, so it is the same again.
         twice = any(a.name == "sample" for a in plan.aggregates.values()) and self.frame.storageLevel.useDisk
-        whole = plan.sketched(taken.rows, taken.of_rows, taken.kinds, twice)
+        whole = plan.sketched(inputs.rows, inputs.of_rows, inputs.kinds, twice)
         if whole is None or not plan.keys or all(a.family.exact for a in plan.aggregates.values()):
             return whole
-        keys = taken.rows.select(*(quoted(taken.of_rows[key]) for key in plan.keys))
+        keys = inputs.rows.select(*(quoted(inputs.of_rows[key]) for key in plan.keys))
         return None if quicker_in_python(keys) else whole
 
-    def _partials(self, taken: Taken, work: Work, schema: pa.Schema) -> DataFrame:
-        """The partial rows that `work` makes of the columns `taken`, in a task of where the rows are."""
-        return through_workers(taken.alone(), work, schema)
+    def _partials(self, inputs: InputColumns, work: Work, schema: pa.Schema) -> DataFrame:
+        """The partial rows that `work` makes of the columns `inputs`, in a task of where the rows are."""
+        return through_workers(inputs.alone(), work, schema)
 
     def _merged(self, partials: DataFrame, plan: Partials) -> DataFrame:
         if self.windows is None:
@@ -191,23 +196,24 @@ class Sketching:
         return merge_timed(partials, plan, self.windows.over_partials(), self.mode)
 
     def _definition(
-        self, columns: pl.Schema, keys: Iterable[str], asked: Mapping[str, Aggregate]
+        self, columns: pl.Schema, aggregates: FrameRequest, typed: Mapping[str, Aggregate]
     ) -> dict[str, Any]:
         """All that decides whether sketches can be merged, as plain JSON."""
-        told: dict[str, Any] = {
+        definition: dict[str, Any] = {
             "version": VERSION,
-            # The time is told of where there are no windows as well.
+            # The time is described where there are no windows, too.
             "source": FrameSource(pl.Schema({**columns, EVENT: pl.Datetime("us", "UTC")})).definition(),
-            "keys": [[key, type_text(columns[key])] for key in keys],
-            "aggregates": {name: a.definition() for name, a in asked.items()},
+            "keys": [[key, type_text(columns[key])] for key in aggregates.keys],
+            "aggregates": {name: a.definition() for name, a in typed.items()},
+            EXPRESSIONS: aggregates.columns.expressions(),
         }
         if self.windows is not None:
-            told["window"] = self.windows.definition()
+            definition["window"] = self.windows.definition()
         if self.mode != "append":
-            told["mode"] = self.mode
-        return told
+            definition["mode"] = self.mode
+        return definition
 
-    def _check(self, asked: AskedOfFrame, time: str | None) -> None:
+    def _check(self, request: FrameRequest, time: str | None) -> None:
         """Raise `ValueError` for a stream whose windows would never be complete."""
         if not self.frame.isStreaming or self.mode == "complete":
             return
@@ -221,7 +227,7 @@ class Sketching:
                 'groupBy: Spark has no sessions in update mode, only in "append" and "complete"; '
                 "say one of these in outputMode(...)"
             )
-        late = None if self.lateness is None else asked.columns.named(self.lateness[0], "withWatermark")
+        late = None if self.lateness is None else request.columns.named(self.lateness[0], "withWatermark")
         if self.windows is not None and late != time:
             raise ValueError(
                 "a streaming DataFrame needs to know when its windows are complete: "
@@ -254,7 +260,7 @@ def _sketching(
         always = np.zeros(0, np.int64)
         for batch in batches:
             named = zip(schema.names, batch.columns)
-            table = pa.table({name: as_shown(column) if name in shown else column for name, column in named})
+            table = pa.table({name: readable(column) if name in shown else column for name, column in named})
             rows = pl.from_arrow(table.cast(schema))
             assert isinstance(rows, pl.DataFrame)
             if windows is None:
@@ -264,8 +270,8 @@ def _sketching(
                 rows, times = _in_time(rows, windows)
             if len(times):
                 panes.add(rows, times)
-        table = panes.take()
-        settle()
+        table = panes.drain()
+        freeze_imports()
         yield from plan.batches(table if windows is None else _timed(table, windows))
 
     return run

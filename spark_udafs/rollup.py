@@ -11,7 +11,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from ..operators.definition.durations import written
 from ..operators.table.schema import (
     END,
     START,
@@ -22,14 +21,17 @@ from ..operators.table.schema import (
     table_schema,
     with_schema,
 )
-from ..operators.table.windows import TableWindows, edges, windows_told, within
+from ..operators.table.spark_footer import DEFINED, check_rows
+from ..operators.table.windows import declared_windows, edges, within
+from ..operators.windows.durations import duration_text
+from ..operators.windows.hopping import regular_windows
+from ..operators.windows.table import TableWindows
 from ..sketches.core.protocol import SketchError
 from .definitions import labelled, remembering
-from .merge.forms import quoted
+from .gc_freeze import freeze_imports
 from .merge.partials import Partials
 from .merge.plan import merge_edged, merge_timed, partials_of_table
-from .settled import settle
-from .tables import one_schema
+from .tables import defined_by, one_schema, others_defined, timed_columns
 from .windows import duration
 
 
@@ -43,23 +45,24 @@ def rollup(
 
     `to` is the length of the new windows (``"1 hour"``, or ``"1h"``), which the table's own must fit into;
     without it the windows stay. `by` names the keys to keep (all of them if None, none if empty). Merging
-    adds nothing to a sketch's error. Of overlapping windows those are taken that lie end to end, as
+    adds nothing to a sketch's error. Of overlapping windows those are used that lie end to end, as
     `merge` does.
 
     A streaming table gives each new window once, when a window of the table begins `delay` after its end;
-    rows that come later for it are dropped, as Spark's watermarks do. It needs `to`, be it the length that
-    its windows have, and takes a checkpoint of its own, which belongs to one definition.
+    rows that come later for it are dropped, as Spark's watermarks do. It needs `to`, even if only the length
+    that its windows have, and takes a checkpoint of its own, which belongs to one definition.
 
     Raises `SketchError` for DataFrames that aren't tables of sketches or have different definitions, which
-    it names, and for windows that don't fit; `ValueError` for keys that the table doesn't have; `TypeError`
+    it names, also where rows of one have met before (then it is the query that raises it), and for windows
+    that don't fit; `ValueError` for keys that the table doesn't have; `TypeError`
     for what is not a DataFrame of Spark.
 
-    >>> from streamgauge import as_table, count, distinct, query, sketch, window
+    >>> import streamgauge as sg
     >>> columns = ["id % 50 AS user", "id % 2 AS side", "timestamp_seconds(id) AS at"]
     >>> rows = spark.range(7200).selectExpr(*columns)
-    >>> asked = {"rows": count(), "users": distinct("user")}
-    >>> minutes = sketch(rows).groupBy("side", window("at", "1 minute")).agg(**asked)
-    >>> hours = query(as_table(rollup(minutes, to="1 hour", by=[]))).sort("window_start")
+    >>> aggregates = {"rows": sg.count(), "users": sg.distinct("user")}
+    >>> minutes = sg.spark.sketch(rows).groupBy("side", sg.spark.window("at", "1 minute")).agg(**aggregates)
+    >>> hours = sg.spark.as_table(sg.spark.rollup(minutes, to="1 hour", by=[])).answers().sort("window_start")
     >>> minutes.count(), hours["rows"].to_list(), hours["users"].struct.field("estimate").round().to_list()
     (240, [3600, 3600], [50.0, 50.0])
     """
@@ -78,11 +81,14 @@ def rollup(
     windows = _windows(schema, size)
     keys = {key: schema.field(key).type for key in own if by is None or key in by}
     plan = partials_of_table(table_schema(keys, aggregates_of(schema), windows))
-    work = _partial(schema, plan, size)
     columns = from_arrow_schema(plan.schema)
     # PySpark's mapInArrow can't take columns with dots in their names, so they get others on their way.
-    taken = [F.col(quoted(name)).alias(f"c{at}") for at, name in enumerate(schema.names)]
-    partials = [one.select(*taken).mapInArrow(work, columns) for one in tables]
+    partials = [
+        one.select(*_renamed(one, schema), others_defined(one)).mapInArrow(
+            _partial(schema, plan, size, defined_by(one)), columns
+        )
+        for one in tables
+    ]
     rows = partials[0]
     for more in partials[1:]:
         rows = rows.unionAll(more)
@@ -90,7 +96,7 @@ def rollup(
         return merge_edged(rows, plan) if size is None else merge_timed(rows, plan, _over(windows))
     if size is None:
         raise SketchError(
-            "rollup: Spark can tell when a streaming table's windows are complete only by their length; name "
+            "rollup: Spark knows when a streaming table's windows are complete only by their length; name "
             'it, also where it stays as it is, as in to="1 minute"'
         )
     definition = {**definition_of(plan.table), "window": windows.definition()}
@@ -98,42 +104,52 @@ def rollup(
     return labelled(merge_timed(rows, plan, _over(windows)), definition)
 
 
+def _renamed(table: DataFrame, schema: pa.Schema) -> list[Column]:
+    """The columns of a table, numbered."""
+    return [column.alias(f"c{at}") for at, column in enumerate(timed_columns(table, schema))]
+
+
 def _over(windows: TableWindows) -> Column:
     """Spark's own windows of this kind, over the start of a row's window."""
-    length, offset = (f"{us} microseconds" for us in (windows.length_us, windows.offset_us))
+    length, offset = (f"{us} microseconds" for us in (windows.size_us, windows.offset_us))
     return F.window(START, length, length, offset)
 
 
 def _windows(schema: pa.Schema, size: int | None) -> TableWindows:
     """The windows of the new table. Raises `SketchError` for those that can't be made of the table's own."""
-    told = windows_told(schema)
-    if told is None:
+    windows = declared_windows(schema)
+    if windows is None:
         raise SketchError(
             "rollup: this table doesn't say what windows it has, so it isn't known which of them may be "
             "merged; take the table as it was written, or merge(as_table(table)), which looks at the rows"
         )
     if size is None:
-        return told
-    if told.kind in ("all", "trailing"):
-        raise SketchError(f"rollup: this table has {told}, which can't be merged into windows of one length")
-    if (told.kind != "session" and size % told.length_us) or (told.kind == "tumbling" and told.offset_us):
+        return windows
+    if not windows.rolls_up:
         raise SketchError(
-            f"rollup: {told} don't fit into windows of {written(size)}; choose a multiple of their length"
+            f"rollup: this table has {windows}, which can't be merged into windows of one length"
         )
-    return TableWindows.of(size)
+    if not windows.fit_into(size):
+        raise SketchError(
+            f"rollup: {windows} don't fit into windows of {duration_text(size)}; choose a multiple of their "
+            "length"
+        )
+    return regular_windows(size)
 
 
 def _partial(
-    schema: pa.Schema, plan: Partials, size: int | None
+    schema: pa.Schema, plan: Partials, size: int | None, defined: str | None
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What a worker does with the rows of a table: those that count, with the keys that are kept."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settle()
+        freeze_imports()
         for batch in batches:
             if not batch.num_rows:
                 continue
-            table = with_schema(pa.Table.from_batches([batch]).rename_columns(schema.names), schema)
+            table = pa.Table.from_batches([batch]).rename_columns([*schema.names, DEFINED])
+            check_rows(table[DEFINED], defined)
+            table = with_schema(table.drop_columns([DEFINED]), schema)
             if size is not None:
                 mask = within(table, keys_of(schema), size)
                 table = table if mask is None else table.filter(pa.array(mask))

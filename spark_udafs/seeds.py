@@ -18,5 +18,5 @@ def seed_of_task(salt: int, number: int = 0) -> int:
     task = TaskContext.get()
     if task is None:
         return zlib.crc32(repr((salt, number)).encode())
-    told = [task.getLocalProperty(place) or "" for place in _PLACES]
-    return zlib.crc32(repr((*told, salt, task.stageId(), task.partitionId(), number)).encode())
+    properties = [task.getLocalProperty(place) or "" for place in _PLACES]
+    return zlib.crc32(repr((*properties, salt, task.stageId(), task.partitionId(), number)).encode())

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .worker_program import DAEMON, quick_python, starts_quickly
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -29,17 +31,19 @@ def session(
 ) -> SparkSession:
     """The running Spark session, or a new one that is set up for sketches.
 
-    A new one gets: Python workers of this same interpreter, so that they find this package; state in RocksDB,
-    so that open windows live outside Java's heap; Arrow batches of 65,536 rows; three minutes for a Python
-    worker to start; times in UTC; logs of errors only; and on a local master as many shuffle partitions as
-    threads, and ports on the loopback interface only. `master` is Spark's (``"local[2]"``, ``"spark://…"``,
-    ``"yarn"``); None leaves it to ``spark-submit``, or else takes all cores of this machine;
-    ``"sc://host:port"`` is a Spark Connect server.
+    A new one gets: Python workers of this same interpreter, so that they find this package; state in
+    RocksDB, so that open windows live outside Java's heap; Arrow batches of 65,536 rows; three minutes for
+    a Python worker to start; times in UTC; logs of errors only; and on a local master as many shuffle
+    partitions as threads, ports on the loopback interface only, and Python workers forked from a process
+    that has loaded this package. `master` is Spark's (``"local[2]"``, ``"spark://…"``, ``"yarn"``); None
+    leaves it to ``spark-submit``, or else takes all cores of this machine; ``"sc://host:port"`` is a Spark
+    Connect server.
     Settings in `config` take precedence over all of these.
 
     Raises `RuntimeError` if Spark has to start here and there is no Java, or one that is too old.
 
-    >>> spark = session(config={"spark.sql.session.timeZone": "UTC"})
+    >>> import streamgauge as sg
+    >>> spark = sg.spark.session(config={"spark.sql.session.timeZone": "UTC"})
     >>> spark.range(3).count()
     3
     """
@@ -55,15 +59,19 @@ def session(
     running = SparkSession.getActiveSession()
     if running is None:
         _check_java()
-        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = SparkSession.builder.appName(name)
     if master is None and "MASTER" not in os.environ and "PYSPARK_SUBMIT_ARGS" not in os.environ:
         master = "local[*]"
+    if running is None:
+        # Before the builder, which waits for a session that another thread makes, and that reads this, too.
+        local = master is not None and bool(local_threads(master))
+        program = quick_python() if local and starts_quickly() else sys.executable
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = program
+        if local:
+            # Spark's web page takes its address from this variable alone.
+            os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
+    builder = SparkSession.builder.appName(name)
     if master is not None and running is None:
         builder = builder.master(master)
-    if running is None and master is not None and local_threads(master):
-        # Spark's web page takes its address from this variable alone.
-        os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
     settings = {**_settings(master), **(config or {})}
     if running is not None:
         settings = dict(config or {})
@@ -100,6 +108,7 @@ def _settings(master: str | None) -> dict[str, str]:
     if master is not None and (threads := local_threads(master)):
         settings["spark.sql.shuffle.partitions"] = str(threads)
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = _LOOPBACK
+        settings["spark.python.daemon.module"] = DAEMON
     return settings
 
 

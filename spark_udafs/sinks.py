@@ -19,13 +19,18 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka import TopicPartition as Partition
 
 from ..operators.consumer.log.messages import LARGEST, split
-from ..operators.kafka.clients import client_config, producer_config
+from ..operators.kafka.client_config import client_config, producer_config
 from ..operators.kafka.faults import Refused, refused
-from ..operators.kafka.patience import Patience
-from ..operators.kafka.secrets import Settings
+from ..operators.kafka.retry import Retry
 from ..operators.kafka.topics import admin, partitions_of
+from ..operators.rendering.names import escaped
+from ..operators.secrets import Settings
+from ..operators.table.merge import check_alike
 from ..operators.table.query import query
-from ..operators.table.schema import to_ipc, write_parquet
+from ..operators.table.schema import ArrowStream, arrow_table, to_ipc, write_parquet
+from ..operators.table.sketch_table import SketchTable
+from ..operators.table.stored import schema_in
+from ..operators.watching.terminal import write_line
 from .kafka.cluster import reporting_consumer
 
 _SECONDS = 10.0
@@ -36,37 +41,41 @@ class Batch(NamedTuple):
     """Which micro-batch it is: the id of the query that the checkpoint belongs to, and its number, from 0.
 
     `again` says whether an earlier run may have handed it on before; of a run's micro-batches that is the
-    first one only.
+    first one only. Windows that end by `closed_us` are closed with it, or were before (event time in
+    microseconds; None where no sink asks for it).
     """
 
     query: str
     number: int
     again: bool = True
+    closed_us: int | None = None
 
 
-Sink = Callable[[pa.Table, Batch], None]
+Sink = Callable[[SketchTable, Batch], None]
 """A function that takes the windows a micro-batch closed, as a table of sketches.
 
 One that keeps all windows it is given has an attribute `once` that is true: it can't take windows that come
-again as they change. One with a method ``beside(query)`` is given the query when it has begun.
+again as they change. One with an attribute `clocked` that is true is given each micro-batch, also one that
+closed no windows, and how far time is. One with a method ``beside(query)`` is given the query when it has
+begun.
 """
 
 
-class ParquetSink:
+class SketchesToParquet:
     """A folder of Parquet files, one for each micro-batch that closed windows.
 
-    ``operators.table.schema.read_parquet``, ``spark.read.parquet`` and ``streamgauge query`` read them. A
-    batch that Spark repeats replaces its own file. The driver writes, so the folder must be one of its
-    machine or mounted there.
+    `read_table`, ``spark.read.parquet`` and ``streamgauge query`` read them. A batch that Spark repeats
+    replaces its own file. The driver writes, so the folder must be one of its machine or mounted there.
+    Raises `SketchError` for a folder with windows of another definition.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> import polars as pl
-    >>> from streamgauge import Stream, StreamTester, count
-    >>> rows = Stream.from_batches({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(rows=count())
-    >>> table = StreamTester(rows).finish().tables()
+    >>> import streamgauge as sg
+    >>> rows = sg.Stream.from_schema({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(rows=sg.count())
+    >>> table = sg.StreamTester(rows).finish().tables()
     >>> with TemporaryDirectory() as folder:
-    ...     ParquetSink(folder)(table, Batch(query="trades", number=7))
+    ...     sg.spark.SketchesToParquet(folder)(table, sg.spark.Batch(query="trades", number=7))
     ...     [file.name for file in Path(folder).iterdir()]
     ['trades-000000007.parquet']
     """
@@ -75,18 +84,26 @@ class ParquetSink:
 
     def __init__(self, folder: str | Path) -> None:
         self._folder = Path(folder)
+        self._checked: pa.Schema | None = None
 
-    def __call__(self, table: pa.Table, batch: Batch) -> None:
+    def __call__(self, table: ArrowStream, batch: Batch) -> None:
         """Write a batch's windows."""
+        windows = arrow_table(table)
         self._folder.mkdir(parents=True, exist_ok=True)
         done = self._folder / f"{batch.query}-{batch.number:09d}.parquet"
+        if self._checked is None or not self._checked.equals(windows.schema, check_metadata=True):
+            for there in sorted(self._folder.glob("*.parquet"))[:1]:
+                check_alike(
+                    schema_in(there), windows.schema, f"SketchesToParquet: {self._folder} and this query"
+                )
+            self._checked = windows.schema
         # Readers, after a crash as well, see all of a file or nothing.
         unfinished = done.with_name(f".{done.name}.unfinished")
-        write_parquet(table, unfinished)
+        write_parquet(windows, unfinished)
         unfinished.replace(done)
 
 
-class KafkaSink:
+class SketchesToKafka:
     """A Kafka topic of tables of sketches, written exactly once; each message is an Arrow IPC stream.
 
     A message holds the windows that one micro-batch closed, for the groups that the hash of their keys puts
@@ -98,13 +115,14 @@ class KafkaSink:
     A call waits while brokers are away. It raises `TopicError` if the topic doesn't exist, and `RuntimeError`
     if Kafka refuses, with the right that is missing, or if a window is too large for a message.
 
-    >>> sink = KafkaSink("windows", "localhost:9092")
     >>> import polars as pl
-    >>> from streamgauge import Stream, StreamTester, count
-    >>> rows = Stream.from_batches({"at": pl.Int64}, time=pl.from_epoch("at")).tumbling("1m").agg(n=count())
-    >>> tester = StreamTester(rows)
+    >>> import streamgauge as sg
+    >>> sink = sg.spark.SketchesToKafka("windows", "localhost:9092")
+    >>> rows = sg.Stream.from_schema({"at": pl.Int64}, time=pl.from_epoch("at"))
+    >>> by_minute = rows.tumbling("1m").agg(n=sg.count())
+    >>> tester = sg.StreamTester(by_minute)
     >>> _ = tester.feed([{"at": 1_767_225_600}])
-    >>> sink(tester.finish().tables(), Batch(query="posts", number=0))
+    >>> sink(tester.finish().tables(), sg.spark.Batch(query="posts", number=0))
     """
 
     once = True
@@ -124,10 +142,10 @@ class KafkaSink:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_senders": {}}
 
-    def __call__(self, table: pa.Table, batch: Batch) -> None:
+    def __call__(self, table: ArrowStream, batch: Batch) -> None:
         """Send a batch's windows, or nothing if it was sent before."""
-        waiting = Patience(f"write batch {batch.number} to {self._topic}", lambda: False)
-        parts = split(table, partitions_of(admin(self._config), self._topic))
+        waiting = Retry(f"write batch {batch.number} to {self._topic}", lambda: False)
+        parts = split(arrow_table(table), partitions_of(admin(self._config), self._topic))
         messages = [(partition, to_ipc(part)) for partition, part in enumerate(parts) if part.num_rows]
         if (largest := max(len(value) for _, value in messages)) > LARGEST:
             raise RuntimeError(
@@ -136,7 +154,7 @@ class KafkaSink:
             )
         while True:
             try:
-                # A producer that starts settles the transaction that its predecessor left open.
+                # A producer that starts ends the transaction that its predecessor left open.
                 if batch.query not in self._senders:
                     self._senders[batch.query] = _Sender(
                         self._config, self._topic, f"{self._prefix}-{batch.query}"
@@ -146,15 +164,15 @@ class KafkaSink:
                 return
             except KafkaException as error:
                 self._senders.pop(batch.query, None)
-                told = refused(
+                undelivered = refused(
                     error.args[0],
                     f"write batch {batch.number} to {self._topic!r}",
                     topic=self._topic,
                     group=f"{self._prefix}-{batch.query}",
                     right="WRITE",
                 )
-                if isinstance(told, Refused):
-                    raise RuntimeError(f"{told}; the sink's names begin with its prefix") from None
+                if isinstance(undelivered, Refused):
+                    raise RuntimeError(f"{undelivered}; the sink's names begin with its prefix") from None
                 waiting.failed(error)
 
 
@@ -183,18 +201,18 @@ class _Sender:
         self._producer.commit_transaction(_SECONDS)
 
 
-class ConsoleSink:
+class AnswersToConsole:
     """The answers of each closed window, with their bounds, on standard output.
 
     At most `rows` rows of a micro-batch are shown.
 
     >>> from datetime import datetime
     >>> import polars as pl
-    >>> from streamgauge import Stream, StreamTester, count
-    >>> rows = Stream.from_batches({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(rows=count())
-    >>> tester = StreamTester(rows)
+    >>> import streamgauge as sg
+    >>> rows = sg.Stream.from_schema({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(rows=sg.count())
+    >>> tester = sg.StreamTester(rows)
     >>> _ = tester.feed([{"at": datetime(2026, 1, 1)}])
-    >>> ConsoleSink()(tester.finish().tables(), Batch(query="trades", number=0))
+    >>> sg.spark.AnswersToConsole()(tester.finish().tables(), sg.spark.Batch(query="trades", number=0))
     ┌─────────────────────────┬─────────────────────────┬──────┐
     │ window_start            ┆ window_end              ┆ rows │
     │ ---                     ┆ ---                     ┆ ---  │
@@ -207,11 +225,17 @@ class ConsoleSink:
     def __init__(self, rows: int = 50) -> None:
         self._rows = rows
 
-    def __call__(self, table: pa.Table, batch: Batch) -> None:
+    def __call__(self, table: ArrowStream, batch: Batch) -> None:
         """Print a batch's windows."""
         # How Polars prints is set for the whole process, and each query has a thread of its own.
         with (
             _printing,
             pl.Config(tbl_rows=self._rows, tbl_cols=-1, fmt_str_lengths=60, tbl_hide_dataframe_shape=True),
         ):
-            print(query(table).sort("window_start"), file=sys.stdout, flush=True)
+            shown = query(table)
+            if "window_start" in shown.columns:
+                shown = shown.sort("window_start")
+            shown = shown.with_columns(pl.col(pl.String).map_elements(escaped, return_dtype=pl.String))
+            for line in str(shown).splitlines():
+                write_line(line)
+            sys.stdout.flush()

@@ -13,11 +13,11 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
-from ..operators.definition.durations import microseconds
 from ..operators.definition.stream import Stream
-from ..operators.kafka.patience import Stopped
+from ..operators.kafka.retry import Stopped
 from ..operators.rules.alerting import Alerting
 from ..operators.rules.stale_feed import StaleFeed
+from ..operators.windows.durations import microseconds
 from .alert_sender import AlertSender
 from .kafka.cluster import Cluster
 from .kafka.options import KafkaOptions
@@ -29,10 +29,10 @@ _MOST_SECONDS = 5.0
 
 
 class StaleWatch(threading.Thread):
-    """Tells, while a query is active, when no message has come to its topic for as long as `alerting` says.
+    """Fires an alert when no message has come to an active query's topic for as long as `alerting` says.
 
-    A query has no micro-batch while nothing comes, so this asks for the ends of the topic's partitions, by
-    the wall clock. Whether it was told, and how often, is in `file`, which belongs to the query.
+    A query has no micro-batch while nothing comes, so this requests the ends of the topic's partitions, by
+    the wall clock. Whether the alert is active, and how many fired, is in `file`, which belongs to the query.
     """
 
     def __init__(
@@ -42,8 +42,8 @@ class StaleWatch(threading.Thread):
         assert alerting.stale is not None
         self._alerting, self._file, self._query = alerting, file, query
         self._feed = StaleFeed(alerting.stale, alerting.app)
-        self._told = 0
-        # It is told a quarter of that time too late at most.
+        self._n_alerts = 0
+        # It fires a quarter of that time too late at most.
         self._pause = min(_MOST_SECONDS, microseconds(alerting.stale) / 4e6)
         self._options = KafkaOptions.parse({}, stream, stream.kafka_sources[0].settings)
         self._sender = AlertSender(config, file.stem, lambda: not query.isActive)
@@ -52,7 +52,7 @@ class StaleWatch(threading.Thread):
         """See `threading.Thread`."""
         if self._file.exists():
             kept = json.loads(self._file.read_text(encoding="utf-8"))
-            self._feed.on, self._told = kept["on"], kept["told"]
+            self._feed.on, self._n_alerts = kept["on"], kept["told"]
         cluster = Cluster(self._options)
         try:
             while self._query.isActive:
@@ -61,20 +61,20 @@ class StaleWatch(threading.Thread):
         except (KafkaException, LookupError, OSError) as error:
             # What is wrong with the topic the query finds out, too.
             if self._query.isActive:
-                log.error("it won't be told any more that no message comes: %s", error)
+                log.error("no alert will fire any more when no message comes: %s", error)
         except Stopped:
             pass
         finally:
             cluster.close()
 
     def _look(self, written: int) -> None:
-        alerts = self._feed.look(written, time.time())
+        alerts = self._feed.update(written, time.time())
         if not alerts:
             return
-        if messages := self._alerting.tell(alerts):
-            self._sender.send(messages, self._told)
-        self._told += 1
-        keep(self._file, {"on": self._feed.on, "told": self._told})
+        if messages := self._alerting.deliver(alerts):
+            self._sender.send(messages, self._n_alerts)
+        self._n_alerts += 1
+        keep(self._file, {"on": self._feed.on, "told": self._n_alerts})
 
 
 def keep(file: Path, kept: Mapping[str, Any]) -> None:

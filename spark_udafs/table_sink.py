@@ -11,25 +11,27 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType, LongType
 
-from ..operators.table.schema import BATCH, END, START, keys_of
+from ..operators.table.schema import BATCH, END, START, ArrowStream, arrow_table, keys_of
+from ..operators.table.spark_footer import DEFINED
+from ..operators.table.windows import declared_windows
 from ..sketches.core.protocol import SketchError
-from .merge.forms import quoted
+from .merge.column_codecs import quoted
 from .sinks import Batch
 from .tables import as_frame, comments_of, is_described, one_schema
 
 _TEXTS = (pa.string(), pa.large_string())
 
 
-class TableSink:
+class SketchesToTable:
     """A Spark table, of a catalog or a database, that holds each micro-batch's windows once.
 
     The table is made by the first batch if there is none; an empty one of the same columns that you have
-    made, partitioned as you like, is taken as well. Definitions are kept in the columns' metadata, and as
+    made, partitioned as you like, is accepted as well. Definitions are kept in the columns' metadata, and as
     their comments where a catalog keeps nothing else, as Iceberg's does. The column ``streamgauge_batch``
     says which query and micro-batch a row came with: a batch that Spark repeats after a crash adds only the
-    rows that are not there yet. So this holds for all formats of tables that Spark appends to, be it Parquet,
-    Delta or Iceberg. Several queries may share one where its format takes several writers at a time, which
-    Spark's own Parquet tables don't. `as_table`, `rollup` and `read_table` don't see that column.
+    rows that are not there yet. So this holds for all formats of tables that Spark appends to, whether
+    Parquet, Delta or Iceberg. Several queries may share one where its format takes several writers at a time,
+    which Spark's own Parquet tables don't. `as_table`, `rollup` and `read_table` don't see that column.
 
     With ``upsert=True`` rows replace those of the same window and keys, and there is no such column. This is
     for ``sketch(df).outputMode("update")`` and ``"complete"``, whose windows come again and again, and needs
@@ -41,15 +43,16 @@ class TableSink:
     the table is partitioned, since Spark stores null instead.
 
     >>> import polars as pl
-    >>> from streamgauge import Stream, StreamTester, as_table, count
-    >>> rows = Stream.from_batches({"at": pl.Int64}, time=pl.from_epoch("at")).tumbling("1m").agg(n=count())
-    >>> tester = StreamTester(rows)
+    >>> import streamgauge as sg
+    >>> rows = sg.Stream.from_schema({"at": pl.Int64}, time=pl.from_epoch("at"))
+    >>> by_minute = rows.tumbling("1m").agg(n=sg.count())
+    >>> tester = sg.StreamTester(by_minute)
     >>> _ = tester.feed([{"at": 1_767_225_600}])
-    >>> windows, sink = tester.finish().tables(), TableSink("posts_by_minute")
+    >>> windows, sink = tester.finish().tables(), sg.spark.SketchesToTable("posts_by_minute")
     >>> _ = spark.sql("DROP TABLE IF EXISTS posts_by_minute")
     >>> for number in (0, 1, 1):
-    ...     sink(windows, Batch("posts", number))
-    >>> as_table(spark.table("posts_by_minute"))["n"].to_pylist()
+    ...     sink(windows, sg.spark.Batch("posts", number))
+    >>> sg.spark.as_table(spark.table("posts_by_minute")).column("n").to_pylist()
     [1, 1]
     """
 
@@ -57,28 +60,32 @@ class TableSink:
         self._table = table
         self.once = not upsert
 
-    def __call__(self, table: pa.Table, batch: Batch) -> None:
+    def __call__(self, table: ArrowStream, batch: Batch) -> None:
         """Add a batch's windows, or merge them in."""
+        windows = arrow_table(table)
         spark = SparkSession.active()
-        rows = as_frame(table, spark)
+        rows = as_frame(windows, spark)
         if self.once:
             rows = rows.withColumn(BATCH, F.lit(f"{batch.query}/{batch.number}"))
         if not spark.catalog.tableExists(self._table):
             rows.limit(0).write.mode("ignore").saveAsTable(self._table)
         there = spark.table(self._table)
+        if DEFINED not in there.columns:
+            # Made by hand.
+            rows = rows.drop(DEFINED)
         if not is_described(there):
-            there = self._described(there, rows, table.schema)
-        one_schema([_in_order(there, rows.columns), rows], f"TableSink: {self._table} and this query")
+            there = self._described(there, rows, windows.schema)
+        one_schema([_in_order(there, rows.columns), rows], f"SketchesToTable: {self._table} and this query")
         self._check_batch(there)
-        self._check_partitions(spark, table)
-        if not table.num_rows:
+        self._check_partitions(spark, windows)
+        if not windows.num_rows:
             return
         if not self.once:
-            self._merge(rows, table)
+            self._merge(rows, windows)
             return
         if batch.again:
             own = there.filter(F.col(BATCH) == F.lit(f"{batch.query}/{batch.number}")).alias("there")
-            rows = rows.alias("rows").join(own, _same("there", "rows", table), "left_anti")
+            rows = rows.alias("rows").join(own, _same("there", "rows", windows), "left_anti")
         rows.select(*map(quoted, there.columns)).write.insertInto(self._table)
 
     def _described(self, there: DataFrame, rows: DataFrame, schema: pa.Schema) -> DataFrame:
@@ -89,14 +96,16 @@ class TableSink:
         if _shape(there) != _shape(rows) or not there.isEmpty():
             return there
         for name, comment in comments_of(schema).items():
+            if name == DEFINED and name not in there.columns:
+                continue
             with suppress(AnalysisException, UnsupportedOperationException):
                 statement = f"ALTER TABLE {self._table} ALTER COLUMN {quoted(name)} COMMENT :comment"
                 there.sparkSession.sql(statement, {"comment": comment})
         if not is_described(commented := there.sparkSession.table(self._table)):
             raise ValueError(
-                f"TableSink: the catalog of {self._table} keeps neither metadata nor comments of columns, so "
-                "nobody could tell later what is in them; name a table of another catalog, or let a function "
-                "of yours write the answers"
+                f"SketchesToTable: the catalog of {self._table} keeps neither metadata nor comments of "
+                "columns, so no reader could say later what is in them; name a table of another catalog, or "
+                "let a function of yours write the answers"
             )
         return commented
 
@@ -104,9 +113,10 @@ class TableSink:
         """Raise `SketchError` for a table that was made for the other way of writing."""
         if self.once == (BATCH in there.columns):
             return
-        told = "has no column" if self.once else "was made for batches that come once: it has a column"
+        problem = "has no column" if self.once else "was made for batches that come once: it has a column"
         raise SketchError(
-            f"TableSink: {self._table} {told} {BATCH}; name another table, which is made if there is none"
+            f"SketchesToTable: {self._table} {problem} {BATCH}; name another table, which is made if there "
+            "is none"
         )
 
     def _check_partitions(self, spark: SparkSession, table: pa.Table) -> None:
@@ -118,9 +128,9 @@ class TableSink:
         for column in spark.catalog.listColumns(self._table):
             if column.isPartition and column.name in empty:
                 raise ValueError(
-                    f"TableSink: {self._table} is partitioned by {column.name}, which has an empty string; "
-                    "Spark stores that as null there, so it would be taken for another group. Name a table "
-                    "that isn't partitioned by it, or filter these rows out"
+                    f"SketchesToTable: {self._table} is partitioned by {column.name}, which has an empty "
+                    "string; Spark stores that as null there, so it would become another group. Name a "
+                    "table that isn't partitioned by it, or filter these rows out"
                 )
 
     def _merge(self, rows: DataFrame, table: pa.Table) -> None:
@@ -132,8 +142,9 @@ class TableSink:
             if "does not support MERGE" not in str(error):
                 raise
             raise ValueError(
-                f"TableSink: {self._table} is in a format that has no MERGE, which upserts need; make it in "
-                "one that has, such as Delta or Iceberg. Closed windows, which come once, need no upserts"
+                f"SketchesToTable: {self._table} is in a format that has no MERGE, which upserts need; make "
+                "it in one that has, such as Delta or Iceberg. Closed windows, which come once, need no "
+                "upserts"
             ) from None
 
 
@@ -154,9 +165,12 @@ def _same(there: str, rows: str, table: pa.Table) -> Column:
     The first and the last start of these windows follow from that. They are said all the same, as a format
     that knows what is in its files then reads only those of that time.
     """
-    starts = pc.min_max(table[START].cast(pa.int64())).as_py()
-    start = F.col(f"{there}.{START}")
-    found = start.between(*(F.timestamp_micros(F.lit(starts[edge])) for edge in ("min", "max")))
-    for name in (START, END, *keys_of(table.schema)):
-        found &= F.col(f"{there}.{quoted(name)}").eqNullSafe(F.col(f"{rows}.{quoted(name)}"))
-    return found
+    windows, within = declared_windows(table.schema), F.lit(True)
+    times = [] if windows is not None and windows.all_time else [START, END]
+    if times:
+        starts = pc.min_max(table[START].cast(pa.int64())).as_py()
+        start = F.col(f"{there}.{START}")
+        within = start.between(*(F.timestamp_micros(F.lit(starts[edge])) for edge in ("min", "max")))
+    for name in (*times, *keys_of(table.schema)):
+        within &= F.col(f"{there}.{quoted(name)}").eqNullSafe(F.col(f"{rows}.{quoted(name)}"))
+    return within

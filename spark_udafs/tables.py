@@ -8,49 +8,87 @@ from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 from pyspark.sql.types import StructField
 
 from ..operators.definition.aggregate import METADATA, Aggregate, arrow_type
-from ..operators.definition.change import differences
+from ..operators.definition.definition_diff import differences
 from ..operators.table.schema import (
     BATCH,
     END,
     START,
+    ArrowStream,
     aggregates_of,
+    arrow_table,
     definition_of,
+    definition_text,
+    drop_all_time,
     key_type,
     keys_of,
     table_schema,
     with_schema,
 )
-from ..operators.table.spark_footer import KEY_TYPE, notes_of, windows_of
-from ..operators.table.windows import windows_told
+from ..operators.table.sketch_table import SketchTable
+from ..operators.table.spark_footer import DEFINED, KEY_TYPE, ROWS, check_rows, notes_of, windows_of
+from ..operators.table.windows import declared_windows
+from ..operators.windows.table import ALL_TIME
 from ..sketches.core.protocol import SketchError
-from .merge.forms import key_column, quoted, spark_type
+from .merge.column_codecs import defined_rows, key_column, quoted, spark_type
+from .slow_starts import patiently
 
 _KEY = METADATA.decode()
 _COMMENT = "comment"
 """The key under which Spark has a column's comment in its metadata."""
 
 
-def as_table(frame: DataFrame) -> pa.Table:
-    """Bring a DataFrame's table of sketches to the driver, for `query`, `merge` and `compare`.
+def as_table(frame: DataFrame) -> SketchTable:
+    """Bring a DataFrame's table of sketches to the driver, where it is asked, merged and compared.
 
-    Its rows are in no particular order. Raises `SketchError` for a DataFrame that isn't a table of sketches.
+    Its rows are in no particular order. Raises `SketchError` for a DataFrame that isn't a table of sketches,
+    and for rows of different definitions, as unions have them, which it names.
 
-    >>> from streamgauge import distinct, query, sketch
-    >>> table = sketch(spark.range(1000)).agg(users=distinct("id"))
-    >>> (users,) = query(as_table(table))["users"]
+    >>> import streamgauge as sg
+    >>> table = sg.spark.sketch(spark.range(1000)).agg(users=sg.distinct("id"))
+    >>> (users,) = sg.spark.as_table(table).answers()["users"]
     >>> users["lower"] <= 1000 <= users["upper"]
     True
     """
     schema = schema_of_frame(frame)
+    if DEFINED in frame.columns:
+        selected = frame.select(*timed_columns(frame, schema), others_defined(frame))
+        rows = patiently("as_table", selected.toArrow)
+        check_rows(rows[DEFINED], defined_by(frame))
+        return SketchTable(with_schema(rows.drop_columns([DEFINED]), schema))
     if frame.columns != schema.names:
-        frame = frame.select(*map(quoted, schema.names))
-    return with_schema(frame.toArrow(), schema)
+        frame = frame.select(*timed_columns(frame, schema))
+    return SketchTable(with_schema(patiently("as_table", frame.toArrow), schema))
+
+
+def timed_columns(frame: DataFrame, schema: pa.Schema) -> list[Column]:
+    """A DataFrame's columns as `schema` has them, with the one window that a table without windows is in."""
+    left_out = dict(zip((START, END), ALL_TIME)) if START not in frame.columns else {}
+    return [
+        F.expr(f"timestamp_micros({left_out[name]})").alias(name) if name in left_out else F.col(quoted(name))
+        for name in schema.names
+    ]
+
+
+def defined_by(frame: DataFrame) -> str | None:
+    """What all rows of a DataFrame's table of sketches must say of their definition, if it is known."""
+    return next((_notes(field).get(ROWS) for field in frame.schema if field.name == DEFINED), None)
+
+
+def others_defined(frame: DataFrame) -> Column:
+    """The definitions of rows that have another than `defined_by`, null for all that have that.
+
+    So a text that is the same in all rows doesn't travel with each.
+    """
+    if DEFINED not in frame.columns:
+        return F.lit(None).cast("string").alias(DEFINED)
+    definitions, known = F.col(DEFINED), defined_by(frame)
+    return (definitions if known is None else F.when(definitions != F.lit(known), definitions)).alias(DEFINED)
 
 
 def schema_of_frame(frame: DataFrame) -> pa.Schema:
@@ -62,16 +100,18 @@ def schema_of_frame(frame: DataFrame) -> pa.Schema:
     notes = {field.name: _notes(field) for field in columns}
     aggregates = {name: Aggregate.from_json(note[_KEY]) for name, note in notes.items() if _KEY in note}
     names = columns.fieldNames()
-    if not aggregates or START not in names or END not in names:
+    windows = windows_of(notes.values())
+    timed = START in names and END in names
+    if not aggregates or not (timed or (windows is not None and windows.all_time)):
         raise SketchError(
             f"not a table of sketches: expected {START}, {END}, keys, and aggregates with their definitions "
             f"in their metadata, got {', '.join(names)}. Where Spark SQL computed a column it dropped the "
             "definition, and so do catalogs that keep only comments, as Iceberg's do: rollup(table, ...) and "
-            "TableSink keep it, and with_definitions(frame, like=table) puts it back"
+            "SketchesToTable keep it, and with_definitions(frame, like=table) puts it back"
         )
-    no_keys = {START, END, BATCH, *aggregates}
+    no_keys = {START, END, BATCH, DEFINED, *aggregates}
     keys = {field.name: _key_type(field) for field in columns if field.name not in no_keys}
-    return table_schema(keys, aggregates, windows_of(notes.values()))
+    return table_schema(keys, aggregates, windows)
 
 
 def is_described(frame: DataFrame) -> bool:
@@ -84,10 +124,11 @@ def comments_of(schema: pa.Schema) -> dict[str, str]:
 
     Keys say their own type as well, since such a catalog may hold them as a wider one.
     """
-    windows = windows_told(schema)
+    windows = declared_windows(schema)
     notes = {name: notes_of(schema.field(name), windows) for name in schema.names[2:]}
     for key in keys_of(schema):
         notes[key] = {KEY_TYPE: str(schema.field(key).type)}
+    notes[DEFINED] = {ROWS: definition_text(schema)}
     return {name: json.dumps(note) for name, note in notes.items()}
 
 
@@ -108,14 +149,14 @@ def one_schema(tables: Sequence[DataFrame], where: str) -> pa.Schema:
     schemas = [schema_of_frame(one) for one in tables]
     first = schemas[0]
     for other in schemas[1:]:
-        found = differences(_definition(first), _definition(other))
-        one, two = windows_told(first), windows_told(other)
-        if not found and one != two:
-            found = [f"the windows changed from {one} to {two}"]
-        if found:
+        changes = differences(_definition(first), _definition(other))
+        one, two = declared_windows(first), declared_windows(other)
+        if not changes and one != two:
+            changes = [f"the windows changed from {one} to {two}"]
+        if changes:
             raise SketchError(
                 f"{where}: the tables have different definitions; from the first to another one "
-                f"{', '.join(found)}"
+                f"{', '.join(changes)}"
             )
     return first
 
@@ -131,77 +172,86 @@ def with_definitions(frame: DataFrame, like: DataFrame) -> DataFrame:
 
     Spark keeps a column's definition wherever it only moves the column (filters, joins, unions, views,
     tables, Parquet), and drops it where it computes one, as ``hll_union_agg(users) AS users`` does. `like`
-    has the columns that `frame` has, and perhaps more. What windows the rows are in is not taken from `like`,
+    has the columns that `frame` has, and perhaps more. The rows' windows are not derived from `like`,
     since a query by hand may have changed them.
 
     Raises `SketchError` if `like` isn't a table of sketches or lacks a column, and if a column is of another
     type than its sketches, such as the struct of ``approx_top_k_combine``.
 
-    >>> from streamgauge import as_table, distinct, query, sketch, window
+    >>> import streamgauge as sg
     >>> rows = spark.range(100).selectExpr("id", "id % 2 AS side", "timestamp_seconds(id) AS at")
-    >>> table = sketch(rows).groupBy("side", window("at", "1 hour")).agg(ids=distinct("id"))
+    >>> by_hour = sg.spark.sketch(rows).groupBy("side", sg.spark.window("at", "1 hour"))
+    >>> table = by_hour.agg(ids=sg.distinct("id"))
     >>> table.createOrReplaceTempView("sides")
     >>> both = "SELECT window_start, window_end, hll_union_agg(ids) AS ids FROM sides GROUP BY ALL"
-    >>> answers = query(as_table(with_definitions(spark.sql(both), like=table)))
+    >>> answers = sg.spark.as_table(sg.spark.with_definitions(spark.sql(both), like=table)).answers()
     >>> answers["ids"].struct.field("estimate").round(0).to_list()
     [100.0]
     """
     schema = schema_of_frame(like)
     names, own = frame.columns, keys_of(schema)
     aggregates = [name for name in aggregates_of(schema) if name in names]
-    unknown = [name for name in names if name not in schema.names]
-    if not aggregates or unknown or START not in names or END not in names:
+    unknown = [name for name in names if name not in (*schema.names, DEFINED)]
+    windows = declared_windows(schema)
+    said = windows if windows is not None and windows.all_time else None
+    times = [START, END] if said is None else []
+    if not aggregates or unknown or not {*times} <= {*names}:
         raise SketchError(
-            f"with_definitions: the columns are {', '.join(names)}; they must be {START}, {END}, and then "
-            f"keys and aggregates of {', '.join(schema.names[2:])}, under these names"
+            f"with_definitions: the columns are {', '.join(names)}; they must be "
+            f"{''.join(f'{time}, ' for time in times)}and then keys and aggregates of "
+            f"{', '.join(schema.names[2:])}, under these names"
         )
     types = {field.name: field for field in to_arrow_schema(frame.schema, timezone="UTC")}
     for name in aggregates:
-        wanted, found = spark_type(schema.field(name).type, name), types[name].type
-        if found != wanted:
-            raise SketchError(f"with_definitions: {name!r} has the type {found}, and its sketches {wanted}")
+        wanted, actual = spark_type(schema.field(name).type, name), types[name].type
+        if actual != wanted:
+            raise SketchError(f"with_definitions: {name!r} has the type {actual}, and its sketches {wanted}")
     keys = [name for name in names if name in own]
+    defined = [F.col(DEFINED)] if DEFINED in names else []
     return frame.select(
-        START,
-        END,
+        *times,
         *(key_column(schema.field(key)) for key in keys),
         *(
-            F.col(quoted(name)).alias(name, metadata=notes_of(schema.field(name), None))
+            F.col(quoted(name)).alias(name, metadata=notes_of(schema.field(name), said))
             for name in aggregates
         ),
+        *defined,
     )
 
 
 def _key_type(field: StructField) -> pa.DataType:
-    if (told := _notes(field).get(KEY_TYPE)) is not None:
-        return arrow_type(told)
+    if (noted := _notes(field).get(KEY_TYPE)) is not None:
+        return arrow_type(noted)
     return key_type(to_arrow_type(field.dataType, timezone="UTC"))
 
 
-def as_frame(table: pa.Table, spark: SparkSession) -> DataFrame:
+def as_frame(table: ArrowStream, spark: SparkSession) -> DataFrame:
     """A table of sketches as a DataFrame that keeps the definitions of its aggregates.
 
     Raises `SketchError` for a table of something else, and `TypeError` for keys of types that Spark lacks.
 
     >>> from datetime import datetime
     >>> import polars as pl
-    >>> from streamgauge import Stream, StreamTester, count
-    >>> rows = Stream.from_batches({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(rows=count())
-    >>> tester = StreamTester(rows)
+    >>> import streamgauge as sg
+    >>> rows = sg.Stream.from_schema({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(rows=sg.count())
+    >>> tester = sg.StreamTester(rows)
     >>> _ = tester.feed([{"at": datetime(2026, 1, 1)}])
     >>> table = tester.finish().tables()
-    >>> as_table(as_frame(table, spark)).equals(table)
+    >>> sg.spark.as_table(sg.spark.as_frame(table, spark)) == table
     True
     """
-    keys_of(table.schema)
-    types = [(field.name, spark_type(field.type, field.name)) for field in table.schema]
-    frame = spark.createDataFrame(table.cast(pa.schema(types)))
-    aggregates, windows = aggregates_of(table.schema), windows_told(table.schema)
+    timed = arrow_table(table)
+    keys_of(timed.schema)
+    aggregates, windows = aggregates_of(timed.schema), declared_windows(timed.schema)
+    rows = drop_all_time(timed)
+    types = [(field.name, spark_type(field.type, field.name)) for field in rows.schema]
+    frame = spark.createDataFrame(rows.cast(pa.schema(types)))
     return frame.select(
         *(
-            F.col(quoted(name)).alias(name, metadata=notes_of(table.schema.field(name), windows))
-            if name in aggregates
-            else key_column(table.schema.field(name))
-            for name in table.schema.names
-        )
+            F.col(quoted(field.name)).alias(field.name, metadata=notes_of(field, windows))
+            if field.name in aggregates
+            else key_column(field)
+            for field in rows.schema
+        ),
+        defined_rows(timed.schema),
     )

@@ -16,9 +16,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DatetimeType, StringType, TimestampNTZType
 
-from ..operators.definition.durations import microseconds, written
-from ..operators.definition.windows import Paned, Session, Tumbling
-from ..operators.table.windows import END, START, TableWindows
+from ..operators.table.windows import END, START
+from ..operators.windows.durations import duration_text, microseconds
+from ..operators.windows.hopping import regular_windows
+from ..operators.windows.paned import Paned
+from ..operators.windows.session import SessionTable
+from ..operators.windows.table import TableWindows
+from ..operators.windows.tumbling import Tumbling
 from .columns import Term, term_of
 
 _MS = np.int64(1_000)
@@ -29,19 +33,20 @@ _UTC = ("UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "+00:00", "Zulu", "Etc/Zulu", "
 class Windows:
     """Windows of one length over a DataFrame's time column, made by `window`.
 
-    >>> window("at", "1 hour").definition()
+    >>> import streamgauge as sg
+    >>> sg.spark.window("at", "1 hour").definition()
     {'size': '1h', 'time': 'over "at"'}
     """
 
     column: str
     size_us: int
-    slide_us: int
+    every_us: int
     offset_us: int
 
     @property
     def pane_us(self) -> int:
         """The length of panes: each pane lies wholly inside a window or wholly outside it."""
-        return math.gcd(self.size_us, self.slide_us, self.offset_us)
+        return math.gcd(self.size_us, self.every_us, self.offset_us)
 
     def panes(self, streaming: bool) -> Paned:
         """The panes that rows are sketched by."""
@@ -49,21 +54,21 @@ class Windows:
 
     def of_table(self) -> TableWindows:
         """The windows of the table of sketches."""
-        return TableWindows.of(self.size_us, self.slide_us, self.offset_us)
+        return regular_windows(self.size_us, self.every_us, self.offset_us)
 
     def over_partials(self) -> Column:
         """Spark's own window over partial rows, whose `START` is the time of the latest row."""
-        size, slide, offset = (f"{us} microseconds" for us in (self.size_us, self.slide_us, self.offset_us))
+        size, slide, offset = (f"{us} microseconds" for us in (self.size_us, self.every_us, self.offset_us))
         return F.window(START, size, slide, offset)
 
     def definition(self) -> dict[str, str]:
         """As plain JSON."""
-        told = {"size": written(self.size_us), "time": f'over "{self.column}"'}
-        if self.slide_us != self.size_us:
-            told["slide"] = f"every {written(self.slide_us)}"
+        definition = {"size": duration_text(self.size_us), "time": f'over "{self.column}"'}
+        if self.every_us != self.size_us:
+            definition["slide"] = f"every {duration_text(self.every_us)}"
         if self.offset_us:
-            told["start"] = f"from {written(self.offset_us)}"
-        return told
+            definition["start"] = f"from {duration_text(self.offset_us)}"
+        return definition
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,8 @@ class Sessions:
 
     Of two rows of a group the later one is in the same session if it comes at most `gap_us` after.
 
-    >>> Sessions("at", 1_000_000).definition()
+    >>> import streamgauge as sg
+    >>> sg.spark.Sessions("at", 1_000_000).definition()
     {'session': '1s', 'time': 'over "at"'}
     """
 
@@ -80,7 +86,7 @@ class Sessions:
     gap_us: int
 
     def panes(self, streaming: bool) -> Paned:
-        """Pieces of sessions, each of which is in one session as a whole.
+        """Pieces of sessions, each within one session.
 
         Rows of one pane as long as the gap always are. In a stream Spark drops rows that are late before it
         looks at their sessions, each by its own time, so there a piece has only rows that are late together.
@@ -91,7 +97,7 @@ class Sessions:
 
     def of_table(self) -> TableWindows:
         """The windows of the table of sketches."""
-        return TableWindows.of_kind(Session(self.gap_us))
+        return SessionTable(self.gap_us)
 
     def over_partials(self) -> Column:
         """Spark's own session window over pieces of sessions, each with a gap that reaches to its end."""
@@ -100,7 +106,7 @@ class Sessions:
 
     def definition(self) -> dict[str, str]:
         """As plain JSON."""
-        return {"session": written(self.gap_us), "time": f'over "{self.column}"'}
+        return {"session": duration_text(self.gap_us), "time": f'over "{self.column}"'}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +140,8 @@ def window(
     `groupBy` takes Spark's own as well; this one needs no running Spark. Raises `ValueError` for text that is
     not a duration, and for a slide longer than the window.
 
-    >>> window("at", "1 hour", "15 minutes").pane_us == 15 * 60_000_000
+    >>> import streamgauge as sg
+    >>> sg.spark.window("at", "1 hour", "15 minutes").pane_us == 15 * 60_000_000
     True
     """
     size = duration(windowDuration)
@@ -188,7 +195,7 @@ def event_times(rows: DataFrame, time: Column) -> Column:
     if zone not in _UTC and isinstance(field.dataType, TimestampNTZType):
         raise ValueError(
             "groupBy: the time of the window has no zone. Windows of a table of sketches begin by UTC, "
-            f"Spark's by the clock in {zone}: cast such times to timestamp first if they are told in {zone}, "
+            f"Spark's by the clock in {zone}: cast such times to timestamp first if they are in {zone}, "
             "or set spark.sql.session.timeZone to UTC"
         )
     return time.cast("timestamp")
@@ -214,7 +221,7 @@ def duration(text: str, signed: bool = False) -> int:
         return -duration(plain[1:])
     spelled = re.sub(
         r"(\d+)\s*(microsecond|millisecond|second|minute|hour|day|week)s?\b",
-        lambda found: found[1] + _UNITS[found[2]],
+        lambda match: match[1] + _UNITS[match[2]],
         plain,
     )
     return microseconds(re.sub(r"\s", "", spelled))

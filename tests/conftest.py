@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Generator, Iterator
 from functools import cache
 from pathlib import Path
@@ -10,10 +11,9 @@ from typing import Any
 
 import pytest
 
-_KINDS = {"mark.apart": "apart", "mark.spark": "with Spark", "mark.kafka": "with Kafka"}
-_CAMPAIGN = "@pytest.mark.spark\n@pytest.mark.soak\n"
-"""What needs no Spark when all run in parallel."""
-_ORDER = ["with Spark", "with Kafka", "apart", "pure"]
+_SESSION = re.compile(r"def \w+\([^)]*\bspark\b|getfixturevalue\(\"spark\"\)|usefixtures\(\"spark\"\)")
+"""What uses the session of the whole run, rather than a Spark of its own, or none unless it is a campaign."""
+_ORDER = ["with Spark", "with Kafka", "with Kafka too", "apart", "pure"]
 RECORDINGS = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -23,9 +23,9 @@ def pytest_configure() -> None:
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """In parallel, one worker has all files that need Spark, another all others that need a broker.
+    """In parallel, one worker has all files that need Spark's session, two others those that need a broker.
 
-    They begin with them, since they take longest; the rest goes file by file to whoever is free, and of it
+    They begin with them, since they take longest; the rest goes file by file to a free worker, and of it
     first the files that start a broker or a program of their own.
     """
     from xdist.scheduler import LoadScopeScheduling
@@ -50,17 +50,22 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> Generator[None, int,
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Print the tables that tests have recorded as their property `table`."""
     for report in [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]:
-        for name, told in report.user_properties:
+        for name, reported in report.user_properties:
             if name == "table":
                 terminalreporter.section(report.nodeid.split("::")[-1])
-                terminalreporter.write_line(told)
+                terminalreporter.write_line(reported)
 
 
 @cache
 def _scope(path: Path) -> str:
-    text = path.read_text().replace(_CAMPAIGN, "")
-    kind = next((kind for mark, kind in _KINDS.items() if mark in text), "pure")
-    return kind if kind.startswith("with") else f"{kind}: {path}"
+    text = path.read_text()
+    if "mark.apart" in text:
+        return f"apart: {path}"
+    if "mark.spark" in text and _SESSION.search(text):
+        return "with Spark"
+    if "mark.kafka" in text:
+        return "with Kafka" if "consumer" in path.parts else "with Kafka too"
+    return f"apart: {path}" if "mark.spark" in text else f"pure: {path}"
 
 
 def _rank(scope: str) -> int:

@@ -27,7 +27,8 @@ def modules_with(text: str) -> list[str]:
 
 
 def _paths() -> list[Path]:
-    return sorted([ROOT / "stream.py", *(path for floor in FLOORS for path in (ROOT / floor).rglob("*.py"))])
+    above = [ROOT / "sql_query.py", ROOT / "stream.py", ROOT / "together.py"]
+    return sorted([*above, *(path for floor in FLOORS for path in (ROOT / floor).rglob("*.py"))])
 
 
 def _name(path: Path) -> str:
@@ -37,8 +38,8 @@ def _name(path: Path) -> str:
 
 def examples(module: str) -> list[doctest.DocTest]:
     """The docstrings of a module that have examples."""
-    found = doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(module))
-    return [docstring for docstring in found if docstring.examples]
+    result = doctest.DocTestFinder(exclude_empty=True).find(importlib.import_module(module))
+    return [docstring for docstring in result if docstring.examples]
 
 
 def needs_broker(docstring: doctest.DocTest) -> bool:
@@ -54,6 +55,6 @@ def run(docstring: doctest.DocTest, names: dict[str, Any] | None = None, broker:
     for example in docstring.examples:
         example.source = example.source.replace(BROKER, broker)
     docstring.globs.update(names or {})
-    told: list[str] = []
-    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(docstring, out=told.append)
-    assert not told, "".join(told)
+    collected: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(docstring, out=collected.append)
+    assert not collected, "".join(collected)

@@ -50,7 +50,7 @@ class Request(IntEnum):
 
 
 class FaultyProxy:
-    """Passes on what clients at `address` and the broker at `target` say, as faultily as it is told.
+    """Passes on what clients at `address` and the broker at `target` say, as faultily as it is set to.
 
     `delay` holds back each request and each answer for so many seconds. While `holding`, nothing passes and
     no connection ends; while `away`, new connections are reset. `injected` counts the faults by name.
@@ -73,7 +73,7 @@ class FaultyProxy:
 
     @property
     def address(self) -> str:
-        """For ``bootstrap.servers``, if the broker tells its clients this address too."""
+        """For ``bootstrap.servers``, if the broker advertises to its clients this address too."""
         return f"{HOST}:{self.port}"
 
     def lose_request(self, kind: Request, times: int = 1) -> None:
@@ -107,13 +107,13 @@ class FaultyProxy:
         self._listening.close()
         self._loop.close()
 
-    def loses(self, kind: int, told: str) -> bool:
+    def loses(self, kind: int, reported: str) -> bool:
         """Whether this request, or the answer to it, is to be lost; for a connection to ask once."""
-        wanted = self._lost_requests if told == "request" else self._lost_answers
+        wanted = self._lost_requests if reported == "request" else self._lost_answers
         if wanted[kind] <= 0:
             return False
         wanted[kind] -= 1
-        self.injected[f"{told} lost: {Request(kind).name}"] += 1
+        self.injected[f"{reported} lost: {Request(kind).name}"] += 1
         return True
 
     def _run(self) -> None:
@@ -140,11 +140,11 @@ class FaultyProxy:
             self._connections.discard(connection)
 
     async def _reset(self) -> int:
-        found = list(self._connections)
-        for connection in found:
+        result = list(self._connections)
+        for connection in result:
             connection.reset()
-        self.injected["connection reset"] += len(found)
-        return len(found)
+        self.injected["connection reset"] += len(result)
+        return len(result)
 
 
 _Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -155,7 +155,7 @@ class _Connection:
 
     def __init__(self, proxy: FaultyProxy, client: _Ends, broker: _Ends) -> None:
         self._proxy, self._client, self._broker = proxy, client, broker
-        self._asked: dict[int, int] = {}
+        self._requests: dict[int, int] = {}
 
     async def run(self) -> None:
         ways = [
@@ -192,11 +192,11 @@ class _Connection:
     def _lost_request(self, body: bytes) -> bool:
         kind, _, number = struct.unpack_from(">hhi", body)
         self._proxy.seen[kind] += 1
-        self._asked[number] = kind
+        self._requests[number] = kind
         return self._proxy.loses(kind, "request")
 
     def _lost_answer(self, body: bytes) -> bool:
-        return self._proxy.loses(self._asked.pop(struct.unpack_from(">i", body)[0], -1), "answer")
+        return self._proxy.loses(self._requests.pop(struct.unpack_from(">i", body)[0], -1), "answer")
 
 
 def _break(writer: asyncio.StreamWriter) -> None:
@@ -237,6 +237,6 @@ class ProxiedKafka(EmbeddedKafka):
         """The address through the proxy, for ``bootstrap.servers``."""
         return self.proxy.address
 
-    def __exit__(self, *told: object) -> None:
-        super().__exit__(*told)
+    def __exit__(self, *reported: object) -> None:
+        super().__exit__(*reported)
         self.proxy.close()

@@ -55,13 +55,13 @@ def test_a_group_with_sinks_grows_shrinks_ends_and_is_reset(kafka: Any, tmp_path
     until(lambda: names["run"].summary().account.read == MINUTES * EACH)
     exec(f"run.scale(4){after}", names)
     assert names["summary"].account.counted == MINUTES * EACH
-    found = query(merge(read(tmp_path / "windows")))
+    answers = query(merge(read(tmp_path / "windows")))
     # The last minute may still get rows, unless silence has closed it meanwhile: then it is there, whole.
-    assert found["posts"].to_list() in ([EACH] * (MINUTES - 1), [EACH] * MINUTES)
+    assert answers["posts"].to_list() in ([EACH] * (MINUTES - 1), [EACH] * MINUTES)
     assert (
         names["posts"].run(group_id=topic, until="latest", idle_seconds=60.0).account.counted
         == MINUTES * EACH
-    )  # anew, as it was reset
+    )  # again, as it was reset
 
 
 def test_a_sink_of_ones_own(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_sink_of_ones_own(tmp_path: Path) -> None:
 
     names: dict[str, Any] = {}
     exec(BLOCKS[1], names)
-    stream = Stream.from_batches({"at": pl.Int64, "lang": pl.String}, time=pl.from_epoch("at"))
+    stream = Stream.from_schema({"at": pl.Int64, "lang": pl.String}, time=pl.from_epoch("at"))
     by_minute = stream.tumbling("1m", delay="0s").agg(posts=count())
     for _ in range(2):
         tester = StreamTester(by_minute, sinks=[names["ToJson"](tmp_path / "json")])

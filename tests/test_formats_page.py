@@ -29,6 +29,8 @@ def test_the_lines_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(names["files"].schema) == ["records"] and list(names["some"].schema) == ["user", "by"]
     assert list(names["prices"].columns) == ["price", "symbol"]
     assert "not symbol;price" in capsys.readouterr().out
-    decoded = names["own"].source.decode(names["Messages"].of([b"ACME;9.75", b"oops", b"\xff"], [b"k"] * 3))
+    decoded = names["own"].source.decode(
+        names["sg"].formats.Messages.of([b"ACME;9.75", b"oops", b"\xff"], [b"k"] * 3)
+    )
     assert decoded.frame.rows() == [("ACME", 9.75, "k")]
     assert decoded.refused.tolist() == [1, 2] and decoded.reasons == ["not symbol;price"] * 2

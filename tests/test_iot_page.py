@@ -11,23 +11,23 @@ from streamgauge.apps.iot.app import APP
 from streamgauge.apps.iot.routes import routes_in
 from streamgauge.apps.iot.sparkplug.births import Births, birth_of
 from streamgauge.apps.iot.sparkplug.payload import payload_of, speaker_of
-from streamgauge.apps.running.asked import Job
+from streamgauge.apps.jobs.job import Job
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "iot.md").read_text()
 
 
 def test_the_tables_name_all_that_there_is() -> None:
-    told = set(re.findall(r"`([\w -]+)`", PAGE))
+    reported = set(re.findall(r"`([\w -]+)`", PAGE))
     settings = {**APP.settings, "fences": "a.geojson"}
     rules = [one.name for part in APP.parts for one in part.rules(settings)]
-    assert {*rules, *APP.settings, *(part.name for part in APP.parts)} <= told
-    assert {form.name for form in APP.formats} <= told
-    assert {name for form in APP.formats for name in form.settings} <= told
+    assert {*rules, *APP.settings, *(part.name for part in APP.parts)} <= reported
+    assert {form.name for form in APP.formats} <= reported
+    assert {name for form in APP.formats for name in form.settings} <= reported
 
 
 def block(language: str) -> str:
-    (found,) = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
-    return str(found)
+    (result,) = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+    return str(result)
 
 
 def test_the_recording_says_what_the_page_says(tmp_path: Path) -> None:

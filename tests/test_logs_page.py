@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.logs.app import APP
 from streamgauge.apps.logs.columns import COLUMNS
-from streamgauge.apps.running.asked import Job
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "logs.md").read_text()
 
@@ -31,8 +31,8 @@ def test_the_rules_are_read(tmp_path: Path) -> None:
 
 
 def test_the_tables_name_all_that_there_is() -> None:
-    told = set(re.findall(r"`([\w-]+)`", PAGE))
+    reported = set(re.findall(r"`([\w-]+)`", PAGE))
     rules = [one for part in APP.parts for one in part.rules({**APP.settings, "slow": "1"})]
     assert all(f"`{one.name}`" in PAGE for one in rules)
-    assert {*COLUMNS, *APP.settings, *(form.name for form in APP.formats)} <= told
-    assert {name for form in APP.formats for name in form.settings} - {"zone", "year"} <= told
+    assert {*COLUMNS, *APP.settings, *(form.name for form in APP.formats)} <= reported
+    assert {name for form in APP.formats for name in form.settings} - {"zone", "year"} <= reported

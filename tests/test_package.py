@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import inspect
 import pickle
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -23,7 +24,7 @@ def test_import_star_hides_no_name_of_python_itself() -> None:
     brought = set(streamgauge.__all__)
     assert not brought & set(dir(builtins))
     assert not brought & set(sys.stdlib_module_names)
-    assert {"Stream", "count", "distinct", "sketch", "StreamTester"} <= brought
+    assert {"Stream", "count", "distinct", "StreamTester"} <= brought
 
 
 def test_every_name_that_is_offered_can_be_had() -> None:
@@ -32,6 +33,31 @@ def test_every_name_that_is_offered_can_be_had() -> None:
     assert streamgauge.sum("x").name == "sum" and streamgauge.json({}).schema == {}
     with pytest.raises(AttributeError, match="no attribute 'nope'"):
         _ = streamgauge.nope
+
+
+HEAVY = (
+    *("pyspark", "numba", "numpy", "polars", "pyarrow", "pandas", "matplotlib", "datasketches"),
+    *("confluent_kafka", "kafka", "uvicorn", "starlette", "pydantic", "httpx", "typer", "rich"),
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "free"),
+    [
+        ("from streamgauge import Stream, count, json", HEAVY),
+        ("import streamgauge; streamgauge.LookupTable, streamgauge.distinct, streamgauge.field", HEAVY),
+        # A stream's expressions are those of Polars; no compiler or client of Kafka is needed to say them.
+        (
+            "import polars as pl; from streamgauge import Stream, count, json;"
+            "Stream.from_kafka('posts', value=json({'n': pl.Int64})).filter(pl.col('n') > 0)",
+            ("pyspark", "numba", "kafka", "uvicorn", "starlette", "pydantic", "matplotlib"),
+        ),
+    ],
+)
+def test_what_says_what_a_stream_asks_loads_no_engine(code: str, free: tuple[str, ...]) -> None:
+    shown = f"{code}; import sys; print([name for name in {free} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", shown], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize("name", ["run", "start"])
@@ -44,12 +70,14 @@ def test_help_shows_all_options_of_a_run(name: str) -> None:
 
 
 def test_help_shows_all_options_of_spark() -> None:
-    shown, taken = (inspect.signature(f).parameters.values() for f in (streamgauge.Stream.on_spark, on_spark))
-    assert list(shown)[1:] == list(taken)[1:]
+    shown, accepted = (
+        inspect.signature(f).parameters.values() for f in (streamgauge.Stream.on_spark, on_spark)
+    )
+    assert list(shown)[1:] == list(accepted)[1:]
 
 
 def test_every_method_gives_a_stream_that_can_be_run() -> None:
-    rows = streamgauge.Stream.from_batches({"at": pl.Datetime("us"), "tags": pl.List(pl.String)}, time="at")
+    rows = streamgauge.Stream.from_schema({"at": pl.Datetime("us"), "tags": pl.List(pl.String)}, time="at")
     steps = rows.filter(pl.col("at") > 0).with_columns(n=1).explode("tags").select("tags", "n")
     whole = steps.group_by("n").tumbling("1m").agg(posts=streamgauge.count()).complete()
     for stream in (rows, steps, whole, pickle.loads(pickle.dumps(whole))):
@@ -63,7 +91,7 @@ def test_the_wheel_holds_every_room_and_what_lies_in_it() -> None:
     """Packages are listed: a folder that is forgotten would be missing only where it is installed."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
     floors = ("sketches", "sampling", "operators", "spark_udafs", "apps")
-    rooms = {file.parent for floor in floors for file in (ROOT / floor).rglob("*.py")}
+    rooms = {file.parent for floor in (*floors, "spark") for file in (ROOT / floor).rglob("*.py")}
     names = {".".join(["streamgauge", *room.relative_to(ROOT).parts]) for room in rooms}
     assert set(settings["packages"]) == {"streamgauge", *names}
     assert [room for room in rooms if not (room / "__init__.py").is_file()] == []

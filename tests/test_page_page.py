@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any, get_args
 
-from streamgauge.apps.page.panels import Panel
+from streamgauge.apps.panels import Panel
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "page.md").read_text()
@@ -20,7 +20,7 @@ def test_the_code_runs() -> None:
 
 
 def test_every_panel_and_picture_that_there_is_is_told() -> None:
-    told = re.findall(r"^\| `(\w+Panel)` \|", PAGE, re.M)
-    assert sorted(told) == sorted(panel.__name__ for panel in get_args(Panel))
+    reported = re.findall(r"^\| `(\w+Panel)` \|", PAGE, re.M)
+    assert sorted(reported) == sorted(panel.__name__ for panel in get_args(Panel))
     for picture in re.findall(r"\((pictures/[^)]+)\)", PAGE):
         assert (ROOT / "docs" / picture).is_file()

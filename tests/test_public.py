@@ -3,7 +3,7 @@
 - Each name, method and property has a docstring.
 - Each function and class has an example; the methods of a class may share the class's. `test_docs.py` and
   `test_live_examples.py` run them.
-- What answers an estimate, or asks for one, names the error and its confidence; what is exact says so.
+- What returns an estimate, or requests one, names the error and its confidence; what is exact says so.
 - What raises says so by the error's name, in its own docstring, its class's or its module's.
 - A sketch or a sample names its source.
 - No parameters without names (``**options: Any``).
@@ -23,14 +23,17 @@ from typing import Any
 import pytest
 
 import streamgauge
-from streamgauge.operators.consumer.results import StreamResults
+from streamgauge import errors, formats, rules, spark, stored
+from streamgauge.operators.consumer.supervision.stream_results import StreamResults
 from streamgauge.operators.families import FAMILIES
-from streamgauge.spark_udafs.frames import Sketching
-from streamgauge.spark_udafs.running import Running
-from streamgauge.spark_udafs.windows import Sessions, Windows
 
-# Not exported, but given by exported functions, which show the example.
-GIVEN = [Running, Sessions, Sketching, StreamResults, Windows]
+MODULES = [streamgauge, errors, formats, rules, spark, stored]
+
+# Given by public functions, or to methods of public classes, which show the example.
+GIVEN = [
+    *(spark.Batch, spark.Running, spark.Sessions, spark.Sketching, spark.Windows, StreamResults),
+    *(rules.Measured, rules.Row, rules.Rule),
+]
 
 ERROR = re.compile(r"\b(errors?|within|off by|at most|bounds?|[Ee]xact(ly)?)\b")
 CONFIDENCE = re.compile(
@@ -39,15 +42,20 @@ CONFIDENCE = re.compile(
 NONE = "No error is promised"
 
 
-def names() -> list[str]:
-    return [name for name in dir(streamgauge) if name != "__version__"]
+def offered() -> Iterator[Any]:
+    """Every function and class of every public module."""
+    for name in dir(streamgauge):
+        if name != "__version__" and not inspect.ismodule(thing := getattr(streamgauge, name)):
+            yield thing
+    for module in MODULES[1:]:
+        yield from (getattr(module, name) for name in module.__all__)
 
 
 def public() -> Iterator[tuple[str, Any, type | None]]:
     """Everything public, by a name: functions, classes, and methods where they are defined."""
     seen = set()
-    for thing in [*(getattr(streamgauge, name) for name in names()), *GIVEN]:
-        yield thing.__qualname__, thing, None
+    for thing in dict.fromkeys([*offered(), *GIVEN]):
+        yield _shown(thing), thing, None
         if not inspect.isclass(thing):
             continue
         for owner in thing.__mro__:
@@ -57,7 +65,13 @@ def public() -> Iterator[tuple[str, Any, type | None]]:
                 function = _function(member)
                 if not name.startswith("_") and function is not None and function not in seen:
                     seen.add(function)
-                    yield f"{owner.__qualname__}.{name}", function, owner
+                    yield f"{_shown(owner)}.{name}", function, owner
+
+
+def _shown(thing: Any) -> str:
+    """A name to identify it by: sinks of both engines are called alike."""
+    engine = "spark." if thing.__module__.startswith("streamgauge.spark_udafs") else ""
+    return f"{engine}{thing.__qualname__}"
 
 
 def _function(member: Any) -> Any:
@@ -75,20 +89,20 @@ def lacks(name: str) -> set[str]:
     """What the docstring of a public name fails to say."""
     thing, owner = PUBLIC[name]
     text = _doc(thing, owner, name)
-    found = set()
+    result = set()
     if not text:
-        found.add("docstring")
+        result.add("docstring")
     if owner is None and thing not in GIVEN and ">>>" not in text and not _shown_otherwise(thing):
-        found.add("example")
+        result.add("example")
     if _estimates(thing) and not (ERROR.search(text) and CONFIDENCE.search(text)) and NONE not in text:
-        found.add("error and confidence")
-    told = f"{text} {inspect.getdoc(owner) if owner else ''} {sys.modules[thing.__module__].__doc__}"
-    found |= {f"raises {error}" for error in _raised(thing) if error not in told}
+        result.add("error and confidence")
+    reported = f"{text} {inspect.getdoc(owner) if owner else ''} {sys.modules[thing.__module__].__doc__}"
+    result |= {f"raises {error}" for error in _raised(thing) if error not in reported}
     if _is_family(thing) and "Source:" not in text:
-        found.add("source")
+        result.add("source")
     if _takes_anything(thing):
-        found.add("names of parameters")
-    return found
+        result.add("names of parameters")
+    return result
 
 
 def _doc(thing: Any, owner: type | None, name: str) -> str:
@@ -146,19 +160,19 @@ def _raised(thing: Any) -> set[str]:
 
 def _errors(tree: ast.AST, module: str, visited: set[str]) -> set[str]:
     helpers = _helpers(module)
-    found = set()
+    result = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             name = ast.unparse(node.exc.func).rpartition(".")[2]
             if name.endswith("Error") and name != "NotImplementedError":
-                found.add(name)
+                result.add(name)
         if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
             called = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
             own = isinstance(node.func, ast.Name) or ast.unparse(node.func.value) in ("self", "cls")
             if own and called in helpers and called not in visited:
                 visited.add(called)
-                found |= _errors(helpers[called], module, visited)
-    return found
+                result |= _errors(helpers[called], module, visited)
+    return result
 
 
 @cache

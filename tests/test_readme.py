@@ -1,4 +1,4 @@
-"""What the README shows works as it stands, against a real broker and a real Spark."""
+"""What the README and the pages behind it show works as it stands, against a real broker and a real Spark."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from streamgauge import query
 from .operators.formats.schema_registry import SmallRegistry
 from .waiting import until
 
-README = Path(__file__).resolve().parents[1] / "README.md"
-BLOCKS = re.findall(r"^```python\n(.*?)^```", README.read_text(), re.M | re.S)
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ("README.md", *(f"docs/{name}.md" for name in ("streams", "spark_streams", "command_line")))
+TEXT = "\n".join((ROOT / page).read_text() for page in PAGES)
+BLOCKS = re.findall(r"^```python\n(.*?)^```", TEXT, re.M | re.S)
 
 
 def block(word: str) -> str:
-    (found,) = [text for text in BLOCKS if word in text]
-    return found
+    (result,) = [text for text in BLOCKS if word in text]
+    return result
 
 
 def fill(kafka: Any, topic: str, rows: list[dict[str, Any]]) -> None:
@@ -40,11 +42,11 @@ def test_orders_that_count_once_beside_their_users() -> None:
     names: dict[str, Any] = {}
     exec(block("deduplicate("), names)
     tester = StreamTester(names["by_country"])
-    tester.feed_table("users", {"ann": {"country": "FI"}})
+    tester.feed_lookup("users", {"ann": {"country": "FI"}})
     rows = [(1, "ann"), (2, "bob"), (1, "ann"), (3, "ann")]
     tester.feed([{"id": n, "user": user, "at": "2026-01-01T00:00:01"} for n, user in rows])
-    found = tester.finish().windows()
-    assert dict(found.select("country", "orders").rows()) == {"FI": 2, None: 1}
+    results = tester.finish().windows()
+    assert dict(results.select("country", "orders").rows()) == {"FI": 2, None: 1}
     assert tester.account.filtered == 1
 
 
@@ -58,8 +60,13 @@ def test_ads_beside_their_clicks() -> None:
     tester.feed([{"ad": "1", "at": start + 42}], topic="clicks")
     tester.advance(3_620)
     tester.feed([{"ad": "2", "at": start + 3_620}], topic="clicks")  # a click of the first hour is late now
-    (found,) = tester.finish().windows().to_dicts()
-    assert (found["page"], found["shown"], found["clicked"], found["seconds"]["n"]) == ("home", 2, 1, 1)
+    (results,) = tester.finish().windows().to_dicts()
+    assert (results["page"], results["shown"], results["clicked"], results["seconds"]["n"]) == (
+        "home",
+        2,
+        1,
+        1,
+    )
 
 
 def test_clicks_and_sales_of_three_topics() -> None:
@@ -71,15 +78,15 @@ def test_clicks_and_sales_of_three_topics() -> None:
     tester.feed([{"user": "ann", "at": "2026-01-01T00:00:01"}] * 2, topic="clicks")
     for topic, total in (("orders", 100.0), ("refunds", 99.0), ("orders", None)):
         tester.feed([{"buyer": "bob", "ms": 1_767_225_600_000, "total": total}], topic=topic)
-    found = tester.finish().windows().select("kind", "rows")
-    assert dict(found.rows()) == {"click": 2, "large sale": 1, "sale": 2}
+    results = tester.finish().windows().select("kind", "rows")
+    assert dict(results.rows()) == {"click": 2, "large sale": 1, "sale": 2}
 
 
 def test_good_and_bad_orders_that_are_sent_on() -> None:
     from streamgauge import StreamTester
 
     names: dict[str, Any] = {}
-    exec(block(".to_kafka("), names)
+    exec(block(".rows_to_kafka("), names)
     rows = [{"user": "ann", "amount": 9.5}, {"user": "bob", "amount": None}]
     sent = {}
     for name in ("good", "bad"):
@@ -97,10 +104,10 @@ def test_streams_that_share_one_reading(kafka: Any) -> None:
     fill(kafka, "visits", [{"user": user, "page": page, "at": at} for user, page in pages])
     names: dict[str, Any] = {}
     exec(block("run_together(").replace("localhost:9092", kafka.bootstrap_servers), names)
-    found = names["found"]
-    assert dict(found["shop"].windows().select("page", "visits").rows()) == {"/shop/a": 2, "/shop/b": 1}
-    assert found["others"].windows()["pages"][0][0]["item"] == "/news"
-    assert found["users"].account.counted == 4 and found["shop"].account.filtered == 1
+    result = names["found"]
+    assert dict(result["shop"].windows().select("page", "visits").rows()) == {"/shop/a": 2, "/shop/b": 1}
+    assert result["others"].windows()["pages"][0][0]["item"] == "/news"
+    assert result["users"].account.counted == 4 and result["shop"].account.filtered == 1
 
 
 @pytest.mark.kafka
@@ -111,7 +118,7 @@ def test_the_lines_for_kafka_users(kafka: Any, capsys: pytest.CaptureFixture[str
 
     exec(here(block("create_topics")), {})
     names: dict[str, Any] = {}
-    exec(here(block('from_kafka("posts", value=json')), names)
+    exec(here(block('from_kafka("posts", value=post')), names)
     assert "counted=10000" in capsys.readouterr().out
     # The ten thousand posts may lie on both sides of a full minute.
     windows = names["run"].windows().to_dicts()
@@ -121,11 +128,11 @@ def test_the_lines_for_kafka_users(kafka: Any, capsys: pytest.CaptureFixture[str
     assert any(window["authors"]["lower"] <= 700 <= window["authors"]["upper"] for window in windows)
 
     live = block("posts.start(").replace("workers=2", "workers=1").replace("by-minute", "readme-live")
-    before, after = live.split("print(query(run.table()))")
+    before, after = live.split("print(run.table().answers())")
     exec(before, names)
     run = names["run"]
     until(lambda: run.summary().account.counted == 10_000 == query(run.table())["posts"].sum())
-    exec(f"answers = query(run.table())\nprint(query(run.table())){after}", names)
+    exec(f"answers = run.table().answers()\nprint(run.table().answers()){after}", names)
     assert names["answers"]["posts"].sum() == 10_000
     assert "Summary(10,000 messages read" in capsys.readouterr().out
     run.wait()
@@ -135,7 +142,7 @@ def test_the_lines_for_kafka_users(kafka: Any, capsys: pytest.CaptureFixture[str
 def test_the_lines_for_trying_a_stream() -> None:
     names: dict[str, Any] = {}
     # All of the stream, but for its run.
-    exec(block('from_kafka("posts", value=json').split("run = ")[0], names)
+    exec(block('from_kafka("posts", value=post').split("run = ")[0], names)
     exec(block("StreamTester(posts)"), names)
 
 
@@ -144,8 +151,8 @@ def test_the_lines_for_other_formats() -> None:
     actor = {"type": "record", "name": "Actor", "fields": [{"name": "id", "type": "long"}]}
     at = {"type": "long", "logicalType": "timestamp-millis"}
     fields = [("user", "string"), ("actor", ["null", actor]), ("at", at)]
-    told = [{"name": name, "type": kind} for name, kind in fields]
-    registry.add("orders-value", {"type": "record", "name": "Order", "fields": told})
+    reported = [{"name": name, "type": kind} for name, kind in fields]
+    registry.add("orders-value", {"type": "record", "name": "Order", "fields": reported})
     names: dict[str, Any] = {}
     with registry.served():
         exec(block('subject="orders-value"').replace("http://localhost:8081", registry.url), names)
@@ -166,7 +173,7 @@ def test_the_lines_for_spark_users(kafka: Any, spark: Any, tmp_path: Path, monke
     text = block('from_kafka("trades"').replace("localhost:9092", kafka.bootstrap_servers)
     text = text.replace('from_kafka("trades"', 'from_kafka("readme-trades"')
     text = text.replace("checkpoint/trades", f"{tmp_path}/checkpoint")
-    text = text.replace('ParquetSink("trades"))', 'ParquetSink("trades"), available_now=True)')
+    text = text.replace("*sinks)", "*sinks, available_now=True)")
     exec(text, {})
     table = streamgauge.merge([_stored(tmp_path / "trades")])
     (window,) = streamgauge.query(table).to_dicts()
@@ -176,7 +183,7 @@ def test_the_lines_for_spark_users(kafka: Any, spark: Any, tmp_path: Path, monke
     dataframe = block("register(spark)").replace("localhost:9092", kafka.bootstrap_servers)
     names: dict[str, Any] = {}
     exec(dataframe.replace('"subscribe", "trades"', '"subscribe", "readme-trades"'), names)
-    (answer,) = streamgauge.query(streamgauge.as_table(names["by_minute"])).to_dicts()
+    (answer,) = streamgauge.query(streamgauge.spark.as_table(names["by_minute"])).to_dicts()
     assert answer["symbol"] == "A" and round(answer["users"]["estimate"]) == 9
     assert answer["prices"]["quantiles"] == window["prices"]["quantiles"]
 
@@ -201,7 +208,7 @@ def test_the_lines_about_windows() -> None:
     names: dict[str, Any] = {}
     exec(block("by_user.session"), names)
     assert names["table"].column("user").to_pylist() == ["ann"]
-    for stream in ("rolling", "latest"):
-        tester = names["StreamTester"](names[stream])
+    for stream, windows in (("rolling", 60), ("latest", 1), ("today", 1_440)):
+        tester = names["sg"].StreamTester(names[stream])
         tester.feed([{"user": "ann", "page": "a", "at": 1_767_225_600}])
-        assert tester.finish().windows()["clicks"].to_list() == [1] * (60 if stream == "rolling" else 1)
+        assert tester.finish().windows()["clicks"].to_list() == [1] * windows

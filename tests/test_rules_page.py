@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from streamgauge import Absence, Threshold
-from streamgauge.operators.rules.written import rules_of
+from streamgauge.operators.rules.toml_rules import rules_of
+from streamgauge.rules import Absence, Threshold
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "rules.md").read_text()
 
@@ -24,8 +24,8 @@ def test_the_code_runs(tmp_path: Path) -> None:
             for user in range(120)
         ]
         tester.feed(rows)
-    told = [message.value.decode() for message in tester.sent()]
-    assert len(told) == 1 and '"rule":"errors"' in told[0]
+    decoded = [message.value.decode() for message in tester.sent()]
+    assert len(decoded) == 1 and '"rule":"errors"' in decoded[0]
     assert (tmp_path / "alerts.jsonl").read_text().count("\n") == 1
 
 

@@ -34,8 +34,8 @@ def test_the_questions_are_answered() -> None:
             words = shlex.split(line, comments=True)
             body = json.loads(words[words.index("-d") + 1]) if "-d" in words else None
             url = words[-1].replace("localhost:8055", server.url)
-            found = httpx.post(url, json=body, timeout=120) if body else httpx.get(url, timeout=120)
-            assert found.status_code == 200 and found.json()["rows"], line
+            result = httpx.post(url, json=body, timeout=120) if body else httpx.get(url, timeout=120)
+            assert result.status_code == 200 and result.json()["rows"], line
         live = "/tables/by-minute/live?question=top-k&last=5m&interval=500ms"
         assert live.replace("by-minute", "NAME") in PAGE
         with httpx.stream("GET", f"{server.url}{live}", timeout=120) as response:

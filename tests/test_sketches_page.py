@@ -26,8 +26,8 @@ def test_the_code_runs() -> None:
 
 
 def test_every_family_is_on_it() -> None:
-    told = set(re.findall(r"`(\w+)`", PAGE))
-    assert set(FAMILIES) <= told
+    reported = set(re.findall(r"`(\w+)`", PAGE))
+    assert set(FAMILIES) <= reported
 
 
 def test_its_promises_are_those_of_the_sketches() -> None:

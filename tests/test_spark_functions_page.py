@@ -31,20 +31,20 @@ def test_all_verbs_are_on_the_page_and_all_names_exist() -> None:
 def test_the_code_runs_and_the_queries_give_what_is_shown(spark: Any, capsys: Any) -> None:
     blocks = re.findall(r"^```(python|sql)\n(.*?)^```", PAGE, re.M | re.S)
     names: dict[str, Any] = {"spark": spark}
-    asked = []
+    collected = []
     for kind, text in blocks:
         if kind == "python":
-            exec(text.replace("spark = session()", ""), names)
+            exec(text.replace("spark = sg.spark.session()", ""), names)
         elif text.startswith("CREATE"):
             spark.sql(text)
         else:
-            asked += re.findall(r"^> (.*?);\n (.*?)$", text, re.M | re.S)
-    assert len(asked) == PAGE.count("\n> SELECT") > 12
+            collected += re.findall(r"^> (.*?);\n (.*?)$", text, re.M | re.S)
+    assert len(collected) == PAGE.count("\n> SELECT") > 12
     other = {}
-    for query, shown in asked:
-        found = " | ".join(shown_as(value) for value in spark.sql(query).first())
-        if not re.fullmatch(re.escape(shown).replace("…", ".*"), found):
-            other[query] = found
+    for query, shown in collected:
+        result = " | ".join(shown_as(value) for value in spark.sql(query).first())
+        if not re.fullmatch(re.escape(shown).replace("…", ".*"), result):
+            other[query] = result
     assert not other
     assert "|  de|" in capsys.readouterr().out
 

@@ -13,7 +13,8 @@ PAGE = (Path(__file__).resolve().parents[1] / "docs" / "spark.md").read_text()
 
 @pytest.mark.spark
 def test_the_code_runs(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from streamgauge import as_table, query
+    from streamgauge import query
+    from streamgauge.spark import as_table
 
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)
@@ -21,7 +22,7 @@ def test_the_code_runs(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for text in blocks:
         # Spark's working directory is where it was started.
         text = re.sub(r'"(visits(-by-hour)?)"(?=\)|$)', rf'"{tmp_path}/\1"', text, flags=re.M)
-        exec(text.replace("spark = session()", ""), {**names, "spark": spark}, names)
+        exec(text.replace("spark = sg.spark.session()", ""), {**names, "spark": spark}, names)
     hours = query(as_table(spark.read.parquet(f"{tmp_path}/visits-by-hour")))
     assert hours["visits"].sum() == 10_000
     assert hours["paid"].sum() == pytest.approx(sum(number % 90 for number in range(10_000)))

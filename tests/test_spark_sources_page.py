@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from streamgauge import query, read_table
+from streamgauge.spark import as_table
 from streamgauge.spark_udafs.kafka.options import _KNOWN
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "spark_sources.md").read_text()
@@ -17,8 +19,8 @@ BEGIN_MS = 1_767_225_600_000
 
 def test_every_option_is_listed() -> None:
     listed = set(re.findall(r"`(\w+)`", "".join(line for line in PAGE.splitlines() if line[:1] == "|")))
-    # Two are set by `on_spark` alone, under names of its own.
-    assert set(_KNOWN) - listed == {"emit", "idleTimeout", "closeAtEnd"}
+    # These are set by `on_spark`, under names of its own, and by the runs of apps.
+    assert set(_KNOWN) - listed == {"emit", "idleTimeout", "closeAtEnd", "endFile", "lateTopic"}
 
 
 @pytest.mark.kafka
@@ -45,26 +47,27 @@ def test_the_code_runs(
         for folder in ("visits", "windows-by-day", "windows", "checkpoint"):
             code = code.replace(f'"{folder}', f'"{tmp_path}/{folder}')
         exec(code, names)
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert names["messages"].count() == 300
-    assert [row["visits"] for row in names["query"](names["as_table"](names["by_hour"])).to_dicts()] == [
-        3528
-    ] * 2
-    assert "7056" in told
+    assert [row["visits"] for row in query(as_table(names["by_hour"])).to_dicts()] == [3528] * 2
+    assert "7056" in output
     assert names["north"].count() == 1440 and names["north"].columns == ["at", "user"]
-    assert names["read_table"](tmp_path / "visits-by-hour")["visits"].to_pylist() == [3600]
+    assert read_table(tmp_path / "visits-by-hour")["visits"].to_pylist() == [3600]
     with sqlite3.connect("answers.db") as database:
-        found = database.execute("SELECT trades, round(users) FROM minutes ORDER BY at").fetchall()
-    assert found == [(60, 9.0)] * 5
-    stored = names["read_table"](tmp_path / "windows-by-day")
+        result = database.execute("SELECT trades, round(users) FROM minutes ORDER BY at").fetchall()
+    assert result == [(60, 9.0)] * 5
+    stored = read_table(tmp_path / "windows-by-day")
     assert stored["trades"].to_pylist() == [60] * 5
     # What is said of tables of Spark's own.
     names["by_hour"].write.option("path", str(tmp_path / "table")).saveAsTable("hours_of_visits")
     try:
-        kept = names["query"](names["as_table"](spark.table("hours_of_visits")))
+        kept = query(as_table(spark.table("hours_of_visits")))
         assert kept["visits"].to_list() == [3528] * 2
-        minutes = names["as_table"](spark.table("trades_by_minute"))
-        assert minutes.drop_columns(["users"]).num_columns == 3 and minutes["trades"].to_pylist() == [60] * 5
+        minutes = as_table(spark.table("trades_by_minute"))
+        assert (
+            minutes.column_names == ["window_start", "window_end", "trades", "users"]
+            and minutes["trades"].to_pylist() == [60] * 5
+        )
     finally:
         for name in ("hours_of_visits", "trades_by_minute"):
             spark.sql(f"DROP TABLE IF EXISTS {name}")

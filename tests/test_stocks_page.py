@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import app_of
-from streamgauge.apps.running.asked import Job
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "stocks.md").read_text()
 
@@ -26,8 +26,10 @@ def test_the_rules_are_read(tmp_path: Path) -> None:
 
 def test_settings_and_rules_are_those_that_there_are() -> None:
     app = app_of("stocks")
-    told = dict(re.findall(r"`(\w+)=([^`]*)`", PAGE.split("## What it tells")[1].split("## Answers")[0]))
-    for name, value in told.items():
+    reported = dict(
+        re.findall(r"`(\w+)=([^`]*)`", PAGE.split("## What it reports")[1].split("## Answers")[0])
+    )
+    for name, value in reported.items():
         assert name in app.settings
         assert not value or app.settings[name] == value or name == "splits"
     rules = [rule.name for part in app.parts for rule in part.rules(app.settings)]

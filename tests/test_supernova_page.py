@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import app_of
-from streamgauge.apps.running.asked import Job
 from streamgauge.apps.supernova.cuts.sets import SETS
 from streamgauge.apps.supernova.places import Places
 

@@ -9,8 +9,8 @@ import pytest
 
 from streamgauge import StreamTester
 from streamgauge.apps.app import Feed
+from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import app_of
-from streamgauge.apps.running.asked import Job
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "trending.md").read_text()
 
@@ -26,7 +26,7 @@ def test_the_rules_are_rules_of_the_app(tmp_path: Path) -> None:
     path = tmp_path / "rules.toml"
     path.write_text(rules)
     job = Job.of(app_of("trending"), "posts", {}, path)
-    assert [name for name, found in job.rules.items() if found] == ["volume", "trends", "earthquakes"]
+    assert [name for name, result in job.rules.items() if result] == ["volume", "trends", "earthquakes"]
     streams = job.streams(Feed("posts", "localhost:1"))
     for part in job.parts:
         if (alerting := job.alerting(part, [])) is not None:
@@ -40,8 +40,8 @@ def test_formats_and_settings_are_all_there_are() -> None:
         for name in ("format", "setting")
     )
     assert [re.findall(r"`(\S+)`", line)[0] for line in formats] == [one.name for one in app.formats]
-    told = {}
+    by_key = {}
     for line in settings:
         names, usual = line.split("|")[1:3]
-        told |= dict(zip(re.findall(r"`(\w+)`", names), [value.strip() for value in usual.split(",")]))
-    assert told == {**app.settings, **app.format("posts").settings}
+        by_key |= dict(zip(re.findall(r"`(\w+)`", names), [value.strip() for value in usual.split(",")]))
+    assert by_key == {**app.settings, **app.format("posts").settings}

@@ -1,28 +1,48 @@
-"""The kernels that a demo's apps run: loaded, or compiled side by side before it begins."""
+"""The kernels that a demo's apps run: loaded while its broker starts, or compiled before its engines do."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 
 from ...operators.definition.stream import Stream
-from ...operators.warm.steps import READING, steps
+from ...operators.warm_up.steps import READING, Step, steps
 from ...sketches.core.kernel_cache import NotKept, only_kept
 from ..compiling import compile_all
-from ..stage import stage
 
 
-def ready(streams: Iterable[Stream], console: Console) -> None:
-    """Have the kernels of all families that streams ask for loaded, so that none waits for the compiler."""
-    names = {one.name for stream in streams for one in stream.aggregates.values()}
-    todo = steps([READING, *sorted(names)])
-    with stage(console, "loading kernels"):
+class Kernels:
+    """The kernels of all families that streams ask for, so that no engine waits for the compiler."""
+
+    def __init__(self, todo: Sequence[Step]) -> None:
+        self._todo = todo
+        self._missing = False
+        self._loading = threading.Thread(target=self._load, name="demo kernels", daemon=True)
+
+    @classmethod
+    def loading(cls, streams: Iterable[Stream]) -> Kernels:
+        """Begin to load those of the streams, in a thread."""
+        names = {one.name for stream in streams for one in stream.aggregates.values()}
+        kernels = cls(steps([READING, *sorted(names)]))
+        kernels._loading.start()
+        return kernels
+
+    def wait(self) -> None:
+        """Come back when those that are kept on disk are loaded."""
+        self._loading.join()
+
+    def compile_missing(self, console: Console) -> None:
+        """If any is not kept on disk, compile them side by side and say so."""
+        self.wait()
+        if self._missing:
+            compile_all(self._todo, "compiling the kernels that the demo needs (once)", console=console)
+
+    def _load(self) -> None:
         try:
             with only_kept():
-                for step in todo:
-                    step.take()
-                return
+                for step in self._todo:
+                    step.run()
         except NotKept:
-            pass
-    compile_all(todo, "compiling the kernels that the demo needs (once)", console=console)
+            self._missing = True

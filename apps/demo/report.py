@@ -1,7 +1,9 @@
-"""The end of a demo for people: each app's report, and whether all that was put in was told."""
+"""The end of a demo for people: all apps on one screen, or each app's whole report."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,25 +11,86 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.rule import Rule
 from rich.text import Text
 
+from ...operators.rendering.answers import cell, plain
+from ...operators.rendering.names import visible_name
 from ..registry import app_of
 from ..running.report import AppReport
-from ..tables.written import plain
+
+_ALERTS = 5
+"""Alerts of an app that are shown, so that all apps fit on a screen."""
 
 
 @dataclass(frozen=True)
 class DemoReport:
-    """The results of a demo's apps by name, as Rich shows them."""
+    """The results of a demo's apps by name, as Rich shows them; with `details` each answer of theirs."""
 
     results: dict[str, Any]
+    details: bool = False
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for name, result in self.results.items():
-            yield Rule(style="dim")
-            yield AppReport(app_of(name), result)
-            missing = [one for one in result["put_in"] if not one["told"]]
+            if self.details:
+                yield Rule(style="dim")
+            if "error" in result:
+                subject = f"{name} has failed on the engine {result['engine']}: {result['error']}"
+                yield Text(plain(subject), style="bold red")
+                continue
+            if self.details:
+                yield AppReport(app_of(name), result)
+            else:
+                yield from _summary(name, result)
+            missing = [one for one in result["put_in"] if not one["fired"]]
             if (events := len(result["put_in"])) and not missing:
-                told = f"All {events} events that were" if events > 1 else "The event that was"
-                yield Text(f"{told} put in {'were' if events > 1 else 'was'} told.", style="green")
+                subject = f"All {events} events that were" if events > 1 else "The event that was"
+                yield Text(f"{subject} put in fired.", style="green")
             for one in missing:
                 key = "" if one["key"] is None else f" of {one['key']}"
-                yield Text(plain(f"Not told: {one['rule']}{key}."), style="bold red")
+                yield Text(plain(f"Did not fire: {one['rule']}{key}."), style="bold red")
+        if not self.details:
+            yield Text("--details shows every answer, --json gives all of it", style="dim")
+
+
+def _summary(name: str, result: dict[str, Any]) -> Iterator[Text]:
+    """An app's messages, its alerts with a reason each, one rule after another, and what was checked."""
+    alerts, checked = result["alerts"], list(_flags(result["answers"]))
+    inside = sum(checked)
+    yield Text.assemble(
+        (f"{name} ({result['engine']})", "bold"),
+        f": {result['account']['read']:,} messages, {len(alerts):,} alerts, ",
+        (
+            f"{inside:,} of {len(checked):,} estimates inside their bounds",
+            "green" if inside == len(checked) else "bold red",
+        ),
+    )
+    for alert in _chosen(alerts):
+        key = "" if alert["key"] is None else f" of {cell(alert['key'])}"
+        yield Text(
+            "  " + plain(f"{visible_name(alert['rule'])}{key}: {alert['why']}"),
+            no_wrap=True,
+            overflow="ellipsis",
+        )
+    if len(alerts) > _ALERTS:
+        rules = Counter(alert["rule"] for alert in alerts)
+        counts = ", ".join(f"{n:,} × {visible_name(rule)}" for rule, n in rules.items())
+        yield Text(f"  in all {counts}", style="dim", no_wrap=True, overflow="ellipsis")
+
+
+def _chosen(alerts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The first alerts of each rule, so that one which fires often hides no other."""
+    turns: Counter[str] = Counter()
+    ranked = []
+    for at, alert in enumerate(alerts):
+        ranked.append((turns[alert["rule"]], at))
+        turns[alert["rule"]] += 1
+    return [alerts[at] for at in sorted(at for _, at in sorted(ranked)[:_ALERTS])]
+
+
+def _flags(answers: Any) -> Iterator[bool]:
+    """Of each estimate that was checked, whether it lies inside its bounds."""
+    if isinstance(answers, dict):
+        if "inside_bounds" in answers:
+            yield bool(answers["inside_bounds"])
+        answers = list(answers.values())
+    if isinstance(answers, list):
+        for one in answers:
+            yield from _flags(one)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ...operators.watching.terminal import write_line
 from ..settings import Config, ConfigFile, Servers, kafka_settings
 
 app = typer.Typer(
@@ -37,7 +38,7 @@ def reset(
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """Have the next run of a group count anew from another place, once all its runs have ended.
+    """Have the next run of a group count again from another place, once all its runs have ended.
 
     Open windows and what was counted and not handed over are dropped. Windows that were handed over stay, and
     come again if their rows are read again.
@@ -60,6 +61,6 @@ def reset(
         time = moment(to)
         assert time is not None
         place = time
-    found = resetting.reset(group, place, bootstrap_servers=address, config=settings, topics=topic or ())
-    for where, offset in sorted(found.items()):
-        print(f"{where}: {offset}")
+    report = resetting.reset(group, place, bootstrap_servers=address, config=settings, topics=topic or ())
+    for where, offset in sorted(report.items()):
+        write_line(f"{where}: {offset}")

@@ -1,4 +1,4 @@
-"""What people with sensors want to be told."""
+"""What people with sensors want to know."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ...operators.rules.alerting import Outlet
 from ...operators.rules.change import Change
 from ...operators.rules.rule import Rule
 from ...operators.rules.threshold import Threshold
-from ...operators.rules.to_topic import CommandTopic
+from ...operators.rules.to_topic import CommandsToKafka
 from ..app import App, AppPart, Settings, number
-from ..page.panels import LinesPanel, MapPanel, NumberPanel, RowsPanel, SpreadPanel
+from ..panels import LinesPanel, MapPanel, NumberPanel, RowsPanel, SpreadPanel
 from .example import EXAMPLE
 from .formats import FORMATS
 from .sparkplug.sequence import SequenceGap
 
 
 def _measured(rows: Stream) -> Stream:
-    """The rows of sensors: those of formats in which messages tell of nodes as well have no others."""
+    """The rows of sensors, for formats that have messages about nodes as well."""
     return rows.filter(pl.col("sensor").is_not_null()) if "unit" in rows.columns else rows
 
 
@@ -96,7 +96,7 @@ def _route_rules(settings: Settings) -> Sequence[Rule]:
 
 
 def _nodes(rows: Stream) -> Stream:
-    """Every message of a node or device by itself: its number, and whether it tells of birth or death."""
+    """Every message of a node or device by itself: its number, and whether it is a birth or a death."""
     each = rows.with_columns(at=pl.col("arrived")).group_by("node", "unit", "seq", "at")
     return each.tumbling("10s", delay="10s").agg(dead=last("dead"), birth=last("birth"))
 
@@ -158,7 +158,7 @@ def _commands(settings: Settings) -> Sequence[Outlet]:
     if not settings["commands"]:
         return ()
     ac = {"fired": {"ac": "on"}, "cleared": {"ac": "off"}}
-    return [CommandTopic(settings["commands"], {"limit": ac})]
+    return [CommandsToKafka(settings["commands"], {"limit": ac})]
 
 
 APP = App(

@@ -31,11 +31,13 @@ def in_columns(rows: Stream, settings: Settings, keep: pl.Expr | None = None, **
     A row with neither a value nor a place is filtered, unless it is one to `keep`. Raises `ValueError` for
     fences and routes that can't be read.
     """
-    found = {name: given.get(name, pl.lit(None)).cast(kind) for name, kind in _KINDS.items()}
-    more = {name: column for name, column in given.items() if name not in found}
-    rows = rows.select(**found, **more).with_columns(fences=inside(fences_in(settings["fences"])))
+    columns = {name: given.get(name, pl.lit(None)).cast(kind) for name, kind in _KINDS.items()}
+    more = {name: column for name, column in given.items() if name not in columns}
+    rows = rows.select(**columns, **more).with_columns(fences=inside(fences_in(settings["fences"])))
     if settings["routes"]:
         group = settings.get("group", "")
         rows = with_distance(rows, routes_in(settings["routes"], group), named=bool(group))
-    told = (pl.col("value").is_not_null() & pl.col("value").is_not_nan()) | pl.col("latitude").is_not_null()
-    return rows.filter(told if keep is None else told | keep)
+    has_reading = (pl.col("value").is_not_null() & pl.col("value").is_not_nan()) | pl.col(
+        "latitude"
+    ).is_not_null()
+    return rows.filter(has_reading if keep is None else has_reading | keep)

@@ -32,8 +32,8 @@ class Fence:
     def holds(self, longitude: pl.Expr, latitude: pl.Expr) -> pl.Expr:
         """Whether a place lies in it; null without a place.
 
-        Polygons are taken as straight between their points in degrees, which is exact to metres for areas of
-        a city. A place on an edge may be on either side.
+        Polygons are treated as straight between their points in degrees, which is exact to metres for areas
+        of a city. A place on an edge may be on either side.
         """
         if self.middle is not None:
             return _distance(longitude, latitude, self.middle) <= self.radius
@@ -73,8 +73,8 @@ def fences_in(path: str) -> tuple[Fence, ...]:
         return ()
     where = f"--set fences={path}"
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
-        features = found["features"] if found["type"] == "FeatureCollection" else [found]
+        parsed = json.loads(Path(path).read_text(encoding="utf-8"))
+        features = parsed["features"] if parsed["type"] == "FeatureCollection" else [parsed]
     except OSError as error:
         raise ValueError(f"{where}: {error.strerror}") from None
     except (ValueError, TypeError, KeyError):
@@ -84,7 +84,9 @@ def fences_in(path: str) -> tuple[Fence, ...]:
     )
     names = [one.name for one in fences]
     if double := [name for name in names if names.count(name) > 1]:
-        raise ValueError(f"{where}: two features are named {double[0]!r}; the name tells their alerts apart")
+        raise ValueError(
+            f"{where}: two features are named {double[0]!r}; their alerts are told apart by name"
+        )
     if (edges := sum(1 for one in fences for _ in one.edges())) > _MOST_EDGES:
         raise ValueError(f"{where}: its areas have {edges:,} edges; simplify them to {_MOST_EDGES:,} at most")
     return fences
@@ -115,7 +117,7 @@ def _point(given: Any) -> Point:
 def _radius(properties: Mapping[str, Any], where: str) -> float:
     radius = properties["radius"]
     if isinstance(radius, bool) or not isinstance(radius, int | float) or not 0 < radius < 1e7:
-        raise ValueError(f"{where}: its radius is {radius!r}; it is in metres")
+        raise ValueError(f"{where}: its radius must be a number of metres above 0, got {radius!r}")
     return float(radius)
 
 

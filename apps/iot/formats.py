@@ -6,11 +6,9 @@ Of JSON and CSV, ``--set time=… --set sensor=… --set value=…`` say which f
 
 from __future__ import annotations
 
-import csv as python_csv
 import json as plain_json
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,8 @@ from ...operators.formats.decode import Decoder
 from ...operators.formats.json import json
 from ...operators.formats.json_fields import field
 from ..app import AppFormat, Feed, Message, Settings
-from ..replay.opened import as_text, opened, suffix_of
+from ..replay.compressed_files import as_text, opened, suffix_of
+from ..replay.csv_records import cells_of, csv_records
 from .columns import in_columns
 from .sensor_things import SENSOR_THINGS
 from .sparkplug.rows import SPARKPLUG
@@ -41,8 +40,8 @@ USUAL = {
     "pattern": "",
     **dict.fromkeys(_MORE, ""),
 }
-"""A time is ISO 8601 text; with a `unit` (s, ms or us) a number since 1970, with a `pattern` text such as
-``%Y/%m/%d``. Without a `sensor` all readings are of one."""
+"""A time is ISO 8601 text; with a `unit` (s, ms or us) a number since 1970, whole or not, with a `pattern`
+text such as ``%Y/%m/%d``. Numbers may stand as strings. Without a `sensor` all readings are of one."""
 
 
 def _time_type(settings: Settings) -> pl.DataType:
@@ -51,23 +50,25 @@ def _time_type(settings: Settings) -> pl.DataType:
         raise ValueError(f"--set unit={unit}: a time is in {', '.join(_UNITS)} since 1970, or ISO 8601 text")
     if settings["pattern"]:
         return pl.String()
-    return pl.Int64() if unit else _TIME
+    # A double is exact to a quarter of a microsecond for centuries to come.
+    return pl.Float64() if unit else _TIME
 
 
 def _when(column: str, settings: Settings) -> pl.Expr:
     """The time in a column; null where there is none, which makes the reading a dead letter."""
     if settings["pattern"]:
-        told = pl.col(column).str
-        return told.to_datetime(settings["pattern"], time_unit="us", time_zone="UTC", strict=False)
+        text = pl.col(column).str
+        return text.to_datetime(settings["pattern"], time_unit="us", time_zone="UTC", strict=False)
     if settings["unit"]:
-        return (pl.col(column) * _UNITS[settings["unit"]]).cast(_TIME)
+        microseconds = (pl.col(column) * _UNITS[settings["unit"]]).round()
+        return microseconds.cast(pl.Int64, strict=False).cast(_TIME)
     return pl.col(column)
 
 
 def _json_rows(feed: Feed, settings: Settings) -> Stream:
     columns = {
-        "at": field(settings["time"], _time_type(settings)),
-        "value": field(settings["value"], pl.Float64),
+        "at": field(settings["time"], _time_type(settings), text=bool(settings["unit"])),
+        "value": field(settings["value"], pl.Float64, text=True),
     }
     for name in ("sensor", *_MORE):
         if settings[name]:
@@ -111,26 +112,24 @@ def _json_cells(value: bytes, settings: Settings) -> dict[str, Any]:
         whole = plain_json.loads(value)
     except ValueError:
         return {}
-    found = {}
+    cells = {}
     for name in ("time", "sensor"):
         one: Any = whole
         for step in settings[name].split("."):
             one = one.get(step) if isinstance(one, dict) else None
-        found[settings[name]] = one
-    return found
+        cells[settings[name]] = one
+    return cells
 
 
 def _csv_messages(path: Path, settings: Settings) -> Iterator[Message]:
     """Each record with the header before it, so that a message says what it is."""
     with as_text(path) as file:
-        head = file.readline().strip()
-        names = next(python_csv.reader([head]), [])
-        for record in python_csv.reader(file):
-            line = StringIO()
-            python_csv.writer(line, lineterminator="").writerow(record)
-            if record:
-                value = f"{head}\n{line.getvalue()}".encode(errors="surrogateescape")
-                yield _message(value, dict(zip(names, record)), settings)
+        records = csv_records(file)
+        header = next(records, "").strip()
+        names = cells_of(header)
+        for record in records:
+            value = f"{header}\n{record}".encode(errors="surrogateescape")
+            yield _message(value, dict(zip(names, cells_of(record))), settings)
 
 
 def _message(value: bytes, cells: Mapping[str, Any], settings: Settings) -> Message:
@@ -139,14 +138,14 @@ def _message(value: bytes, cells: Mapping[str, Any], settings: Settings) -> Mess
 
 
 def _sent_ms(cells: Mapping[str, Any], settings: Settings) -> int | None:
-    told = cells.get(settings["time"])
+    stamp = cells.get(settings["time"])
     try:
         if settings["unit"]:
-            return int(told) * _UNITS[settings["unit"]] // 1_000  # type: ignore[arg-type]
+            return int(float(stamp) * _UNITS[settings["unit"]] // 1_000)  # type: ignore[arg-type]
         if settings["pattern"]:
-            at = datetime.strptime(str(told), settings["pattern"])
+            at = datetime.strptime(str(stamp), settings["pattern"])
         else:
-            at = datetime.fromisoformat(str(told))
+            at = datetime.fromisoformat(str(stamp))
         return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
     except (ValueError, TypeError, OverflowError):
         return None

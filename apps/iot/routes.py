@@ -38,7 +38,7 @@ class Routes:
 
     A line is its segments (n × 4: longitude and latitude of both ends, degrees). A segment is straight on a
     map around the place that is held against it. Of segments of up to 5 km, at latitudes of up to 65°, that
-    is within a metre or two of the shortest way between the ends; the earth is taken for a sphere, which is
+    is within a metre or two of the shortest way between the ends; the earth is treated as a sphere, which is
     wrong by 0.6 % of the distance at most.
     """
 
@@ -55,9 +55,9 @@ class Routes:
     ) -> Routes:
         """Of lines in one or several parts; each is a route of its own unless it is said which are.
 
-        Raises `ValueError` for a line that is none.
+        Raises `ValueError` for a line that is not a segment.
         """
-        found = {}
+        segments = {}
         for name, parts in sorted(lines.items()):
             pairs = [(*one, *other) for part in parts for one, other in pairwise(part)]
             ends = np.unique(np.array(pairs, np.float64).reshape(-1, 4), axis=0)
@@ -68,16 +68,16 @@ class Routes:
                     f"{where}: the line {name!r} has a point that is not on the earth; longitudes are from "
                     "-180 to 180, latitudes from -90 to 90, in degrees"
                 )
-            found[name] = ends
-        routes = {name: (name,) for name in found} if of_route is None else dict(sorted(of_route.items()))
+            segments[name] = ends
+        routes = {name: (name,) for name in segments} if of_route is None else dict(sorted(of_route.items()))
         if not routes:
             raise ValueError(f"{where}: there is no route in it; {_FORMS}")
-        if (many := sum(map(len, found.values()))) > _MOST:
+        if (many := sum(map(len, segments.values()))) > _MOST:
             raise ValueError(f"{where}: it has {many:,} segments; simplify its lines to {_MOST:,} at most")
-        told = hashlib.sha256(json.dumps([list(found), list(routes.items())]).encode())
-        for ends in found.values():
-            told.update(ends.tobytes())
-        return cls(found, routes, told.hexdigest()[:16])
+        digest = hashlib.sha256(json.dumps([list(segments), list(routes.items())]).encode())
+        for ends in segments.values():
+            digest.update(ends.tobytes())
+        return cls(segments, routes, digest.hexdigest()[:16])
 
     def segments(self, route: str) -> np.ndarray:
         """Those of all lines of a route."""
@@ -85,14 +85,14 @@ class Routes:
 
     def metres(self, longitude: np.ndarray, latitude: np.ndarray, routes: Sequence[str | None]) -> np.ndarray:
         """The distance of each place from its route; NaN for a route that is not known."""
-        found = np.full(len(longitude), np.nan)
+        metres = np.full(len(longitude), np.nan)
         rows: dict[str, list[int]] = {}
         for row, route in enumerate(routes):
             if route is not None and route in self.of_route:
                 rows.setdefault(route, []).append(row)
         for route, own in rows.items():
-            found[own] = nearest(longitude[own], latitude[own], self.segments(route))
-        return found
+            metres[own] = nearest(longitude[own], latitude[own], self.segments(route))
+        return metres
 
     def metres_from_any(self, longitude: np.ndarray, latitude: np.ndarray) -> np.ndarray:
         """The distance of each place from the nearest of all lines."""
@@ -106,14 +106,14 @@ def nearest(longitude: np.ndarray, latitude: np.ndarray, segments: np.ndarray) -
     >>> nearest(np.array([8.5, 9.0]), np.array([0.01, 0.0]), equator).round(2).tolist()
     [1111.95, 0.0]
     """
-    found = np.empty(len(longitude))
-    _fill_nearest(np.ascontiguousarray(longitude), np.ascontiguousarray(latitude), segments, found)
-    return found
+    distances = np.empty(len(longitude))
+    _fill_nearest(np.ascontiguousarray(longitude), np.ascontiguousarray(latitude), segments, distances)
+    return distances
 
 
 @lean
-def _fill_nearest(longitude, latitude, segments, found):
-    """Fill `found` with the metres from each place to the nearest segment."""
+def _fill_nearest(longitude, latitude, segments, distances):
+    """Fill `distances` with the metres from each place to the nearest segment."""
     radian = math.pi / 180.0
     for i in range(len(longitude)):
         best = np.inf
@@ -135,7 +135,7 @@ def _fill_nearest(longitude, latitude, segments, found):
             along = 0.0 if length == 0.0 else min(1.0, max(0.0, -(x1 * dx + y1 * dy) / length))
             x, y = x1 + along * dx, y1 + along * dy
             best = min(best, x * x + y * y)
-        found[i] = _EARTH * math.sqrt(best)
+        distances[i] = _EARTH * math.sqrt(best)
 
 
 def with_distance(rows: Stream, routes: Routes, named: bool) -> Stream:
@@ -152,9 +152,9 @@ def _measured(routes: Routes, digest: str, named: bool, rows: pl.DataFrame) -> p
     places = places.filter(pl.col("longitude").is_finite() & pl.col("latitude").is_finite())
     at = places["longitude"].to_numpy(), places["latitude"].to_numpy()
     metres = routes.metres(*at, places["group"].to_list()) if named else routes.metres_from_any(*at)
-    found = np.full(rows.height, np.nan)
-    found[places["row"].to_numpy()] = metres
-    return rows.with_columns(pl.Series("off_route", found).fill_nan(None))
+    distances = np.full(rows.height, np.nan)
+    distances[places["row"].to_numpy()] = metres
+    return rows.with_columns(pl.Series("off_route", distances).fill_nan(None))
 
 
 def routes_in(path: str, group: str = "") -> Routes:
@@ -185,12 +185,12 @@ def routes_in(path: str, group: str = "") -> Routes:
 
 def _of_geojson(path: Path) -> dict[str, list[Line]]:
     whole = json.loads(path.read_text(encoding="utf-8-sig"))
-    found: dict[str, list[Line]] = {}
+    by_route: dict[str, list[Line]] = {}
     for feature in whole["features"] if whole["type"] == "FeatureCollection" else [whole]:
         name, shape = str(feature["properties"]["name"]), feature["geometry"]
         lines = {"LineString": [shape["coordinates"]], "MultiLineString": shape["coordinates"]}[shape["type"]]
-        found.setdefault(name, []).extend([(float(x), float(y)) for x, y, *_ in line] for line in lines)
-    return found
+        by_route.setdefault(name, []).extend([(float(x), float(y)) for x, y, *_ in line] for line in lines)
+    return by_route
 
 
 def _of_csv(path: Path) -> dict[str, list[Line]]:
@@ -209,18 +209,18 @@ def _of_gtfs(path: Path, group: str, where: str) -> Routes:
             f"{where}: which {group} has which shape is said by trips.txt, which is not beside it; put it "
             "there, both are in the same archive of GTFS"
         )
-    found: dict[str, list[str]] = {}
+    by_route: dict[str, list[str]] = {}
     pairs = _read(trips).select(f"{group}_id", "shape_id").unique(maintain_order=True)
     for name, shape in pairs.iter_rows():
         if shape in shapes and name:
-            found.setdefault(name, []).append(shape)
-    return Routes.of(shapes, where, found)
+            by_route.setdefault(name, []).append(shape)
+    return Routes.of(shapes, where, by_route)
 
 
 def _read(path: Path) -> pl.DataFrame:
     """A CSV file as text."""
-    found = pl.read_csv(path, infer_schema=False)
-    return found.rename({name: name.strip() for name in found.columns})
+    frame = pl.read_csv(path, infer_schema=False)
+    return frame.rename({name: name.strip() for name in frame.columns})
 
 
 def _lines(rows: pl.DataFrame, name: str, latitude: str, longitude: str) -> Iterator[tuple[str, Line]]:

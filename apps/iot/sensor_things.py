@@ -13,8 +13,8 @@ from ...operators.definition.stream import Stream
 from ...operators.formats.json import json
 from ...operators.formats.json_fields import field
 from ..app import AppFormat, Feed, Message, Settings
+from ..replay.compressed_files import opened
 from ..replay.lines import milliseconds
-from ..replay.opened import opened
 from .columns import in_columns
 
 _LINK = "Datastream@iot.navigationLink"
@@ -69,38 +69,38 @@ def _messages(path: Path, settings: Settings) -> Iterator[Message]:
 def _of_line(line: bytes) -> list[bytes]:
     """A line's observations; what can't be read goes on as it is."""
     try:
-        found = _observations(plain_json.loads(line))
+        parsed = _observations(plain_json.loads(line))
     except ValueError:
         return [line] if line.strip() else []
-    return [plain_json.dumps(one, ensure_ascii=False).encode() for one in found]
+    return [plain_json.dumps(one, ensure_ascii=False).encode() for one in parsed]
 
 
-def _observations(found: Any) -> Iterator[Any]:
+def _observations(parsed: Any) -> Iterator[Any]:
     """Those of a list, of a page of the service, or of its data arrays; a single one as it is."""
-    if isinstance(found, list):
-        for one in found:
+    if isinstance(parsed, list):
+        for one in parsed:
             yield from _observations(one)
-    elif isinstance(found, dict) and isinstance(found.get("value"), list):
-        yield from _observations(found["value"])
-    elif isinstance(found, dict) and isinstance(found.get("dataArray"), list):
+    elif isinstance(parsed, dict) and isinstance(parsed.get("value"), list):
+        yield from _observations(parsed["value"])
+    elif isinstance(parsed, dict) and isinstance(parsed.get("dataArray"), list):
         names, shared = (
-            found.get("components") or [],
-            {k: v for k, v in found.items() if k.startswith("Datastream")},
+            parsed.get("components") or [],
+            {k: v for k, v in parsed.items() if k.startswith("Datastream")},
         )
-        yield from ({**shared, **dict(zip(names, row))} for row in found["dataArray"])
+        yield from ({**shared, **dict(zip(names, row))} for row in parsed["dataArray"])
     else:
-        yield found
+        yield parsed
 
 
 def _message(value: bytes) -> Message:
     try:
-        found = plain_json.loads(value)
-        told = str(found.get("phenomenonTime") or found.get("resultTime")).rpartition("/")[2]
-        stream = found.get("Datastream") or {}
-        key = stream.get("name") or stream.get("@iot.id") or found.get(_LINK)
+        parsed = plain_json.loads(value)
+        stamp = str(parsed.get("phenomenonTime") or parsed.get("resultTime")).rpartition("/")[2]
+        stream = parsed.get("Datastream") or {}
+        key = stream.get("name") or stream.get("@iot.id") or parsed.get(_LINK)
     except (ValueError, AttributeError):
         return Message(value)
-    sent = milliseconds(told)
+    sent = milliseconds(stamp)
     return Message(value, None if key is None else str(key).encode(), None if sent is None else int(sent))
 
 

@@ -16,7 +16,7 @@ from ...operators.definition.stream import Stream
 from ...operators.formats.messages import Messages
 from ...operators.formats.protobuf import Protobuf, protobuf
 from ..app import AppFormat, Feed, Message, Settings
-from ..replay.opened import opened
+from ..replay.compressed_files import opened
 from .columns import in_columns
 from .described import described
 
@@ -87,10 +87,10 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
 
 
 def _part(*path: str) -> pl.Expr:
-    found = pl.col("entity")
+    column = pl.col("entity")
     for name in path:
-        found = found.struct.field(name)
-    return found
+        column = column.struct.field(name)
+    return column
 
 
 def _filled(text: pl.Expr) -> pl.Expr:
@@ -100,8 +100,8 @@ def _filled(text: pl.Expr) -> pl.Expr:
 def _messages(path: Path, settings: Settings) -> Iterator[Message]:
     with opened(path) as file:
         value = file.read()
-    found = _feeds().decode(Messages.of([value])).frame
-    stamp: Any = found["stamp"][0] if found.height else None
+    frame = _feeds().decode(Messages.of([value])).frame
+    stamp: Any = frame["stamp"][0] if frame.height else None
     yield Message(value, None, None if not stamp else int(stamp) * 1000)
 
 

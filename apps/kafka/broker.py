@@ -4,7 +4,7 @@
         kafka.create_topic("posts", partitions=4)
         producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
 
-For trying out and for tests, on Linux and macOS; it listens on 127.0.0.1 alone and asks nobody who they are.
+For trying out and for tests, on Linux and macOS; it listens on 127.0.0.1 alone and authenticates nobody.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -32,6 +33,8 @@ from tenacity import (
     wait_fixed,
 )
 
+from ...sketches.core.errors import StreamgaugeError
+from ..class_archive import ClassArchive
 from ..java import Java, find_java
 from .jars import kafka_jars
 from .node import HOST, free_port, is_free, write_settings
@@ -44,17 +47,19 @@ _JVM = (
     "-Xmx512m",
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
-    "-Xshare:auto",
     "-Djava.awt.headless=true",
 )
 _START_SECONDS = 90.0
 _TOPIC_SECONDS = 60.0
 _STOP_SECONDS = 10.0
+_REHEARSAL_SECONDS = 120.0
+_META, _RECORDS = "meta.properties", "bootstrap.checkpoint"
+"""What a formatted folder holds: whose it is, and the features that a new cluster begins with."""
 _WATCHDOG = Path(__file__).with_name("watchdog.py")
 
 
-class BrokerError(RuntimeError):
-    """The embedded broker can't do what was asked; the message says why, with the last lines of its log."""
+class BrokerError(StreamgaugeError, RuntimeError):
+    """The embedded broker can't do it; the message says why, with the last lines of its log."""
 
 
 class PortTakenError(BrokerError):
@@ -62,7 +67,7 @@ class PortTakenError(BrokerError):
 
     def __init__(self, port: int) -> None:
         super().__init__(
-            f"port {port} on {HOST} is taken by another program; name another port, or none for a free one"
+            f"port {port} on {HOST} is in use by another program; name another port, or none for a free one"
         )
 
 
@@ -70,7 +75,7 @@ class EmbeddedKafka:
     """One Kafka node, as a context manager or through `start` and `stop`.
 
     `port` is the port of 127.0.0.1 to listen on, else a free one. `data` is a folder that keeps topics,
-    messages and, unless another is asked for, the port across restarts; without one everything is thrown away
+    messages and, unless another is requested, the port across restarts; without one everything is thrown away
     at the end. The broker ends with the process that started it, however that ends; with ``detached=True`` it
     stays until its `pid` is ended.
 
@@ -92,12 +97,14 @@ class EmbeddedKafka:
     ) -> None:
         self._settings = dict(settings)
         self._cluster = cluster
-        self._asked = port
+        self._requested_port = port
         self._port: int | None = None
         self._keep = None if data is None else Path(data).expanduser().resolve()
         self._folder = self._keep
         self._detached = detached
         self._process: subprocess.Popen[bytes] | None = None
+        self._prepared: tuple[Java, Path] | None = None
+        self._classes: Sequence[str] | None = None
 
     def __enter__(self) -> Self:
         return self.start()
@@ -146,11 +153,13 @@ class EmbeddedKafka:
         """
         if self.running:
             return self
-        java, jars = find_java(), kafka_jars()
-        # A port that was free a moment ago may be taken: another one will do if nobody knows this one yet.
-        free_choice = self._asked is None and self._port is None
-        taken = retry_if_exception_type(PortTakenError)
-        for attempt in Retrying(retry=taken, stop=stop_after_attempt(3 if free_choice else 1), reraise=True):
+        java, jars = self._prepared or self.prepare()
+        # A port that was free a moment ago may be in use: another one will do if nobody knows this one yet.
+        free_choice = self._requested_port is None and self._port is None
+        port_in_use = retry_if_exception_type(PortTakenError)
+        for attempt in Retrying(
+            retry=port_in_use, stop=stop_after_attempt(3 if free_choice else 1), reraise=True
+        ):
             with attempt:
                 try:
                     self._start_once(java, jars)
@@ -160,15 +169,30 @@ class EmbeddedKafka:
                     raise
         return self
 
+    def prepare(self) -> tuple[Java, Path]:
+        """Do what is done once on a machine, as `start` does it otherwise: fetch jars, record classes.
+
+        Gives the Java that it will run on, and the folder of jars. Raises `JarsError` or `JavaError`.
+        """
+        java, jars = self._prepared = find_java(), kafka_jars().resolve()
+        if self._classes is None:
+            archive = ClassArchive.of("kafka", java, jars.glob("*.jar"))
+            with suppress(BrokerError):  # without an archive it only starts later
+                archive.make(_rehearse)
+            self._classes = archive.options()
+        return java, jars
+
     def _start_once(self, java: Java, jars: Path) -> None:
         self._folder = self._keep or self._folder or Path(tempfile.mkdtemp(prefix="streamgauge-kafka-"))
         self._folder.mkdir(parents=True, exist_ok=True)
         self._choose_port()
         settings = write_settings(self.folder, self.port, self._settings)
         logging = f"-Dlog4j2.configurationFile={self.folder / 'logging.properties'}"
-        command = [str(java.program), *_JVM, logging, "-cp", f"{jars}/*"]
-        self._format(command, settings)
-        self._process = self._launch([*command, "kafka.Kafka", str(settings)])
+        class_path = os.pathsep.join(map(str, sorted(jars.glob("*.jar"))))
+        command = [str(java.program), *_JVM, logging]
+        self._format([*command, "-cp", class_path], settings, jars)
+        started = [*command, *(self._classes or ()), "-cp", class_path, "kafka.Kafka", str(settings)]
+        self._process = self._launch(started)
         self._await_ready()
 
     def stop(self) -> None:
@@ -190,16 +214,16 @@ class EmbeddedKafka:
 
     def kill(self) -> None:
         """End it as a power cut does; `start` brings it back with what it had written, if that is kept."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGKILL if self._detached else signal.SIGUSR1)
-            self._process.wait()
+        if (process := self._process) is not None:
+            process.send_signal(signal.SIGKILL if self._detached else signal.SIGUSR1)
+            process.wait()
 
     def create_topic(self, name: str, partitions: int = 1, config: dict[str, str] | None = None) -> None:
         """Create a topic and wait until it can be written to. Raises `BrokerError` if it exists already."""
         from confluent_kafka import KafkaError, KafkaException
         from confluent_kafka.admin import AdminClient, NewTopic
 
-        # The client would tell the screen of a broker that is stopped meanwhile.
+        # The client would log to the screen that the broker has gone.
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
         topic: Any = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config or {})
         try:
@@ -228,21 +252,30 @@ class EmbeddedKafka:
             ) from None
 
     def _choose_port(self) -> None:
-        asked = self._asked or self._port
+        requested = self._requested_port or self._port
         remembered = self.folder / "port.json"
-        if asked is None and remembered.is_file():
+        if requested is None and remembered.is_file():
             last = int(json.loads(remembered.read_text())["port"])
-            asked = last if is_free(last) else None
-        if asked is not None and not is_free(asked):
-            raise PortTakenError(asked)
-        self._port = asked or free_port()
+            requested = last if is_free(last) else None
+        if requested is not None and not is_free(requested):
+            raise PortTakenError(requested)
+        self._port = requested or free_port()
         remembered.write_text(json.dumps({"port": self._port}))
 
-    def _format(self, command: list[str], settings: Path) -> None:
-        """Give a new data folder its cluster id."""
-        if (self.folder / "log" / "meta.properties").is_file():
+    def _format(self, command: list[str], settings: Path, jars: Path) -> None:
+        """Give a new data folder its cluster id, and the first records of its metadata."""
+        log = self.folder / "log"
+        if (log / _META).is_file():
             return
         cluster = self._cluster or cluster_id()
+        # Without settings that may change them, the records are the same each time; the tool is one more JVM.
+        records = None if self._settings else jars.with_name(f"{jars.name}.checkpoint")
+        if records is not None and records.is_file():
+            log.mkdir(exist_ok=True)
+            shutil.copyfile(records, log / _RECORDS)
+            ids = {"version": 1, "cluster.id": cluster, "node.id": 1, "directory.id": cluster_id()}
+            (log / _META).write_text("".join(f"{name}={value}\n" for name, value in ids.items()))
+            return
         tool = ["kafka.tools.StorageTool", "format", "--ignore-formatted"]
         done = subprocess.run(
             [*command, *tool, "-t", cluster, "-c", str(settings)],
@@ -254,6 +287,11 @@ class EmbeddedKafka:
             raise BrokerError(
                 f"the data folder {self.folder} could not be formatted:\n{_tail(done.stdout + done.stderr)}"
             )
+        if records is not None:
+            with suppress(OSError):  # kept by who can
+                part = records.with_name(f"{records.name}.{os.getpid()}")
+                shutil.copyfile(log / _RECORDS, part)
+                part.replace(records)
 
     def _launch(self, command: list[str]) -> subprocess.Popen[bytes]:
         if not self._detached:
@@ -293,11 +331,38 @@ class EmbeddedKafka:
             ) from None
 
 
+def _rehearse(classes: Sequence[str]) -> None:
+    """Run a broker whose JVM records, by these options, the classes that clients' usual requests load."""
+    from confluent_kafka import Consumer, KafkaException, Producer
+
+    broker = EmbeddedKafka()
+    broker._classes = classes
+    try:
+        with broker:
+            broker.create_topic("rehearsal")
+            address = {"bootstrap.servers": broker.bootstrap_servers, "log_level": 0}
+            producer = Producer({**address, "transactional.id": "rehearsal"})
+            producer.init_transactions(_REHEARSAL_SECONDS)
+            producer.begin_transaction()
+            producer.produce("rehearsal", b"")
+            producer.commit_transaction(_REHEARSAL_SECONDS)
+            consumer = Consumer({**address, "group.id": "rehearsal", "auto.offset.reset": "earliest"})
+            consumer.subscribe(["rehearsal"])
+            if consumer.poll(_REHEARSAL_SECONDS) is not None:
+                consumer.commit(asynchronous=False)
+            consumer.close()
+            assert broker._process is not None
+            broker._process.terminate()
+            broker._process.wait(_REHEARSAL_SECONDS)
+    except (KafkaException, subprocess.TimeoutExpired) as error:
+        raise BrokerError(f"the rehearsal of the embedded broker failed: {error}") from None
+
+
 def cluster_id() -> str:
-    """A new cluster's id."""
-    found = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    """A new cluster's id, or that of a folder for data."""
+    identifier = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     # Kafka's own ids never begin with a dash either: its tool would take it for an option.
-    return found.replace("-", "A", 1) if found.startswith("-") else found
+    return identifier.replace("-", "A", 1) if identifier.startswith("-") else identifier
 
 
 def _until(holds: Callable[[], bool], seconds: float) -> None:

@@ -34,7 +34,7 @@ class EmbeddedCluster:
 
     Any of `nodes` may be killed and started again while more than half of them run. They listen on `port` and
     those that follow, else on free ones. `data` is a folder that keeps everything across restarts, ports
-    included unless others are asked for; without one all is thrown away at the end. With ``detached=True``
+    included unless others are requested; without one all is thrown away at the end. With ``detached=True``
     the nodes stay until they are ended.
 
     Raises `BrokerError` for a folder that keeps another number of brokers, and as `EmbeddedKafka` does.
@@ -102,7 +102,7 @@ class EmbeddedCluster:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
-        """Create a topic with a replica on each node, two of which must have a message before it counts."""
+        """Create a topic with a replica on each node; two must have a message before it counts."""
         from confluent_kafka.admin import AdminClient, NewTopic
 
         wanted: Any = NewTopic(
@@ -132,43 +132,43 @@ def node(folder: Path, number: int) -> EmbeddedKafka:
 
 
 def _layout(folder: Path, brokers: int, port: int | None) -> _Layout:
-    """What the folder keeps, with free ports in place of those that others have taken."""
+    """What the folder keeps, with free ports in place of those that others use by now."""
     kept = kept_brokers(folder)
     if kept not in (None, brokers):
         raise BrokerError(
             f"the folder {folder} keeps the data of {kept} broker{'s' * (kept != 1)}, not of {brokers}; "
             f"start {kept}, or name another folder"
         )
-    found = _read(folder) if kept else _Layout(cluster_id(), [0] * brokers, [0] * brokers)
-    asked = list(range(port, port + brokers)) if port is not None else found.listeners
-    for wanted in asked if port is not None else ():
+    layout = _read(folder) if kept else _Layout(cluster_id(), [0] * brokers, [0] * brokers)
+    listeners = list(range(port, port + brokers)) if port is not None else layout.listeners
+    for wanted in listeners if port is not None else ():
         if wanted > 65_535 or not is_free(wanted):
             raise PortTakenError(wanted)
-    taken = set(asked)
-    found = _Layout(found.cluster, _free(asked, taken), _free(found.controllers, taken))
+    used = set(listeners)
+    layout = _Layout(layout.cluster, _free(listeners, used), _free(layout.controllers, used))
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "cluster.json").write_text(json.dumps(asdict(found)))
-    return found
+    (folder / "cluster.json").write_text(json.dumps(asdict(layout)))
+    return layout
 
 
 def _read(folder: Path) -> _Layout:
     return _Layout(**json.loads((folder / "cluster.json").read_text()))
 
 
-def _free(ports: Sequence[int], taken: set[int]) -> list[int]:
-    """These ports, and others where they are none or not free; none that is `taken`, which grows by them."""
-    found = []
+def _free(ports: Sequence[int], used: set[int]) -> list[int]:
+    """These ports, with free ones for those unset or in use; none is in `used`, which they are added to."""
+    free = []
     for port in ports:
         while port == 0 or not is_free(port):
             candidate = free_port()
-            port = 0 if candidate in taken else candidate
-        taken.add(port)
-        found.append(port)
-    return found
+            port = 0 if candidate in used else candidate
+        used.add(port)
+        free.append(port)
+    return free
 
 
 def _settings(number: int, layout: _Layout) -> dict[str, object]:
-    """What a node is told of itself and of the others."""
+    """A node's options: its own and the other nodes' addresses."""
     voters = ",".join(f"{n + 1}@{HOST}:{port}" for n, port in enumerate(layout.controllers))
     own, count = f"PLAINTEXT://{HOST}:{layout.listeners[number]}", len(layout.listeners)
     return {

@@ -10,15 +10,12 @@ from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
-from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
-from ..ending import in_order
+from ...operators.watching.console import TerminalConsole
+from ..ending import at_once, in_order
 from ..java import JavaError
-from .broker import BrokerError, EmbeddedKafka
-from .cluster import EmbeddedCluster, kept_brokers, node
-from .jars import KAFKA, JarsError
-from .running import DEFAULT, Running, RunningBroker, find_running, forget, locked, remember
+from .running_clusters import DEFAULT, Running, RunningBroker, find_running, forget, locked, remember
 from .status import show
 
 app = typer.Typer(
@@ -39,8 +36,8 @@ app = typer.Typer(
         streamgauge kafka stop --name shop
     """,
 )
-_out = Console()
-_err = Console(stderr=True)
+_out = TerminalConsole()
+_err = TerminalConsole(stderr=True)
 
 _STOP_SECONDS = 10.0
 
@@ -83,8 +80,8 @@ def start(
     """Start one broker or several in the background and print their addresses.
 
     It takes some seconds, the first time half a minute more, and stays until `streamgauge kafka stop`. Only
-    programs on this machine reach it, and it asks none of them for a password. With three brokers, topics
-    have a replica on each unless told otherwise, and two must have a message before ``acks=all`` says so.
+    programs on this machine reach it, and it wants no password. With three brokers, topics
+    have a replica on each unless set otherwise, and two must have a message before ``acks=all`` says so.
     Of a cluster that runs, brokers that died are started again.
 
         streamgauge kafka start
@@ -98,6 +95,11 @@ def start(
 
 
 def _start(port: int | None, data: Path | None, name: str, brokers: int | None) -> None:
+    with at_once():
+        from .broker import BrokerError, EmbeddedKafka
+        from .cluster import EmbeddedCluster, kept_brokers
+        from .jars import KAFKA, JarsError
+
     folder = None if data is None else data.expanduser().resolve()
     for running in find_running():
         if running.name == name:
@@ -116,14 +118,18 @@ def _start(port: int | None, data: Path | None, name: str, brokers: int | None) 
                 nodes, where = cluster.nodes, cluster.folder
     except (BrokerError, JarsError, JavaError) as error:
         _fail(str(error))
-    found = tuple(RunningBroker(own.pid, own.port, str(own.folder)) for own in nodes)
-    running = Running(found, str(where), folder is not None, time.time(), name)
+    clusters = tuple(RunningBroker(own.pid, own.port, str(own.folder)) for own in nodes)
+    running = Running(clusters, str(where), folder is not None, time.time(), name)
     remember(running)
-    _out.print(f"Kafka {KAFKA} serves at [bold]{running.address}[/]", soft_wrap=True)
+    _out.print(_at(f"Kafka {KAFKA} serves", running.address), soft_wrap=True)
 
 
 def _go_on(running: Running, port: int | None, folder: Path | None, brokers: int | None) -> None:
-    """Leave a cluster running if it is what is asked for, with those of its brokers that had died."""
+    """Leave a cluster running if it is what is requested, with those of its brokers that had died."""
+    from .broker import BrokerError
+    from .cluster import node
+    from .jars import JarsError
+
     other = port not in (None, running.port) or str(folder or running.folder) != running.folder
     if other or brokers not in (None, len(running.brokers)):
         count = len(running.brokers)
@@ -143,9 +149,9 @@ def _go_on(running: Running, port: int | None, folder: Path | None, brokers: int
             _fail(f"broker {number + 1} did not start again: {error}")
         nodes[number] = RunningBroker(own.pid, own.port, str(own.folder))
         remember(Running(tuple(nodes), running.folder, running.keep, running.started, running.name))
-        _out.print(f"broker {number + 1} serves again at [bold]{own.bootstrap_servers}[/]")
+        _out.print(_at(f"broker {number + 1} serves again", own.bootstrap_servers))
     if not dead:
-        _out.print(f"already running at [bold]{running.address}[/]", soft_wrap=True)
+        _out.print(_at("already running", running.address), soft_wrap=True)
 
 
 @app.command()
@@ -217,9 +223,13 @@ def _end(running: Running) -> None:
 
 
 def _fail(message: str) -> NoReturn:
-    _err.print(f"[red]error:[/] {escape(message)}", highlight=False, soft_wrap=True)
+    _err.print(Text.assemble(("error:", "red"), f" {message}"), soft_wrap=True)
     raise typer.Exit(1)
 
 
 if __name__ == "__main__":
     app()
+
+
+def _at(said: str, address: str) -> Text:
+    return Text.assemble(f"{said} at ", (address, "bold"))

@@ -20,9 +20,10 @@ from xml.etree import ElementTree
 from xml.sax.saxutils import quoteattr
 
 from filelock import FileLock
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+from ...operators.watching.console import TerminalConsole
+from ...sketches.core.errors import StreamgaugeError
 from ..cache import cache_folder
 from ..java import find_java
 
@@ -41,7 +42,7 @@ _IVY = """<ivy-module version="2.0">
 _SUMS = Path(__file__).with_name("jars.sha256")
 
 
-class JarsError(RuntimeError):
+class JarsError(StreamgaugeError, RuntimeError):
     """Kafka's jars could not be fetched, or are not what they should be."""
 
 
@@ -69,15 +70,15 @@ def expected() -> dict[str, str]:
 
 def faults(folder: Path) -> list[str]:
     """What is wrong with a folder of jars, a line a jar; empty if it is complete and unaltered."""
-    found = []
+    faults_ = []
     for name, digest in expected().items():
         try:
             with (folder / name).open("rb") as file:
                 if hashlib.file_digest(file, "sha256").hexdigest() != digest:
-                    found.append(f"{name} has other contents than it should")
+                    faults_.append(f"{name} has other contents than it should")
         except OSError:
-            found.append(f"{name} is missing")
-    return found
+            faults_.append(f"{name} is missing")
+    return faults_
 
 
 def _fetch(folder: Path) -> None:
@@ -109,11 +110,11 @@ def _run_ivy(scratch: Path, into: Path) -> None:
     total = len(expected())
     said: list[str] = []
     bar = Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TaskProgressColumn(),
         TimeElapsedColumn(),
-        console=Console(stderr=True),
+        console=TerminalConsole(stderr=True),
     )
     with (
         bar,
@@ -154,7 +155,7 @@ def _why(said: list[str]) -> str:
     missing = [line.strip(" \t:") for line in said if line.rstrip().endswith(": not found")]
     if missing:
         return (
-            f"Kafka's jars could not be fetched, the Java registry that was asked lacks {missing[0][:200]} "
+            f"Kafka's jars could not be fetched, the Java registry lacks {missing[0][:200]} "
             f"({len(missing)} in all); a mirror in ~/.m2/settings.xml or an Ivy settings file may name a "
             "registry that doesn't have them"
         )

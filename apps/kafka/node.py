@@ -1,4 +1,4 @@
-"""What the one node is told: its properties, what it logs, the ports it listens on."""
+"""The configuration of the one node: its properties, what it logs, the ports it listens on."""
 
 from __future__ import annotations
 

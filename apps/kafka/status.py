@@ -8,8 +8,9 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from .running import Running
+from .running_clusters import Running
 
 _ANSWER_SECONDS = 20.0
 """Within this time a busy broker answers, and a cluster has other leaders in place of those that died."""
@@ -21,8 +22,8 @@ def show(running: Running, console: Console, named: bool) -> bool:
     about.add_column()
     about.add_column(overflow="fold")  # a path is shown whole
     if named:
-        about.add_row("name", f"[bold]{running.name}[/]")
-    about.add_row("address", f"[bold]{running.address}[/]")
+        about.add_row("name", Text(running.name, "bold"))
+    about.add_row("address", Text(running.address, "bold"))
     pids = ", ".join(str(broker.pid) for broker in running.brokers if broker.alive)
     about.add_row("process", f"{pids}, for {_span(time.time() - running.started)}")
     about.add_row("data", f"{running.folder} ({'kept' if running.keep else 'thrown away at the end'})")
@@ -34,12 +35,15 @@ def show(running: Running, console: Console, named: bool) -> bool:
     dead = [(n, broker) for n, broker in enumerate(running.brokers, 1) if not broker.alive]
     for number, broker in dead:
         console.print(
-            f"[red]broker {number} at {broker.address} is dead[/]; its last words are in "
-            f"{broker.folder}/broker.log, and `streamgauge kafka start{running.option}` starts it again"
+            Text.assemble(
+                (f"broker {number} at {broker.address} is dead", "red"),
+                f"; its last words are in {broker.folder}/broker.log, and "
+                f"`streamgauge kafka start{running.option}` starts it again",
+            )
         )
     topics = _topics(running.address)
     if topics is None:
-        console.print("[red]it doesn't answer[/]; look into its log")
+        console.print(Text.assemble(("it doesn't answer", "red"), "; look into its log"))
     elif topics:
         table = Table("topic", "partitions", "messages", title_justify="left")
         table.columns[1].justify = table.columns[2].justify = "right"
@@ -56,7 +60,7 @@ def _topics(address: str) -> list[tuple[str, int, int]] | None:
 
     deadline = time.monotonic() + _ANSWER_SECONDS
     while True:
-        # A client that asks a dead leader keeps a core busy until its request has timed out; a new one hears
+        # A request to a dead leader keeps a core busy until it has timed out; a new client hears
         # who leads now. Its own log lines would spoil the screen.
         admin = AdminClient({"bootstrap.servers": address, "log_level": 0})
         try:
@@ -79,8 +83,8 @@ def _messages(admin: Any, topic: str, partitions: Iterable[int]) -> int:
     every = [TopicPartition(topic, partition) for partition in partitions]
     last, first = (
         sum(
-            asked.result().offset
-            for asked in admin.list_offsets(dict.fromkeys(every, spec), request_timeout=3.0).values()
+            future.result().offset
+            for future in admin.list_offsets(dict.fromkeys(every, spec), request_timeout=3.0).values()
         )
         for spec in (OffsetSpec.latest(), OffsetSpec.earliest())
     )

@@ -1,4 +1,4 @@
-"""What people who run servers want to be told."""
+"""What people who run servers want to know."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...operators.rules.rolling_sum import RollingSum
 from ...operators.rules.rule import Rule
 from ...operators.rules.threshold import Ratio, Threshold
 from ..app import App, AppPart, Settings, number
-from ..page.panels import LinesPanel, NumberPanel, RankedPanel, RowsPanel, SpreadPanel
+from ..panels import LinesPanel, NumberPanel, RankedPanel, RowsPanel, SpreadPanel
 from .example import EXAMPLE
 from .formats import FORMATS
 
@@ -56,8 +56,8 @@ def _days(rows: Stream) -> Stream:
 
 def _logins(rows: Stream) -> Stream:
     """Refused logins by address. Other records are one group without one: they say that time goes on."""
-    asked = pl.when(pl.col("refused") > 0).then(pl.col("address"))
-    by_address = rows.with_columns(address=asked).group_by("address")
+    refused_address = pl.when(pl.col("refused") > 0).then(pl.col("address"))
+    by_address = rows.with_columns(address=refused_address).group_by("address")
     return by_address.tumbling("1m", delay=_DELAY).agg(refused=sum_("refused"))
 
 

@@ -57,10 +57,10 @@ def _messages(path: Path, settings: Settings) -> Iterator[Message]:
 def _events(path: Path) -> Iterator[bytes]:
     """Each event of a file: of those in a document's ``Records``, or those on lines of their own."""
     try:
-        found: Any = json.loads(b"\n".join(lines_of(path)))
+        parsed: Any = json.loads(b"\n".join(lines_of(path)))
     except ValueError:
-        found = None
-    records = found.get("Records") if isinstance(found, dict) else found
+        parsed = None
+    records = parsed.get("Records") if isinstance(parsed, dict) else parsed
     if isinstance(records, list):
         yield from (json.dumps(event, ensure_ascii=False).encode() for event in records)
         return
@@ -71,10 +71,10 @@ def _events(path: Path) -> Iterator[bytes]:
 def _split(line: bytes) -> Iterator[bytes]:
     """A line's event, or those of its ``Records``; what can't be read goes on as it is."""
     try:
-        found = json.loads(line)
+        parsed = json.loads(line)
     except ValueError:
-        found = None
-    records = found.get("Records") if isinstance(found, dict) else None
+        parsed = None
+    records = parsed.get("Records") if isinstance(parsed, dict) else None
     if isinstance(records, list):
         yield from (json.dumps(event, ensure_ascii=False).encode() for event in records)
     else:

@@ -1,9 +1,9 @@
 """The columns that rows of every format have, and what is read out of text that people write.
 
-`host` is who wrote a record: a server, a service, a log; `address` and `user` are who asked, `operation` is
-what for, `status` what became of it, a code or a level. `failed` is 1 if it went wrong, `refused` how many
-logins were refused, `bytes` and `seconds` what it took. `term` is what a record is like, told apart from
-others by few values: a new one is news.
+`host` is who wrote a record: a server, a service, a log; `address` and `user` are who sent the request,
+`operation` is what for, `status` what became of it, a code or a level. `failed` is 1 if it went wrong,
+`refused` how many logins were refused, `bytes` and `seconds` what it took. `term` is what a record is like,
+told apart from others by few values: a new one is news.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ def in_columns(rows: Stream, settings: Settings, **given: pl.Expr) -> Stream:
     ``--set terms=…`` takes another column's values for terms. Raises `ValueError` for one that there isn't.
     """
     texts = [name for name, kind in COLUMNS.items() if kind == pl.String()]
-    if (asked := settings["terms"]) and asked not in texts:
-        raise ValueError(f"--set terms={asked}: it is one of {', '.join(texts)}")
-    found = {name: given.get(name, pl.lit(None)).cast(kind) for name, kind in COLUMNS.items()}
+    if (terms := settings["terms"]) and terms not in texts:
+        raise ValueError(f"--set terms must be one of {', '.join(texts)}, got {terms}")
+    columns = {name: given.get(name, pl.lit(None)).cast(kind) for name, kind in COLUMNS.items()}
     for name in ("failed", "refused"):
-        found[name] = found[name].fill_null(0)
-    found["term"] = found[asked or "term"]
-    return rows.select(**found).with_columns(**{name: filled(pl.col(name)) for name in texts})
+        columns[name] = columns[name].fill_null(0)
+    columns["term"] = columns[terms or "term"]
+    return rows.select(**columns).with_columns(**{name: filled(pl.col(name)) for name in texts})
 
 
 def filled(text: pl.Expr) -> pl.Expr:
@@ -73,7 +73,9 @@ def failed_status(status: pl.Expr, settings: Settings) -> pl.Expr:
     try:
         least = int(settings["errors"])
     except ValueError:
-        raise ValueError(f"--set errors={settings['errors']}: it is a status of HTTP, such as 400") from None
+        raise ValueError(
+            f"--set errors must be a status of HTTP, such as 400, got {settings['errors']}"
+        ) from None
     return status.cast(pl.Int64, strict=False) >= least
 
 
@@ -90,15 +92,15 @@ def failed_text(message: pl.Expr) -> pl.Expr:
 
 
 def refused_status(status: pl.Expr) -> pl.Expr:
-    """Whether a status of HTTP refuses who asks."""
+    """Whether a status of HTTP refuses the client."""
     return status.cast(pl.String).is_in(["401", "403"])
 
 
 def refused_text(message: pl.Expr) -> pl.Expr:
     """How many logins a message says were refused."""
-    told = message.str.contains(_REFUSED_LOGIN) & ~message.str.contains(_SAID_AGAIN)
+    refused = message.str.contains(_REFUSED_LOGIN) & ~message.str.contains(_SAID_AGAIN)
     times = message.str.extract(_REPEATED).cast(pl.Int64).fill_null(1)
-    return pl.when(told).then(times).otherwise(0)
+    return pl.when(refused).then(times).otherwise(0)
 
 
 def address_in(message: pl.Expr) -> pl.Expr:
@@ -113,7 +115,7 @@ def user_in(message: pl.Expr) -> pl.Expr:
 
 def template(message: pl.Expr) -> pl.Expr:
     """A message without what changes from one to the next: addresses, numbers, users, quoted text."""
-    found = message.str.slice(0, _LONGEST)
+    text = message.str.slice(0, _LONGEST)
     for pattern, instead in _MASKS:
-        found = found.str.replace_all(pattern, instead)
-    return found
+        text = text.str.replace_all(pattern, instead)
+    return text

@@ -38,16 +38,16 @@ def messages(seed: int, now_ms: int) -> Iterator[Message]:
             address, path, status = _GUESSER, "/login", 401
         elif guess and dice.random() < 0.2:
             agent = _SCANNER
-        took = dice.lognormvariate(-2.5, 0.8) * (4 if broken else 1)
+        seconds = dice.lognormvariate(-2.5, 0.8) * (4 if broken else 1)
         at_ms = now_ms + int(second * 1000)
         yield Message(
-            _line(at_ms, address, path, status, dice.randrange(200, 40_000), agent, took), None, at_ms
+            _line(at_ms, address, path, status, dice.randrange(200, 40_000), agent, seconds), None, at_ms
         )
 
 
-def _line(at_ms: int, address: str, path: str, status: int, size: int, agent: str, took: float) -> bytes:
+def _line(at_ms: int, address: str, path: str, status: int, size: int, agent: str, seconds: float) -> bytes:
     at = datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%d/%b/%Y:%H:%M:%S +0000")
-    return f'{address} - - [{at}] "GET {path} HTTP/1.1" {status} {size} "-" "{agent}" {took:.3f}'.encode()
+    return f'{address} - - [{at}] "GET {path} HTTP/1.1" {status} {size} "-" "{agent}" {seconds:.3f}'.encode()
 
 
 EXAMPLE = Example(

@@ -46,8 +46,8 @@ def _begun(feed: Feed, settings: Settings) -> Stream:
 
 
 def _rows(feed: Feed, settings: Settings) -> Stream:
-    found = {name: first_of(paths) for name, paths in _paths(settings).items()}
-    rows = _begun(feed, settings).select(**{name: text for name, text in found.items() if name != "time"})
+    columns = {name: first_of(paths) for name, paths in _paths(settings).items()}
+    rows = _begun(feed, settings).select(**{name: text for name, text in columns.items() if name != "time"})
     code, level, message = pl.col("status"), pl.col("level"), pl.col("message")
     length = [
         pl.col(name).cast(pl.Float64, strict=False) / parts

@@ -10,7 +10,7 @@ from ...operators.definition.event_time import in_utc
 from ...operators.definition.stream import Stream
 from ...operators.formats.messages import Messages
 from ..app import Feed, Message
-from ..replay.opened import INCOMPLETE, RecordingError, opened
+from ..replay.compressed_files import INCOMPLETE, RecordingError, opened
 
 NOWHERE = Feed("a-recording", "localhost:9092")
 """Where streams read that are only made to read recordings."""
@@ -32,7 +32,7 @@ def lines_of(path: Path) -> Iterator[bytes]:
 
 
 def first_lines(head: bytes) -> list[bytes]:
-    """The first lines of a file of which this is the beginning; the last may be cut off and is left out."""
+    """The first lines of a file, from its first bytes; the last may be cut off and is left out."""
     lines = head.splitlines()
     whole = lines if len(head) < _HEAD or len(lines) < 2 else lines[:-1]
     return [line for line in whole if line.strip()][:_LOOKED_AT]
@@ -45,8 +45,8 @@ def mostly(lines: list[bytes], is_one: Callable[[bytes], bool]) -> bool:
 
 def reads(stream: Stream, lines: list[bytes]) -> bool:
     """Whether a stream's decoder reads most of some lines."""
-    found = stream.kafka_source.value.decode(Messages.of(lines, timestamps=[0] * len(lines)))
-    return 2 * found.frame.height > len(lines)
+    decoded = stream.kafka_source.value.decode(Messages.of(lines, timestamps=[0] * len(lines)))
+    return 2 * decoded.frame.height > len(lines)
 
 
 def timed(stream: Stream, values: Iterable[bytes], stamps: Iterable[int] | None = None) -> Iterator[Message]:
@@ -54,8 +54,8 @@ def timed(stream: Stream, values: Iterable[bytes], stamps: Iterable[int] | None 
 
     `stamps` are the timestamps (ms) that they are read with, where a time needs one to be whole.
     """
-    found, beside = iter(values), repeat(-1) if stamps is None else iter(stamps)
-    while chunk := list(islice(found, _TOGETHER)):
+    stamps_, beside = iter(values), repeat(-1) if stamps is None else iter(stamps)
+    while chunk := list(islice(stamps_, _TOGETHER)):
         for value, sent_ms in zip(chunk, _times_ms(stream, chunk, list(islice(beside, len(chunk))))):
             yield Message(value, None, sent_ms)
 

@@ -1,7 +1,7 @@
 """Text of members of JSON objects, wherever in them it stands and whatever its type.
 
 Logs in JSON agree on neither names nor types: a status is 404 or "404", a host is a name or an object with a
-name in it. So members are taken as the JSON that they are, by the decoder, and text is made of it.
+name in it. So the decoder reads members as raw JSON, which is then turned into text.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def member(path: str) -> pl.Expr:
 
 def first_of(paths: Iterable[str]) -> pl.Expr:
     """The first of these members that is there and not empty; null if there is none."""
-    found = [pl.when(~member(path).is_in(["", "-"])).then(member(path)) for path in paths]
-    return pl.coalesce(*found) if found else pl.lit(None, pl.String)
+    candidates = [pl.when(~member(path).is_in(["", "-"])).then(member(path)) for path in paths]
+    return pl.coalesce(*candidates) if candidates else pl.lit(None, pl.String)
 
 
 def moment(text: pl.Expr) -> pl.Expr:
@@ -62,12 +62,12 @@ def moment(text: pl.Expr) -> pl.Expr:
     )
     counted = micros.round().cast(pl.Int64, strict=False).cast(pl.Datetime("us", "UTC"))
     server = text.str.to_datetime(_CLF, time_unit="us", strict=False).dt.convert_time_zone("UTC")
-    told = pl.coalesce(counted, server).dt.to_string("%Y-%m-%dT%H:%M:%S%.6fZ")
-    return pl.coalesce(told, text.str.replace(_SLASHES, "$1-$2-$3"))
+    iso_text = pl.coalesce(counted, server).dt.to_string("%Y-%m-%dT%H:%M:%S%.6fZ")
+    return pl.coalesce(iso_text, text.str.replace(_SLASHES, "$1-$2-$3"))
 
 
 def whole(text: pl.Expr) -> pl.Expr:
-    """Text as a whole number; null where it is none."""
+    """Text as a whole number; null where it is not one."""
     return text.cast(pl.Float64, strict=False).round().cast(pl.Int64, strict=False)
 
 

@@ -85,8 +85,8 @@ class OtlpLogs:
 
     def decode(self, messages: Messages) -> Decoded:
         """The rows of a batch, and why the other messages were refused."""
-        found = self._json.decode(messages)
-        rows = found.frame.lazy().with_row_index("row").explode("resourceLogs")
+        decoded = self._json.decode(messages)
+        rows = decoded.frame.lazy().with_row_index("row").explode("resourceLogs")
         rows = rows.with_columns(pl.col("resourceLogs").struct.unnest()).explode("scopeLogs")
         rows = rows.with_columns(pl.col("scopeLogs").struct.unnest()).explode("logRecords")
         records = rows.filter(pl.col("logRecords").is_not_null()).select(
@@ -105,9 +105,9 @@ class OtlpLogs:
         text["message"] = _value(pl.col("body"))
         lists = records.select("row", time=time.cast(_UTC), **text).group_by("row", maintain_order=True)
         whole_ones = lists.agg(time=pl.col("time").min(), records=pl.struct(*_TEXTS)).collect()
-        numbers = pl.DataFrame({"row": pl.int_range(found.frame.height, dtype=pl.UInt32, eager=True)})
+        numbers = pl.DataFrame({"row": pl.int_range(decoded.frame.height, dtype=pl.UInt32, eager=True)})
         frame = numbers.join(whole_ones, on="row", how="left", maintain_order="left").select(*self.schema)
-        return replace(found, frame=frame)
+        return replace(decoded, frame=frame)
 
 
 def _number(column: pl.Expr) -> pl.Expr:
@@ -117,15 +117,15 @@ def _number(column: pl.Expr) -> pl.Expr:
 
 def _value(column: pl.Expr) -> pl.Expr:
     """The text of a value that names its type, as JSON where it is a list or a map."""
-    told = column.cast(pl.String)
+    text = column.cast(pl.String)
     kinds = ("stringValue", "intValue", "doubleValue", "boolValue", "kvlistValue", "arrayValue", "bytesValue")
-    return pl.coalesce(*(told.str.json_path_match(f"$.{kind}") for kind in kinds))
+    return pl.coalesce(*(text.str.json_path_match(f"$.{kind}") for kind in kinds))
 
 
 def _attribute(column: str, keys: tuple[str, ...]) -> pl.Expr:
     key, value = (pl.element().struct.field(name) for name in ("key", "value"))
-    found = [pl.col(column).list.eval(value.filter(key == one)).list.first() for one in keys]
-    return _value(pl.coalesce(*found))
+    candidates = [pl.col(column).list.eval(value.filter(key == one)).list.first() for one in keys]
+    return _value(pl.coalesce(*candidates))
 
 
 def _begun(feed: Feed) -> Stream:
@@ -168,13 +168,13 @@ def _messages(path: Path, settings: Settings) -> Iterator[Message]:
 def _cut(line: bytes) -> Iterator[bytes]:
     """A batch as it is, or cut where a minute ends; what can't be read goes on as it is."""
     try:
-        found = [
+        records = [
             (record, scope, resource)
             for resource in plain_json.loads(line)["resourceLogs"]
             for scope in resource.get("scopeLogs") or ()
             for record in scope.get("logRecords") or ()
         ]
-        minutes = [_minute(record) for record, _, _ in found]
+        minutes = [_minute(record) for record, _, _ in records]
     except (ValueError, TypeError, KeyError, AttributeError):
         yield line
         return
@@ -184,7 +184,7 @@ def _cut(line: bytes) -> Iterator[bytes]:
     for minute in dict.fromkeys(minutes):
         parts = [
             {**resource, "scopeLogs": [{**scope, "logRecords": [record]}]}
-            for (record, scope, resource), own in zip(found, minutes)
+            for (record, scope, resource), own in zip(records, minutes)
             if own == minute
         ]
         yield plain_json.dumps({"resourceLogs": parts}, ensure_ascii=False).encode()

@@ -76,7 +76,7 @@ def _first_year(path: Path, settings: Settings) -> int:
     """The year of a file's first line."""
     if settings["year"]:
         if not re.fullmatch(r"\d{4}", settings["year"]):
-            raise ValueError(f"--set year={settings['year']}: it is a year, such as 2024")
+            raise ValueError(f"--set year must be a year, such as 2024, got {settings['year']}")
         return int(settings["year"])
     last = turns = 0
     for line in lines_of(path):
@@ -90,10 +90,10 @@ def _first_year(path: Path, settings: Settings) -> int:
 
 def _day_of_year(line: bytes) -> int | None:
     """About the day of the year on which a line was written, as if months had 31 days."""
-    found = _DAY.match(line)
-    if found is None or found[1] not in _MONTHS:
+    match = _DAY.match(line)
+    if match is None or match[1] not in _MONTHS:
         return None
-    return 31 * _MONTHS.index(found[1]) + int(found[2])
+    return 31 * _MONTHS.index(match[1]) + int(match[2])
 
 
 def _end_of(year: int) -> int:

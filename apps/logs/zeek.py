@@ -1,6 +1,6 @@
 """Zeek's logs, whatever they are of: tables with a ``#fields`` header, and JSON.
 
-All logs of Zeek have the same few columns here, each taken from the field that has it in the log at hand;
+All logs of Zeek have the same few columns here, each read from the field that has it in the log at hand;
 `host` is the log's name, such as ``http``.
 """
 
@@ -125,7 +125,8 @@ class ZeekTable:
         """The rows of a batch, and why the other messages were refused."""
         texts, rows, refused = texts_of(messages)
         parts = texts.str.extract_groups(r"(?s)^(?:(#.*)\n)?([^\n]*)$").struct
-        heads, lines = parts.field("1").fill_null(""), parts.field("2")
+        # Of several lines that begin by no header, the first is shown as what is no record.
+        heads, lines = parts.field("1").fill_null(""), _or_else(parts.field("2"), texts)
         frames, places = [pl.DataFrame(schema=self.schema)], []
         for head in heads.unique(maintain_order=True):
             at = (heads == head).arg_true()
@@ -139,19 +140,31 @@ class ZeekTable:
         return refusing(frame, rows, refused)
 
 
+def _or_else(lines: pl.Series, others: pl.Series) -> pl.Series:
+    return lines.zip_with(lines.is_not_null(), others)
+
+
+def _unescaped(mark: str) -> str:
+    """What an escape such as ``\\x09`` stands for; an unknown one stands for itself."""
+    try:
+        return mark.encode().decode("unicode_escape")
+    except UnicodeDecodeError:
+        return mark
+
+
 def _records(head: str, lines: pl.Series) -> tuple[pl.DataFrame, dict[int, str]]:
     """The fields of lines below a header, as text, and why others of them are no records."""
     separator, *others = head.splitlines() or [""]
-    mark = separator.removeprefix("#separator").strip().encode().decode("unicode_escape") or "\t"
-    told = {name[1:]: rest for name, _, rest in (line.partition(mark) for line in others)}
-    names = told.get("fields", "").split(mark)
+    mark = _unescaped(separator.removeprefix("#separator").strip()) or "\t"
+    header = {name[1:]: rest for name, _, rest in (line.partition(mark) for line in others)}
+    names = header.get("fields", "").split(mark)
     cells = lines.str.split(mark)
     columns = {name: cells.list.get(at, null_on_oob=True) for at, name in enumerate(names)}
-    unset = [told.get("unset_field", "-"), told.get("empty_field", "(empty)")]
-    found = {name: column.set(column.is_in(unset), None) for name, column in columns.items()}
-    found["_path"] = pl.Series([told.get("path")] * len(lines), dtype=pl.String)
+    unset = [header.get("unset_field", "-"), header.get("empty_field", "(empty)")]
+    cleaned = {name: column.set(column.is_in(unset), None) for name, column in columns.items()}
+    cleaned["_path"] = pl.Series([header.get("path")] * len(lines), dtype=pl.String)
     nothing = pl.Series([None] * len(lines), dtype=pl.String)
-    frame = pl.DataFrame([found.get(name, nothing).alias(name) for name in _FIELDS])
+    frame = pl.DataFrame([cleaned.get(name, nothing).alias(name) for name in _FIELDS])
     if names == [""]:
         return frame, {at: f"no #fields before it: {line[:_SHOWN]!r}" for at, line in enumerate(lines)}
     count = cells.list.len()

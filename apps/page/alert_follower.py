@@ -12,24 +12,22 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from ...operators.kafka.faults import passing, refused
-from ...operators.kafka.secrets import Settings, without_secrets
 from ...operators.kafka.topics import admin, begin_offsets, end_offsets, partitions_of
 from ...operators.rules.alert import Alert
-from ...operators.serving.reading import reader, told
+from ...operators.secrets import Settings, without_secrets
+from ...operators.serving.topic_reading import reader, reason_of
 from ...operators.sketching.position import Input
 from .alert_log import AlertLog
 
 log = logging.getLogger("streamgauge.serving")
 
-_BACK = 20_000
-"""So many offsets of each partition are read at first; ends of transactions take offsets, too."""
 _AGAIN_SECONDS = 0.5
 _SECONDS = 5.0
 _END_SECONDS = 15.0
 
 
 class AlertFollower:
-    """Reads the topic that `AlertTopic` writes, what was committed in it, without joining a group.
+    """Reads the topic that `AlertsToKafka` writes, what was committed in it, without joining a group.
 
     While it can't be read, or isn't there yet, the logs are stale and say why. What isn't an alert in it is
     left out, and a warning says so once.
@@ -54,7 +52,7 @@ class AlertFollower:
             try:
                 self._follow()
             except Exception as error:
-                self._say(told(error, f"the alerts in {self._topic}"))
+                self._say(reason_of(error, f"the alerts in {self._topic}"))
             self._stop.wait(_AGAIN_SECONDS)
 
     def _follow(self) -> None:
@@ -62,9 +60,8 @@ class AlertFollower:
         inputs = [Input(self._topic, p) for p in range(partitions_of(client, self._topic, _SECONDS))]
         begins = {w.partition: at for w, at in begin_offsets(client, inputs, _SECONDS).items()}
         ends = {w.partition: at for w, at in end_offsets(client, inputs, _SECONDS).items()}
-        starts = {
-            p: max(begin, min(self._reached.get(p, ends[p] - _BACK), ends[p])) for p, begin in begins.items()
-        }
+        # From the first one on: an event that still lasts may have begun at any time.
+        starts = {p: max(begin, min(self._reached.get(p, begin), ends[p])) for p, begin in begins.items()}
         consumer = reader(self._config, "streamgauge-page")
         try:
             consumer.assign([KafkaPartition(self._topic, p, at) for p, at in starts.items()])
@@ -76,12 +73,12 @@ class AlertFollower:
 
     def _read(self, consumer: Consumer) -> None:
         first = consumer.poll(0.2)
-        found: list[Alert] = []
+        alerts: list[Alert] = []
         for message in [] if first is None else [first, *consumer.consume(500, 0.0)]:
             error, partition, offset = message.error(), message.partition(), message.offset()
             if error is not None:
                 if error.code() == KafkaError._AUTO_OFFSET_RESET:
-                    self._reached.clear()  # it was deleted behind us: what is left is read anew
+                    self._reached.clear()  # it was deleted behind us: what is left is read again
                     raise KafkaException(error)
                 if not passing(error) and error.code() != KafkaError._PARTITION_EOF:
                     raise refused(error, "read the alerts", topic=self._topic)
@@ -89,14 +86,14 @@ class AlertFollower:
             assert partition is not None and offset is not None
             self._reached[partition] = offset + 1
             if (alert := self._alert(message)) is not None:
-                found.append(alert)
-        for one in self._logs if found else ():
-            one.take(found)
+                alerts.append(alert)
+        for one in self._logs if alerts else ():
+            one.add(alerts)
 
     def _alert(self, message: Message) -> Alert | None:
         try:
-            return Alert.from_dict(json.loads(message.value() or b""))
-        except (ValueError, KeyError, TypeError) as error:
+            return alert_of(message.value() or b"")
+        except (ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
             if not self._strange:
                 log.warning(
                     "%s[%s] at offset %s is not an alert (%s); what isn't one there is left out",
@@ -111,3 +108,25 @@ class AlertFollower:
     def _say(self, why: str | None) -> None:
         for one in self._logs:
             one.is_stale(None if why is None else without_secrets(why, self._config))
+
+
+def alert_of(value: bytes) -> Alert:
+    """The alert of a message. Raises `ValueError`, `KeyError` or `TypeError` for what none of ours can be.
+
+    Any program may write to a topic: one message must not break every answer that would hold it.
+
+    >>> alert_of(b'{"rule": 5}')
+    Traceback (most recent call last):
+    KeyError: 'key'
+    """
+    alert = Alert.from_dict(json.loads(value))
+    for name in ("rule", "kind", "state", "why", "app"):
+        if not isinstance(getattr(alert, name), str):
+            raise TypeError(f"{name} must be text, got {getattr(alert, name)!r:.80}")
+    for part in alert.key:
+        if not isinstance(part, str | int | float | None):
+            raise TypeError(f"key must be plain values, got {part!r:.80}")
+    for name in ("value", "lower", "upper", "limit"):
+        if not isinstance(getattr(alert, name), str | int | float | None):
+            raise TypeError(f"{name} must be a number, got {getattr(alert, name)!r:.80}")
+    return alert

@@ -1,34 +1,39 @@
-"""What an app's rules told lately, in bounded memory, for pages that show it."""
+"""What an app's rules reported, for pages: what still lasts, and as much of the rest as fits."""
 
 from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from ...operators.rules.alert import Alert
 from ...operators.serving.watchers import Watchers
-from ..running.outcome import events
+from ..jobs.outcome import events
 
 MOST_ALERTS = 5_000
+MOST_ACTIVE = 100_000
+"""More events that last at a time than this are not kept: memory is bounded, and that is said."""
 
 
 class AlertLog:
-    """The alerts of one app, each once, the last `most` of them; also an outlet of `Alerting`.
+    """The alerts of one app, each once: those of events that last, and the last `most` others.
 
-    An event that was told of before these is not known here. Threads may share it.
+    An event of a rule in `over_at_once` never lasts; one of any other rule does until it is cleared or
+    withdrawn, whatever else fired since. It is also an outlet of `Alerting`. Threads may share it.
 
     >>> log = AlertLog("iot")
     >>> fired = Alert("hot", "threshold", "fired", ("a",), 0, 0, 31.0, 31.0, 31.0, 30.0, "31 > 30", "iot")
-    >>> log.take([fired, fired])
-    >>> [(event["rule"], event["cleared"]) for event in log.told()["events"]]
-    [('hot', None)]
+    >>> log.add([fired, fired])
+    >>> [(event["rule"], event["active"]) for event in log.describe()["events"]]
+    [('hot', True)]
     """
 
-    def __init__(self, app: str, most: int = MOST_ALERTS) -> None:
+    def __init__(self, app: str, over_at_once: Collection[str] = (), most: int = MOST_ALERTS) -> None:
         self.app = app
+        self._over_at_once = frozenset(over_at_once)
         self._most = most
+        self._full = most
         self._lock = threading.RLock()
         self._alerts: OrderedDict[str, Alert] = OrderedDict()
         self._dropped = 0
@@ -41,22 +46,21 @@ class AlertLog:
 
     def write(self, alert: Alert) -> None:
         """See `operators.rules.alerting.WritingOutlet`."""
-        self.take([alert])
+        self.add([alert])
 
-    def take(self, alerts: Iterable[Alert]) -> None:
+    def add(self, alerts: Iterable[Alert]) -> None:
         """Take in alerts; those of other apps, which may share a topic, are left out."""
         with self._lock:
             before = self._number
             for alert in alerts:
                 if alert.app != self.app:
                     continue
-                # One that is told again, as after it was withdrawn, is the latest word.
+                # One that fires again, as after it was withdrawn, is the latest word.
                 self._alerts.pop(alert.id, None)
                 self._alerts[alert.id] = alert
                 self._number += 1
-            while len(self._alerts) > self._most:
-                self._alerts.popitem(last=False)
-                self._dropped += 1
+            if len(self._alerts) > self._full:
+                self._drop()
             changed = self._number != before
         if changed:
             self._changed()
@@ -69,7 +73,7 @@ class AlertLog:
 
     @property
     def number(self) -> int:
-        """Grows with each alert that was taken in."""
+        """Grows with each alert that was added."""
         return self._number
 
     @property
@@ -81,26 +85,56 @@ class AlertLog:
     def alerts(self) -> list[Alert]:
         """The last alerts, in the order of event time."""
         with self._lock:
-            found = list(self._alerts.values())
-        return sorted(found, key=lambda a: (a.at_us, a.rule, str(a.key), a.state != "cleared"))
+            alerts = list(self._alerts.values())
+        return sorted(alerts, key=lambda a: (a.at_us, a.rule, str(a.key), a.state != "cleared"))
 
-    def told(self, last: int = 200) -> dict[str, Any]:
-        """The last events, those that last first and the latest on top; and how many there are by rule."""
+    def describe(self, last: int = 200) -> dict[str, Any]:
+        """At most `last` events, those that last first, the latest on top; all are counted, also by rule."""
         with self._lock:
             alerts, dropped, number = self.alerts, self._dropped, self._number
-        found = events(alerts)
+        happened = events(alerts)
         by_rule: dict[str, int] = {}
-        for event in found:
+        for event, active in zip(happened, self._lasting(happened)):
             by_rule[event["rule"]] = by_rule.get(event["rule"], 0) + 1
-        found.sort(key=lambda event: (event["cleared"] is None, event["at"]), reverse=True)
+            event["active"] = active
+        happened.sort(key=lambda event: (event["active"], event["at"]), reverse=True)
         return {
             "number": number,
             "stale": self._stale,
             "dropped": dropped,
+            "active": sum(event["active"] for event in happened),
             "by_rule": by_rule,
-            "events": found[:last],
-            "more": max(0, len(found) - last),
+            "events": happened[:last],
+            "more": max(0, len(happened) - last),
         }
+
+    def _lasting(self, happened: list[dict[str, Any]]) -> list[bool]:
+        """Whether each event, in the order of event time, lasts: of a rule and key only the last one can."""
+        lasting = [False] * len(happened)
+        seen: set[tuple[str, str]] = set()
+        for place in range(len(happened) - 1, -1, -1):
+            event = happened[place]
+            which = event["rule"], repr(event["key"])
+            if event["cleared"] is None and event["rule"] not in self._over_at_once:
+                lasting[place] = which not in seen
+            seen.add(which)
+        return lasting
+
+    def _drop(self) -> None:
+        """Drop the oldest alerts that don't concern an event that lasts, down to `most` of those.
+
+        An event goes before what cleared or withdrew it: else it would seem to last.
+        """
+        ordered = sorted(self._alerts.values(), key=lambda alert: (alert.at_us, alert.state != "fired"))
+        happened = events(self.alerts)
+        lasting = [event["id"] for event, active in zip(happened, self._lasting(happened)) if active]
+        kept = set(lasting[-MOST_ACTIVE:])
+        over = len(ordered) - len(kept) - self._most
+        for alert in [alert for alert in ordered if alert.id not in kept][: max(0, over)]:
+            del self._alerts[alert.id]
+            self._dropped += 1
+        # Sorting all at each alert would be slow: the next time is when a tenth more has come.
+        self._full = len(self._alerts) + self._most // 10
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
         """Call `changed` from any thread after each change; gives what ends that."""

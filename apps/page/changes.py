@@ -1,11 +1,11 @@
-"""One stream of events for a whole page: which of an app's tables changed, how far they are, new alerts.
+"""One stream of events for all pages of a browser: which tables changed, how far they are, new alerts.
 
-A page then asks again what it shows. So it needs one connection, however many panels it has.
+A page then requests again what it shows. So they need one connection, however many panels and tabs there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...operators.serving.answers import standing
@@ -18,22 +18,24 @@ _INTERVAL = 1.0
 
 
 class PageChanges(EventStream):
-    """The present state of an app's tables and alerts, and again after each change, once a second at most."""
+    """The present state of apps' tables and alerts, and again after each change, once a second at most."""
 
-    def __init__(self, service: Service, served: ServedApp, last: str | None) -> None:
+    def __init__(self, service: Service, apps: Sequence[ServedApp], last: str | None) -> None:
         super().__init__(service, _INTERVAL, last)
-        self._served = served
+        self._apps = apps
 
     @property
     def about(self) -> str:
-        """The app's name."""
-        return self._served.app.name
+        """The apps' names."""
+        return ", ".join(served.app.name for served in self._apps)
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
         """See `EventStream`."""
-        ends = [table.watch(changed) for table in served_tables(self._service, self._served).values()]
-        if self._served.alerts is not None:
-            ends.append(self._served.alerts.watch(changed))
+        ends = []
+        for served in self._apps:
+            ends += [table.watch(changed) for table in served_tables(self._service, served).values()]
+            if served.alerts is not None:
+                ends.append(served.alerts.watch(changed))
 
         def end() -> None:
             for one in ends:
@@ -41,9 +43,9 @@ class PageChanges(EventStream):
 
         return end
 
-    async def told(self) -> tuple[str, Mapping[str, Any], tuple[str, ...]]:
+    async def current_event(self) -> tuple[str, Mapping[str, Any], tuple[str, ...]]:
         """The state now."""
-        return "state", state_of(self._service, self._served), ()
+        return "state", {"apps": {one.app.name: state_of(self._service, one) for one in self._apps}}, ()
 
 
 def served_tables(service: Service, served: ServedApp) -> dict[str, ServedTable]:
@@ -64,7 +66,7 @@ _SHOWN = ("from", "to", "windows", "open", "watermark", "stale", "lag", "missing
 
 
 def _standing(table: ServedTable) -> dict[str, Any]:
-    told = table.told()
+    state = table.describe()
     try:
         view = table.view()
     except NotReady as error:
@@ -73,6 +75,6 @@ def _standing(table: ServedTable) -> dict[str, Any]:
     return {
         "ready": view.ready,
         "version": view.version,
-        "account": told.get("account"),
+        "account": state.get("account"),
         **{name: about[name] for name in _SHOWN},
     }

@@ -1,4 +1,4 @@
-"""A page of a table that is of no app: what each of its columns can be asked, drawn."""
+"""A page of a table without an app: what each of its columns can answer, drawn."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from ...operators.definition.aggregate import Aggregate
-from ...operators.serving.asked import ASKED
+from ...operators.serving.question_kinds import QUESTION_KINDS
 from ...operators.serving.view import ServedTable
 from ...operators.table.schema import aggregates_of, keys_of
+from ...operators.table.windows import declared_windows
 from ..app import App, AppPart
-from .panels import LinesPanel, NumberPanel, Panel, RankedPanel, RowsPanel, SamplesPanel, SpreadPanel
+from ..panels import LinesPanel, NumberPanel, Panel, RankedPanel, RowsPanel, SamplesPanel, SpreadPanel
 from .served_app import ServedApp
 
 _ADDED = ("count", "sum")
@@ -29,35 +30,35 @@ def panels_of(part: str, schema: pa.Schema) -> Iterator[Panel]:
     """Numbers first, then lines by the first key, then what else can be drawn, then all rows.
 
     >>> import polars as pl
-    >>> from streamgauge import Stream, count, distinct
+    >>> import streamgauge as sg
     >>> from ...operators.table.schema import schema_of
     >>> columns = {"at": pl.Int64, "lang": pl.String, "user": pl.Int64}
-    >>> rows = Stream.from_batches(columns, time=pl.from_epoch("at"))
-    >>> stream = rows.group_by("lang").tumbling("1m").agg(posts=count(), users=distinct("user"))
+    >>> rows = sg.Stream.from_schema(columns, time=pl.from_epoch("at"))
+    >>> stream = rows.group_by("lang").tumbling("1m").agg(posts=sg.count(), users=sg.distinct("user"))
     >>> [(type(panel).__name__, panel.title) for panel in panels_of("posts", schema_of(stream))][:3]
     [('NumberPanel', 'posts'), ('NumberPanel', 'users'), ('LinesPanel', 'posts by lang')]
     """
-    keys, columns = keys_of(schema), aggregates_of(schema)
-    numbers = [name for name, asked in columns.items() if _is_number(asked, schema.field(name).type)]
+    keys, columns, windows = keys_of(schema), aggregates_of(schema), declared_windows(schema)
+    numbers = [name for name, aggregate in columns.items() if _is_number(aggregate, schema.field(name).type)]
     for name in numbers:
-        if columns[name].name in _ADDED or ASKED["distinct"].fits(columns[name]):
+        if columns[name].name in _ADDED or QUESTION_KINDS["distinct"].fits(columns[name]):
             yield NumberPanel(name, part, name)
-    for name in numbers:
+    for name in numbers if windows is None or not windows.all_time else ():
         title = f"{name} by {keys[0]}" if keys else f"{name} over time"
         yield LinesPanel(title, part, name, by=keys[0] if keys else "")
-    for name, asked in columns.items():
-        if ASKED["quantiles"].fits(asked):
+    for name, aggregate in columns.items():
+        if QUESTION_KINDS["quantiles"].fits(aggregate):
             yield SpreadPanel(name, part, name)
-        elif ASKED["top-k"].fits(asked):
+        elif QUESTION_KINDS["top-k"].fits(aggregate):
             yield RankedPanel(name, part, name)
-        elif ASKED["sample"].fits(asked):
+        elif QUESTION_KINDS["sample"].fits(aggregate):
             yield SamplesPanel(name, part, name)
     if keys:
         yield RowsPanel("All groups", part, (*keys, *numbers), f"-{numbers[0]}" if numbers else "")
 
 
-def _is_number(asked: Aggregate, kind: pa.DataType) -> bool:
+def _is_number(aggregate: Aggregate, kind: pa.DataType) -> bool:
     """Whether an answer is one number: an exact one, or how many are distinct."""
-    if asked.family.exact:
+    if aggregate.family.exact:
         return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
-    return ASKED["distinct"].fits(asked)
+    return QUESTION_KINDS["distinct"].fits(aggregate)

@@ -6,7 +6,7 @@
 | `/page/VERSION/…` | its files: they never change under their names, and may be kept |
 | `/apps`, `/apps/NAME` | the apps, and tables of none; one with its panels and rules |
 | `/apps/NAME/alerts` | what fired, the latest first |
-| `/apps/NAME/changes` | server-sent events: how far the tables are, and that something fired |
+| `/changes?app=NAME&app=…` | server-sent events: how far these apps' tables are, and that something fired |
 
 All numbers come from the server's own questions.
 """
@@ -21,18 +21,19 @@ from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from ...operators.serving.http.problems import Problem
+from ...operators.serving.http.errors import Problem
+from ...operators.serving.http.responses import JSONAnswer
 from ...operators.serving.http.service import Service
 from .changes import PageChanges
 from .of_table import of_table
 from .served_app import ServedApp
 
 OPEN_TO_ALL = ("/app/", "/page/")
-"""The page itself tells nothing: it asks for the token, and then for everything else."""
+"""The page itself holds no data: it asks for the token, and then requests everything else."""
 
 _FILES = Path(__file__).parent / "files"
 _ONLY_OURS = {
@@ -53,7 +54,7 @@ def page_routes(service: Service, apps: Sequence[ServedApp]) -> list[BaseRoute]:
         "/apps": partial(_apps, shown),
         "/apps/{app}": partial(_app, shown),
         "/apps/{app}/alerts": partial(_alerts, shown),
-        "/apps/{app}/changes": partial(_changes, shown),
+        "/changes": partial(_changes, shown),
     }
     files = Mount(f"/page/{version()}", _Files(directory=str(_FILES)))
     return [*(Route(path, endpoint) for path, endpoint in bound.items()), files]
@@ -74,11 +75,11 @@ class _Files(StaticFiles):
     """Files that may be kept for good: their path names what is in them."""
 
     def file_response(self, *given: Any, **more: Any) -> Response:
-        found = super().file_response(*given, **more)
-        found.headers["Cache-Control"] = "public, max-age=31536000, immutable"
+        response = super().file_response(*given, **more)
+        response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
         for name, value in _ONLY_OURS.items():
-            found.headers[name] = value
-        return found
+            response.headers[name] = value
+        return response
 
 
 @dataclass(frozen=True)
@@ -90,14 +91,18 @@ class _Shown:
 
     def names(self) -> dict[str, str]:
         """The apps and the tables of none, with their titles."""
-        taken = {table for one in self.apps.values() for table in one.tables.values()}
-        tables = [name for name in self.service.tables if name not in taken and name not in self.apps]
+        shown = {table for one in self.apps.values() for table in one.tables.values()}
+        tables = [name for name in self.service.tables if name not in shown and name not in self.apps]
         titles = {name: one.app.title for name, one in self.apps.items()}
         return {**titles, **{name: f"The table {name}" for name in tables}}
 
     def named(self, request: Request) -> ServedApp:
-        """What a request is about. Raises `Problem`, and `NotReady` for a table of which nothing is known."""
-        name, known = request.path_params["app"], self.names()
+        """What a request is about. Raises `Problem`, and `NotReady` for a table that hasn't been read yet."""
+        return self.app(request.path_params["app"])
+
+    def app(self, name: str) -> ServedApp:
+        """The app, or the table of none, of that name. Raises as `named` does."""
+        known = self.names()
         if name in self.apps:
             return self.apps[name]
         if name not in known:
@@ -122,18 +127,22 @@ async def _app(shown: _Shown, request: Request) -> Response:
 async def _alerts(shown: _Shown, request: Request) -> Response:
     log = shown.named(request).alerts
     last = request.query_params.get("last", "200")
-    if not last.isascii() or not last.isdigit() or not 1 <= int(last) <= _MOST_EVENTS:
+    if not (last.isascii() and last.isdigit() and len(last) < 10 and 1 <= int(last) <= _MOST_EVENTS):
         raise Problem(
-            400, "Not so many alerts", f"last is {last!r}; write a whole number from 1 to {_MOST_EVENTS}"
+            400, "Not so many alerts", f"last is {last[:80]!r}; write a whole number from 1 to {_MOST_EVENTS}"
         )
     if log is None:
         raise Problem(404, "No alerts here", "start the server with --alerts-topic, to follow them")
-    return _fresh(log.told(int(last)))
+    return _fresh(log.describe(int(last)))
 
 
 async def _changes(shown: _Shown, request: Request) -> Any:
-    return PageChanges(shown.service, shown.named(request), request.headers.get("last-event-id"))
+    names = list(dict.fromkeys(request.query_params.getlist("app")))
+    if not names:
+        raise Problem(400, "Changes of what?", "app must name an app, once or more often, got none")
+    apps = [shown.app(name) for name in names]
+    return PageChanges(shown.service, apps, request.headers.get("last-event-id"))
 
 
-def _fresh(told: Any) -> Response:
-    return JSONResponse(told, headers={"Cache-Control": "no-store"})
+def _fresh(content: Any) -> Response:
+    return JSONAnswer(content, headers={"Cache-Control": "no-store"})

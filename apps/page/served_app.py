@@ -9,9 +9,9 @@ from typing import Any
 
 from ...operators.rules.rule import LimitRule, Rule
 from ..app import App, Settings
-from ..running.asked import Job
+from ..jobs.job import Job
+from ..panels import LinesPanel, Panel
 from .alert_log import AlertLog
-from .panels import LinesPanel, Panel
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class ServedApp:
         job = Job.of(app, format, given, rules)
         runs = [part.name for part in job.parts]
         own = {name: table for name, table in tables.items() if name in runs}
-        return cls(app, own, job.rules, AlertLog(app.name))
+        return cls(app, own, job.rules, log_of(app, job.rules))
 
     def described(self) -> dict[str, Any]:
         """All that a page needs to ask and to draw, as plain JSON."""
@@ -53,7 +53,7 @@ class ServedApp:
             if part.name in self.tables
         }
         panels = [self._panel(panel) for panel in self.app.panels if panel.part in parts]
-        rules = [_rule(rule, part) for part, found in self.rules.items() for rule in found]
+        rules = [_rule(rule, part) for part, rules_ in self.rules.items() for rule in rules_]
         return {
             "name": self.app.name,
             "title": self.app.title,
@@ -64,11 +64,11 @@ class ServedApp:
         }
 
     def _panel(self, panel: Panel) -> dict[str, Any]:
-        told = {"kind": type(panel).__name__.removesuffix("Panel").lower(), **asdict(panel)}
+        fields = {"kind": type(panel).__name__.removesuffix("Panel").lower(), **asdict(panel)}
         if isinstance(panel, LinesPanel):
             rules = self.rules.get(panel.part, ()) if panel.limits else ()
-            told["limits"] = [_limit(rule) for rule in rules if _held(rule, panel)]
-        return told
+            fields["limits"] = [_limit(rule) for rule in rules if _held(rule, panel)]
+        return fields
 
 
 def tables_of(app: App, group: str) -> dict[str, str]:
@@ -79,6 +79,13 @@ def tables_of(app: App, group: str) -> dict[str, str]:
     'iot-sensors.days'
     """
     return {part.name: f"{group}.{part.name}" for part in app.parts}
+
+
+def log_of(app: App, rules: Mapping[str, Sequence[Rule]]) -> AlertLog:
+    """An empty log for what these rules of an app will report."""
+    return AlertLog(
+        app.name, {rule.name for part_rules in rules.values() for rule in part_rules if rule.over_at_once}
+    )
 
 
 def _held(rule: Rule, panel: LinesPanel) -> bool:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..jobs.outlets import alerts_topic_of
 from ..registry import app_of
-from ..running.outlets import alerts_topic_of
 from .alert_follower import AlertFollower
 from .served_app import ServedApp, tables_of
 

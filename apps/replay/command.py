@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time as wall
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from ...operators.watching.terminal import write_json, write_line
 from ..ending import at_once
 from ..settings import Config, ConfigFile, Servers, kafka_settings
 from .speed import Speed, faster
@@ -60,8 +60,8 @@ def replay(
     for file in files:
         if file != Path("-") and not file.is_file():
             raise ValueError(f"{file}: there is no such file")
-    found = time or time_in(files[0])
-    if found is None and times:
+    time_field = time or time_in(files[0])
+    if time_field is None and times:
         raise ValueError(
             f"{files[0]}: none of {', '.join(TIMES)} holds a time in all of its first lines; name the field "
             "by --time, or send all at once by --speed max"
@@ -71,11 +71,11 @@ def replay(
     known_topics(client)
     ensure_topic(client, topic, partitions)
     begun = wall.monotonic()
-    source = Lines(files, found, key, times)
+    source = Lines(files, time_field, key, times)
     sent = send(source, topic, settings["bootstrap.servers"], pace=times > 0, config=settings)
     seconds = wall.monotonic() - begun
     if as_json:
-        print(json.dumps({"topic": topic, "sent": sent, "seconds": round(seconds, 3), "time": found}))
+        write_json({"topic": topic, "sent": sent, "seconds": round(seconds, 3), "time": time_field})
     else:
-        by = f" by {found}" if found and times else ""
-        print(f"{sent:,} messages to {topic}{by} in {seconds:.1f} s", file=sys.stderr)
+        by = f" by {time_field}" if time_field and times else ""
+        write_line(f"{sent:,} messages to {topic}{by} in {seconds:.1f} s", sys.stderr)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from .batch import Batch
-from .opened import INCOMPLETE, RecordingError, opened
+from .compressed_files import INCOMPLETE, RecordingError, opened
 
 TIMES = ("time", "timestamp", "@timestamp", "ts", "at", "created_at", "event_time", "time_us", "date")
 """Fields in which a time is looked for, where none is named."""
@@ -107,10 +107,10 @@ def milliseconds(value: Any) -> float | None:
             value = float(value)
         except ValueError:
             try:
-                found = datetime.fromisoformat(value)
+                moment = datetime.fromisoformat(value)
             except ValueError:
                 return None
-            return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1e3
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1e3
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e20:
         return None
     return next(value * factor for least, factor in _MS_OF_DIGITS if value >= least)

@@ -64,12 +64,12 @@ class Load:
 
     def __post_init__(self) -> None:
         if not self.rate > 0:
-            raise ValueError(f"the rate is {self.rate} posts a second; it must be above 0")
+            raise ValueError(f"the rate must be above 0 posts a second, got {self.rate}")
         if not self.day > 0:
-            raise ValueError(f"the day lasts {self.day} seconds; it must last longer than 0")
+            raise ValueError(f"the day must last longer than 0 seconds, got {self.day}")
         for name in ("duplicates", "malformed", "late"):
             if not 0 <= getattr(self, name) < 0.5:
-                raise ValueError(f"the share {name} is {getattr(self, name)}; it must be in 0 … 0.5")
+                raise ValueError(f"the share {name} must be in 0 … 0.5, got {getattr(self, name)}")
 
     @property
     def slice_seconds(self) -> float:

@@ -1,22 +1,39 @@
-"""A replay in a process of its own, so that making posts takes no time from whoever counts them."""
+"""A replay in a process of its own, so that making posts takes no time from counting them."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import signal
+import tempfile
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from multiprocessing import resource_tracker
+from multiprocessing import forkserver, resource_tracker
 from typing import Any
 
+from ...sketches.core.errors import StreamgaugeError
 from .batch import Source
 
+_SENDER = "streamgauge.apps.replay.sender"
 
-class ReplayError(RuntimeError):
+
+class ReplayError(StreamgaugeError, RuntimeError):
     """A replay that ended early; the message says why."""
+
+
+_LONGEST_FOLDER = 64
+"""In bytes: a socket's path, with two names that multiprocessing makes up, may have 107, elsewhere 103."""
+
+
+def start_method(folder: str) -> str:
+    """How processes start whose server would have its socket in a folder for temporary files.
+
+    >>> start_method("/tmp/" + 100 * "a")
+    'spawn'
+    """
+    forks = "forkserver" in multiprocessing.get_all_start_methods()
+    return "forkserver" if forks and len(os.fsencode(folder)) <= _LONGEST_FOLDER else "spawn"
 
 
 class Replay:
@@ -26,23 +43,29 @@ class Replay:
     """
 
     def __init__(self, source: Source, topic: str, bootstrap_servers: str, *, pace: bool = True) -> None:
-        context = multiprocessing.get_context("spawn")
+        context: Any = multiprocessing.get_context(start_method(tempfile.gettempdir()))
         # One writes, one reads. A lock would be a name that multiprocessing's tracker has to know at the end,
         # and a terminal that is closed ends the tracker first.
         self._sent: Any = context.Value("q", 0, lock=False)
         self._wrong, theirs = context.Pipe(duplex=False)
         self._process = context.Process(
             target=_run,
-            args=(source, topic, bootstrap_servers, pace, self._sent, theirs, os.getpid()),
+            args=(source, topic, bootstrap_servers, pace, self._sent, theirs),
             name="streamgauge replay",
             daemon=True,
         )
 
+    @staticmethod
+    def prepare(*modules: str) -> None:
+        """Begin to start the process that replays are forked from, with these modules and its own loaded."""
+        if start_method(tempfile.gettempdir()) == "forkserver":
+            multiprocessing.set_forkserver_preload([_SENDER, *modules])
+            with _interrupts_blocked():
+                forkserver.ensure_running()
+
     def start(self) -> Replay:
         """Start sending."""
-        # Ctrl-C goes to every process of a terminal; this one is ended by its parent, without a word.
-        # multiprocessing's tracker is started before, as its start lets interrupts in again.
-        resource_tracker.ensure_running()
+        self.prepare()
         with _interrupts_blocked():
             self._process.start()
         return self
@@ -79,13 +102,13 @@ class Replay:
             self._process.join()
 
 
-def _run(source: Source, topic: str, servers: str, pace: bool, sent: Any, wrong: Any, parent: int) -> None:
+def _run(source: Source, topic: str, servers: str, pace: bool, sent: Any, wrong: Any) -> None:
     from .sender import send
 
     def progress(so_far: int) -> None:
         sent.value = so_far
 
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         send(source, topic, servers, pace=pace, progress=progress)
     except Exception as error:
@@ -93,14 +116,18 @@ def _run(source: Source, topic: str, servers: str, pace: bool, sent: Any, wrong:
         raise SystemExit(1) from None
 
 
-def _end_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(0.5)
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
     os._exit(1)
 
 
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
+    """Ctrl-C goes to all processes of a terminal; those started here are ended by their parent, silently."""
+    # multiprocessing's tracker is started before, as its start lets interrupts in again.
+    resource_tracker.ensure_running()
     old = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

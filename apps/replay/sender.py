@@ -6,6 +6,7 @@ With room in the queue and time to fill a request, confluent-kafka's `produce` i
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,7 +14,12 @@ from typing import Any
 import numpy as np
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from ...operators.sketching.dead_letters import LARGEST_LETTER
+from ...operators.sketching.time_units import wrong_unit
+from ...sketches.core.errors import StreamgaugeError
 from .batch import Batch, Source
+
+log = logging.getLogger("streamgauge.kafka")
 
 _QUEUE = 500_000  # messages
 _AT_ONCE = 20_000
@@ -37,12 +43,18 @@ DEFAULTS: dict[str, Any] = {
     "queue.buffering.max.messages": _QUEUE,
     "queue.buffering.max.kbytes": 1_000_000,
     "enable.idempotence": True,  # a retry after a lost answer doesn't put a post there twice
+    "message.max.bytes": LARGEST_LETTER,  # what is too large, the topic says
     "log_level": 0,
 }
 
 
-class Undelivered(RuntimeError):
+class Undelivered(StreamgaugeError, RuntimeError):
     """Messages that the broker did not take; the message says how many and why."""
+
+
+def producer_for(bootstrap_servers: str, config: Mapping[str, Any] | None = None) -> Producer:
+    """A producer for `send`. Half a second goes by until it can send, as the library has it."""
+    return Producer({**DEFAULTS, "bootstrap.servers": bootstrap_servers, **(config or {})})
 
 
 def send(
@@ -53,15 +65,16 @@ def send(
     pace: bool = True,
     config: Mapping[str, Any] | None = None,
     progress: Callable[[int], object] = lambda sent: None,
+    producer: Producer | None = None,
 ) -> int:
     """Send all of a source's messages and return how many there were, once the broker has them all.
 
     With `pace`, no message is sent before it is due; without, all as fast as they go. A broker that is away
     is waited for, from the first question on: five minutes, librdkafka's `delivery.timeout.ms`. `progress` is
-    told how many were handed over so far. Raises `KafkaException` if the topic is unknown, `Undelivered` if
-    messages were lost.
+    called with how many were sent so far. `producer` is one of `producer_for`, a new one unless named. Raises
+    `KafkaException` if the topic is unknown, `Undelivered` if messages were lost.
     """
-    producer = Producer({**DEFAULTS, "bootstrap.servers": bootstrap_servers, **(config or {})})
+    producer = producer or producer_for(bootstrap_servers, config)
     partitions = _partitions(producer, topic)
     lost: list[KafkaError] = []
 
@@ -70,8 +83,10 @@ def send(
             lost.append(error)
 
     begin = time.monotonic()
-    sent = 0
+    sent, doubt = 0, None
     for batch in source.batches():
+        if not sent and (doubt := doubted(batch)):
+            log.warning("%s", doubt)
         at = 0
         while at < len(batch):
             ready = len(batch)
@@ -88,8 +103,17 @@ def send(
     while producer.flush(0.5):
         pass
     if lost:
-        raise Undelivered(f"{len(lost)} of {sent} messages to topic {topic!r} were lost: {lost[0].str()}")
+        why = lost[0].str() + (f"; {doubt}" if doubt else "")
+        raise Undelivered(f"{len(lost)} of {sent} messages to topic {topic!r} were lost: {why}")
     return sent
+
+
+def doubted(batch: Batch) -> str | None:
+    """What to say of messages most of whose timestamps would be right in another unit; None of others."""
+    doubt = wrong_unit(batch.sent, "ms", int(time.time() * 1e6))
+    if doubt is None:
+        return None
+    return f"the timestamp of a message {doubt[1]}: the times of what is replayed are in another unit"
 
 
 def _partitions(producer: Producer, topic: str) -> int:

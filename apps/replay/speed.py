@@ -20,9 +20,9 @@ def faster(speed: str) -> float:
     if speed == "max":
         return 0.0
     try:
-        found = float(speed.removesuffix("x"))
+        factor = float(speed.removesuffix("x"))
     except ValueError:
-        found = -1.0
-    if not 0 < found < float("inf"):
+        factor = -1.0
+    if not 0 < factor < float("inf"):
         raise ValueError(f"--speed {speed}: write 1x, 10x or any other number of times, or max")
-    return found
+    return factor

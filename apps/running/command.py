@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ..ending import at_once
-from ..registry import APPS, app_of
+from ..registry import APPS, app_names, app_of
 from ..replay.speed import Speed, faster
 from ..settings import Config, ConfigFile, kafka_settings, named_values
 
@@ -22,7 +22,7 @@ class RunEngine(StrEnum):
 
 
 def run(
-    app: Annotated[str, typer.Argument(metavar="APP", help=", ".join(APPS), show_default=False)],
+    app: Annotated[str, typer.Argument(metavar="APP", help=", ".join(app_names()), show_default=False)],
     input: Annotated[
         list[Path] | None,
         typer.Option(
@@ -71,7 +71,9 @@ def run(
     ] = None,
     stale: Annotated[
         str | None,
-        typer.Option(metavar="LENGTH", help="Live: tell when no message has come for so long, such as 10m."),
+        typer.Option(
+            metavar="LENGTH", help="Live: report when no message has come for so long, such as 10m."
+        ),
     ] = None,
     state: Annotated[
         Path | None,
@@ -93,7 +95,7 @@ def run(
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """Run an app: what its field wants to be told, and why.
+    """Run an app: what its field wants to know, and why.
 
     With `--input` a recording is sent through a real broker, which is started for it; the app's answers are
     checked against exact ones, and everything that fired is listed. With `--bootstrap-servers` and `--topic`
@@ -110,11 +112,6 @@ def run(
 
         streamgauge run iot --bootstrap-servers localhost:9092 --topic sensors
     """
-    with at_once():
-        from ..app import Feed
-        from .asked import Job, Live
-        from .outlets import alerts_topic_of, outlets
-
     paths = [*(input or ()), *(more or ())]
     live = {
         "--group": group, "--stale": stale, "--state": state, "--metrics": metrics, "--config": config,
@@ -127,15 +124,29 @@ def run(
     for path in paths:
         if not path.is_file():
             raise ValueError(f"{path}: there is no such file")
-    job = Job.of(app_of(app), format, given, rules, paths[0] if paths else None)
     if paths:
         if unused := [name for name, value in live.items() if value]:
             raise ValueError(f"{unused[0]} is for a live run, with --bootstrap-servers and --topic")
-        from .replaying import AppReplay, replay
+        if app not in APPS:
+            app_of(app)  # an unknown one is refused before a broker is started
+        with at_once():
+            from ..kafka.beside import KafkaBeside
+        with KafkaBeside() as beside:
+            with at_once():
+                from ..jobs.job import Job
+                from ..jobs.outlets import outlets
+                from .replaying import AppReplay, replay
 
-        to = outlets(alerts_topic, alerts_file, webhook)
-        replay(AppReplay(job, paths, engine.value, times, to, page), as_json)
+            job = Job.of(app_of(app), format, given, rules, paths[0])
+            to = outlets(alerts_topic, alerts_file, webhook)
+            replay(AppReplay(job, paths, engine.value, times, to, page), as_json, beside)
         return
+    with at_once():
+        from ..app import Feed
+        from ..jobs.job import Job, Live
+        from ..jobs.outlets import alerts_topic_of, outlets
+
+    job = Job.of(app_of(app), format, given, rules)
     if bootstrap_servers is None or topic is None:
         raise ValueError("a live run needs both --bootstrap-servers HOST:PORT and --topic NAME")
     if page is not None:

@@ -12,16 +12,16 @@ import pyarrow as pa
 
 from ...operators.consumer.options import RunOptions
 from ...operators.consumer.runner import start_together
-from ...operators.consumer.together import RunTogether, options_of
-from ...operators.definition.stream import Stream
+from ...operators.consumer.shared_run import RunTogether, options_of
 from ...operators.rules.alerting import Outlet
 from ...operators.sinks.sink import Sink
-from ...operators.sinks.to_table import ToTable
-from ...operators.sketching.accounting import Account
+from ...operators.sinks.sketches_to_kafka import SketchesToKafka
+from ...operators.sketching.account import Account
 from ...operators.table.schema import END, START, schema_of
+from ...operators.table.sketch_table import SketchTable
 from ..app import Feed
-from .asked import Going, Job, Live, least
-from .outcome import AlertList, Outcome
+from ..jobs.job import Going, Job, Live, least
+from ..jobs.outcome import AlertList, Outcome
 
 _PATIENT = 3600.0
 """In a replay no partition is idle: what closes windows is the recording alone."""
@@ -42,11 +42,10 @@ def replay(
     `seen` is called with a part's name and each window that has
     closed. Raises what ends a run.
     """
-    streams, told = job.streams(feed), AlertList()
-    tables = {
-        name: _Windows(stream, None if seen is None else partial(seen, name))
-        for name, stream in streams.items()
-    }
+    streams, alerts = job.streams(feed), AlertList()
+    # Only who wants windows one by one is handed them so; a run that sees all of them has their table.
+    shown = {name: partial(seen, name) for name in streams} if seen is not None else {}
+    windows = {} if at_once and not shown else {name: _Windows(shown.get(name)) for name in streams}
 
     def started(**options: Any) -> RunTogether:
         shared = RunOptions(
@@ -55,8 +54,9 @@ def replay(
             checkpoint_seconds=0.25,
             **options,
         )
-        taken = {name: table.take for name, table in tables.items()}
-        return start_together(streams, options_of(streams, shared, taken, _alerting(job, [told, *to])))
+        callbacks = {name: one.take for name, one in windows.items()}
+        sinks = _alerting(job, [alerts, *to])
+        return start_together(streams, options_of(streams, shared, callbacks or None, sinks))
 
     if at_once:
         send()
@@ -71,14 +71,17 @@ def replay(
             going.wait()
     # Up to the end of the topic: the windows that are open then are given out as they are.
     ended = started(until="latest").wait()
-    account = least([summary.account for summary in ended.values()])
-    shown = job.shown({name: windows.table() for name, windows in tables.items()})
-    return Outcome(account, told.alerts, shown)
+    accounts = [summary.account for summary in ended.values()]
+    tables = {}
+    for name, stream in streams.items():
+        table = windows[name].table(schema_of(stream)) if windows else ended[name].table.to_arrow()
+        tables[name] = table.replace_schema_metadata(schema_of(stream).metadata)
+    return Outcome(accounts, alerts.alerts, job.shown(tables))
 
 
 @dataclass(frozen=True)
 class _Consumers:
-    """See `apps.running.asked.Going`."""
+    """See `apps.jobs.job.Going`."""
 
     run: RunTogether
 
@@ -97,42 +100,42 @@ class _Consumers:
         return least([summary.account for summary in self.run.wait().values()])
 
 
-def live(asked: Live) -> Going:
+def live(live_job: Live) -> Going:
     """Start an app's streams on a topic; they go on until they are stopped, and later where they ended."""
-    job, streams = asked.job, asked.job.streams(asked.feed)
-    options = RunOptions(group_id=asked.group, workers=asked.workers, metrics=asked.metrics)
-    alerting = _alerting(job, asked.to, asked.stale)
-    # Closed windows are kept for a week, for the page and for whoever asks a query server.
-    sinks = {name: [ToTable(), *alerting.get(name, ())] for name in streams}
+    job, streams = live_job.job, live_job.job.streams(live_job.feed)
+    options = RunOptions(group_id=live_job.group, workers=live_job.workers, metrics=live_job.metrics)
+    alerting = _alerting(job, live_job.to, live_job.stale)
+    # Closed windows are kept for a week, for the page and for clients of a query server.
+    sinks = {name: [SketchesToKafka(), *alerting.get(name, ())] for name in streams}
     return _Consumers(start_together(streams, options_of(streams, options, None, sinks)))
 
 
 def _alerting(job: Job, to: Sequence[Outlet], stale: str | None = None) -> dict[str, Sequence[Sink]]:
-    """The rules of each part that has some. That nothing comes is told by the first of them."""
-    found: dict[str, Sequence[Sink]] = {}
+    """The rules of each part that has some. The first of them reports that nothing comes."""
+    sinks: dict[str, Sequence[Sink]] = {}
     for part in job.parts:
-        alerting = job.alerting(part, to, None if found else stale)
+        alerting = job.alerting(part, to, None if sinks else stale)
         if alerting is not None:
-            found[part.name] = [alerting]
-    return found
+            sinks[part.name] = [alerting]
+    return sinks
 
 
 class _Windows:
     """A part's windows; one that comes again takes the place of the first."""
 
-    def __init__(self, stream: Stream, seen: Callable[[pa.Table], None] | None) -> None:
+    def __init__(self, seen: Callable[[pa.Table], None] | None) -> None:
         self._seen = seen
-        self._schema = schema_of(stream)
         self._tables: dict[Any, pa.Table] = {}
 
-    def take(self, table: pa.Table) -> None:
+    def take(self, window: SketchTable) -> None:
         """What a run calls with each window."""
+        table = window.to_arrow()
         first = table.column(END)[0].as_py(), table.column(START)[0].as_py()
-        self._tables[first] = table.replace_schema_metadata(self._schema.metadata)
+        self._tables[first] = table
         if self._seen is not None:
             self._seen(table)
 
-    def table(self) -> pa.Table:
-        """All of them."""
-        tables = [self._tables[key] for key in sorted(self._tables)]
-        return pa.concat_tables(tables) if tables else self._schema.empty_table()
+    def table(self, schema: pa.Schema) -> pa.Table:
+        """All of them, in a table of this schema."""
+        tables = [self._tables[key].replace_schema_metadata(schema.metadata) for key in sorted(self._tables)]
+        return pa.concat_tables(tables) if tables else schema.empty_table()

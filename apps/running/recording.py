@@ -13,11 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from ..app import Message
+from ..jobs.job import Job
 from ..replay.batch import Batch
-from ..replay.opened import whole
-from .asked import Job
+from ..replay.compressed_files import whole
 
 _AT_A_TIME = 10_000
+_LAST_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999: a time beyond it is invalid, and doesn't fit Kafka's timestamps."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +42,14 @@ class RecordedMessages:
         for path in self.paths:
             with whole(path):
                 for message in self.job.form.messages(path, self.job.settings):
-                    if message.sent_ms is not None:
+                    if message.sent_ms is not None and abs(message.sent_ms) <= _LAST_MS:
                         latest = message.sent_ms if latest is None else max(latest, message.sent_ms)
                     yield message._replace(sent_ms=latest)
 
     def batches(self) -> Iterator[Batch]:
         """See `apps.replay.batch.Source`."""
-        found, first, now = self.messages(), None, int(time.time() * 1000)
-        while chunk := list(islice(found, _AT_A_TIME)):
+        messages, first, now = self.messages(), None, int(time.time() * 1000)
+        while chunk := list(islice(messages, _AT_A_TIME)):
             known = (message.sent_ms for message in chunk if message.sent_ms is not None)
             first = next(known, None) if first is None else first
             usual = now if first is None else first

@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import threading
 from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from confluent_kafka import Producer
 from rich.console import Console
 
+from ...operators.formats.jsonable import jsonable
 from ...operators.kafka.topics import admin, ensure_topic
 from ...operators.rules.alerting import Outlet
-from ...operators.table.jsonable import jsonable
+from ...operators.sketching.dead_letters import TOPIC_CONFIG
+from ...operators.table.schema import schema_of
+from ...operators.watching.console import TerminalConsole
+from ...operators.watching.terminal import write_json
 from ..app import Feed, Message
 from ..ending import in_order
-from ..java import find_java
-from ..kafka.broker import EmbeddedKafka
-from ..kafka.jars import KAFKA, kafka_jars
-from ..page.beside import PageBeside, ShownRun
+from ..jobs.job import Job
+from ..jobs.outcome import Outcome, check_counted, events
+from ..kafka.beside import KafkaBeside
+from ..kafka.jars import KAFKA
 from ..replay.sender import send
-from ..stage import stage
+from ..spinner import stage
 from . import local, spark
-from .asked import Job
 from .exact import all_inside, compared, exact_counts, in_all
-from .outcome import Outcome, events
 from .recording import RecordedMessages
 from .refused import refused_messages
 from .report import AppReport
@@ -50,95 +52,114 @@ class AppReplay:
     """The port of a page that shows it, and stays until Ctrl-C; None for no page."""
 
 
-def replay(asked: AppReplay, as_json: bool) -> None:
+def replay(request: AppReplay, as_json: bool, kafka: KafkaBeside | None = None) -> None:
     """Run it, and print what came of it: one JSON object, or a report for people.
 
-    Raises `JavaError`, `JarsError`, `BrokerError`, and what the engine raises.
+    `kafka` is the broker to run it on, which is stopped at its end; a new one unless named.
+    Raises `JavaError`, `JarsError`, `BrokerError`, what the engine raises, and `NothingCounted`, after
+    printing, if no message was counted.
     """
     # A copy of standard error: engines may send the original elsewhere than to the screen.
-    console = Console(file=os.fdopen(os.dup(2), "w"))
+    console = TerminalConsole(file=os.fdopen(os.dup(2), "w"))
     logging.getLogger().addHandler(logging.NullHandler())
     try:
         with in_order() as stack:
-            result = replayed(asked, broker(console, stack), console, stack)
-            if asked.page is not None:
-                _tell(asked, result, as_json)
+            # While Kafka starts there is time to load the kernels of the sketches that will be made.
+            threading.Thread(target=_load_kernels, args=(request.job,), daemon=True).start()
+            servers = broker(console, stack, kafka)
+            producer = None if kafka is None else kafka.producer()
+            result = replayed(request, servers, console, stack, producer)
+            if request.page is not None:
+                _tell(request, result, as_json)
                 console.print("the page stays until Ctrl-C")
                 threading.Event().wait()
     except KeyboardInterrupt:
         console.print("stopped; nothing was left running")
         raise
-    _tell(asked, result, as_json)
+    _tell(request, result, as_json)
+    check_counted({request.job.app.name: result})
 
 
-def _tell(asked: AppReplay, result: dict[str, Any], as_json: bool) -> None:
+def _load_kernels(job: Job) -> None:
+    with suppress(Exception):  # what is wrong with a job is told by its run
+        for stream in job.streams(Feed(job.app.name, "localhost:9092", {})).values():
+            schema_of(stream)
+
+
+def _tell(request: AppReplay, result: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        print(json.dumps(jsonable(result), ensure_ascii=False), flush=True)
+        write_json(jsonable(result), flush=True)
     else:
-        Console().print(AppReport(asked.job.app, result))
+        TerminalConsole().print(AppReport(request.job.app, result))
 
 
-def broker(console: Console, stack: ExitStack) -> str:
-    """Start one, which is stopped with the stack; gives its address."""
-    find_java()
-    kafka_jars()
-    kafka = EmbeddedKafka()
+def broker(console: Console, stack: ExitStack, kafka: KafkaBeside | None = None) -> str:
+    """Wait for the one that starts already, or start one; gives its address. The stack's end stops it."""
+    kafka = kafka or KafkaBeside()
     stack.callback(kafka.stop)
     with stage(console, f"starting Kafka {KAFKA}", f"Kafka {KAFKA} serves"):
-        kafka.start()
-    return kafka.bootstrap_servers
+        return kafka.started().bootstrap_servers
 
 
 def replayed(
-    asked: AppReplay, servers: str, console: Console, stack: ExitStack | None = None
+    request: AppReplay,
+    servers: str,
+    console: Console,
+    stack: ExitStack | None = None,
+    producer: Producer | None = None,
 ) -> dict[str, Any]:
     """Send a recording to a topic of its own on a broker, and give what an engine made of it.
 
-    Its page, if it is to have one, ends with the stack. Raises `ServerError` if its port can't be had.
+    `producer` is one of the broker's for it, a new one unless named. Its page, if it is to have one, ends
+    with the stack. Raises `ServerError` if its port can't be had.
     """
-    job = asked.job
+    job = request.job
     feed = Feed(f"{job.app.name}-{uuid4().hex[:8]}", servers, {"log_level": 0})
-    messages = RecordedMessages(job, asked.paths, asked.speed)
+    messages = RecordedMessages(job, request.paths, request.speed)
     # One partition: what is late, and what comes first, is then as recorded, in every run.
-    ensure_topic(admin({"bootstrap.servers": servers}), feed.topic, 1)
+    ensure_topic(admin({"bootstrap.servers": servers}), feed.topic, 1, TOPIC_CONFIG)
 
-    to, seen = asked.to, None
-    if asked.page is not None and stack is not None:
-        shown = ShownRun(job, job.streams(feed), feed if asked.engine == "local" else None)
-        beside = PageBeside([shown], asked.page)
+    to, seen = request.to, None
+    if request.page is not None and stack is not None:
+        from ..page.in_process_page import PageBeside, ShownRun
+
+        shown = ShownRun(job, job.streams(feed), feed if request.engine == "local" else None)
+        beside = PageBeside([shown], request.page)
         stack.callback(beside.stop)
         console.print(f"the page: {beside.url}", highlight=False)
         to, seen = [*to, shown.alerts], shown.take
 
     def sending() -> int:
-        return send(messages, feed.topic, servers, pace=asked.speed > 0)
+        return send(messages, feed.topic, servers, pace=request.speed > 0, producer=producer)
 
-    with stage(console, f"{job.app.name} on {asked.engine}, from {', '.join(map(str, asked.paths))}"):
-        found = ENGINES[asked.engine](job, feed, sending, asked.speed == 0, to, seen)
+    with stage(console, f"{job.app.name} on {request.engine}, from {', '.join(map(str, request.paths))}"):
+        outcome = ENGINES[request.engine](job, feed, sending, request.speed == 0, to, seen)
     with stage(console, "counting exactly, to compare"):
-        return result(job, asked.engine, feed, found, messages.messages())
+        return result(job, request.engine, feed, outcome, messages.messages())
 
 
-def result(job: Job, engine: str, feed: Feed, found: Outcome, messages: Iterable[Message]) -> dict[str, Any]:
+def result(
+    job: Job, engine: str, feed: Feed, outcome: Outcome, messages: Iterable[Message]
+) -> dict[str, Any]:
     """What an engine found in messages, with the exact figures beside its estimates, as plain values."""
-    answers = exact_answers(job, feed, found, list(messages))
+    answers = exact_answers(job, feed, outcome, list(messages))
     return {
         "app": job.app.name,
         "engine": engine,
         "format": job.form.name,
-        "account": found.account.to_dict(),
+        "account": outcome.account.to_dict(),
         "dead_letters": refused_messages(feed),
-        "alerts": events(found.alerts),
+        "alerts": events(outcome.alerts),
         "answers": answers,
-        "all_inside_bounds": all_inside(answers),
+        "all_inside_bounds": all_inside(answers) if outcome.counted else None,
     }
 
 
-def exact_answers(job: Job, feed: Feed, found: Outcome, sent: Sequence[Message]) -> dict[str, Any]:
+def exact_answers(job: Job, feed: Feed, outcome: Outcome, sent: Sequence[Message]) -> dict[str, Any]:
     """The answers of each part that is shown, with their exact figures; its total beside it."""
     streams, totals = job.streams(feed), {part.name: part.total for part in job.parts if part.total}
     answers = {}
-    for name, table in found.tables.items():
+    for name, table in outcome.tables.items():
         counts = exact_counts(streams[name], table, sent)
         answers[name] = compared(table, counts)
         if name in totals:

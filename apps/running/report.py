@@ -12,10 +12,11 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from ...operators.rendering.answers import cell, plain
+from ...operators.rendering.names import visible_name
 from ...operators.table.schema import END, START
 from ..app import App
 from ..tables.window_rows import WindowRows
-from ..tables.written import cell, plain
 
 _ALERTS, _ROWS, _REASONS = 30, 12, 5
 
@@ -40,9 +41,9 @@ class AppReport:
         yield self._alerts()
         for name, rows in self.result["answers"].items():
             if rows:
-                yield Text(f"\n{name}: {len(rows):,} rows, the last ones", style="bold")
-                told = [name for name in rows[0] if any(_says(row[name]) for row in rows)]
-                yield WindowRows([_with_times({n: row[n] for n in told}) for row in rows[-_ROWS:]])
+                yield Text(f"\n{visible_name(name)}: {len(rows):,} rows, the last ones", style="bold")
+                columns = [name for name in rows[0] if any(_says(row[name]) for row in rows)]
+                yield WindowRows([_with_times({n: row[n] for n in columns}) for row in rows[-_ROWS:]])
         yield self._verdict()
 
     def _alerts(self) -> Table | Text:
@@ -50,8 +51,8 @@ class AppReport:
         if not alerts:
             return Text("\nnothing fired", style="dim")
         by_rule = Counter(alert["rule"] for alert in alerts)
-        told = ", ".join(f"{n:,} × {rule}" for rule, n in by_rule.items())
-        table = _table(f"\nwhat fired: {told}", "at (UTC)", "rule", "key", "until", "why")
+        summary = ", ".join(f"{n:,} × {visible_name(rule)}" for rule, n in by_rule.items())
+        table = _table(f"what fired: {summary}", "at (UTC)", "rule", "key", "until", "why")
         for alert in alerts[:_ALERTS]:
             key = "" if alert["key"] is None else cell(alert["key"])
             until = _moment(alert["cleared"]) if alert["cleared"] else "–"
@@ -63,6 +64,8 @@ class AppReport:
     def _verdict(self) -> Text:
         if not self.result["account"]["read"]:
             return Text("\nThe recording holds no message.", style="yellow")
+        if self.result["all_inside_bounds"] is None:
+            return Text("\nNo message was counted, so there is nothing to compare.", style="bold yellow")
         if self.result["all_inside_bounds"]:
             return Text("\nEvery estimate that was checked lies inside its bounds.", style="green")
         return Text("\nSome estimates lie outside their bounds; --json marks them.", style="bold red")
@@ -70,7 +73,7 @@ class AppReport:
 
 def _table(title: str, *columns: str) -> Table:
     table = Table(
-        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, header_style="bold"
+        title=Text(f"\n{title}", style="bold"), title_justify="left", box=box.SIMPLE_HEAD, header_style="bold"
     )
     for column in columns:
         table.add_column(column, overflow="fold")
@@ -79,7 +82,7 @@ def _table(title: str, *columns: str) -> Table:
 
 
 def _with_times(row: dict[str, Any]) -> dict[str, Any]:
-    """A row whose window is told in times, be it by now or as JSON has them."""
+    """A row whose window's bounds are times, if they aren't yet, as in JSON."""
     return {**row, **{edge: datetime.fromisoformat(str(row[edge])) for edge in (START, END)}}
 
 
@@ -94,5 +97,5 @@ def _says(value: Any) -> bool:
     return value not in (None, [])
 
 
-def _moment(told: str) -> str:
-    return told.removesuffix("+00:00").replace("T", " ")
+def _moment(text: str) -> str:
+    return text.removesuffix("+00:00").replace("T", " ")

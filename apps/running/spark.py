@@ -16,15 +16,18 @@ import pyarrow as pa
 
 from ...operators.definition.stream import Stream
 from ...operators.rules.alerting import Outlet
-from ...operators.sketching.accounting import Account
+from ...operators.sketching.account import Account
 from ...operators.table.schema import END, START, schema_of
+from ...operators.table.sketch_table import SketchTable
 from ..app import Feed
 from ..java import find_java
-from .asked import Going, Job, Live, least
-from .outcome import AlertList, Outcome
+from ..jobs.job import Going, Job, Live, least
+from ..jobs.outcome import AlertList, Outcome
 
 if TYPE_CHECKING:
-    from ...spark_udafs.running import Running
+    from pyspark.sql import SparkSession
+
+    from ...spark_udafs.query_handle import Running
     from ...spark_udafs.sinks import Batch, Sink
 
 _PATIENT = 3600.0
@@ -44,52 +47,50 @@ def replay(
     """What `apps.running.local.replay` does."""
     from ...spark_udafs.run import account_of
 
-    streams, told = job.streams(feed), AlertList()
+    streams, alerts = job.streams(feed), AlertList()
     tables: dict[str, list[pa.Table]] = {part.name: [] for part in job.parts}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="streamgauge-spark-")))
         spark = stack.enter_context(_session(folder))
 
-        def started(available_now: bool) -> list[Running]:
-            kept = {name: partial(_keep, name, own, seen) for name, own in tables.items()}
-            asked = _Queries(job, streams, spark, folder, [told, *to], kept)
-            return asked.start(_PATIENT, available_now)
-
+        kept = {name: partial(_keep, name, own, seen) for name, own in tables.items()}
+        queries = _Queries(job, streams, spark, folder, [alerts, *to], kept, ending=folder / "end")
         if at_once:
             send()
+            running = queries.start(_PATIENT, available_now=True)
+            for query in running:
+                query.awaitTermination()
         else:
-            queries = started(False)
+            running = queries.start(_PATIENT)
             try:
                 sent = send()
-                while any(account_of(query).read < sent for query in queries if query.isActive):
+                while any(account_of(query).read < sent for query in running if query.isActive):
                     time.sleep(_LOOK_SECONDS)
+                queries.close(running)
             finally:
-                for query in queries:
+                for query in running:
                     query.end()
-        ended = started(True)
-        for query in ended:
-            query.awaitTermination()
-        account = least([account_of(query) for query in ended])
-    shown = job.shown({name: _whole(found, streams[name]) for name, found in tables.items()})
-    return Outcome(account, told.alerts, shown)
+        accounts = [account_of(query) for query in running]
+    shown = job.shown({name: _whole(table, streams[name]) for name, table in tables.items()})
+    return Outcome(accounts, alerts.alerts, shown)
 
 
-def live(asked: Live) -> Going:
+def live(request: Live) -> Going:
     """What `apps.running.local.live` does; closed windows are Parquet files in ``tables`` of its folder."""
-    from ...spark_udafs.sinks import ParquetSink
+    from ...spark_udafs.sinks import SketchesToParquet
 
-    assert asked.state is not None
-    streams = asked.job.streams(asked.feed)
+    assert request.state is not None
+    streams = request.job.streams(request.feed)
     stack = ExitStack()
-    spark = stack.enter_context(_session(asked.state / "temporary"))
-    kept: dict[str, Sink] = {name: ParquetSink(asked.state / "tables" / name) for name in streams}
-    queries = _Queries(asked.job, streams, spark, asked.state, asked.to, kept, asked.stale)
+    spark = stack.enter_context(_session(request.state / "temporary"))
+    kept: dict[str, Sink] = {name: SketchesToParquet(request.state / "tables" / name) for name in streams}
+    queries = _Queries(request.job, streams, spark, request.state, request.to, kept, request.stale)
     return _SparkQueries(queries.start(_IDLE_SECONDS), stack)
 
 
 @dataclass(frozen=True)
 class _SparkQueries:
-    """See `apps.running.asked.Going`."""
+    """See `apps.jobs.job.Going`."""
 
     queries: Sequence[Running]
     session: ExitStack
@@ -102,11 +103,11 @@ class _SparkQueries:
 
     def wait(self) -> None:
         """See `Going`."""
-        from ...spark_udafs.running import told_to_end
+        from ...spark_udafs.query_handle import end_signalled
 
         # An interrupted question would break the connection to Java.
-        with told_to_end() as told:
-            while all(query.isActive for query in self.queries) and not told.wait(_LOOK_SECONDS):
+        with end_signalled() as signalled:
+            while all(query.isActive for query in self.queries) and not signalled.wait(_LOOK_SECONDS):
                 pass
 
     def stop(self) -> Account:
@@ -131,24 +132,39 @@ class _Queries:
     to: Sequence[Outlet]
     kept: Mapping[str, Sink]
     stale: str | None = None
+    ending: Path | None = None
+    """A file that `close` makes, for which the queries wait."""
 
     def start(self, idle_seconds: float, available_now: bool = False) -> list[Running]:
         """Start all of them."""
-        from ...spark_udafs.alerts import AlertSink
+        from ...spark_udafs.alerts import AlertingSink
         from ...spark_udafs.run import on_spark, write
 
-        found, stale = [], self.stale
+        queries, stale = [], self.stale
         for part in self.job.parts:
             stream, sinks = self.streams[part.name], [self.kept[part.name]]
             alerting = self.job.alerting(part, self.to, stale)
             if alerting is not None:
-                # That nothing comes is told by the first of them.
+                # The first of them reports that nothing comes.
                 stale = None
-                sinks.append(AlertSink(stream, alerting, self.folder / "rules" / part.name))
-            table = on_spark(stream, self.spark, idle_seconds=idle_seconds)
+                sinks.append(AlertingSink(stream, alerting, self.folder / "rules" / part.name))
+            options = {} if self.ending is None else {"endFile": str(self.ending)}
+            table = on_spark(stream, self.spark, idle_seconds=idle_seconds, options=options)
             checkpoint = self.folder / "checkpoint" / part.name
-            found.append(write(table, checkpoint, *sinks, available_now=available_now))
-        return found
+            queries.append(write(table, checkpoint, *sinks, available_now=available_now))
+        return queries
+
+    def close(self, queries: Sequence[Running]) -> None:
+        """Have all that has come counted, and the last windows closed; raises what a query fails with.
+
+        Queries that are started once more to do that would start processes of their own.
+        """
+        assert self.ending is not None
+        self.ending.touch()
+        for query in queries:
+            # Of two triggers that have nothing to do, the first may have begun before the file was there.
+            query.processAllAvailable()
+            query.processAllAvailable()
 
 
 @contextmanager
@@ -156,6 +172,21 @@ def _session(folder: Path) -> Iterator[Any]:
     """The session of this program, if it has one; else one that ends with the run."""
     from pyspark.sql import SparkSession
 
+    if (running := SparkSession.getActiveSession()) is not None:
+        yield running
+        return
+    spark = start_session(folder)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def start_session(folder: Path) -> SparkSession:
+    """The session for a run on this machine, its scratch files in `folder`; or the one that runs.
+
+    Started before the run, in any thread, it takes no time from the run, which ends it.
+    """
     from ...spark_udafs.session import session
 
     os.environ["JAVA_HOME"] = str(find_java().home)  # PySpark looks for Java on PATH only
@@ -165,26 +196,28 @@ def _session(folder: Path) -> Iterator[Any]:
         "spark.local.dir": str(folder),
         "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
-    if (running := SparkSession.getActiveSession()) is not None:
-        yield running
-        return
-    spark = session("streamgauge run", config=config)
-    try:
-        yield spark
-    finally:
-        spark.stop()
+    return session("streamgauge run", config=config)
+
+
+def end_session() -> None:
+    """End this process's session, if it has one."""
+    from pyspark.sql import SparkSession
+
+    running = SparkSession._instantiatedSession
+    if running is not None:
+        running.stop()
 
 
 def _keep(
     name: str,
     tables: list[pa.Table],
     seen: Callable[[str, pa.Table], None] | None,
-    table: pa.Table,
+    table: SketchTable,
     batch: Batch,
 ) -> None:
-    tables.append(table)
+    tables.append(table.to_arrow())
     if seen is not None:
-        seen(name, table)
+        seen(name, tables[-1])
 
 
 def _whole(tables: list[pa.Table], stream: Stream) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Run an app live, until it is told to end."""
+"""Run an app live, until its end is requested."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import sys
 from contextlib import suppress
 from dataclasses import replace
 
-from ...operators.consumer.ending import as_interrupt
-from ...operators.rules.to_output import AlertOutput
+from ...operators.consumer.signals import as_interrupt
+from ...operators.rules.to_output import AlertsToConsole
+from ...operators.watching.terminal import write_line
+from ..jobs.job import Live
 from . import local, spark
-from .asked import Live
 
 ENGINES = {"local": local.live, "spark": spark.live}
 
 
-def watch(asked: Live, as_json: bool) -> None:
+def watch(request: Live, as_json: bool) -> None:
     """Run an app on a topic and print its alerts, until Ctrl-C, SIGTERM, or an error of its engine."""
     with as_interrupt():
-        going = ENGINES[asked.engine](replace(asked, to=[AlertOutput(as_json), *asked.to]))
-        name = asked.job.app.name
-        print(f"{name} reads {asked.feed.topic}; Ctrl-C ends it in order", file=sys.stderr)
+        going = ENGINES[request.engine](replace(request, to=[AlertsToConsole(as_json), *request.to]))
+        name = request.job.app.name
+        write_line(f"{name} reads {request.feed.topic}; Ctrl-C ends it in order", sys.stderr)
         with suppress(KeyboardInterrupt):
             going.wait()
         account = going.stop()
-    print(f"{name} ended: {account}", file=sys.stderr)
+    write_line(f"{name} ended: {account}", sys.stderr)

@@ -1,4 +1,4 @@
-"""What people with stocks and coins want to be told."""
+"""What people with stocks and coins want to know."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ...operators.rules.change import Change
 from ...operators.rules.rule import Rule
 from ...operators.rules.threshold import Threshold
 from ..app import App, AppPart, Settings, number
-from ..page.panels import LinesPanel, NumberPanel, RankedPanel, RowsPanel, SamplesPanel, SpreadPanel
+from ..panels import LinesPanel, NumberPanel, RankedPanel, RowsPanel, SamplesPanel, SpreadPanel
 from .example import EXAMPLE
 from .formats.alpaca import ALPACA
 from .formats.binance import BINANCE
@@ -210,7 +210,7 @@ def _hour_rules(settings: Settings) -> Sequence[Rule]:
 
 def _yes(settings: Settings, name: str) -> bool:
     if settings[name] not in ("yes", "no"):
-        raise ValueError(f"--set {name}={settings[name]}: it is yes or no")
+        raise ValueError(f"--set {name} must be yes or no, got {settings[name]}")
     return settings[name] == "yes"
 
 
@@ -220,7 +220,7 @@ APP = App(
     formats=(BINANCE, COINBASE, POLYGON, ALPACA, TABLE),
     parts=(
         AppPart("hours", _hours, _hour_rules, shown=False),
-        # Trades that come twice are told there.
+        # Trades that come twice are reported there.
         AppPart("tape", _tape, _tape_rules, at="at", shown=False, repeats=True),
         AppPart("minutes", _minutes, shown=False),
         AppPart("movers", _movers),
@@ -283,7 +283,7 @@ APP = App(
         NumberPanel("Different symbols", "market", "symbols"),
         RowsPanel("Symbols", "minutes", order="-value"),
         RowsPanel(
-            "Who took",
+            "Taker",
             "flow",
             {"symbol": "symbol", "trades": "trades", "bought": "bought", "sold": "sold", "venues": "venues"},
             order="-trades",

@@ -1,1 +1,1 @@
-"""Supernova candidates: alert packets of ZTF and Rubin, published cuts, objects told once."""
+"""Supernova candidates: alert packets of ZTF and Rubin, published cuts, each object reported once."""

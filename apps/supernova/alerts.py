@@ -65,9 +65,9 @@ COLUMNS = (
     *("science", "template", "difference"),
 )
 """Of every format. `rate` is in mag/d, negative while it brightens, from the latest detection in the band.
-`passed` is 1 for alerts that all asked cuts keep; only these have a `candidate` (the magnitude), a `tracked`
-flux (µJy) and pictures. `fates` says for each set of cuts which of them felled the alert, and `points` are
-its light curve: the alert and, if it passed, the looks before it."""
+`passed` is 1 for alerts that all requested cuts keep; only these have a `candidate` (the magnitude), a
+`tracked` flux (µJy) and pictures. `fates` says for each set of cuts which of them felled the alert, and
+`points` are its light curve: the alert and, if it passed, the looks before it."""
 
 
 def alerts(packets: Stream, survey: str, cuts: str, everything: bool) -> Stream:
@@ -76,12 +76,12 @@ def alerts(packets: Stream, survey: str, cuts: str, everything: bool) -> Stream:
     `cuts` names the set that candidates pass; with `everything` rules look at the other alerts, too. Raises
     `ValueError` for a set that the survey hasn't.
     """
-    asked = cut_set(survey, cuts)
+    cut_set_ = cut_set(survey, cuts)
     rows = packets.with_columns(**_HISTORY).with_columns(
         rate=(pl.col("mag") - pl.col("before").struct.field("mag")) / pl.col("before").struct.field("ago"),
         cell=cell(pl.col("ra"), pl.col("dec")),
     )
-    rows = rows.with_columns(passing=asked.passed, fates=pl.concat_list(_fates(survey)))
+    rows = rows.with_columns(passing=cut_set_.passed, fates=pl.concat_list(_fates(survey)))
     passing = pl.col("passing")
     rows = rows.with_columns(
         at=pl.col("at").cast(pl.Datetime("us", "UTC")),

@@ -1,4 +1,4 @@
-"""What those who look for supernovae want to be told: which objects are worth a spectrum, and why."""
+"""What those who look for supernovae want to know: which objects are worth a spectrum, and why."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...operators.definition.stream import Stream
 from ...operators.rules.beyond import Beyond
 from ...operators.rules.rule import Rule
 from ..app import App, AppPart, Settings, number
-from ..page.panels import (
+from ..panels import (
     FunnelPanel,
     ImagesPanel,
     LightCurvePanel,
@@ -104,7 +104,7 @@ def _curves(rows: Stream) -> Stream:
 
 def _rules(settings: Settings) -> Sequence[Rule]:
     cuts, radius = settings["cuts"], number(settings, "radius")
-    found: list[Rule] = [
+    rules: list[Rule] = [
         Candidate(
             "candidate",
             value="candidate",
@@ -125,8 +125,8 @@ def _rules(settings: Settings) -> Sequence[Rule]:
         ),
     ]
     if settings["watch"]:
-        found.append(Watch("watch", value="seen", places=settings["watch"], radius=radius))
-    return found
+        rules.append(Watch("watch", value="seen", places=settings["watch"], radius=radius))
+    return rules
 
 
 APP = App(

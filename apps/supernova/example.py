@@ -30,11 +30,11 @@ def messages(seed: int, now_ms: int) -> Iterator[Message]:
     """
     dice = random.Random(seed)
     fields = [(dice.uniform(0, 360), math.degrees(math.asin(dice.uniform(-0.4, 0.95)))) for _ in range(40)]
-    told = False
+    detected = False
     for number, at in enumerate(range(now_ms - _HISTORY_MS, 1 << 50, _EVERY_MS)):
         field = fields[(at - now_ms) // 600_000 % len(fields)]
-        if not told and at >= now_ms + _FIRST[1]:
-            told = True
+        if not detected and at >= now_ms + _FIRST[1]:
+            detected = True
             yield Message(_said(_supernova(dice, _FIRST[0], at, field)), _FIRST[0].encode(), at)
             continue
         kind = dice.choices((_star, _asteroid, _artefact, _supernova), (200, 100, 95, 1))[0]
@@ -43,11 +43,11 @@ def messages(seed: int, now_ms: int) -> Iterator[Message]:
 
 
 def _letters(number: int) -> str:
-    found = ""
+    letters = ""
     for _ in range(7):
         number, letter = divmod(number, 26)
-        found = chr(ord("a") + letter) + found
-    return found
+        letters = chr(ord("a") + letter) + letters
+    return letters
 
 
 def _said(alert: dict[str, Any]) -> bytes:

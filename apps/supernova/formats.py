@@ -23,7 +23,7 @@ def packets(survey: Survey, settings: Settings) -> Packets:
     """The decoder of a survey's messages.
 
     Raises `ImportError` if nothing is there that knows Rubin's schemas, `ValueError` for a registry's address
-    that is none.
+    that is not one.
     """
     address = settings.get("registry")
     if survey == "rubin" and not address:

@@ -12,6 +12,8 @@ import zlib
 import numpy as np
 import polars as pl
 
+from ...sketches.core.errors import StreamgaugeError
+
 _BLOCK, _CARD = 2880, 80
 _LARGEST = 4 << 20
 """The bytes that a cutout may have unpacked, and the pixels of a picture: those of packets have 63 × 63."""
@@ -21,7 +23,7 @@ _DARK, _LIGHT = 1.0, 99.5
 """The percentiles of the pixels that are black and white."""
 
 
-class NoImage(ValueError):
+class NoImage(StreamgaugeError, ValueError):
     """Bytes that hold no image, with the reason."""
 
 
@@ -40,8 +42,8 @@ def image(data: bytes) -> np.ndarray:
     count, width = sizes[0] * sizes[1], np.dtype(kind).itemsize
     if len(data) < begin + count * width:
         raise NoImage(f"it ends before the last of its {count} pixels")
-    found = np.frombuffer(data, kind, count, begin).reshape(sizes[1], sizes[0]).astype(np.float64)
-    return found * float(cards.get("BSCALE", "1")) + float(cards.get("BZERO", "0"))
+    pixels = np.frombuffer(data, kind, count, begin).reshape(sizes[1], sizes[0]).astype(np.float64)
+    return pixels * float(cards.get("BSCALE", "1")) + float(cards.get("BZERO", "0"))
 
 
 def _unpacked(data: bytes) -> bytes:

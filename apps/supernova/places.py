@@ -30,7 +30,7 @@ class Places:
 
     Positions are in degrees, or as ``12:22:54.9 +15:49:25``, hours and degrees. A line without a position
     stands for the object of that name. Lines that begin with ``#`` are left out. The file is read when it is
-    first asked for.
+    first requested.
     """
 
     path: str
@@ -39,7 +39,7 @@ class Places:
     @cached_property
     def all(self) -> list[SkyPlace]:
         """Every line. Raises `OSError` for a file that can't be read, `ValueError` naming a wrong line."""
-        found = []
+        places = []
         with Path(self.path).open(newline="", encoding="utf-8-sig") as file:
             lines = csv.DictReader(line for line in file if not line.startswith("#"))
             named = [name.strip().lower() for name in lines.fieldnames or ()]
@@ -49,10 +49,10 @@ class Places:
                 )
             lines.fieldnames = named
             for number, line in enumerate(lines, 1):
-                found.append(
+                places.append(
                     self._place(number, {key: (value or "").strip() for key, value in line.items() if key})
                 )
-        return found
+        return places
 
     def _place(self, number: int, line: dict[str, str]) -> SkyPlace:
         try:
@@ -70,9 +70,11 @@ class Places:
                 and place.dec is not None
                 and not (0 <= place.ra <= 360 and -90 <= place.dec <= 90)
             ):
-                raise ValueError(f"no position is {place.ra:g} {place.dec:g}")
+                raise ValueError(f"{place.ra:g} {place.dec:g} is not a position")
             if not 0 < place.radius <= 3600:
-                raise ValueError(f"a radius is up to 3600 arcseconds, not {place.radius:g}")
+                raise ValueError(
+                    f"the radius must be above 0 and at most 3600 arcseconds, got {place.radius:g}"
+                )
         except ValueError as error:
             raise ValueError(
                 f"{self.path}: line {number} after the header, {line.get('name')!r}: {error}"

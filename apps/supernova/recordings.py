@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..app import Message
-from ..replay.opened import opened
+from ..replay.compressed_files import opened
 from .packets.decoder import CONTAINER, Packets
 
 _ROWS = 1_000
@@ -28,16 +28,16 @@ def messages(path: Path, packets: Packets) -> Iterator[Message]:
     with opened(path) as file:
         begin = file.read(5)
     if begin[:4] == b"PAR1":
-        found = _parquet(path)
+        rows = _parquet(path)
     elif tarfile.is_tarfile(path):
-        found = (value for data in archived(path) for value in _container(data))
+        rows = (value for data in archived(path) for value in _container(data))
     elif begin[:4] == CONTAINER:
-        found = _container(_whole(path))
+        rows = _container(_whole(path))
     elif begin.lstrip()[:1] == b"{":
-        found = _lines(path)
+        rows = _lines(path)
     else:
-        found = iter([_whole(path)])
-    for value in found:
+        rows = iter([_whole(path)])
+    for value in rows:
         try:
             packet = packets.one(value)
         except Exception:
@@ -73,14 +73,14 @@ def _container(data: bytes) -> Iterator[bytes]:
 
     try:
         reader = fastavro.reader(BytesIO(data))
-        found = list(reader)
+        records = list(reader)
     except Exception:
         yield data
         return
-    if len(found) == 1:
+    if len(records) == 1:
         yield data
         return
-    for record in found:
+    for record in records:
         file = BytesIO()
         assert reader.writer_schema is not None
         fastavro.writer(file, reader.writer_schema, [record])

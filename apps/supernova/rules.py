@@ -1,4 +1,4 @@
-"""Rules that only this field has: a candidate is told once, and what appears where one watches."""
+"""Rules that only this field has: a candidate is reported once, and alerts near watched positions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ...operators.definition.durations import Duration
 from ...operators.rules.alert import Alert
-from ...operators.rules.figure import Figure, figure_of
 from ...operators.rules.row import Row
-from ...operators.rules.rule import Rule, RuleState, looked_up
+from ...operators.rules.rule import Rule, RuleState
+from ...operators.rules.value_with_bounds import Figure, answer_at, figure_of
+from ...operators.windows.durations import Duration
 from .places import Places
 
 _SHOWN = ("ra", "dec", "age", "rate", "rb", "drb")
@@ -21,7 +21,7 @@ _SHOWN = ("ra", "dec", "age", "rate", "rb", "drb")
 
 
 class Event(NamedTuple):
-    """Something about a row: of which key, by what figure, under which limit, and why it is told."""
+    """Something about a row: of which key, by what figure, under which limit, and why it is reported."""
 
     key: tuple[Any, ...]
     figure: Figure
@@ -31,12 +31,12 @@ class Event(NamedTuple):
 
 @dataclass(frozen=True)
 class Once(Rule):
-    """A rule whose events are told once for each key; a kind says which those of a row are (`events`).
+    """A rule whose events are reported once for each key; a kind says which those of a row are (`events`).
 
     value
         The answer that is a row's magnitude.
     forget
-        A key that had no event for so long is told again. What was told is remembered until then.
+        A key that had no event for so long is reported again. What was reported is remembered until then.
     """
 
     value: str = field(default="", kw_only=True)
@@ -70,7 +70,7 @@ class Once(Rule):
         """See `Rule`."""
         keys = state["keys"]
         for row in self.concerned(rows):
-            magnitude = figure_of(*looked_up(row.answers, self.value))
+            magnitude = figure_of(*answer_at(row.answers, self.value))
             for event in self.events(row, magnitude) if magnitude is not None else ():
                 key = json.dumps(event.key, ensure_ascii=False, separators=(",", ":"))
                 last = keys.get(key)
@@ -79,7 +79,7 @@ class Once(Rule):
                     at = row.start_us, row.at_us
                     yield self._alert("fired", key, *at, event.figure, event.limit, event.why)
 
-    def passed(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
+    def advance(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
         """See `Rule`."""
         # Twice as long: alerts may come long after their night.
         oldest = time_us - 2 * self._duration("forget")
@@ -93,9 +93,9 @@ class Candidate(Once):
     """An object has an alert that passed the cuts, and is brighter than `below`.
 
     Its value is the magnitude of alerts that passed, null for others. `cuts` names the set, for the reason
-    that is told. Objects that the file `known` names, or that lie within `radius` arcseconds of a position
-    there, are none. It says that an object is a candidate, and never of which type. Raises `OSError` or
-    `ValueError` for a file that can't be read.
+    that is reported. Objects that the file `known` names, or that lie within `radius` arcseconds of a
+    position there, are not candidates. It says that an object is a candidate, and never of which type. Raises
+    `OSError` or `ValueError` for a file that can't be read.
 
     >>> rule = Candidate("candidate", value="candidate", below=19.8, cuts="bts")
     >>> answers = {"candidate": 18.2, "ra": 185.7288, "dec": 15.8236, "age": 4.06}
@@ -122,7 +122,7 @@ class Candidate(Once):
         """See `Once`."""
         if magnitude.value < self.below and not (self.known and self._is_known(row)):
             passed = f"passed {self.cuts}: " if self.cuts else ""
-            why = f"{_seen(row, magnitude)}, {passed}below {self.below:g}{_told(row)}"
+            why = f"{_seen(row, magnitude)}, {passed}below {self.below:g}{_described(row)}"
             yield Event((row.key["object"],), magnitude, self.below, why)
 
     def _is_known(self, row: Row) -> bool:
@@ -132,10 +132,10 @@ class Candidate(Once):
 
 @dataclass(frozen=True)
 class Watch(Once):
-    """An alert lies in the cone of a place that is watched; an object is told once for each place.
+    """An alert lies in the cone of a place that is watched; an object is reported once for each place.
 
     The file `places` has them; `radius`, in arcseconds, is that of places without one of their own. Alerts
-    tell the distance. Raises `OSError` or `ValueError` for a file that can't be read.
+    report the distance. Raises `OSError` or `ValueError` for a file that can't be read.
     """
 
     places: str = field(default="", kw_only=True)
@@ -156,7 +156,7 @@ class Watch(Once):
         at = _place(row)
         for place, apart in self._watched.within(*at) if at is not None else ():
             near = f"{apart:.2f}″ from {place.name}: within {place.radius:g}″"
-            why = f"{_seen(row, magnitude)}, {near}{_told(row)}"
+            why = f"{_seen(row, magnitude)}, {near}{_described(row)}"
             yield Event((row.key["object"], place.name), Figure.exactly(apart), place.radius, why)
 
 
@@ -171,13 +171,13 @@ def _seen(row: Row, magnitude: Figure) -> str:
     return f"{row.key.get('band') or 'magnitude'} {magnitude.value:.2f}{where}"
 
 
-def _told(row: Row) -> str:
-    found = row.answers
+def _described(row: Row) -> str:
+    answers = row.answers
     parts = [
-        (found.get("age"), "age {:.1f} d"),
-        (found.get("rate"), "{:+.2f} mag/d"),
-        (found.get("rb"), "rb {:.2f}"),
-        (found.get("drb"), "drb {:.2f}"),
+        (answers.get("age"), "age {:.1f} d"),
+        (answers.get("rate"), "{:+.2f} mag/d"),
+        (answers.get("rb"), "rb {:.2f}"),
+        (answers.get("drb"), "drb {:.2f}"),
     ]
-    told = ", ".join(text.format(value) for value, text in parts if value is not None)
-    return f"; {told}" if told else ""
+    words = ", ".join(text.format(value) for value, text in parts if value is not None)
+    return f"; {words}" if words else ""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from ...operators.rendering.names import visible_name
+from ...operators.watching.console import TerminalConsole
+from ...operators.watching.terminal import write_json
 from .query import AsJson, TablePath
 
 
@@ -15,47 +18,55 @@ def inspect(table: TablePath, as_json: AsJson = False) -> None:
 
         streamgauge inspect trades --json | jq .aggregates
     """
-    import json
 
+    import pyarrow as pa
     import pyarrow.compute as pc
     from rich import box
-    from rich.console import Console
     from rich.table import Table
 
-    from ...operators.table.schema import END, START, aggregates_of, keys_of
+    from ...operators.rendering.answers import number, when
+    from ...operators.table.schema import END, START, TIME_TYPE, aggregates_of, keys_of
+    from ...operators.table.sketch_table import SketchTable
     from ...operators.table.stored import read
-    from .written import number, when
 
-    found = read(table)
-    starts, ends = found[START], found[END]
+    content = read(table)
+    timed = START in SketchTable(content).column_names
+    starts, ends = (content[edge] if timed else pa.array([], TIME_TYPE) for edge in (START, END))
     first, last = pc.min(starts).as_py(), pc.max(ends).as_py()
     aggregates = [
-        {**asked.definition(), "name": name, "bytes": found.column(name).nbytes}
-        for name, asked in aggregates_of(found.schema).items()
+        {**aggregate.definition(), "name": name, "bytes": content.column(name).nbytes}
+        for name, aggregate in aggregates_of(content.schema).items()
     ]
     about = {
-        "rows": found.num_rows,
+        "rows": content.num_rows,
         "windows": pc.count_distinct(starts).as_py(),
         "first": None if first is None else first.isoformat(),
         "last": None if last is None else last.isoformat(),
-        "keys": keys_of(found.schema),
+        "keys": keys_of(content.schema),
         "aggregates": aggregates,
     }
     if as_json:
-        print(json.dumps(about, ensure_ascii=False))
+        write_json(about)
         return
-    console = Console()
+    console = TerminalConsole()
     span = f", from {when(first)} to {when(last)} UTC" if first is not None else ""
-    console.print(f"{number(found.num_rows)} rows in {about['windows']} windows{span}", highlight=False)
-    console.print("keys: " + (", ".join(keys_of(found.schema)) or "none"), highlight=False)
+    windows = f" in {about['windows']} windows{span}" if timed else ", no windows"
+    console.print(f"{number(content.num_rows)} rows{windows}", highlight=False)
+    console.print(
+        "keys: " + (", ".join(map(visible_name, keys_of(content.schema))) or "none"), highlight=False
+    )
     shown = Table(
         "column", "aggregate", "of", "parameters", "bytes", header_style="bold", box=box.SIMPLE_HEAD
     )
     shown.columns[4].justify = "right"
-    for asked in aggregates:
-        options = {**asked["params"], **asked["answer"]}
+    for aggregate in aggregates:
+        options = {**aggregate["params"], **aggregate["answer"]}
         written = ", ".join(f"{key} {value}" for key, value in options.items() if value is not None)
         shown.add_row(
-            asked["name"], asked["aggregate"], asked["column"] or "rows", written, number(asked["bytes"])
+            visible_name(aggregate["name"]),
+            aggregate["aggregate"],
+            visible_name(aggregate["column"]) if aggregate["column"] else "rows",
+            written,
+            number(aggregate["bytes"]),
         )
     console.print(shown)

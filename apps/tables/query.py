@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from ...operators.watching.terminal import write_line
+
 TablePath = Annotated[
     Path,
     typer.Argument(metavar="TABLE", help="A Parquet or Arrow IPC file of sketches, or a folder of them."),
@@ -31,7 +33,7 @@ def query(
             help="rows, distinct, top-k, quantiles, cdf, frequency, membership, sample or sets.",
         ),
     ] = "rows",
-    column: Annotated[str, typer.Option(metavar="NAME", help="The column that is asked.")] = "",
+    column: Annotated[str, typer.Option(metavar="NAME", help="The column to query.")] = "",
     columns: Annotated[
         _Many, typer.Option(metavar="NAME", help="Of rows: only this column. Repeatable.")
     ] = None,
@@ -61,9 +63,18 @@ def query(
         _Many, typer.Option("-q", metavar="RANK", help="Of quantiles: a rank, such as 0.99.")
     ] = None,
     x: Annotated[_Many, typer.Option("-x", metavar="VALUE", help="Of cdf: a value.")] = None,
-    item: Annotated[_Many, typer.Option(metavar="ITEM", help="Of frequency and membership: an item.")] = None,
+    item: Annotated[
+        _Many,
+        typer.Option(
+            metavar="ITEM",
+            help="Of frequency and membership: a number, text or ISO time.",
+        ),
+    ] = None,
     kind: Annotated[
-        str, typer.Option("--as", metavar="KIND", help="What such items are: text, whole or number.")
+        str,
+        typer.Option(
+            "--as", metavar="KIND", help="What items are if the column doesn't know: text, whole or number."
+        ),
     ] = "",
     order: Annotated[
         str, typer.Option(metavar="COLUMN", help="Order rows by this column, biggest first as in -posts.")
@@ -81,7 +92,7 @@ def query(
 ) -> None:
     """Ask a table of sketches: each answer with its bounds.
 
-    A table is what a stream wrote (a `ParquetSink`'s folder, a file of `write_parquet`), or what
+    A table is what a stream wrote (a `SketchesToParquet`'s folder, a file of `write_parquet`), or what
     `streamgauge serve` serves. Coarser windows and fewer keys are merged from the sketches, at no further
     error. Without a question it shows the rows: one a window and group.
 
@@ -98,8 +109,8 @@ def query(
     import sys
 
     from ...operators.serving.question import question as read
-    from .asked import answered
-    from .shown import notes, print_json, show
+    from .request import answered
+    from .view import notes, print_json, show
 
     given: dict[str, Any] = {
         "column": [column],
@@ -120,7 +131,7 @@ def query(
         "limit": [limit],
         "other": [other],
     }
-    asked: dict[str, list[Any]] = {
+    parameters: dict[str, list[Any]] = {
         name: values for name, values in given.items() if values and values[0] not in ("", None)
     }
     for prefix, pairs in (("key", key), ("other-key", other_key)):
@@ -128,12 +139,12 @@ def query(
             name, equals, value = pair.partition("=")
             if not equals:
                 raise ValueError(f"--{prefix} {pair}: write it as --{prefix} lang=en")
-            asked.setdefault(f"{prefix}.{name}", []).append(value)
-    read(question, asked)  # what is wrong with the question alone is said before anything is read
-    found = answered(table, question, asked, token_file)
+            parameters.setdefault(f"{prefix}.{name}", []).append(value)
+    read(question, parameters)  # what is wrong with the question alone is said before anything is read
+    answer = answered(table, question, parameters, token_file)
     if as_json:
-        print_json(found)
+        print_json(answer)
     else:
-        show(found)
-    for note in notes(found):
-        print(note, file=sys.stderr)
+        show(answer)
+    for note in notes(answer):
+        write_line(note, sys.stderr)

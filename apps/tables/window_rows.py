@@ -11,8 +11,9 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from ...operators.rendering.answers import answer, cell, span
+from ...operators.rendering.names import visible_name
 from ...operators.table.schema import END, START
-from .written import answer, cell, span
 
 _UNLIMITED = 1_000_000
 _CROWDED = 1.25
@@ -34,25 +35,32 @@ class WindowRows:
             yield table
 
     @property
+    def _timed(self) -> bool:
+        return START in self.rows[0]
+
+    @property
     def _names(self) -> list[str]:
         return [name for name in self.rows[0] if name not in (START, END)]
 
     def _table(self) -> Table:
         """One line a window and group, each answer short, with its bounds."""
-        shown = Table("window (UTC)", *self._names, header_style="bold", box=box.SIMPLE_HEAD)
+        titles = ["window (UTC)"] if self._timed else []
+        shown = Table(*titles, *map(visible_name, self._names), header_style="bold", box=box.SIMPLE_HEAD)
         shown.columns[0].no_wrap = True
         for row in self.rows:
-            shown.add_row(span(row[START], row[END]), *(Text(_value(row[name])) for name in self._names))
+            window = [span(row[START], row[END])] if self._timed else []
+            shown.add_row(*window, *(Text(_value(row[name])) for name in self._names))
         return shown
 
     def _blocks(self) -> RenderResult:
         """A block a window and group, one line an answer."""
         for row in self.rows:
-            yield Text(span(row[START], row[END]))
+            if self._timed:
+                yield Text(span(row[START], row[END]))
             block = Table.grid(padding=(0, 2), pad_edge=True)
             for name in self._names:
                 lines = _value(row[name]).splitlines()
-                block.add_row(Text(name, style="bold", no_wrap=True), Text(", ".join(lines)))
+                block.add_row(Text(visible_name(name), style="bold", no_wrap=True), Text(", ".join(lines)))
             yield block
             yield Text("")
 

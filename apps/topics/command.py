@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ...operators.watching.terminal import write_json
 from ..ending import at_once
 from ..settings import Config, ConfigFile, Servers, kafka_settings
 
@@ -67,15 +67,15 @@ def topics(
     if missing := [name for name in names or () if name not in known]:
         raise TopicError(not_there(missing[0], known))
     chosen = names or sorted(name for name in known if every or not name.startswith("__"))
-    found = [_shown(client, name, known[name]) for name in chosen]
+    shown = [_shown(client, name, known[name]) for name in chosen]
     if as_json:
-        for one in found:
-            print(json.dumps(asdict(one), ensure_ascii=False))
+        for one in shown:
+            write_json(asdict(one))
     elif names:
-        for one in found:
+        for one in shown:
             _print_partitions(one)
     else:
-        _print_topics(found, client.address)
+        _print_topics(shown, client.address)
 
 
 def known_topics(client: Admin) -> dict[str, Any]:
@@ -103,14 +103,14 @@ def not_there(name: str, known: Any) -> str:
 
 
 def kind_of(name: str) -> str:
-    """What a topic is by its name, empty if that tells nothing.
+    """What a topic is by its name, empty if that says nothing.
 
     >>> kind_of("by-minute.table.24c2684216deea71"), kind_of("posts.dead-letters"), kind_of("posts")
     ('table of by-minute', 'dead letters of posts', '')
     """
-    for pattern, told in _KINDS.items():
+    for pattern, kind in _KINDS.items():
         if match := re.fullmatch(pattern, name):
-            return told.format(*match.groups())
+            return kind.format(*match.groups())
     return ""
 
 
@@ -136,44 +136,47 @@ def _shown(client: Admin, name: str, metadata: Any) -> TopicShown:
 
 
 def _newest(client: Admin, places: list[Any]) -> str | None:
-    """The latest timestamp of its messages, in UTC; None without any, and of brokers that can't tell."""
+    """The latest timestamp of its messages, in UTC; None without any, and of brokers that don't say."""
     from confluent_kafka import KafkaException, TopicPartition
     from confluent_kafka.admin import OffsetSpec
 
     from .decoded import written
 
-    asked = {TopicPartition(*where): OffsetSpec.max_timestamp() for where in places}
+    specs = {TopicPartition(*where): OffsetSpec.max_timestamp() for where in places}
     try:
-        answers = client.list_offsets(asked, request_timeout=SECONDS).values()
+        answers = client.list_offsets(specs, request_timeout=SECONDS).values()
         latest = max((answer.result(SECONDS).timestamp for answer in answers), default=-1)
     except (KafkaException, TimeoutError):
         return None
     return written(latest) if latest > 0 else None
 
 
-def _print_topics(found: list[TopicShown], address: str) -> None:
-    from rich.console import Console
+def _print_topics(shown: list[TopicShown], address: str) -> None:
     from rich.table import Table
 
-    console = Console()
-    if not found:
+    from ...operators.watching.console import TerminalConsole
+
+    console = TerminalConsole()
+    if not shown:
         console.print(f"no topics at {address}", highlight=False)
         return
     table = Table("topic", "partitions", "messages", "newest", "", title_justify="left")
     table.columns[1].justify = table.columns[2].justify = "right"
     table.columns[0].overflow = "fold"
-    for one in found:
+    for one in shown:
         table.add_row(one.name, str(len(one.partitions)), f"{one.messages:,}", one.newest or "", one.kind)
     console.print(table)
 
 
 def _print_partitions(one: TopicShown) -> None:
-    from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    console = Console()
-    told = f"{one.messages:,} messages" + (f", the newest of {one.newest}" if one.newest else "")
-    console.print(f"{one.name}: {told}{f' ({one.kind})' if one.kind else ''}", highlight=False)
+    from ...operators.watching.console import TerminalConsole
+
+    console = TerminalConsole()
+    line = f"{one.messages:,} messages" + (f", the newest of {one.newest}" if one.newest else "")
+    console.print(f"{one.name}: {line}{f' ({one.kind})' if one.kind else ''}", highlight=False)
     table = Table("partition", "begin", "end", "messages", "leader", "in sync")
     for column in table.columns:
         column.justify = "right"
@@ -186,6 +189,6 @@ def _print_partitions(one: TopicShown) -> None:
             f"{row['end']:,}",
             f"{row['end'] - row['begin']:,}",
             "none" if row["leader"] < 0 else str(row["leader"]),
-            f"[red]{synced}[/]" if behind else synced,
+            Text(synced, "red" if behind else ""),
         )
     console.print(table)

@@ -13,11 +13,11 @@ from typing import Any
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
+from ...operators.consumer.log.chunked_records import Record
 from ...operators.consumer.log.faults import DeltaError
 from ...operators.consumer.log.messages import decode
-from ...operators.consumer.log.parts import Record
+from ...operators.formats.jsonable import jsonable
 from ...operators.formats.registry import FRAME, Registry, UnknownSchema
-from ...operators.table.jsonable import jsonable
 from ...operators.table.schema import aggregates_of, from_ipc, keys_of
 from ...operators.table.windows import edges
 from ...sketches.core.protocol import SketchError
@@ -41,7 +41,7 @@ class MessageDecoding:
         return parse_schema(json.loads(self.schema.read_text()))
 
     @cached_property
-    def _asked(self) -> Registry | None:
+    def _registry(self) -> Registry | None:
         return None if self.registry is None else Registry.of(self.registry)
 
     @cached_property
@@ -49,7 +49,7 @@ class MessageDecoding:
         return {}
 
     def of(self, message: Message) -> dict[str, Any]:
-        """All of a message, as plain JSON; `form` says what its value was taken for."""
+        """All of a message, as plain JSON; `form` says how its value was decoded."""
         given: Any = message.headers() or ()
         headers: list[tuple[str, bytes | None]] = [(name, value) for name, value in given]
         form, value = self._value(message.value(), dict(headers))
@@ -66,7 +66,7 @@ class MessageDecoding:
         }
 
     def _key(self, key: bytes | None) -> Any:
-        if key is not None and len(key) > FRAME and key[0] == 0 and self._asked is not None:
+        if key is not None and len(key) > FRAME and key[0] == 0 and self._registry is not None:
             return self._framed(key)[1]
         return _text(key)
 
@@ -92,33 +92,33 @@ class MessageDecoding:
     def _framed(self, value: bytes) -> tuple[str, Any]:
         """A value in Confluent's wire format."""
         number = int.from_bytes(value[1:FRAME], "big")
-        if self._asked is None:
+        if self._registry is None:
             return "framed", {"schema": number, "bytes": value[FRAME:].hex(), "hint": "name --registry"}
         if number not in self._by_id:
             try:
-                found = self._asked.schema(number)
+                known = self._registry.schema(number)
             except UnknownSchema as error:
                 return "framed", {"schema": number, "bytes": value[FRAME:].hex(), "hint": str(error)}
-            self._by_id[number] = self._parsed(found)
+            self._by_id[number] = self._parsed(known)
         schema = self._by_id[number]
         if isinstance(schema, str):
             return "framed", {"schema": number, "bytes": value[FRAME:].hex(), "hint": schema}
         return self._avro(value[FRAME:], schema)
 
-    def _parsed(self, found: Any) -> Any:
+    def _parsed(self, parsed: Any) -> Any:
         """A registry's schema for fastavro, or in words why there is none."""
         from fastavro import parse_schema
         from fastavro.schema import SchemaParseException, UnknownType
 
-        if found.schema_type != "AVRO":
-            return f"its schema is {found.schema_type}, which is not decoded here"
-        assert self._asked is not None
+        if parsed.schema_type != "AVRO":
+            return f"its schema is {parsed.schema_type}, which is not decoded here"
+        assert self._registry is not None
         names: dict[str, Any] = {}
         try:
-            for one in found.references or ():
-                text = self._asked.version(one.subject, one.version).schema_str
+            for one in parsed.references or ():
+                text = self._registry.version(one.subject, one.version).schema_str
                 parse_schema(json.loads(text), names)
-            return parse_schema(json.loads(found.schema_str), names)
+            return parse_schema(json.loads(parsed.schema_str), names)
         except (SchemaParseException, UnknownType, ValueError) as error:
             return f"its schema can't be read: {error}"
 
@@ -139,10 +139,10 @@ def written(milliseconds: int) -> str:
     '2026-01-01T00:00:00.123Z'
     """
     try:
-        found = _EPOCH + timedelta(milliseconds=milliseconds)
+        moment = _EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:
         return f"{milliseconds} ms"
-    return found.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _delta(value: bytes, headers: Mapping[str, bytes | None]) -> dict[str, Any]:
@@ -153,30 +153,30 @@ def _delta(value: bytes, headers: Mapping[str, bytes | None]) -> dict[str, Any]:
         delta = decode(Record(value, {name: part or b"" for name, part in headers.items()}, 0, ""))
     except DeltaError as error:
         return {"damaged": str(error), "bytes": len(value)}
-    told: dict[str, Any] = {"input": str(delta.input), "from": delta.first, "to": delta.next}
-    told |= {"account": delta.account.to_dict(), "bytes": len(value)}
-    return told if delta.table is None else {**told, "groups": delta.table.num_rows}
+    fields: dict[str, Any] = {"input": str(delta.input), "from": delta.first_offset, "to": delta.next_offset}
+    fields |= {"account": delta.account.to_dict(), "bytes": len(value)}
+    return fields if delta.table is None else {**fields, "groups": delta.table.num_rows}
 
 
 def _table(value: bytes) -> tuple[str, Any]:
-    """A table of sketches in short; another Arrow stream as how many rows of which columns it has."""
+    """A table of sketches in short; of another Arrow stream its number of rows and its columns."""
     import pyarrow as pa
 
     try:
         table = from_ipc(value)
         starts, ends = edges(table)
-        columns = {name: asked.name for name, asked in aggregates_of(table.schema).items()}
-        told: dict[str, Any] = {"groups": table.num_rows, "keys": keys_of(table.schema), "columns": columns}
+        columns = {name: aggregate.name for name, aggregate in aggregates_of(table.schema).items()}
+        fields: dict[str, Any] = {"groups": table.num_rows, "keys": keys_of(table.schema), "columns": columns}
         if len(starts):
-            told |= {"from": written(int(starts.min()) // 1_000), "to": written(int(ends.max()) // 1_000)}
-        return "table", told
+            fields |= {"from": written(int(starts.min()) // 1_000), "to": written(int(ends.max()) // 1_000)}
+        return "table", fields
     except SketchError:
         pass
     try:
-        found = pa.ipc.open_stream(value).read_all()
+        sketches = pa.ipc.open_stream(value).read_all()
     except (pa.ArrowException, OSError, ValueError):
         return "bytes", value.hex()
-    return "arrow", {"rows": found.num_rows, "columns": {f.name: str(f.type) for f in found.schema}}
+    return "arrow", {"rows": sketches.num_rows, "columns": {f.name: str(f.type) for f in sketches.schema}}
 
 
 def _text(value: bytes | str | None) -> Any:
@@ -184,8 +184,8 @@ def _text(value: bytes | str | None) -> Any:
     if value is None or isinstance(value, str):
         return value
     try:
-        found = value.decode()
+        text = value.decode()
     except UnicodeDecodeError:
         return {"bytes": value.hex()}
-    shown = all(one.isprintable() or one in "\n\r\t" for one in found)
-    return found if shown else {"bytes": value.hex()}
+    shown = all(one.isprintable() or one in "\n\r\t" for one in text)
+    return text if shown else {"bytes": value.hex()}

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ...operators.rendering.names import visible_name
+from ...operators.watching.terminal import write_json, write_line
 from ..ending import at_once, in_order
 from ..settings import Config, ConfigFile, Servers, kafka_settings
 
 if TYPE_CHECKING:
-    from .reading import Span
+    from .message_reading import Span
 
 
 def tail(
@@ -30,7 +32,7 @@ def tail(
         typer.Option(
             "--from",
             metavar="PLACE",
-            help="earliest, latest, an offset, or a time: 2026-06-01T12:00, UTC. The last few unless told.",
+            help="earliest, latest, an offset, or a time: 2026-06-01T12:00, UTC. By default the last few.",
         ),
     ] = None,
     n: Annotated[
@@ -67,7 +69,7 @@ def tail(
     """
     with at_once():
         from .decoded import MessageDecoding
-        from .reading import TopicReading
+        from .message_reading import TopicReading
 
     settings = kafka_settings(bootstrap_servers, config, config_file)
     if schema is not None and registry is not None:
@@ -75,24 +77,24 @@ def tail(
             "--schema and --registry: values name their schemas, or they don't; give one of the two"
         )
     decoding = MessageDecoding(schema, registry)
-    shown = _as_json if as_json else _as_line
+    write = write_json if as_json else _write_line
     with in_order() as stack, suppress(KeyboardInterrupt):
         reading = TopicReading(settings, topic, partition)
         stack.callback(reading.close)
         span = reading.span(begin, n)
         try:
             for message in _messages(reading, span, follow, n):
-                print(shown(decoding.of(message)), flush=follow)
+                write(decoding.of(message), flush=follow)
         except BrokenPipeError:
-            # Whoever read this has seen enough; Python would complain once more at its end.
+            # The reader of our output has seen enough; Python would complain once more at its end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _messages(reading: Any, span: Span, follow: bool, n: int | None) -> Iterator[Any]:
-    """The last `n` of a span that was not told where to begin, in the order of time; else its first `n`."""
+    """The last `n` of a span that has no given start, in the order of time; else its first `n`."""
     if span.last is not None:
-        found = sorted(reading.until(span), key=lambda message: message.timestamp()[1])
-        yield from found[len(found) - span.last :] if span.last else ()
+        messages = sorted(reading.until(span), key=lambda message: message.timestamp()[1])
+        yield from messages[len(messages) - span.last :] if span.last else ()
         if follow:
             yield from reading.on()
         return
@@ -110,21 +112,22 @@ def _messages(reading: Any, span: Span, follow: bool, n: int | None) -> Iterator
             left = None if left is None else left - 1
 
 
-def _as_json(message: dict[str, Any]) -> str:
-    return json.dumps(message, ensure_ascii=False)
+def _write_line(message: dict[str, Any], flush: bool) -> None:
+    write_line(_as_line(message), flush=flush)
 
 
 def _as_line(message: dict[str, Any]) -> str:
     """A message on a line: what a person looks for first comes first."""
     value = message["value"]
-    told = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     if message["form"] == "tombstone":
-        told = "(no value)"
+        text = "(no value)"
     elif message["form"] not in ("json", "text", "avro"):
-        told = f"{message['form']} {told}"
+        text = f"{message['form']} {text}"
     key = message["key"]
     parts = [message["timestamp"] or "-", f"{message['topic']}[{message['partition']}]@{message['offset']}"]
-    parts.append("-" if key is None else key if isinstance(key, str) else json.dumps(key, ensure_ascii=False))
-    parts.append(told.replace("\n", "\\n"))
-    headers = " ".join(f"{name}={value}" for name, value in message["headers"])
+    key = key if isinstance(key, str) else json.dumps(key, ensure_ascii=False)
+    parts.append("-" if message["key"] is None else visible_name(key))
+    parts.append(text if text.strip() else visible_name(text))
+    headers = " ".join(f"{visible_name(name)}={value}" for name, value in message["headers"])
     return "  ".join(parts) + (f"  [{headers}]" if headers and message["form"] != "delta" else "")

@@ -1,4 +1,4 @@
-"""What people who watch social streams want to be told."""
+"""What people who watch social streams want to know."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ...operators.rules.alerting import Outlet
 from ...operators.rules.burst import Burst
 from ...operators.rules.change import Change
 from ...operators.rules.rule import Rule
-from ...operators.rules.to_topic import CommandTopic
+from ...operators.rules.to_topic import CommandsToKafka
 from ..app import App, AppPart, Settings, number
-from ..page.panels import LinesPanel, NumberPanel, RankedPanel, SamplesPanel
+from ..panels import LinesPanel, NumberPanel, RankedPanel, SamplesPanel
 from .earthquake import Earthquake, felt, shaking
 from .example import EXAMPLE
 from .formats.jetstream import JETSTREAM
@@ -46,9 +46,9 @@ def _trends(rows: Stream) -> Stream:
     return (
         rows.filter(~pl.col("muted"))
         .with_columns(langs=pl.concat_list("lang").list.drop_nulls())
-        .select("id", "author", "text", found=pl.concat_list(lists))
-        .explode("found")
-        .with_columns(kind=pl.col("found").struct.field("kind"), term=pl.col("found").struct.field("term"))
+        .select("id", "author", "text", entry=pl.concat_list(lists))
+        .explode("entry")
+        .with_columns(kind=pl.col("entry").struct.field("kind"), term=pl.col("entry").struct.field("term"))
         .filter(pl.col("term").is_not_null())
         .group_by("kind", "term")
         .tumbling("5m", delay="1m")
@@ -114,7 +114,7 @@ def _earthquake_rules(settings: Settings) -> Sequence[Rule]:
     share = number(settings, "share")
     if not 0 < share <= 1:
         raise ValueError(
-            f"--set share={settings['share']}: it is the share of all posts, above 0 and up to 1"
+            f"--set share must be the share of all posts, above 0 and up to 1, got {settings['share']}"
         )
     return [
         Earthquake(
@@ -155,7 +155,7 @@ def _emergencies(settings: Settings) -> Sequence[Outlet]:
     if not settings["emergency"]:
         return ()
     states = {"fired": {"emergency": "earthquake"}, "cleared": {"emergency": "none"}}
-    return [CommandTopic(settings["emergency"], {"earthquake": states})]
+    return [CommandsToKafka(settings["emergency"], {"earthquake": states})]
 
 
 APP = App(

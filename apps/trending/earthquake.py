@@ -19,10 +19,10 @@ import polars as pl
 from ...operators.definition.aggregates import first, sample
 from ...operators.definition.aggregates import sum as total
 from ...operators.definition.stream import Stream
-from ...operators.rules.figure import Figure
 from ...operators.rules.row import Row
 from ...operators.rules.rule import Measured
 from ...operators.rules.sta_lta import StaLta
+from ...operators.rules.value_with_bounds import Figure
 
 KEYWORDS = (
     "earthquake quake tremor terremoto temblor temblando tembló tiembla sismo gempa deprem lindol séisme "
@@ -54,7 +54,7 @@ def shaking(rows: Stream) -> Stream:
 
 @dataclass(frozen=True)
 class Earthquake(StaLta):
-    """STA/LTA that tells, with an onset, where its posts come from: the median of their places.
+    """STA/LTA that reports, with an onset, where its posts come from: the median of their places.
 
     Of the spread, half of the places are nearer to the median than it says.
     """
@@ -73,8 +73,8 @@ class Earthquake(StaLta):
         kept += [[row.at_us, spot] for spot in (row.answers.get(name) or {}).get(part) or ()]
         oldest = row.at_us - self._duration("short")
         memory["spots"] = kept = [one for one in kept if one[0] > oldest]
-        told = located([spot for _, spot in kept])
-        return measured._replace(told=f"{measured.told}, {told}")
+        place = located([spot for _, spot in kept])
+        return measured._replace(description=f"{measured.description}, {place}")
 
 
 def located(spots: Iterable[str]) -> str:

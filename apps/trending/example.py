@@ -1,4 +1,4 @@
-"""A made-up evening on Bluesky, for demos."""
+"""A made-up evening on Bluesky, and posts at any rate, for demos."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import json
 import random
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 
 from ..app import Example, Message
+from ..replay.generated import Generated
+from ..replay.load import Load
 
 _HOURS = 3
 _MINUTE_MS = 60_000
@@ -74,3 +77,15 @@ def _event(number: int, at_ms: int, author: str, text: str, tag: str, like: bool
 
 
 EXAMPLE = Example("jetstream", messages, {"words": "1"}, (("earthquake", None), ("trend", ["tag", _BURST])))
+
+
+def under_load(rate: float, seconds: float) -> Example:
+    """So many posts a second, with a day's rhythm in so many seconds (half a minute at least)."""
+    return Example("posts", partial(_generated, rate, max(seconds, 30.0)))
+
+
+def _generated(rate: float, day: float, seed: int, now_ms: int) -> Iterator[Message]:
+    load = Load(rate, seed, start=datetime.fromtimestamp(now_ms / 1000, UTC), day=day)
+    for batch in Generated(load).batches():
+        for value, author, sent in zip(batch.values.to_pylist(), batch.keys.tolist(), batch.sent.tolist()):
+            yield Message(value, str(author).encode(), sent)

@@ -26,15 +26,15 @@ SCHEMA = {
 def wanted(settings: Settings) -> bool:
     """Whether posts are scored: if the package is there, unless ``--set sentiment=`` says otherwise.
 
-    Raises `ValueError` for a setting that isn't one, and where the package is asked for and absent.
+    Raises `ValueError` for a setting that isn't one, and where the package is requested and absent.
     """
-    asked = settings["sentiment"]
-    if asked not in ("auto", "on", "off"):
-        raise ValueError(f"--set sentiment={asked}: it is auto, on or off")
+    choice = settings["sentiment"]
+    if choice not in ("auto", "on", "off"):
+        raise ValueError(f"--set sentiment must be auto, on or off, got {choice}")
     there = importlib.util.find_spec("vaderSentiment") is not None
-    if asked == "on" and not there:
+    if choice == "on" and not there:
         raise ValueError("--set sentiment=on needs VADER's lexicon: pip install 'streamgauge[sentiment]'")
-    return there and asked != "off"
+    return there and choice != "off"
 
 
 def scored(rows: pl.DataFrame) -> pl.DataFrame:

@@ -46,8 +46,8 @@ def datafusion(threads: int) -> tuple[Callable[[str], Any], dict[str, str]]:
     sql = {"distinct": "approx_distinct(v)", "texts": "approx_distinct(s)"}
 
     def run(query: str) -> Any:
-        found = pa.Table.from_batches(context.sql(query).collect())
-        return [list(row.values()) for row in found.to_pylist()]
+        rows = pa.Table.from_batches(context.sql(query).collect())
+        return [list(row.values()) for row in rows.to_pylist()]
 
     return run, sql
 
@@ -130,21 +130,21 @@ def timed(run: Callable[[str], Any], query: str, runs: int, clock: Callable[[], 
 
 def main(engine: str, threads: int, queries: list[str]) -> dict[str, Any]:
     run, sql = ENGINES[engine](threads)
-    found = {}
+    by_key = {}
     for query in queries:
         name, _, form = query.partition(" by ")
         select = f"SELECT {sql[name]} FROM {'s' if name == 'texts' else 't'}"
         if form == "slice":
             answers = [run(f"{select} WHERE b = {i}")[0][0] for i in range(SLICES)]
-            found[query] = {"answer": answers}
+            by_key[query] = {"answer": answers}
             continue
         if form == "key":
             select = f"SELECT k, {sql[name]} FROM t GROUP BY k ORDER BY k"
         clock = time.perf_counter if engine == "spark" else time.process_time
         seconds, answer = timed(run, select, 3, clock)
         rows = TEXTS if name == "texts" else SPARK_ROWS if engine == "spark" else ROWS
-        found[query] = {"seconds": seconds, "rows": rows, "answer": answer}
-    return found
+        by_key[query] = {"seconds": seconds, "rows": rows, "answer": answer}
+    return by_key
 
 
 if __name__ == "__main__":

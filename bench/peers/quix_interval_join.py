@@ -15,10 +15,10 @@ from quixstreams import Application
 
 
 def main(bootstrap: str, ads: str, clicks: str, pairs: int, within_ms: int) -> None:
-    found = list[float]()
+    result = list[float]()
 
     def take(row: dict) -> None:
-        found.append(time.perf_counter())
+        result.append(time.perf_counter())
 
     application = Application(
         broker_address=bootstrap,
@@ -32,8 +32,8 @@ def main(bootstrap: str, ads: str, clicks: str, pairs: int, within_ms: int) -> N
     interval = {"grace_ms": within_ms, "backward_ms": within_ms, "forward_ms": within_ms}
     left.join_interval(right, how="inner", on_merge="keep-left", **interval).update(take)
     application.run(count=pairs, timeout=600)
-    assert len(found) == pairs, len(found)
-    print(pairs / (time.perf_counter() - found[0]))
+    assert len(result) == pairs, len(result)
+    print(pairs / (time.perf_counter() - result[0]))
 
 
 if __name__ == "__main__":

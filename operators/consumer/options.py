@@ -2,28 +2,59 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, get_args
 
-import pyarrow as pa
-
-from ..sinks.sink import Sink, is_sink
 from ..watching.address import address_of
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
 
+    from ..sinks.sink import Sink
+    from ..table.sketch_table import SketchTable
+
 DeliveryName = Literal["at_most_once", "at_least_once", "effectively_once", "exactly_once"]
-OnWindow = Callable[[pa.Table], None]
+OnWindow = Callable[["SketchTable"], None]
+F = TypeVar("F", bound=Callable[..., Any])
 
 LEAST_STATE = 1_000_000
 """The least that a stream's windows may be limited to, in bytes."""
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 """A valid group name: a topic's name, with room for what its table topic's name adds."""
+
+
+class SharedKeywords(TypedDict, total=False):
+    """The keywords of `RunOptions` that are of all streams that run together, for ``**options``."""
+
+    delivery: DeliveryName
+    until: Literal["latest"] | None
+    workers: int
+    group_id: str | None
+    start: Literal["earliest", "latest"]
+    table_partitions: int
+    dead_letters: str | None
+    late: str | None
+    emit: Literal["close", "checkpoint", "both"]
+    state_bytes: int | None
+    at_limit: Literal["spill", "refuse"]
+    checkpoint_seconds: float
+    idle_seconds: float
+    connect_seconds: float | None
+    metrics: str | int | None
+    registry: CollectorRegistry | None
+    keep_windows: int
+
+
+class RunKeywords(SharedKeywords, total=False):
+    """The keywords of `RunOptions`, for functions that pass on ``**options``."""
+
+    on_window: OnWindow | None
+    sinks: Sequence[Sink]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +75,7 @@ class RunOptions:
         holds up readers for ``transaction.timeout.ms``. The others need no right to transactions.
         `effectively_once` sends deltas, then commits. A worker that takes a partition up claims it in the
         table topic, and goes on behind what is there: mergers leave out ranges that they have, and whatever
-        comes from before the claim (`work.taking_up`). `at_least_once` does the same without claims:
+        comes from before the claim (`work.partition_recovery`). `at_least_once` does the same without claims:
         `Summary.overlaps` counts deltas that counted messages twice, as those of a worker that was paused
         may. `at_most_once` commits first, and what a dying worker held is lost. Sinks get closed windows
         exactly once in any case.
@@ -76,9 +107,9 @@ class RunOptions:
     emit
         When `on_window` gets windows: ``"close"``, as they close; ``"checkpoint"``, every
         `checkpoint_seconds`, closed or not, as they are by then, if anything of them is new; ``"both"``. What
-        is given out while it fills comes again, whole: `is_final` tells. Sinks take closed windows in any
-        case. But with ``"close"``, a window that silence alone has closed comes again, also to sinks, once it
-        is final, even if no row followed for it.
+        is given out while it fills comes again, whole: `SketchTable.is_final` tells. Sinks take closed
+        windows in any case. But with ``"close"``, a window that silence alone has closed comes again, also to
+        sinks, once it is final, even if no row followed for it.
     state_bytes
         The bytes of memory that the windows which still fill may take in this process; no limit if None. A
         worker whose sketches take a quarter of that delivers them before the next checkpoint is due. What a
@@ -93,10 +124,13 @@ class RunOptions:
     idle_seconds
         How long a partition must be silent, since its last row with an event time and with nothing left to
         read, until it no longer holds windows open (see `Stream.tumbling`).
+    connect_seconds
+        How long a run that starts waits for brokers that are away. None waits for ever, as a run does whose
+        brokers go away while it runs; else a `TopicError` says that none answered.
     sinks
-        Where closed windows go besides: any of `ToKafka`, `ToTable` and `ToParquet`, each with every window
-        exactly once, whatever the `delivery` of rows. They belong to a run and not to the stream's
-        definition, which knows no engine and whose group goes on when a sink is added.
+        Where closed windows go besides: any of `AnswersToKafka`, `SketchesToKafka` and `SketchesToParquet`,
+        each with every window exactly once, whatever the `delivery` of rows. They belong to a run and not to
+        the stream's definition, which knows no engine and whose group goes on when a sink is added.
     metrics
         Where Prometheus finds the run's metrics (``/metrics``), and others its health (``/health`` and
         ``/ready``): a port of this machine, such as 9400 (0 takes a free one, see `Run.metrics_address`), or
@@ -111,7 +145,7 @@ class RunOptions:
 
     >>> RunOptions(workers=0)
     Traceback (most recent call last):
-    ValueError: workers is 0; it is a whole number from 1 on
+    ValueError: workers must be an integer ≥ 1, got 0
     """
 
     delivery: DeliveryName = "exactly_once"
@@ -128,6 +162,7 @@ class RunOptions:
     at_limit: Literal["spill", "refuse"] = "spill"
     checkpoint_seconds: float = 1.0
     idle_seconds: float = 5.0
+    connect_seconds: float | None = None
     metrics: str | int | None = None
     registry: CollectorRegistry | None = None
     keep_windows: int = 1_000
@@ -136,24 +171,24 @@ class RunOptions:
     def __post_init__(self) -> None:
         for name, known in _CHOICES.items():
             if (given := getattr(self, name)) not in known:
-                raise ValueError(f"{name} is {given!r}; it can be {' or '.join(map(repr, known))}")
+                raise ValueError(f"{name} must be {' or '.join(map(repr, known))}, got {given!r}")
         for name, least in _COUNTS.items():
             if type(given := getattr(self, name)) is not int or given < least:
-                raise ValueError(f"{name} is {given!r}; it is a whole number from {least} on")
+                raise ValueError(f"{name} must be an integer ≥ {least}, got {given!r}")
         if self.state_bytes is not None and (
             type(self.state_bytes) is not int or self.state_bytes < LEAST_STATE
         ):
             raise ValueError(
-                f"state_bytes is {self.state_bytes!r}; it is a whole number from {LEAST_STATE:,} on, or None"
+                f"state_bytes must be an integer ≥ {LEAST_STATE:,}, or None, got {self.state_bytes!r}"
             )
-        for name in _SECONDS:
+        for name in _SECONDS if self.connect_seconds is None else (*_SECONDS, "connect_seconds"):
             if not _is_positive(given := getattr(self, name)):
-                raise ValueError(f"{name} is {given!r}; it is a number of seconds above 0")
+                raise ValueError(f"{name} must be a number of seconds above 0, got {given!r}")
         for name in _NAMES:
             if not _is_name(given := getattr(self, name)):
                 raise ValueError(
-                    f"{name} is {given!r}; it is a name of at most 200 letters, digits, dots, "
-                    "dashes and underscores"
+                    f"{name} must be a name of at most 200 letters, digits, dots, dashes and underscores, "
+                    f"got {given!r}"
                 )
         if self.metrics is not None:
             address_of(self.metrics)
@@ -165,9 +200,12 @@ class RunOptions:
             raise TypeError(
                 f"on_window is {self.on_window!r}, which can't be called; write a function of one table"
             )
+        from ..sinks.sink import is_sink  # with all that makes and reads tables
+
         if not isinstance(self.sinks, list | tuple) or not all(map(is_sink, self.sinks)):
             raise TypeError(
-                f'sinks is {self.sinks!r}, not a list of sinks; write one such as sinks=[ToKafka("answers")]'
+                f"sinks is {self.sinks!r}, not a list of sinks; write one such as "
+                'sinks=[AnswersToKafka("answers")]'
             )
 
     def dead_letter_topic(self, topic: str) -> str | None:
@@ -185,6 +223,25 @@ class RunOptions:
         (None, 'posts.late-messages')
         """
         return f"{topic}.late-messages" if self.late == "" else self.late
+
+
+def with_run_options(function: F) -> F:
+    """A function that hands its ``**options`` on, with the fields of `RunOptions` in their place for `help`.
+
+    >>> inspect.signature(with_run_options(lambda **options: None)).parameters["workers"]
+    <Parameter "workers: 'int' = 1">
+    """
+    own = dict(inspect.signature(function).parameters)
+    keywords = [
+        inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type)
+        for one in fields(RunOptions)
+        if one.name not in own
+    ]
+    first = [one for one in own.values() if one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    last = [one for one in own.values() if one.kind is inspect.Parameter.KEYWORD_ONLY]
+    signature = inspect.signature(function).replace(parameters=[*first, *keywords, *last])
+    function.__signature__ = signature  # type: ignore[attr-defined]
+    return function
 
 
 _CHOICES: dict[str, tuple[Any, ...]] = {

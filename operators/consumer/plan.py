@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from ..definition.sources import KafkaSource
 from ..definition.stream import Stream
-from ..kafka.secrets import Settings
+from ..secrets import Settings
 from ..sketching.position import Input, inputs_of
 from .group.co_partitioning import RANGES
 from .group.committed import LONE
@@ -17,7 +17,7 @@ from .options import RunOptions
 
 @dataclass(frozen=True)
 class Plan:
-    """One run of a stream on Kafka: what was asked for, and what was found at its start.
+    """One run of a stream on Kafka: what was requested, and the state at its start.
 
     `group_id` is the group's name, a generated one for a run on its own. `partitions` is how many partitions
     each input topic has at the start, `ends` the offsets to read up to, or None to go on for ever. `starts`
@@ -134,7 +134,9 @@ class Plans:
     @property
     def topic_ids(self) -> dict[str, str]:
         """The ids of the input topics."""
-        return {topic: told for plan in self.by_name.values() for topic, told in plan.topic_ids.items()}
+        return {
+            topic: topic_id for plan in self.by_name.values() for topic, topic_id in plan.topic_ids.items()
+        }
 
     def of_worker(self, number: int) -> Plans:
         """That of one of the workers."""

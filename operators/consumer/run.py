@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
-
+from ..table.sketch_table import SketchTable
 from ..watching.figures import Figures
 from ..watching.health import Health
 from .plan import Plan, Plans
 from .summary import Summary
-from .supervisor import Supervisor
+from .supervision.supervisor import Supervisor
 
 
 class Run(Supervisor):
     """A running stream: see how it does with `summary`, end it with `stop` and `wait`.
 
     >>> import polars as pl
-    >>> from streamgauge import Stream, count, json, query
+    >>> import streamgauge as sg
     >>> schema = {"user": pl.String, "lang": pl.String, "at": pl.String}
-    >>> posts = Stream.from_kafka("posts", value=json(schema), time="at", bootstrap_servers="localhost:9092")
-    >>> run = posts.group_by("lang").tumbling("1m").agg(posts=count()).start(until="latest")
+    >>> value, broker = sg.json(schema), "localhost:9092"
+    >>> posts = sg.Stream.from_kafka("posts", value=value, time="at", bootstrap_servers=broker)
+    >>> run = posts.group_by("lang").tumbling("1m").agg(posts=sg.count()).start(until="latest")
     >>> summary = run.wait()
-    >>> summary.account.counted, query(run.table())["posts"].sum(), run.running
+    >>> summary.account.counted, run.table().answers()["posts"].sum(), run.running
     (4, 4, False)
     """
 
@@ -38,7 +38,7 @@ class Run(Supervisor):
         )
 
     def figures(self) -> Figures:
-        """What is known of it at this moment: the numbers that metrics, health and the progress line tell.
+        """What is known of it at this moment: the numbers that metrics, health and the progress line show.
 
         Costs no question to a broker: what waits is what the last answer said, at most some seconds ago.
         """
@@ -77,6 +77,6 @@ class Run(Supervisor):
         """The result so far."""
         return self._only.summary(interrupted)
 
-    def table(self) -> pa.Table:
+    def table(self) -> SketchTable:
         """The table of sketches of all windows so far, both closed and open ones."""
         return self._only.table()

@@ -9,14 +9,14 @@ from typing import Protocol, TypeVar
 
 from ..definition.stream import Stream
 from ..watching.figures import Figures
-from ..watching.progress_line import in_foreground, shown
-from .beginning import plans_of
-from .ending import as_interrupt
+from ..watching.progress_line import in_foreground, progress_lines
 from .group.committed import LONE
 from .options import RunOptions
 from .run import Run
+from .shared_run import RunTogether
+from .signals import as_interrupt
 from .summary import Summary
-from .together import RunTogether
+from .supervision.run_planning import plans_of
 
 End = TypeVar("End", covariant=True)
 
@@ -62,7 +62,7 @@ def run_together(
 
 
 def start_together(streams: Mapping[str, Stream], options: Mapping[str, RunOptions]) -> RunTogether:
-    """Start several streams that share one reading, and come back at once (`together.options_of`)."""
+    """Start several streams that share one reading, and come back at once (`shared_run.options_of`)."""
     return RunTogether(plans_of(streams, options))
 
 
@@ -77,4 +77,4 @@ def _waited(started: _Started[End], looks: Mapping[str, Callable[[], Figures]]) 
 
 
 def _lines(looks: Mapping[str, Callable[[], Figures]]) -> AbstractContextManager[None]:
-    return shown(looks, time.monotonic)
+    return progress_lines(looks, time.monotonic)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import polars as pl
-import pyarrow as pa
 
-from ..sketching.accounting import Account
-from ..table.query import query
+from ..sketching.account import Account
+from ..table.sketch_table import SketchTable
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Summary:
     """
 
     account: Account
-    table: pa.Table
+    table: SketchTable
     seconds: float
     messages_per_second: float
     lag: int | None
@@ -48,4 +47,4 @@ class Summary:
 
     def windows(self) -> pl.DataFrame:
         """The answers of the closed windows."""
-        return query(self.table)
+        return self.table.answers()

@@ -1,1 +1,1 @@
-"""What is asked of a stream. Nothing here runs, or knows an engine."""
+"""The definition of a stream. Nothing here runs, or knows an engine."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Self
 
-import pyarrow as pa
-
+from ...sketches.core.lazy import pa
 from ...sketches.core.parameters import whole
 from ...sketches.core.protocol import Groups, SketchError
 from ..families import MOMENT, Family, family
@@ -27,10 +26,12 @@ class Aggregate:
     """One aggregate: the family's name in the registry, the column, the parameters of sketch and answer.
 
     `inputs` names the columns of further row-wise inputs. `typed` adds what the column's type decides; only
-    a typed aggregate can make groups.
+    a typed aggregate can make groups. `item_kind` is part of that where hashes of values are kept: what may
+    be queried of them (`sketches.core.item_kinds`).
 
+    >>> import streamgauge as sg
     >>> users = aggregate("distinct", "user", lg_k=11)
-    >>> Aggregate.from_json(users.to_json()) == users
+    >>> sg.Aggregate.from_json(users.to_json()) == users
     True
     """
 
@@ -39,6 +40,7 @@ class Aggregate:
     params: Mapping[str, Any] = field(default_factory=dict)
     answer: Mapping[str, Any] = field(default_factory=dict)
     inputs: Mapping[str, str] = field(default_factory=dict)
+    item_kind: str | None = None
 
     @property
     def family(self) -> Family:
@@ -60,10 +62,13 @@ class Aggregate:
         while hasattr(column_type, "value_type"):
             column_type = column_type.value_type
         try:
-            found = self.family.of_column(column_type)
+            decided = self.family.of_column(column_type)
         except TypeError as error:
             raise TypeError(f"{self.name}({self.column!r}): {error}") from None
-        return Aggregate(self.name, self.column, {**self.params, **found}, self.answer, self.inputs)
+        from ...sketches.core.item_kinds import kind_of_type
+
+        item_kind = kind_of_type(column_type) if self.family.aggregate.hashes else None
+        return replace(self, params={**self.params, **decided}, item_kind=item_kind)
 
     def groups(self, n: int = 0, seed: int = 0) -> Groups:
         """`n` empty groups of this aggregate; `seed` is for those families that draw random numbers."""
@@ -72,17 +77,21 @@ class Aggregate:
             params["type"] = arrow_type(params["type"])
         if self.family.seeded:
             params["seed"] = seed
-        return self.family.groups_class()(n, **params)
+        groups = self.family.groups_class()(n, **params)
+        if self.item_kind is not None:
+            groups.item_kind = self.item_kind
+        return groups
 
     def definition(self) -> dict[str, Any]:
         """As plain JSON."""
-        return {
+        fields = {
             "aggregate": self.name,
             "column": self.column,
             "params": dict(self.params),
             "answer": dict(self.answer),
             "inputs": dict(self.inputs),
         }
+        return fields if self.item_kind is None else {**fields, "item_kind": self.item_kind}
 
     def to_json(self) -> str:
         """The definition as it stands in a field's metadata: the same text for the same aggregate."""
@@ -90,23 +99,23 @@ class Aggregate:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """The aggregate of a definition. Raises `SketchError` if it is not one, or of a later version."""
+        """The aggregate of a definition. Raises `SketchError` if it is not one, or of another form."""
         return cls(*_read(text))
 
 
 @lru_cache(1_000)
 def _read(text: str | bytes) -> tuple[Any, ...]:
-    """What a definition says, which every look at a table's schema asks; see `Aggregate.from_json`."""
+    """What a definition says, which every look at a table's schema needs; see `Aggregate.from_json`."""
     try:
-        found = json.loads(text)
-        # Tables from before definitions had a version are of the first one.
-        if found.get("version", VERSION) > VERSION:
+        fields = json.loads(text)
+        if fields["version"] != VERSION:
             raise SketchError(
-                f"the aggregate is written down in form {found['version']}, by a later version of "
+                f"the aggregate is written down in form {fields['version']}, by another version of "
                 f"streamgauge, and this one reads form {VERSION}: install that version"
             )
-        family(found["aggregate"])
-        return found["aggregate"], found["column"], found["params"], found["answer"], found["inputs"]
+        family(fields["aggregate"])
+        parts = ("aggregate", "column", "params", "answer", "inputs")
+        return *(fields[part] for part in parts), fields.get("item_kind")
     except SketchError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:

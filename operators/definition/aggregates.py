@@ -1,4 +1,4 @@
-"""What is asked of a stream: an aggregate of a column, by name.
+"""What a stream computes: an aggregate of a column, by name.
 
 Each function here makes the definition of one aggregate; `Stream.agg`, Spark's `sketch(df)` and the table of
 sketches understand it. In a list column each element counts; nulls are skipped. All raise `TypeError` for a
@@ -15,9 +15,13 @@ def distinct(column: str, lg_k: int = 12) -> Aggregate:
 
     The relative standard error is 1.04 / √(2^lg_k), 1.6 % at 12; answers have bounds at 95.4 % confidence.
 
+    Nulls and empty strings are not counted, as in DataSketches; to have '' counted, turn it into a text that
+    the column has not before it is sketched.
+
     Source: Flajolet and others, HyperLogLog (2007); Apache DataSketches `hll`.
 
-    >>> distinct("user", lg_k=14).params
+    >>> import streamgauge as sg
+    >>> sg.distinct("user", lg_k=14).params
     {'lg_k': 14}
     """
     return aggregate("distinct", column, lg_k=lg_k)
@@ -30,9 +34,13 @@ def distinct_set(column: str, lg_k: int = 12) -> Aggregate:
     bounds at 95.4 % confidence. `compare` gives unions, intersections, differences and the Jaccard index of
     two such columns; Spark has `theta_union`, `theta_intersection` and `theta_difference` for them.
 
+    Nulls and empty strings are not counted, as in DataSketches; to have '' counted, turn it into a text that
+    the column has not before it is sketched.
+
     Source: Dasgupta, Lang, Rhodes, Thaler, ICDT 2016; Apache DataSketches `theta`.
 
-    >>> distinct_set("user").params
+    >>> import streamgauge as sg
+    >>> sg.distinct_set("user").params
     {'lg_k': 12}
     """
     return aggregate("distinct_set", column, lg_k=lg_k)
@@ -47,7 +55,8 @@ def quantiles(column: str, relative_accuracy: float = 0.01) -> Aggregate:
 
     Source: Masson, Rim, Lee, "DDSketch", VLDB 2019.
 
-    >>> quantiles("price").params
+    >>> import streamgauge as sg
+    >>> sg.quantiles("price").params
     {'relative_accuracy': 0.01}
     """
     return aggregate("quantiles", column, relative_accuracy=relative_accuracy)
@@ -61,43 +70,45 @@ def kll_quantiles(column: str, k: int = 200) -> Aggregate:
 
     Source: Karnin, Lang, Liberty, "Optimal Quantile Approximation in Streams", FOCS 2016.
 
-    >>> kll_quantiles("price", k=4000).params
+    >>> import streamgauge as sg
+    >>> sg.kll_quantiles("price", k=4000).params
     {'k': 4000}
     """
     return aggregate("kll_quantiles", column, k=k)
 
 
 def frequency(column: str, eps: float = 0.001, confidence: float = 0.99, seed: int = 0) -> Aggregate:
-    """How often any value occurred, asked afterwards: a count-min sketch.
+    """How often any value occurred, queried afterwards: a count-min sketch.
 
     An answer is never too low, and with probability `confidence` too high by at most `eps` of all rows.
 
     Source: Cormode, Muthukrishnan, "An Improved Data Stream Summary", J. Algorithms 2005.
 
-    >>> frequency("item", eps=0.01).params["eps"]
+    >>> import streamgauge as sg
+    >>> sg.frequency("item", eps=0.01).params["eps"]
     0.01
     """
     return aggregate("frequency", column, eps=eps, confidence=confidence, seed=seed)
 
 
 def membership(column: str, capacity: int = 100_000, fpp: float = 0.01) -> Aggregate:
-    """Whether a value occurred, whichever is asked for later: a blocked Bloom filter.
+    """Whether a value occurred, whichever is queried later: a blocked Bloom filter.
 
     A value that occurred is always found. One that did not is found with probability `fpp` at most, up to
     `capacity` different values; beyond, more often. It takes 10.5 bits for each of `capacity` at 1 %. The
-    answer tells how full it is; `Bloom.from_bytes(cell).contains(values)` asks for values.
+    answer says how full it is; `Bloom.from_bytes(cell).contains(values)` looks values up.
 
     Raises `TypeError` for a column that isn't named by a string, `SketchError` for parameters out of range.
 
     Source: Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", WEA 2007.
 
     >>> import polars as pl
-    >>> from streamgauge import Bloom, Stream, StreamTester
-    >>> posts = Stream.from_batches({"user": pl.String, "at": pl.String}, time="at")
-    >>> tester = StreamTester(posts.tumbling("1m").agg(seen=membership("user", capacity=1_000)))
+    >>> import streamgauge as sg
+    >>> posts = sg.Stream.from_schema({"user": pl.String, "at": pl.String}, time="at")
+    >>> tester = sg.StreamTester(posts.tumbling("1m").agg(seen=sg.membership("user", capacity=1_000)))
     >>> _ = tester.feed([{"user": user, "at": "2026-01-01T00:00:01"} for user in ("ann", "bob")])
     >>> cell = tester.finish().tables().column("seen")[0].as_py()
-    >>> Bloom.from_bytes(cell).contains(["ann", "eve"]).tolist()
+    >>> sg.Bloom.from_bytes(cell).contains(["ann", "eve"]).tolist()
     [True, False]
     """
     return aggregate("membership", column, capacity=capacity, fpp=fpp)
@@ -109,7 +120,7 @@ def top_k(column: str, k: int = 10, max_size: int = 4096) -> Aggregate:
     The true count always lies within the bounds, which are at most 3.5 / `max_size` of all values apart,
     0.085 % at 4,096. So a value with more than that share is always found. `max_size` is a power of two from
     8; at 4,096 a full sketch takes 50 kB and the bytes of its strings. `k` is only the question: tables of
-    different `k` merge, and who asks has its own. Values are whole numbers or strings.
+    different `k` merge, and each query has its own. Values are whole numbers or strings.
 
     Raises `TypeError` for a column that isn't named by a string, `SketchError` for parameters out of range.
 
@@ -117,9 +128,9 @@ def top_k(column: str, k: int = 10, max_size: int = 4096) -> Aggregate:
     Frequent Items in Data Streams", IMC 2017; Apache DataSketches `frequencies`.
 
     >>> import polars as pl
-    >>> from streamgauge import Stream, StreamTester
-    >>> posts = Stream.from_batches({"tag": pl.String, "at": pl.String}, time="at")
-    >>> tester = StreamTester(posts.tumbling("1m").agg(tags=top_k("tag", k=2)))
+    >>> import streamgauge as sg
+    >>> posts = sg.Stream.from_schema({"tag": pl.String, "at": pl.String}, time="at")
+    >>> tester = sg.StreamTester(posts.tumbling("1m").agg(tags=sg.top_k("tag", k=2)))
     >>> _ = tester.feed([{"tag": tag, "at": "2026-01-01T00:00:01"} for tag in "aababc"])
     >>> [(row["item"], row["lower"], row["upper"]) for row in tester.finish().windows()["tags"][0]]
     [('a', 3, 3), ('b', 2, 2)]
@@ -140,9 +151,9 @@ def sample(column: str, k: int = 100) -> Aggregate:
     Source: Efraimidis, Spirakis, "Weighted random sampling with a reservoir", 2006; Hoeffding 1963.
 
     >>> import polars as pl
-    >>> from streamgauge import Stream, StreamTester
-    >>> posts = Stream.from_batches({"user": pl.String, "at": pl.String}, time="at")
-    >>> tester = StreamTester(posts.tumbling("1m").agg(some=sample("user", k=2)))
+    >>> import streamgauge as sg
+    >>> posts = sg.Stream.from_schema({"user": pl.String, "at": pl.String}, time="at")
+    >>> tester = sg.StreamTester(posts.tumbling("1m").agg(some=sg.sample("user", k=2)))
     >>> _ = tester.feed([{"user": user, "at": "2026-01-01T00:00:01"} for user in "abcdef"])
     >>> some = tester.finish().windows()["some"][0]
     >>> some["n"], len(some["values"]), set(some["values"]) <= set("abcdef")
@@ -158,7 +169,8 @@ def weighted_sample(column: str, weight: str, k: int = 100) -> Aggregate:
 
     Source: Efraimidis, Spirakis, "Weighted random sampling with a reservoir", 2006.
 
-    >>> weighted_sample("order", weight="amount").inputs
+    >>> import streamgauge as sg
+    >>> sg.weighted_sample("order", weight="amount").inputs
     {'weight': 'amount'}
     """
     return aggregate("weighted_sample", column, weight=weight, k=k)
@@ -169,7 +181,8 @@ def stratified_sample(column: str, key: str, k: int = 10, capacity: int = 100_00
 
     A share read off a key's m values is within 1.36 / √m of that key's at 95 % confidence.
 
-    >>> stratified_sample("text", key="lang", k=3).inputs
+    >>> import streamgauge as sg
+    >>> sg.stratified_sample("text", key="lang", k=3).inputs
     {'key': 'lang'}
     """
     return aggregate("stratified_sample", column, key=key, k=k, capacity=capacity)
@@ -182,7 +195,8 @@ def hash_sample(column: str, key: str, p: float = 0.01) -> Aggregate:
 
     Source: Duffield, Grossglauser, "Trajectory Sampling", SIGCOMM 2000.
 
-    >>> hash_sample("page", key="user", p=0.1).inputs
+    >>> import streamgauge as sg
+    >>> sg.hash_sample("page", key="user", p=0.1).inputs
     {'key': 'user'}
     """
     return aggregate("hash_sample", column, key=key, p=p)
@@ -193,7 +207,8 @@ def bernoulli_sample(column: str, p: float = 0.01) -> Aggregate:
 
     Of n values it holds p·n, within 2·√(n·p·(1 − p)) at 95 % confidence.
 
-    >>> bernoulli_sample("text", p=0.001).params
+    >>> import streamgauge as sg
+    >>> sg.bernoulli_sample("text", p=0.001).params
     {'p': 0.001}
     """
     return aggregate("bernoulli_sample", column, p=p)
@@ -206,7 +221,8 @@ def recent_sample(column: str, window: float = 3600.0, k: int = 100) -> Aggregat
 
     Source: Babcock, Datar, Motwani, "Sampling from a Moving Window", SODA 2002.
 
-    >>> recent_sample("text", window=60.0).params
+    >>> import streamgauge as sg
+    >>> sg.recent_sample("text", window=60.0).params
     {'k': 100, 'window': 60.0}
     """
     return aggregate("recent_sample", column, window=window, k=k)
@@ -219,7 +235,8 @@ def decayed_sample(column: str, half_life: float = 3600.0, k: int = 100) -> Aggr
 
     Source: Cormode, Shkapenyuk, Srivastava, Xu, "Forward Decay", ICDE 2009, section V.
 
-    >>> decayed_sample("text", half_life=60.0).params
+    >>> import streamgauge as sg
+    >>> sg.decayed_sample("text", half_life=60.0).params
     {'k': 100, 'half_life': 60.0}
     """
     return aggregate("decayed_sample", column, half_life=half_life, k=k)
@@ -232,7 +249,8 @@ def decayed_count(column: str, half_life: float = 3600.0) -> Aggregate:
 
     Source: Cormode, Shkapenyuk, Srivastava, Xu, "Forward Decay", ICDE 2009, section IV-A.
 
-    >>> decayed_count("click", half_life=600.0).params
+    >>> import streamgauge as sg
+    >>> sg.decayed_count("click", half_life=600.0).params
     {'half_life': 600.0}
     """
     return aggregate("decayed_count", column, half_life=half_life)
@@ -245,7 +263,8 @@ def decayed_quantiles(column: str, half_life: float = 3600.0, relative_accuracy:
 
     Source: Cormode, Shkapenyuk, Srivastava, Xu, "Forward Decay", ICDE 2009, in DDSketch's buckets.
 
-    >>> decayed_quantiles("latency", half_life=600.0).params["half_life"]
+    >>> import streamgauge as sg
+    >>> sg.decayed_quantiles("latency", half_life=600.0).params["half_life"]
     600.0
     """
     return aggregate("decayed_quantiles", column, half_life=half_life, relative_accuracy=relative_accuracy)
@@ -258,7 +277,8 @@ def sliding_distinct(column: str, window: float = 3600.0, lg_k: int = 12) -> Agg
 
     Source: Chabchoub, Hébrail, Sliding HyperLogLog (2010).
 
-    >>> sliding_distinct("user", window=60.0).params["window"]
+    >>> import streamgauge as sg
+    >>> sg.sliding_distinct("user", window=60.0).params["window"]
     60.0
     """
     return aggregate("sliding_distinct", column, window=window, lg_k=lg_k)
@@ -267,7 +287,8 @@ def sliding_distinct(column: str, window: float = 3600.0, lg_k: int = 12) -> Agg
 def count(column: str | None = None) -> Aggregate:
     """The number of rows, or of a column's values that are not null. Exact.
 
-    >>> count().columns, count("user").columns
+    >>> import streamgauge as sg
+    >>> sg.count().columns, sg.count("user").columns
     ([], ['user'])
     """
     return aggregate("count", column)
@@ -279,7 +300,8 @@ def sum(column: str) -> Aggregate:
     Sums of whole numbers are answered as int64, and as decimals if a window's sum is beyond that; on Spark
     always as decimals.
 
-    >>> sum("amount").columns
+    >>> import streamgauge as sg
+    >>> sg.sum("amount").columns
     ['amount']
     """
     return aggregate("sum", column)
@@ -288,7 +310,8 @@ def sum(column: str) -> Aggregate:
 def mean(column: str) -> Aggregate:
     """The mean. Exact up to rounding.
 
-    >>> mean("amount").columns
+    >>> import streamgauge as sg
+    >>> sg.mean("amount").columns
     ['amount']
     """
     return aggregate("mean", column)
@@ -297,7 +320,8 @@ def mean(column: str) -> Aggregate:
 def min(column: str) -> Aggregate:
     """The smallest value. Exact.
 
-    >>> min("amount").columns
+    >>> import streamgauge as sg
+    >>> sg.min("amount").columns
     ['amount']
     """
     return aggregate("min", column)
@@ -306,7 +330,8 @@ def min(column: str) -> Aggregate:
 def max(column: str) -> Aggregate:
     """The largest value. Exact.
 
-    >>> max("amount").columns
+    >>> import streamgauge as sg
+    >>> sg.max("amount").columns
     ['amount']
     """
     return aggregate("max", column)
@@ -318,7 +343,8 @@ def first(column: str) -> Aggregate:
     Of several with that time it is the one that Kafka had first: the lowest offset of the lowest partition.
     Rows of a DataFrame or an Arrow table have no such order; of theirs it is the smallest value.
 
-    >>> first("price").columns
+    >>> import streamgauge as sg
+    >>> sg.first("price").columns
     ['price']
     """
     return aggregate("first", column)
@@ -330,7 +356,8 @@ def last(column: str) -> Aggregate:
     Of several with that time it is the one that Kafka had last: the highest offset of the highest partition.
     Rows of a DataFrame or an Arrow table have no such order; of theirs it is the largest value.
 
-    >>> last("price").columns
+    >>> import streamgauge as sg
+    >>> sg.last("price").columns
     ['price']
     """
     return aggregate("last", column)
@@ -341,7 +368,8 @@ def variance(column: str) -> Aggregate:
 
     Source: Chan, Golub, LeVeque, on updating sample variances pairwise (1979).
 
-    >>> variance("price").columns
+    >>> import streamgauge as sg
+    >>> sg.variance("price").columns
     ['price']
     """
     return aggregate("variance", column)

@@ -15,7 +15,8 @@ def cpc(column: str, lg_k: int = 11) -> Aggregate:
     merged. Raises `TypeError` for a column that isn't named by a string, `SketchError` for an `lg_k` outside
     4 to 26.
 
-    >>> cpc("user").params
+    >>> import streamgauge as sg
+    >>> sg.stored.cpc("user").params
     {'lg_k': 11}
     """
     return aggregate("cpc", column, lg_k=lg_k)
@@ -28,7 +29,8 @@ def req(column: str, k: int = 12, high_ranks: bool = True) -> Aggregate:
     bounds at two standard deviations, 95.4 % confidence. Values are 4-byte floats. Raises `TypeError` for a
     column that isn't named by a string, `SketchError` for a `k` that isn't even or outside 4 to 1024.
 
-    >>> req("latency").params
+    >>> import streamgauge as sg
+    >>> sg.stored.req("latency").params
     {'k': 12, 'high_ranks': True}
     """
     return aggregate("req", column, k=k, high_ranks=high_ranks)
@@ -40,7 +42,8 @@ def classic_quantiles(column: str, k: int = 128) -> Aggregate:
     Ranks are off by at most 1.73 % at 99 % confidence (k = 128). Raises `TypeError` for a column that isn't
     named by a string, `SketchError` for a `k` that isn't a power of 2 from 2 to 32768.
 
-    >>> classic_quantiles("price").params
+    >>> import streamgauge as sg
+    >>> sg.stored.classic_quantiles("price").params
     {'k': 128}
     """
     return aggregate("classic_quantiles", column, k=k)
@@ -51,7 +54,8 @@ def tdigest(column: str, k: int = 200) -> Aggregate:
 
     Raises `TypeError` for a column that isn't named by a string, `SketchError` for a `k` outside 10 to 65535.
 
-    >>> tdigest("price").params
+    >>> import streamgauge as sg
+    >>> sg.stored.tdigest("price").params
     {'k': 200}
     """
     return aggregate("tdigest", column, k=k)
@@ -64,7 +68,8 @@ def var_opt(column: str, weight: str, k: int = 100) -> Aggregate:
     `weighted_sample` takes values of any type. Raises `TypeError` for columns that aren't named by strings,
     `SketchError` for a `k` outside 1 to 2^20.
 
-    >>> var_opt("item", weight="price").inputs
+    >>> import streamgauge as sg
+    >>> sg.stored.var_opt("item", weight="price").inputs
     {'weight': 'price'}
     """
     return aggregate("var_opt", column, weight=weight, k=k)
@@ -77,7 +82,8 @@ def tuple(column: str, value: str, lg_k: int = 12, kind: str = "double", mode: s
     confidence. `kind` and `mode` are as in `Tuple`. For counts and sets alone there is `distinct_set`. Raises
     `TypeError` for columns that aren't named by strings, `SketchError` for parameters out of range.
 
-    >>> tuple("user", value="spent").params
+    >>> import streamgauge as sg
+    >>> sg.stored.tuple("user", value="spent").params
     {'lg_k': 12, 'kind': 'double', 'mode': 'sum'}
     """
     return aggregate("tuple", column, value=value, lg_k=lg_k, kind=kind, mode=mode)

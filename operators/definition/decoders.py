@@ -15,11 +15,10 @@ from decimal import Decimal
 from pathlib import PurePath
 from typing import Any
 
-import polars as pl
-
+from ...sketches.core.lazy import pl
 from ..formats.decode import Decoder
+from .expression_text import expression_text, type_text
 from .function_text import function_text
-from .text import expression_text, type_text
 
 
 def decoder_definition(decoder: Decoder) -> dict[str, Any]:
@@ -33,21 +32,21 @@ def decoder_definition(decoder: Decoder) -> dict[str, Any]:
     {'decoder': 'Json'}
     """
     kind = type(decoder)
-    told: dict[str, Any] = {"decoder": kind.__qualname__.rpartition("<locals>.")[2]}
+    definition: dict[str, Any] = {"decoder": kind.__qualname__.rpartition("<locals>.")[2]}
     own = getattr(decoder, "definition", None)
     given = own() if callable(own) else {"version": getattr(decoder, "version", None), **_attributes(decoder)}
     for name, value in given.items():
         if name == "schema" or (name == "version" and value is None):
             continue
         try:
-            told[name] = _plain(value)
+            definition[name] = _plain(value)
         except TypeError as error:
             raise TypeError(
                 f"value: the decoder {kind.__name__} has {error} as its {name!r}, which can't be written "
                 "down with the stream's definition; give it a method definition() that returns its version "
                 'and its parameters as plain JSON, such as {"version": 1, "separator": ";"}'
             ) from None
-    return told
+    return definition
 
 
 def _attributes(decoder: Decoder) -> dict[str, Any]:
@@ -56,9 +55,11 @@ def _attributes(decoder: Decoder) -> dict[str, Any]:
         return {field.name: getattr(decoder, field.name) for field in dataclasses.fields(decoder)}
     state = decoder.__getstate__()
     parts = state if isinstance(state, tuple) else (state,)
-    found = {name: value for part in parts if part for name, value in part.items()}
-    found_later = functools.cached_property
-    return {n: v for n, v in found.items() if not isinstance(getattr(type(decoder), n, None), found_later)}
+    attributes = {name: value for part in parts if part for name, value in part.items()}
+    computed_later = functools.cached_property
+    return {
+        n: v for n, v in attributes.items() if not isinstance(getattr(type(decoder), n, None), computed_later)
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -98,11 +99,11 @@ def decoded_columns(value: Decoder, key: Decoder | None) -> dict[str, Any]:
             raise TypeError(
                 f'{name} is {decoder!r}, not a decoder; write one such as {name}=json({{"user": pl.String}})'
             )
-    found = dict(value.schema)
+    columns = dict(value.schema)
     for column in {} if key is None else key.schema:
-        if column in found:
+        if column in columns:
             raise ValueError(
                 f"key: {column!r} is a column of the value already; name one of the two otherwise, as in "
                 f'json({{"key_{column}": field("{column}", pl.String)}})'
             )
-    return {**found, **({} if key is None else key.schema)}
+    return {**columns, **({} if key is None else key.schema)}

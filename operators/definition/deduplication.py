@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import polars as pl
-
-from .durations import written
+from ...sketches.core.errors import StreamgaugeError
+from ...sketches.core.lazy import pl
+from ..windows.durations import duration_text
 
 MANY = 10_000_000
 """Ids that one partition may hold at a time: about a gigabyte of them."""
 
 
-class TooManyIds(RuntimeError):
+class TooManyIds(StreamgaugeError, RuntimeError):
     """A partition has more ids within reach than `deduplicate` may hold."""
 
 
@@ -25,7 +25,7 @@ class Deduplicate:
 
     They are if they lie less than `within_us` apart in event time or, if that is None, if fewer than `last`
     messages of their partition lie between them. By itself it says so and does nothing: what it takes is
-    known only where rows are judged by their event times (`joins.once_each`).
+    known only where rows are judged by their event times (`joins.deduplicator_of`).
     """
 
     ids: tuple[str, ...]
@@ -49,7 +49,7 @@ class Deduplicate:
             if schema[name].is_nested():
                 raise TypeError(f"deduplicate: {name!r} is of type {schema[name]}; name its parts one by one")
         if type(self.limit) is not int or self.limit < 1:
-            raise ValueError(f"deduplicate: limit is {self.limit!r}; it is a whole number of ids from 1 on")
+            raise ValueError(f"deduplicate: limit must be an integer ≥ 1, got {self.limit!r}")
         if (self.within_us is None) == (self.last is None):
             raise ValueError(
                 "deduplicate: say how far duplicates lie apart at most, either in event time, as in "
@@ -57,8 +57,8 @@ class Deduplicate:
             )
         if self.last is not None and (type(self.last) is not int or not 1 <= self.last <= self.limit):
             raise ValueError(
-                f"deduplicate: last is {self.last!r}; it is a number of messages from 1 to the limit, "
-                f"{self.limit:,}"
+                "deduplicate: last must be a number of messages from 1 to the limit, "
+                f"{self.limit:,}, got {self.last!r}"
             )
         if self.within_us is not None and self.within_us < 1:
             raise ValueError("deduplicate: within is empty; write how far duplicates lie apart at most")
@@ -69,5 +69,7 @@ class Deduplicate:
 
     def definition(self) -> list[Any]:
         """As plain JSON: the verb, the columns of the id, the stretch."""
-        stretch = f"last={self.last}" if self.within_us is None else f'within="{written(self.within_us)}"'
+        stretch = (
+            f"last={self.last}" if self.within_us is None else f'within="{duration_text(self.within_us)}"'
+        )
         return [self.verb, *map(json.dumps, self.ids), stretch]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import polars as pl
-
+from ...sketches.core.lazy import pl
 from ..formats.iso_times import read_times
+from ..formats.reasons import Reason
 from .row_wise import check_row_wise, reads_columns
 
 TIME = "__time"
@@ -26,19 +26,19 @@ def event_time(time: str | pl.Expr, schema: pl.Schema) -> pl.Expr:
     guess it from their size would fail for the very clocks that are wrong. Raises `ValueError` for an
     expression that depends on other rows, or reads none.
     """
-    found = pl.col(time) if isinstance(time, str) else time
+    expression = pl.col(time) if isinstance(time, str) else time
     written = f'"{time}"' if isinstance(time, str) else str(time)
     try:
-        dtype = pl.LazyFrame(schema=schema).select(found.alias(TIME)).collect_schema()[TIME]
+        dtype = pl.LazyFrame(schema=schema).select(expression.alias(TIME)).collect_schema()[TIME]
     except pl.exceptions.PolarsError as error:
         if isinstance(time, str):
             raise TypeError(f"time: {written} is not a column of {', '.join(schema)}") from None
         raise TypeError(f"time: {written} can't be computed: {first_line(error)}") from None
-    check_row_wise("time", found, schema)
-    if not reads_columns(found):
+    check_row_wise("time", expression, schema)
+    if not reads_columns(expression):
         raise ValueError(f"time: {written} reads no column, so that all rows would have one event time")
     if isinstance(dtype, pl.Datetime) or dtype in (pl.Date, pl.String):
-        return found.alias(TIME)
+        return expression.alias(TIME)
     hint = ""
     if dtype.is_numeric():
         shown = written if isinstance(time, str) else f"pl.{written}" if written.startswith("col(") else "…"
@@ -54,7 +54,7 @@ def event_time(time: str | pl.Expr, schema: pl.Schema) -> pl.Expr:
 def in_utc(times: pl.Series) -> pl.Series:
     """The values of an event time's expression as timestamp[us, UTC].
 
-    Timestamps without a zone, and text without an offset, are taken as UTC; text is read as ISO 8601
+    Timestamps without a zone, and text without an offset, are read as UTC; text is read as ISO 8601
     (`read_times`) and is null where it is not that.
     """
     if times.dtype == pl.String:
@@ -66,7 +66,7 @@ def in_utc(times: pl.Series) -> pl.Series:
     return zoned.dt.cast_time_unit("us")
 
 
-def why_none(time: Any, columns: Sequence[str]) -> str:
+def why_none(time: Any, columns: Sequence[str]) -> Reason:
     """Why a row has no event time, whose expression over `columns` gave `time`.
 
     >>> print(why_none("4 July", ["at"]))
@@ -74,8 +74,9 @@ def why_none(time: Any, columns: Sequence[str]) -> str:
     """
     what = f'"{columns[0]}"' if len(columns) == 1 else "it"
     if time is None:
-        return f"no event time: {what} is null"
-    return f"no event time: {what} is {str(time)[:_SHOWN]!r}, not a time in ISO 8601"
+        return Reason(f"no event time: {what} is null")
+    kind = f"no event time: {what} is not a time in ISO 8601"
+    return Reason(kind, f"no event time: {what} is {str(time)[:_SHOWN]!r}, not a time in ISO 8601")
 
 
 def first_line(error: BaseException) -> str:

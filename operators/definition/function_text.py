@@ -1,4 +1,4 @@
-"""The functions of the user's in an expression, told by name and by a digest of what they do.
+"""The functions of the user's in an expression, identified by name and by a digest of what they do.
 
 Polars keeps them pickled within its own; they are read back from there. Two functions have the same digest
 if they have the same code, constants, defaults and enclosed values; where in a file they stand is not part
@@ -19,27 +19,27 @@ _DEEP = 20
 _FOLLOWED = 4
 
 
-def functions_of(told: Any) -> list[str]:
+def functions_of(tree: Any) -> list[str]:
     """The names and digests of functions in a part of Polars' form of an expression, in order.
 
     >>> import polars as pl
-    >>> from .tree import tree_of
+    >>> from .expression_tree import tree_of
     >>> functions_of(tree_of(pl.col("n").map_elements(abs, return_dtype=pl.Int64)).raw)
     ['abs']
     """
-    return [_named(function) for blob in _blobs(told) for function in _own(_loaded(blob), 0)]
+    return [_named(function) for blob in _blobs(tree) for function in _own(_loaded(blob), 0)]
 
 
-def _blobs(told: Any) -> Iterator[bytes]:
-    if isinstance(told, dict):
-        for value in told.values():
+def _blobs(node: Any) -> Iterator[bytes]:
+    if isinstance(node, dict):
+        for value in node.values():
             yield from _blobs(value)
-    elif isinstance(told, list):
-        if len(told) > _DEEP and all(isinstance(value, int) and 0 <= value < 256 for value in told):
-            if (blob := bytes(told)).find(_PICKLED) >= 0:
+    elif isinstance(node, list):
+        if len(node) > _DEEP and all(isinstance(value, int) and 0 <= value < 256 for value in node):
+            if (blob := bytes(node)).find(_PICKLED) >= 0:
                 yield blob
         else:
-            for value in told:
+            for value in node:
                 yield from _blobs(value)
 
 
@@ -51,18 +51,18 @@ def _loaded(blob: bytes) -> Any:
         return None
 
 
-def _own(found: Any, depth: int) -> Iterator[Any]:
+def _own(wrapped: Any, depth: int) -> Iterator[Any]:
     """The functions within what Polars has wrapped them in."""
-    if depth > _DEEP or found is None:
+    if depth > _DEEP or wrapped is None:
         return
-    if (getattr(found, "__module__", None) or "").partition(".")[0] != "polars":
-        if callable(found) and not isinstance(found, type):
-            yield found
+    if (getattr(wrapped, "__module__", None) or "").partition(".")[0] != "polars":
+        if callable(wrapped) and not isinstance(wrapped, type):
+            yield wrapped
         return
-    if isinstance(found, types.FunctionType):
-        inner = [cell.cell_contents for cell in found.__closure__ or ()]
+    if isinstance(wrapped, types.FunctionType):
+        inner = [cell.cell_contents for cell in wrapped.__closure__ or ()]
     else:
-        inner = list(getattr(found, "__dict__", {}).values())
+        inner = list(getattr(wrapped, "__dict__", {}).values())
     for value in inner:
         yield from _own(value, depth + 1)
 
@@ -106,8 +106,8 @@ def _code(code: types.CodeType) -> str:
 def _plain(value: Any, depth: int) -> str:
     """A value that a function uses: itself where it is plain, else no more than its type and name."""
     if depth < _DEEP and isinstance(value, (list, tuple, set, frozenset)):
-        told = [_plain(one, depth + 1) for one in value]
-        return str(sorted(told) if isinstance(value, (set, frozenset)) else told)
+        texts = [_plain(one, depth + 1) for one in value]
+        return str(sorted(texts) if isinstance(value, (set, frozenset)) else texts)
     if depth < _DEEP and isinstance(value, dict):
         return str({str(key): _plain(one, depth + 1) for key, one in value.items()})
     if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):

@@ -7,19 +7,18 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import cloudpickle
-import polars as pl
-import pyarrow as pa
 
+from ...sketches.core.errors import StreamgaugeError
+from ...sketches.core.lazy import pa, pl
+from .expression_text import type_text
 from .function_text import function_text
-from .text import type_text
 
 Batches = Literal["polars", "arrow"]
 
-_OLDEST = pl.CompatLevel.oldest()
 _EXAMPLE = 'map_batches(score, {"user": pl.String, "score": pl.Float64})'
 
 
-class WrongRows(TypeError):
+class WrongRows(StreamgaugeError, TypeError):
     """A function of the user's gave rows other than it promised; no row is to blame, so the run ends."""
 
 
@@ -55,7 +54,7 @@ class FunctionStep:
                     f"map_batches: {name!r}: {dtype!r} is not a column and its Polars type; write {_EXAMPLE}"
                 )
         if self.batches not in ("polars", "arrow"):
-            raise ValueError(f'map_batches: batches is {self.batches!r}; it may be "polars" or "arrow"')
+            raise ValueError(f'map_batches: batches must be "polars" or "arrow", got {self.batches!r}')
 
     def apply(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
         """`frame` through the function; `carried` names columns that go past it."""
@@ -75,35 +74,37 @@ class FunctionStep:
         schema = pl.Schema(self.schema)
         if not rows.height:
             return schema.to_frame()
-        found: Any
+        result: Any
         if self.batches == "arrow":
-            found = self.function(rows.rechunk().to_arrow(compat_level=_OLDEST).to_batches()[0])
-            if isinstance(found, (pa.RecordBatch, pa.Table)):
-                found = pl.from_arrow(found)
+            oldest = pl.CompatLevel.oldest()
+            result = self.function(rows.rechunk().to_arrow(compat_level=oldest).to_batches()[0])
+            if isinstance(result, (pa.RecordBatch, pa.Table)):
+                result = pl.from_arrow(result)
         else:
-            found = self.function(rows)
-        if not isinstance(found, pl.DataFrame):
+            result = self.function(rows)
+        if not isinstance(result, pl.DataFrame):
             wanted = "pl.DataFrame" if self.batches == "polars" else "pa.RecordBatch"
-            raise WrongRows(f"map_batches: {self.name} gave a {type(found).__name__}, not a {wanted}")
-        if found.height != rows.height:
+            raise WrongRows(f"map_batches: {self.name} gave a {type(result).__name__}, not a {wanted}")
+        if result.height != rows.height:
             raise WrongRows(
-                f"map_batches: {self.name} made {found.height} rows of {rows.height}; it must give a row for "
-                "each, in their order; to drop rows filter after it, to multiply them give a list and explode"
+                f"map_batches: {self.name} made {result.height} rows of {rows.height}; it must give a row "
+                "for each, in their order; to drop rows filter after it, to multiply them give a list and "
+                "explode"
             )
-        return self._in_schema(found, schema)
+        return self._in_schema(result, schema)
 
-    def _in_schema(self, found: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
-        if missing := [name for name in schema if name not in found.columns]:
+    def _in_schema(self, frame: pl.DataFrame, schema: pl.Schema) -> pl.DataFrame:
+        if missing := [name for name in schema if name not in frame.columns]:
             raise WrongRows(
-                f"map_batches: {self.name} gave no column {missing[0]!r}, only {', '.join(found.columns)}"
+                f"map_batches: {self.name} gave no column {missing[0]!r}, only {', '.join(frame.columns)}"
             )
         for name, dtype in schema.items():
-            given = found[name]
-            if given.dtype != dtype and given.null_count() < found.height:
+            given = frame[name]
+            if given.dtype != dtype and given.null_count() < frame.height:
                 raise WrongRows(
                     f"map_batches: {self.name} gave {name!r} as {given.dtype}, but its schema says {dtype}"
                 )
-        return found.select(found[name].cast(dtype) for name, dtype in schema.items())
+        return frame.select(frame[name].cast(dtype) for name, dtype in schema.items())
 
     @property
     def name(self) -> str:
@@ -118,7 +119,7 @@ class FunctionStep:
 
 
 def is_wrong_rows(error: BaseException) -> bool:
-    """Whether an error is `WrongRows`; Polars before 2 tells only its name and text."""
+    """Whether an error is `WrongRows`; Polars before 2 gives only its name and text."""
     return isinstance(error, WrongRows) or (
         isinstance(error, pl.exceptions.ComputeError) and f"{WrongRows.__name__}: map_batches: " in str(error)
     )

@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-import polars as pl
-
+from ...sketches.core.errors import StreamgaugeError
+from ...sketches.core.lazy import pl
+from ..windows.durations import duration_text
 from .deduplication import Deduplicate
-from .durations import written
 from .merged import MergedSource, Part
 from .sources import KafkaSource
 from .steps import RowStep
 from .tables import TableJoin
-from .topics import is_pattern
+from .topic_patterns import is_pattern
 
 Between = Literal["inner", "left", "outer"]
 """Which rows are given: pairs; those, and rows of the left without a partner; or of either side without."""
@@ -24,7 +24,7 @@ MOST_ROWS = 5_000_000
 """Rows that one partition of one side may hold at a time."""
 
 
-class TooManyRows(RuntimeError):
+class TooManyRows(StreamgaugeError, RuntimeError):
     """A partition has more rows within reach than a join of two streams may hold."""
 
 
@@ -76,7 +76,7 @@ class JoinedSource(MergedSource):
         return {
             "joined": [part.source.definition() for part in self.parts],
             "on": list(self.on),
-            "within": written(self.within_us),
+            "within": duration_text(self.within_us),
             "how": self.how,
             "suffix": self.suffix,
         }
@@ -87,7 +87,7 @@ class StreamJoin:
     """The place among one side's steps at which its rows are paired with those of the other.
 
     By itself it says which columns the pairs have. What they are is known only where both sides are
-    (`joins.pairing`).
+    (`joins.join_state`).
     """
 
     source: JoinedSource
@@ -106,7 +106,7 @@ class StreamJoin:
 
     def definition(self) -> list[Any]:
         """As plain JSON: the verb, the columns, how, the stretch."""
-        on, within = json.dumps(self.source.on), written(self.source.within_us)
+        on, within = json.dumps(self.source.on), duration_text(self.source.within_us)
         return [self.verb, on, f'how="{self.source.how}"', f'within="{within}"']
 
 
@@ -125,11 +125,11 @@ def joined_source(
     """
     left, right = sides
     if how not in get_args(Between):
-        raise ValueError(f'join: how is {how!r}; with a stream it may be "inner", "left" or "outer"')
+        raise ValueError(f'join: with a stream how must be "inner", "left" or "outer", got {how!r}')
     if not isinstance(suffix, str):
-        raise TypeError(f"join: suffix is {suffix!r}; it is text that is put behind a column's name")
+        raise TypeError(f"join: suffix must be text that is put behind a column's name, got {suffix!r}")
     if type(limit) is not int or limit < 1:
-        raise ValueError(f"join: limit is {limit!r}; it is a whole number of rows from 1 on")
+        raise ValueError(f"join: limit must be an integer ≥ 1, got {limit!r}")
     _check_keys(left, right, on)
     for part in parts:
         _check_part(part)
@@ -149,7 +149,7 @@ def joined_source(
     beside = _beside(left, right, on, suffix)
     if len({*left, *beside.values()}) < len(left) + len(beside):
         raise ValueError(
-            "join: a column's name is taken on both sides, with the suffix too; choose another suffix="
+            "join: a column's name is in use on both sides, with the suffix too; choose another suffix="
         )
     schema = pl.Schema({**left, **{new: right[name] for name, new in beside.items()}})
     return JoinedSource(tuple(parts), schema, (left, right), tuple(on), within_us, how, suffix, limit)

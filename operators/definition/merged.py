@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import polars as pl
-
+from ...sketches.core.lazy import pl
+from .expression_text import expression_text
 from .functions import FunctionStep
 from .sources import FrameSource, KafkaSource
 from .steps import RowStep, Step
-from .text import expression_text
-from .topics import is_pattern, takes
+from .topic_patterns import is_pattern, matches
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +53,7 @@ class MergedSource:
     def part_of(self, topic: str) -> Part:
         """The part that reads a topic; one that names it before those with patterns."""
         reading = [part for part in self.parts if topic in part.topics]
-        reading += [part for part in self.parts if takes(part.topics, topic)]
+        reading += [part for part in self.parts if matches(part.topics, topic)]
         return reading[0]
 
     def between(self, part: Part) -> tuple[RowStep, ...]:
@@ -79,14 +78,14 @@ class MergeStep:
 
     def apply(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
         """`frame` transformed; `carried` names columns that selections must not drop."""
-        found = []
+        frames = []
         for steps in self.ways:
             way = frame
             for step in steps:
                 way = step.apply(way, carried)
-            found.append(way)
-        columns = found[0].collect_schema().names()
-        merged = pl.concat([way.select(columns) for way in found])
+            frames.append(way)
+        columns = frames[0].collect_schema().names()
+        merged = pl.concat([way.select(columns) for way in frames])
         return merged.sort(*carried, maintain_order=True) if carried else merged
 
     def definition(self) -> list[Any]:
@@ -107,15 +106,15 @@ def merged(parts: Sequence[Part], schema: pl.Schema) -> Part | MergedSource:
             alike.append([part])
         else:
             known.append(part)
-    found = [_one_of(same) for same in alike]
-    if len(found) == 1:
-        return found[0]
-    sources = [part.source for part in found if isinstance(part.source, KafkaSource)]
-    if len(sources) < len(found):
+    distinct = [_one_of(same) for same in alike]
+    if len(distinct) == 1:
+        return distinct[0]
+    sources = [part.source for part in distinct if isinstance(part.source, KafkaSource)]
+    if len(sources) < len(distinct):
         raise TypeError("merge: a stream's rows come from frames; only streams of topics can be merged")
     _check_together(sources)
-    found.sort(key=lambda part: part.topics)
-    return MergedSource(tuple(found), schema)
+    distinct.sort(key=lambda part: part.topics)
+    return MergedSource(tuple(distinct), schema)
 
 
 def differing_columns(first: Mapping[str, Any], other: Mapping[str, Any], name: str) -> list[str]:
@@ -125,9 +124,9 @@ def differing_columns(first: Mapping[str, Any], other: Mapping[str, Any], name: 
     ['"user" is Int64, and String in b', 'b has no "at"', 'only b has "id"']
     """
     types = [(column, first[column], other[column]) for column in first if column in other]
-    found = [f'"{column}" is {one}, and {two} in {name}' for column, one, two in types if one != two]
-    found += [f'{name} has no "{column}"' for column in first if column not in other]
-    return found + [f'only {name} has "{column}"' for column in other if column not in first]
+    differences = [f'"{column}" is {one}, and {two} in {name}' for column, one, two in types if one != two]
+    differences += [f'{name} has no "{column}"' for column in first if column not in other]
+    return differences + [f'only {name} has "{column}"' for column in other if column not in first]
 
 
 def _one_of(same: list[Part]) -> Part:
@@ -166,5 +165,5 @@ def _check_together(sources: Sequence[KafkaSource]) -> None:
 
 
 def _words(steps: Sequence[RowStep]) -> str:
-    told = [step.definition() for step in steps]
-    return " → ".join(f"{verb}({', '.join(map(str, rest))})" for verb, *rest in told) or "as it is"
+    definitions = [step.definition() for step in steps]
+    return " → ".join(f"{verb}({', '.join(map(str, rest))})" for verb, *rest in definitions) or "as it is"

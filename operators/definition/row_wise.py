@@ -1,7 +1,7 @@
 """That an expression looks at one row at a time.
 
 Batches of messages may be cut anywhere, so that ``pl.col("p").sum()`` or ``.shift()`` would give another
-result each time. Polars knows which expressions are such, but tells nobody: its own `is_row_separable` takes
+result each time. Polars knows which expressions are such, but doesn't say: its own `is_row_separable` takes
 many for row-wise that are not. So the tree is walked here against a list of what is allowed.
 """
 
@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-import polars as pl
-
+from ...sketches.core.lazy import pl
+from .expression_text import node_text
+from .expression_tree import Node, Unreadable, tree_of
 from .row_wise_calls import COLLECTIONS, OF_A_LIST, ROW_WISE, instead_of
-from .text import node_text
-from .tree import Node, Unreadable, tree_of
 
 _ORDERED = {"<", "<=", ">", ">="}
 _CONSTANT_FILLS = {"Zero", "One", "MaxBound", "MinBound"}
@@ -37,7 +37,7 @@ def check_row_wise(verb: str, expression: pl.Expr, schema: Mapping[str, Any]) ->
         tree = tree_of(expression)
     except Unreadable as error:
         raise ValueError(
-            f"{verb}: Polars {pl.__version__} doesn't tell what an expression does ({error}), so it can't be "
+            f"{verb}: Polars {pl.__version__} doesn't say what an expression does ({error}), so it can't be "
             "known to be row-wise; put it in map_elements or in a decoder, or install a newer Polars"
         ) from None
     _Walk(verb, schema).check(tree, in_list=False)
@@ -132,11 +132,15 @@ class _Walk:
                 "pl.Enum([...]) first",
             )
 
+    @cached_property
+    def _rows(self) -> pl.LazyFrame:
+        """No rows of the schema: made once, as of many columns that takes longer than asking for a type."""
+        return pl.LazyFrame(schema=self.schema)
+
     def _type(self, node: Node) -> pl.DataType | None:
-        """The type of a part of the expression; None where Polars doesn't tell."""
+        """The type of a part of the expression; None where Polars doesn't say."""
         try:
-            rows = pl.LazyFrame(schema=self.schema)
-            return rows.select(node.expression().alias("_")).collect_schema()["_"]
+            return self._rows.select(node.expression().alias("_")).collect_schema()["_"]
         except Exception:
             return None
 
@@ -148,8 +152,8 @@ class _Walk:
                 f"{self.verb}: streamgauge does not know that {node_text(node, brief=True)} is row-wise; put "
                 "it in map_elements or in a decoder"
             )
-        told = "depends on other rows, so the result would depend on how messages happen to be batched; "
-        return self._said(node, told + instead)
+        reason = "depends on other rows, so the result would depend on how messages happen to be batched; "
+        return self._said(node, reason + instead)
 
     def _series(self, node: Node) -> ValueError:
         return self._said(
@@ -164,10 +168,10 @@ class _Walk:
 def _elementwise(node: Node) -> bool:
     """Whether a function was declared to look at each value by itself, as those of map_elements are."""
     options = (node.parameters or {}).get("options", {})
-    told = f"{options.get('flags')} {options.get('collect_groups')}"
-    return any(word in told for word in _ELEMENTWISE)
+    flags = f"{options.get('flags')} {options.get('collect_groups')}"
+    return any(word in flags for word in _ELEMENTWISE)
 
 
 def _to_number(node: Node) -> bool:
-    told = str(node.parameters.get("dtype"))
-    return any(kind in told for kind in ("Int", "Float"))
+    dtype = str(node.parameters.get("dtype"))
+    return any(kind in dtype for kind in ("Int", "Float"))

@@ -1,7 +1,7 @@
 """Which calls of an expression look at nothing but their own row, and what to write in place of others.
 
-Names are those of `tree`. The list says what is allowed: whatever Polars adds is refused until it stands
-here.
+Names are those of `expression_tree`. The list says what is allowed: whatever Polars adds is refused until it
+stands here.
 """
 
 from __future__ import annotations
@@ -168,6 +168,6 @@ def instead_of(name: str, column: str | None) -> str | None:
     if name == "len" and column is None:
         return "ask for it of each window, as in .agg(rows=count())"
     column = "value" if column is None else column
-    found = _WINDOW if name in _AGGREGATES else _INSTEAD.get(name)
+    template = _WINDOW if name in _AGGREGATES else _INSTEAD.get(name)
     label = column if column.isidentifier() else "answer"
-    return found and found.format(label=label, call=_AGGREGATES.get(name), column=column, name=name)
+    return template and template.format(label=label, call=_AGGREGATES.get(name), column=column, name=name)

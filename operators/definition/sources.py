@@ -6,28 +6,27 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import numpy as np
-import polars as pl
-
-from ..formats.absent import Tombstones, beside, decode_key, decode_value
+from ...sketches.core.lazy import np, pl
 from ..formats.decode import Decoded, Decoder
 from ..formats.failures import why
 from ..formats.message_columns import need_headers, types_of, with_message
 from ..formats.messages import Messages
-from ..formats.unavailable import Unavailable
-from ..kafka.secrets import Settings
+from ..formats.reasons import preceded
+from ..formats.retryable_error import Unavailable
+from ..formats.tombstones import Tombstones, beside, decode_key, decode_value
+from ..secrets import Settings
 from .decoders import decoder_definition
-from .text import type_text
+from .expression_text import type_text
 
 
 @dataclass(frozen=True)
 class KafkaSource:
-    """The messages of some topics, their values decoded. `topics` are names and patterns (`topics.takes`).
+    """The messages of some topics, their values decoded. `topics` are names and patterns (`topic_patterns`).
 
     `config` goes to librdkafka as it stands: security, timeouts, anything. Neither it nor the address is part
     of what the stream computes. Its secrets are in no repr. `message` maps columns to the parts of a message
     beside its value that they hold (`message_columns`); `corrupt` says what to do where a broker's bytes are
-    broken, `tombstones` what to do with messages without a value (`formats.absent`). `key` decodes their
+    broken, `tombstones` what to do with messages without a value (`formats.tombstones`). `key` decodes their
     keys, into columns beside the value's. Raises `TypeError` for a decoder with parameters that can't be
     written down (`decoders`).
     """
@@ -94,7 +93,7 @@ class KafkaSource:
         """
         while True:
             try:
-                found = self.decode(messages)
+                decoded = self.decode(messages)
             except Unavailable as error:
                 if wait is None or not error.passing:
                     raise
@@ -103,7 +102,7 @@ class KafkaSource:
                 reason = why(error)
                 break
             else:
-                yield messages, found
+                yield messages, decoded
                 return
         n = len(messages)
         if n > 1:
@@ -112,16 +111,16 @@ class KafkaSource:
             return
         nothing = pl.DataFrame(schema=self.schema)
         first = np.zeros(1, np.int64)
-        yield messages, Decoded(nothing, first[:0], first, [f"the decoder failed: {reason}"])
+        yield messages, Decoded(nothing, first[:0], first, [preceded("the decoder failed: ", reason)])
 
     def definition(self) -> dict[str, Any]:
         """What it reads, as plain JSON."""
-        told = decoder_definition(self.value)
+        value = decoder_definition(self.value)
         topic = self.topics[0] if len(self.topics) == 1 else list(self.topics)
-        found = {"topic": topic, "value": told, "columns": _columns(self.schema)}
-        found |= {} if self.key is None else {"key": decoder_definition(self.key)}
-        found |= {} if self.tombstones == "refuse" else {"tombstones": self.tombstones}
-        return {**found, "message": dict(self.message)} if self.message else found
+        fields = {"topic": topic, "value": value, "columns": _columns(self.schema)}
+        fields |= {} if self.key is None else {"key": decoder_definition(self.key)}
+        fields |= {} if self.tombstones == "refuse" else {"tombstones": self.tombstones}
+        return {**fields, "message": dict(self.message)} if self.message else fields
 
 
 @dataclass(frozen=True)

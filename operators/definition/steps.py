@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache, cached_property
 from inspect import signature
 from typing import Any, Literal, Protocol
 
-import polars as pl
-
+from ...sketches.core.lazy import pl
+from .expression_text import expression_text
 from .row_wise import check_row_wise, reads_columns
-from .text import expression_text
 
 Verb = Literal["filter", "with_columns", "explode", "select"]
 
-# An empty list leaves a row with a null: the only way before Polars had a choice, not its default since 2.0.
-_CHOICE = "empty_as_null" in signature(pl.LazyFrame.explode).parameters
-_EMPTY_STAYS: dict[str, Any] = {"empty_as_null": True, "keep_nulls": True} if _CHOICE else {}
+
+@cache
+def _empty_stays() -> dict[str, Any]:
+    """An empty list leaves a row with a null: not Polars' default where there is a choice."""
+    choice = "empty_as_null" in signature(pl.LazyFrame.explode).parameters
+    return {"empty_as_null": True, "keep_nulls": True} if choice else {}
 
 
 class RowStep(Protocol):
-    """What all steps have: rows in, rows out, none of which depends on how batches are cut."""
+    """What all steps have: rows in, rows out, independent of how batches are cut."""
 
     @property
     def verb(self) -> str:
@@ -65,7 +68,7 @@ class Step:
             return frame.select(*self.expressions, *carried)
         if self.verb == "explode":
             names = [expression.meta.output_name() for expression in self.expressions]
-            return frame.explode(names, **_EMPTY_STAYS)
+            return frame.explode(names, **_empty_stays())
         return getattr(frame, self.verb)(*self.expressions)
 
     @property
@@ -75,4 +78,9 @@ class Step:
 
     def definition(self) -> list[Any]:
         """As plain JSON: the verb, and each expression in words."""
-        return [self.verb, *map(expression_text, self.expressions)]
+        return [self.verb, *self._texts]
+
+    @cached_property
+    def _texts(self) -> tuple[str, ...]:
+        """Its expressions in words, made once: a run needs its definition in a dozen places."""
+        return tuple(map(expression_text, self.expressions))

@@ -9,20 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Self
 
 from ..formats.encode import Encoder, as_json
+from ..windows.durations import Duration, duration_text, microseconds
+from ..windows.tumbling import NoWindows
+from ..windows.window import StreamWindows
 from .aggregate import Aggregate
-from .checked import check_keys, typed_aggregates
 from .description import VERSION, fingerprint_of, written_by
-from .durations import Duration, microseconds, written
+from .expression_text import expression_text, type_text
+from .forwarding import Forwarding
 from .merged import MergedSource
-from .sending import Sending
 from .sources import KafkaSource
-from .text import expression_text, type_text
-from .topics import takes
-from .windowing import WindowedStream
-from .windows import ByCount, NoWindows, Window
+from .topic_patterns import matches
+from .validation import check_keys, typed_aggregates
+from .windowed_stream import WindowedStream
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +36,7 @@ class Stream(WindowedStream):
     >>> import polars as pl
     >>> from streamgauge.operators.definition.aggregates import count, distinct
     >>> stream = (
-    ...     Stream.from_batches({"user": pl.String, "at": pl.Datetime("us"), "lang": pl.String}, time="at")
+    ...     Stream.from_schema({"user": pl.String, "at": pl.Datetime("us"), "lang": pl.String}, time="at")
     ...     .filter(pl.col("lang") == "en")
     ...     .group_by("lang")
     ...     .tumbling("1m", delay="10s")
@@ -46,7 +48,7 @@ class Stream(WindowedStream):
 
     keys: tuple[str, ...] = ()
     aggregates: Mapping[str, Aggregate] = field(default_factory=dict)
-    sending: Sending | None = None
+    sending: Forwarding | None = None
 
     def group_by(self, *keys: str) -> Self:
         """Keep separate sketches for each combination of these columns' values.
@@ -74,7 +76,7 @@ class Stream(WindowedStream):
         """What to keep of each window and group, by the name of its column in the table.
 
         Raises `TypeError` for anything but named aggregates, and for columns of types that an aggregate can't
-        take; `ValueError` for columns that don't exist, names that are taken, and without windows.
+        take; `ValueError` for columns that don't exist, names that are in use, and without windows.
         """
         self._check_open("agg")
         if unnamed:
@@ -83,16 +85,16 @@ class Stream(WindowedStream):
             raise ValueError('agg: a stream needs windows first, such as .tumbling("1m")')
         if self.aggregates:
             raise ValueError(
-                f"agg: the stream asks for {_names(self.aggregates)} already; name all in one .agg(...)"
+                f"agg: the stream has {_names(self.aggregates)} already; name all in one .agg(...)"
             )
-        if isinstance(self.window, ByCount) and "window_id" in (*self.keys, *aggregates):
+        if reserved := self.window.added_keys.keys() & {*self.keys, *aggregates}:
             raise ValueError(
-                'agg: "window_id" is the key that tells windows by count apart; give your own column another '
-                "name"
+                f'agg: "{min(reserved)}" is the key that tells windows by {self.window.kind} apart; give '
+                "your own column another name"
             )
         return replace(self, aggregates=typed_aggregates(aggregates, self.keys, self.arrow_types()))
 
-    def to_kafka(
+    def rows_to_kafka(
         self,
         topic: str,
         *,
@@ -106,7 +108,7 @@ class Stream(WindowedStream):
         `key` names the column, or several, that the message's key is made of: the text of one, a JSON array
         of several. Messages of one key lie in one partition, the one that Java's clients choose. Without a
         key, the rows of an input partition all go to one partition. Either way they stay in the order in
-        which they were read. `value` makes the rest: `as_json` unless told otherwise, `as_avro`, `as_bytes`,
+        which they were read. `value` makes the rest: `as_json` by default, `as_avro`, `as_bytes`,
         or an encoder of your own. Each message has the header ``source``, ``topic/partition/offset`` of the
         message that it comes from; rows of two joined streams have none. The topic is made, with as many
         partitions as the largest that is read, unless it is there; it is on the brokers that the stream is
@@ -116,17 +118,17 @@ class Stream(WindowedStream):
         ``isolation.level=read_committed`` see each row once. With ``"at_least_once"`` rows may come again
         after a crash, with the same ``source``; with ``"at_most_once"`` rows may be lost, and none comes
         twice. ``"effectively_once"`` is refused: it leaves out what comes twice where it is read, and a topic
-        of rows is read by anybody. A message of which rows are sent is counted. One with a row that can't be
-        encoded is a dead letter; a row that is larger than the topic takes ends the run.
+        of rows may be read by any consumer. A message whose rows are sent is counted. One with a row that
+        can't be encoded is a dead letter; a row that is larger than the topic takes ends the run.
 
         Event time only matters after `deduplicate` or a join of two streams. There a row is late when its
         partition is more than `delay` past it, and `max_ahead` is as for `tumbling`.
 
         >>> import polars as pl
-        >>> from streamgauge import Stream, StreamTester, json
-        >>> orders = Stream.from_kafka("orders", value=json({"user": pl.String, "n": pl.Int64}))
+        >>> import streamgauge as sg
+        >>> orders = sg.Stream.from_kafka("orders", value=sg.json({"user": pl.String, "n": pl.Int64}))
         >>> good, bad = orders.branch(pl.col("n") > 0)
-        >>> tester = StreamTester(good.to_kafka("good", key="user"))
+        >>> tester = sg.StreamTester(good.rows_to_kafka("good", key="user"))
         >>> tester.feed([{"user": "ann", "n": 2}, {"user": "bob", "n": -1}])
         Account(read=2, counted=1, filtered=1, late=0, dead_lettered=0)
         >>> (sent,) = tester.sent()
@@ -137,14 +139,14 @@ class Stream(WindowedStream):
         windows, and for a topic that the stream reads; `TypeError` for a value that encodes nothing.
         """
         if self.keys:
-            raise ValueError("to_kafka: rows are sent on one by one; write key= in place of group_by")
-        self._check_rows("to_kafka", bare=True)
+            raise ValueError("rows_to_kafka: rows are sent on one by one; write key= in place of group_by")
+        self._check_rows("rows_to_kafka", bare=True)
         named = (key,) if isinstance(key, str) else tuple(key)
-        sending = Sending(topic, named, as_json() if value is None else value)
+        sending = Forwarding(topic, named, as_json() if value is None else value)
         sending.check(self.columns)
         for part in self.parts():
-            if isinstance(part.source, KafkaSource) and takes(part.source.topics, topic):
-                raise ValueError(f"to_kafka: the stream reads {topic!r}; send its rows to another topic")
+            if isinstance(part.source, KafkaSource) and matches(part.source.topics, topic):
+                raise ValueError(f"rows_to_kafka: the stream reads {topic!r}; send its rows to another topic")
         ahead = -1 if max_ahead is None else microseconds(max_ahead)
         return replace(
             self, sending=sending, window=NoWindows(), delay_us=microseconds(delay), max_ahead_us=ahead
@@ -163,23 +165,27 @@ class Stream(WindowedStream):
             "steps": [step.definition() for step in self.steps],
             "keys": [[key, type_text(types[key])] for key in self.keys],
             "window": None if self.window is None else self.window.definition(),
-            "delay": written(self.delay_us),
+            "delay": duration_text(self.delay_us),
             "max_ahead": self.max_ahead_us,
-            "aggregates": {name: asked.definition() for name, asked in self.aggregates.items()},
+            "aggregates": {name: aggregate.definition() for name, aggregate in self.aggregates.items()},
             **parts,
             **({} if self.sending is None else {"to": self.sending.definition()}),
         }
 
     def fingerprint(self) -> str:
         """16 hexadecimal digits that differ for definitions whose state can't be merged (`description`)."""
+        return self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str:
         return fingerprint_of(self.definition())
 
     def complete(self) -> Self:
-        """The stream itself. Raises `ValueError` if it asks nothing yet and can't be run."""
+        """The stream itself. Raises `ValueError` if it has no aggregates yet and can't be run."""
         if self.sending is None and (not self.aggregates or self.window is None):
             raise ValueError(
-                'the stream asks nothing yet; end it with .tumbling("1m").agg(posts=count()), or send its '
-                'rows on with .to_kafka("topic")'
+                'the stream has no aggregates yet; add .tumbling("1m").agg(posts=count()), or send its '
+                'rows on with .rows_to_kafka("topic")'
             )
         return self
 
@@ -189,7 +195,9 @@ class Stream(WindowedStream):
         if self.keys or self.aggregates:
             raise ValueError(f"{verb}: transform the rows before group_by and agg")
 
-    def _windowed(self, verb: str, window: Window, delay: Duration, max_ahead: Duration | None) -> Self:
+    def _windowed(
+        self, verb: str, window: StreamWindows, delay: Duration, max_ahead: Duration | None
+    ) -> Self:
         self._check_open(verb)
         return super()._windowed(verb, window, delay, max_ahead)
 
@@ -198,7 +206,7 @@ class Stream(WindowedStream):
         if self.sending is not None:
             raise ValueError(
                 f"{verb}: the rows are sent on to {self.sending.topic!r}, which ends a stream; write "
-                f".{verb}(...) before .to_kafka(...), or use the stream before it"
+                f".{verb}(...) before .rows_to_kafka(...), or use the stream before it"
             )
 
 

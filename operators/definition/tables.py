@@ -7,21 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, get_args
 
-import numpy as np
-import polars as pl
-
+from ...sketches.core.lazy import np, pl
 from ..formats.decode import Decoder
 from ..kafka.settings import check_settings, servers
+from .expression_text import type_text
 from .sources import KafkaSource
-from .text import type_text
 
 How = Literal["inner", "left"]
 
-_EXAMPLE = 'Table.from_kafka("users", value=json({"country": pl.String}))'
+_EXAMPLE = 'LookupTable.from_kafka("users", value=json({"country": pl.String}))'
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class LookupTable:
     """A topic read as a table: the latest message of each key is its row.
 
     What Kafka calls a compacted topic, such as the changes of a database's table. A stream joins it by
@@ -29,12 +27,12 @@ class Table:
     it in memory: about the size of its values as columns and 50 bytes a key.
 
     >>> import polars as pl
-    >>> from streamgauge import Stream, StreamTester, Table, count, json
-    >>> users = Table.from_kafka("users", value=json({"country": pl.String}))
-    >>> posts = Stream.from_batches({"author": pl.String, "at": pl.String}, time="at")
-    >>> asked = posts.join(users, on="author").group_by("country").tumbling("1m").agg(posts=count())
-    >>> tester = StreamTester(asked)
-    >>> tester.feed_table("users", {"ann": {"country": "FI"}, "bob": {"country": "NO"}, "eve": None})
+    >>> import streamgauge as sg
+    >>> users = sg.LookupTable.from_kafka("users", value=sg.json({"country": pl.String}))
+    >>> posts = sg.Stream.from_schema({"author": pl.String, "at": pl.String}, time="at")
+    >>> by_country = posts.join(users, on="author").group_by("country").tumbling("1m").agg(posts=sg.count())
+    >>> tester = sg.StreamTester(by_country)
+    >>> tester.feed_lookup("users", {"ann": {"country": "FI"}, "bob": {"country": "NO"}, "eve": None})
     >>> rows = [{"author": name, "at": "2026-01-01T00:00:01Z"} for name in ("ann", "bob", "ann", "eve")]
     >>> tester.feed(rows)
     Account(read=4, counted=3, filtered=1, late=0, dead_lettered=0)
@@ -43,7 +41,7 @@ class Table:
     """
 
     source: KafkaSource
-    key: Any = pl.String
+    key: Any = field(default_factory=lambda: pl.String)
     key_source: KafkaSource | None = None
 
     @classmethod
@@ -52,17 +50,17 @@ class Table:
         topic: str,
         *,
         value: Decoder,
-        key: Any = pl.String,
+        key: Any = None,
         bootstrap_servers: str | Sequence[str] = "localhost:9092",
         config: Mapping[str, Any] | None = None,
-    ) -> Table:
+    ) -> LookupTable:
         """The table of the latest messages of `topic`, their values decoded by `value`.
 
-        `key` is the Polars type of the messages' keys: text, a whole number written as text (``pl.Int64``),
-        or bytes (``pl.Binary``); or a decoder of theirs, such as ``json({"id": pl.Int64})``, whose columns
-        together are the key. A message with a null value deletes its key. So does one that can't be
-        decoded, with a warning: what the key's row is now isn't known. Messages without a key, or with one
-        that is not of its type, are left out with a warning.
+        `key` is the Polars type of the messages' keys: text unless said, a whole number written as text
+        (``pl.Int64``), or bytes (``pl.Binary``); or a decoder of theirs, such as ``json({"id": pl.Int64})``,
+        whose columns together are the key. A message with a null value deletes its key. So does one that
+        can't be decoded, with a warning: what the key's row is now isn't known. Messages without a key, or
+        with one that is not of its type, are left out with a warning.
 
         `bootstrap_servers` and `config` are as in `Stream.from_kafka`; the user needs the right READ on the
         topic. Raises `TypeError` for a topic that isn't named, a value that isn't a decoder, and keys of
@@ -72,10 +70,11 @@ class Table:
             raise TypeError(f"the topic is {topic!r}; name one topic, as a string")
         if not hasattr(value, "decode") or not hasattr(value, "schema"):
             raise TypeError(f"value is {value!r}, not a decoder; write one, as in {_EXAMPLE}")
+        key = pl.String if key is None else key
         decoded = hasattr(key, "decode") and hasattr(key, "schema")
         if not (decoded or key in (pl.String, pl.Binary) or _whole(key)):
             raise TypeError(
-                f"key is {key!r}; it can be pl.String, pl.Binary, a type of whole numbers, or a decoder"
+                f"key must be pl.String, pl.Binary, a type of whole numbers, or a decoder, got {key!r}"
             )
         check_settings(config or {})
         address, settings = servers(bootstrap_servers), dict(config or {})
@@ -99,9 +98,9 @@ class Table:
 
     def definition(self) -> str:
         """What it reads, in words."""
-        told = self.source.definition()
-        value = json.dumps(told["value"], sort_keys=True, ensure_ascii=False)
-        columns = json.dumps(told["columns"], ensure_ascii=False)
+        definition = self.source.definition()
+        value = json.dumps(definition["value"], sort_keys=True, ensure_ascii=False)
+        columns = json.dumps(definition["columns"], ensure_ascii=False)
         if self.key_source is None:
             key = type_text(self.key)
         else:
@@ -116,7 +115,7 @@ class Lookup(Protocol):
     def find(self, keys: Sequence[pl.Series]) -> np.ndarray:
         """The number of each key's row; -1 for keys that the table doesn't have, and for nulls."""
 
-    def take(self, numbers: np.ndarray) -> pl.DataFrame:
+    def gather(self, numbers: np.ndarray) -> pl.DataFrame:
         """The rows of these numbers; nulls for -1."""
 
 
@@ -127,7 +126,7 @@ class TableJoin:
     `lookup` is where the rows are found; without one, as in a definition, only its columns are known.
     """
 
-    table: Table
+    table: LookupTable
     on: tuple[str, ...]
     how: How = "inner"
     suffix: str = "_right"
@@ -152,23 +151,26 @@ class TableJoin:
                 f"{len(self.on)}; name a column for each, in their order"
             )
         if self.how not in get_args(How):
-            raise ValueError(f'join: how is {self.how!r}; with a table it may be "inner" or "left"')
+            raise ValueError(f'join: with a table how must be "inner" or "left", got {self.how!r}')
         if not isinstance(self.suffix, str):
-            raise TypeError(f"join: suffix is {self.suffix!r}; it is text that is put behind a column's name")
+            raise TypeError(
+                f"join: suffix must be text that is put behind a column's name, got {self.suffix!r}"
+            )
         for name, key in zip(self.on, self.table.keys):
             given = schema[name]
             if given != key and not (_whole(given) and _whole(key)):
                 raise TypeError(
                     f"join: {name!r} is of type {given}, the keys of {self.table.topic!r} are {key}; cast "
-                    f"the column before, or name the keys' type, as in Table.from_kafka(..., key=pl.{given})"
+                    "the column before, or name the keys' type, as in "
+                    f"LookupTable.from_kafka(..., key=pl.{given})"
                 )
-        taken = [*schema]
+        names = [*schema]
         for name in self._named(schema):
-            if name in taken:
+            if name in names:
                 raise ValueError(
                     f"join: {name!r} is a column of both sides, with the suffix too; choose another suffix="
                 )
-            taken.append(name)
+            names.append(name)
 
     def apply(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
         """`frame` with the table's columns beside its own."""
@@ -181,8 +183,8 @@ class TableJoin:
             numbers = self.lookup.find([rows[name] for name in self.on])
             if self.how == "inner" and (numbers < 0).any():
                 rows, numbers = rows.filter(pl.Series(numbers >= 0)), numbers[numbers >= 0]
-            found = self.lookup.take(numbers)
-            return rows.hstack(found.rename(dict(zip(found.columns, beside))))
+            partners = self.lookup.gather(numbers)
+            return rows.hstack(partners.rename(dict(zip(partners.columns, beside))))
 
         pushed: dict[str, Any] = {"predicate_pushdown": False, "projection_pushdown": False}
         return frame.map_batches(joined, schema=pl.Schema({**schema, **types}), **pushed)
@@ -198,8 +200,8 @@ class TableJoin:
     def definition(self) -> list[Any]:
         """As plain JSON: the verb, the table, the column, how, and the suffix."""
         on = json.dumps(self.on[0] if len(self.on) == 1 else self.on, ensure_ascii=False)
-        told = f"on={on}", f'how="{self.how}"', f"suffix={json.dumps(self.suffix)}"
-        return [self.verb, self.table.definition(), *told]
+        options = f"on={on}", f'how="{self.how}"', f"suffix={json.dumps(self.suffix)}"
+        return [self.verb, self.table.definition(), *options]
 
 
 def _whole(kind: Any) -> bool:

@@ -11,6 +11,7 @@ import polars as pl
 from .decode import Decoded
 from .lines import refusing, texts_of
 from .messages import Messages
+from .reasons import Reason
 
 _QUOTED = r'"((?:[^"\\]|\\.)*)"'
 _LINE = (
@@ -28,7 +29,7 @@ def access_log() -> AccessLog:
     """A decoder of a web server's access log, one line a message.
 
     It reads Apache's *common* and *combined* formats, nginx's *combined*, and each of them with the seconds
-    that a request took behind it (nginx's ``$request_time``). Columns are `time`, `address`, `user`,
+    that a request needed behind it (nginx's ``$request_time``). Columns are `time`, `address`, `user`,
     `method`, `path` (without the query), `query`, `protocol`, `status`, `bytes`, `referrer`, `agent` and
     `seconds`; null is what the log has as ``-`` or not at all. A request that isn't one of HTTP, as port
     scanners send them, is a row whose `method`, `path`, `query` and `protocol` are null. Backslashes in
@@ -37,8 +38,9 @@ def access_log() -> AccessLog:
     Lines of another form, or without a valid time, are refused. For other formats write `text` with an
     expression of your own. Beginning a stream, ``time="time"`` takes the requests' times.
 
+    >>> import streamgauge as sg
     >>> line = b'::1 - ann [17/May/2015:10:05:03 +0200] "GET /a?b=1 HTTP/1.1" 200 17 "-" "curl/8" 0.25'
-    >>> found = access_log().decode(Messages.of([line, b"restarted"]))
+    >>> found = sg.access_log().decode(sg.formats.Messages.of([line, b"restarted"]))
     >>> found.frame.select("address", "user", "path", "query", "status", "agent", "seconds").rows()
     [('::1', 'ann', '/a', 'b=1', 200, 'curl/8', 0.25)]
     >>> found.frame["time"][0].isoformat(), found.reasons
@@ -87,8 +89,11 @@ class AccessLog:
         )
         for at in np.flatnonzero(time.is_null().to_numpy()).tolist():
             given = parts["time"][at]
-            told = f"not a line of an access log: {texts[at][:_SHOWN]!r}"
-            refused[int(rows[at])] = told if given is None else f'"time" is {given[:_SHOWN]!r}'
+            if given is None:
+                line = "not a line of an access log"
+                refused[int(rows[at])] = Reason(line, f"{line}: {texts[at][:_SHOWN]!r}")
+            else:
+                refused[int(rows[at])] = Reason('"time" is not a time', f'"time" is {given[:_SHOWN]!r}')
         return refusing(frame, rows, refused)
 
 

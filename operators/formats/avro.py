@@ -20,7 +20,7 @@ from .avro_unions import Shape, has_choices, shaping
 from .decode import Decoded
 from .field_paths import Paths, listed, paths_of, picked
 from .messages import Messages
-from .one_by_one import Read, one_by_one
+from .per_message import Read, one_by_one
 from .registry import FRAME, Registry, UnknownSchema, by_schema, refusing, unframed
 
 
@@ -38,11 +38,11 @@ def avro(
     settings of confluent-kafka's `SchemaRegistryClient` as a mapping, they are in Confluent's wire format:
     each names the schema that wrote it, and `schema` is the reader's, to which other versions are resolved as
     Avro has it (fields matched by name or alias, defaults for those that are missing, numbers widened).
-    Without a schema, the latest of the `subject` is taken, once, where the stream is defined. With
+    Without a schema, the latest of the `subject` is used, once, where the stream is defined. With
     ``many="records"`` each message is an object container file, and all its records are a list in a column of
-    that name, of which ``.explode("records")`` makes rows.
+    that name, which ``.explode("records")`` turns into rows.
 
-    `columns` chooses fields by name or path, ``["user", "actor.id"]``, or names them anew, ``{"who":
+    `columns` chooses fields by name or path, ``["user", "actor.id"]``, or renames them, ``{"who":
     "actor.id"}``; what isn't chosen isn't built, which is faster. A path leads through records and optional
     records. Without it there is a column for each field.
 
@@ -54,32 +54,33 @@ def avro(
     know or that can't be resolved. If the registry can't be reached, the run waits. Raises `TypeError` for
     types that no column can have and `ValueError` for a schema, a path or settings that are wrong.
 
+    >>> import streamgauge as sg
     >>> order = '''{"type": "record", "name": "Order", "fields": [{"name": "user", "type": "string"},
     ...     {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}}]}'''
-    >>> found = avro(order).decode(Messages.of([b"\\x06ann\\x02", b"\\x06an", None]))
+    >>> found = sg.avro(order).decode(sg.formats.Messages.of([b"\\x06ann\\x02", b"\\x06an", None]))
     >>> found.frame.rows(), found.refused.tolist()
     ([('ann', datetime.datetime(1970, 1, 1, 0, 0, 0, 1000, ...))], [1, 2])
     >>> found.reasons[0]
     'not Avro of the schema Order: byte 3: Expected 3 bytes, read 2'
     """
-    asked = None if registry is None else Registry.of(registry)
-    if many is not None and asked is not None:
+    client = None if registry is None else Registry.of(registry)
+    if many is not None and client is not None:
         raise ValueError("avro: container files hold their schema; give many= or registry=, not both")
     references: list[Any] = []
     if schema is None:
-        if asked is None or subject is None:
+        if client is None or subject is None:
             raise TypeError('avro: give a schema, or a registry and a subject="orders-value" that has one')
-        schema, references = _registered(asked, asked.version(subject))
+        schema, references = _registered(client, client.version(subject))
     elif subject is not None:
         raise ValueError("avro: give a schema or a subject, not both")
     root, names = load(schema, references)
     paths = _paths(root, names, columns)
     if many is not None and (not isinstance(many, str) or not many):
-        raise TypeError(f'avro: many={many!r}; it names a column, as in many="records"')
-    writer = json.dumps(root) if asked is None and many is None else None
-    found = Avro(json.dumps(_projected(root, names, paths)), paths, writer, asked, many)
-    _ = found.schema, (found._plain if asked is None else None)
-    return found
+        raise TypeError(f'avro: many must name a column, as in many="records", got {many!r}')
+    writer = json.dumps(root) if client is None and many is None else None
+    decoder = Avro(json.dumps(_projected(root, names, paths)), paths, writer, client, many)
+    _ = decoder.schema, (decoder._plain if client is None else None)
+    return decoder
 
 
 @dataclass(frozen=True)
@@ -106,11 +107,11 @@ class Avro:
 
     def definition(self) -> dict[str, Any]:
         """What it reads and how, without where the registry is."""
-        told: dict[str, Any] = {"paths": {column: list(path) for column, path in self.paths}}
+        definition: dict[str, Any] = {"paths": {column: list(path) for column, path in self.paths}}
         if self.writer is not None:
-            return {**told, "writer": json.loads(self.writer)}
+            return {**definition, "writer": json.loads(self.writer)}
         form = {"framed": True} if self.registry is not None else {"many": self.many}
-        return {**told, "reader": json.loads(self.reader), **form}
+        return {**definition, "reader": json.loads(self.reader), **form}
 
     def decode(self, messages: Messages) -> Decoded:
         """The rows of a batch, and why the other messages were refused."""
@@ -149,10 +150,10 @@ class Avro:
         if number < 0:
             return unframed
         try:
-            found = self.registry.schema(number)
-            if (found.schema_type or "AVRO") != "AVRO":
-                return refusing(f"its schema {number} is of {found.schema_type}, not Avro")
-            writer = load(*_registered(self.registry, found))
+            registered = self.registry.schema(number)
+            if (registered.schema_type or "AVRO") != "AVRO":
+                return refusing(f"its schema {number} is of {registered.schema_type}, not Avro")
+            writer = load(*_registered(self.registry, registered))
             self._framings[number] = reading(writer, self._loaded, self._tagged, FRAME)
         except (UnknownSchema, ValueError) as error:
             return refusing(
@@ -175,17 +176,17 @@ class Avro:
             values = [self._shape(value) for value in values]
         return values if _is_record(self._loaded) else [{ROOT: value} for value in values]
 
-    def _frame(self, found: pa.Array) -> pl.DataFrame:
+    def _frame(self, values: pa.Array) -> pl.DataFrame:
         if self.many is None:
-            return picked(found, self.paths)
-        return listed(picked(found.flatten(), self.paths), self.many, found.value_lengths().to_pylist())
+            return picked(values, self.paths)
+        return listed(picked(values.flatten(), self.paths), self.many, values.value_lengths().to_pylist())
 
 
 def _is_record(loaded: Loaded) -> bool:
     return kind_of(loaded[0]) == "record"
 
 
-def _registered(registry: Registry, found: Any) -> tuple[str, list[Any]]:
+def _registered(registry: Registry, registered: Any) -> tuple[str, list[Any]]:
     """A registered schema's text, and the schemas that it refers to, in the order of their need."""
     texts: dict[tuple[str, int], str] = {}
 
@@ -196,8 +197,8 @@ def _registered(registry: Registry, found: Any) -> tuple[str, list[Any]]:
                 follow(needed)
                 texts[one.subject, one.version] = needed.schema_str
 
-    follow(found)
-    return found.schema_str, list(texts.values())
+    follow(registered)
+    return registered.schema_str, list(texts.values())
 
 
 def _paths(root: Any, names: Names, columns: Sequence[str] | Mapping[str, str] | None) -> Paths:

@@ -12,7 +12,8 @@ from collections.abc import Callable
 from io import BytesIO
 from typing import Any, cast
 
-from .one_by_one import Misread
+from .per_message import Misread
+from .reasons import Reason
 
 LARGEST = 1 << 28
 """The bytes that a message's blocks may have unpacked, 256 MB."""
@@ -41,7 +42,8 @@ def check_blocks(data: memoryview, largest: int = LARGEST) -> None:
     except Exception:  # fastavro says what is wrong, and where
         return
     if left < 0:
-        raise Misread(f"not an Avro container file to be read: unpacked, it has more than {largest:,} bytes")
+        kind = "not an Avro container file to be read"
+        raise Misread(Reason(kind, f"{kind}: unpacked, it has more than {largest:,} bytes"))
 
 
 def _left(data: memoryview, left: int) -> int:
@@ -69,9 +71,9 @@ def _unpacked(codec: bytes, block: bytes, most: int) -> int:
 
 def _varint(block: bytes) -> int:
     """The size that a block of Snappy says it has."""
-    found = 0
+    size = 0
     for at, byte in enumerate(block[:5]):
-        found |= (byte & 127) << 7 * at
+        size |= (byte & 127) << 7 * at
         if byte < 128:
             break
-    return found
+    return size

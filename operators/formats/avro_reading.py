@@ -12,7 +12,8 @@ from typing import Any
 
 from .avro_blocks import check_blocks
 from .avro_schema import Names, for_reading, kind_of, load, other_times, takes_no_bytes, walk
-from .one_by_one import Misread, Read
+from .per_message import Misread, Read
+from .reasons import Reason
 
 Loaded = tuple[Any, Names]
 
@@ -28,21 +29,23 @@ def reading(writer: Loaded, reader: Loaded, tagged: bool, begin: int = 0) -> Rea
     """
     reads = _library(writer).schemaless_reader
     times = other_times(*writer, *reader, frozenset())
-    written, asked = for_reading(writer[0], times), for_reading(reader[0], times)
-    kept, wanted = _parsed(written), None if written == asked else _parsed(asked)
+    written, target = for_reading(writer[0], times), for_reading(reader[0], times)
+    kept, wanted = _parsed(written), None if written == target else _parsed(target)
     name = _name(writer[0])
 
     def read(data: memoryview) -> Any:
         file = BytesIO(data)
         file.seek(begin)
         try:
-            found = reads(file, kept, wanted, return_named_type=tagged)
+            value = reads(file, kept, wanted, return_named_type=tagged)
         except Exception as error:
-            raise Misread(f"not Avro of the schema {name}: byte {file.tell()}: {_told(error)}") from None
+            kind = f"not Avro of the schema {name}"
+            raise Misread(Reason(kind, f"{kind}: byte {file.tell()}: {_error_text(error)}")) from None
         if file.tell() != len(data):
             left = len(data) - file.tell()
-            raise Misread(f"not Avro of the schema {name}: {left} bytes too many, from byte {file.tell()}")
-        return found
+            kind = f"not Avro of the schema {name}"
+            raise Misread(Reason(kind, f"{kind}: {left} bytes too many, from byte {file.tell()}"))
+        return value
 
     return read
 
@@ -61,19 +64,20 @@ def container_reading(reader: Loaded | None, tagged: bool) -> Read:
         file = BytesIO(data)
         try:
             check_blocks(data)
-            found = compiled(file, wanted, return_named_type=tagged)
-            told = found.metadata.get("avro.schema", "")
-            if told not in known:
+            records = compiled(file, wanted, return_named_type=tagged)
+            text = records.metadata.get("avro.schema", "")
+            if text not in known:
                 if len(known) > 1_000:
                     known.clear()
-                known[told] = _library(load(told))
-            if known[told].reader is not compiled:
-                found = known[told].reader(BytesIO(data), wanted, return_named_type=tagged)
-            return list(found)
+                known[text] = _library(load(text))
+            if known[text].reader is not compiled:
+                records = known[text].reader(BytesIO(data), wanted, return_named_type=tagged)
+            return list(records)
         except Misread:
             raise
         except Exception as error:
-            raise Misread(f"not an Avro container file: byte {file.tell()}: {_told(error)}") from None
+            kind = "not an Avro container file"
+            raise Misread(Reason(kind, f"{kind}: byte {file.tell()}: {_error_text(error)}")) from None
 
     return read
 
@@ -87,7 +91,7 @@ def _library(writer: Loaded) -> Any:
     for node, twice in walk(*writer):
         again = again or twice
         if kind_of(node) == "array" and takes_no_bytes(node["items"], writer[1]):
-            raise Misread("its schema has a list of values that take no bytes, of which there is no end")
+            raise Misread("its schema has a list of values that have no bytes, so it has no end")
     return _read_py if again else fastavro
 
 
@@ -101,11 +105,11 @@ def _name(schema: Any) -> str:
     return schema["name"] if isinstance(schema, dict) and "name" in schema else kind_of(schema)
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     if isinstance(error, IndexError):
         return "an index beyond its union's or enum's types"
     if isinstance(error, EOFError):
         return str(error).split(" from <")[0] or "it ends too early"
-    told = f"{type(error).__name__}: {error}".split("\n")[0]
-    # Schemas that don't match are told with all their fields.
-    return told if len(told) <= _LONGEST else f"{told[:_LONGEST]}…"
+    text = f"{type(error).__name__}: {error}".split("\n")[0]
+    # Schemas that don't match are reported with all their fields.
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

@@ -55,15 +55,15 @@ def load(given: Any, references: Iterable[Any] = ()) -> tuple[Any, Names]:
 
     names: Names = {}
     try:
-        found = None
+        schema = None
         for one in (*references, given):
-            found = parse_schema(_read(one), names)
+            schema = parse_schema(_read(one), names)
     except (SchemaParseException, UnknownType, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a schema of Avro: {type(error).__name__}: {error}") from None
     except RecursionError:
         raise ValueError("not a schema of Avro that can be read: it is nested too deep") from None
     names = {name: _bare(kind) for name, kind in names.items()}
-    return whole(_bare(found), names, set()), names
+    return whole(_bare(schema), names, set()), names
 
 
 def _read(given: Any) -> Any:
@@ -78,8 +78,8 @@ def _read(given: Any) -> Any:
 def _bare(node: Any) -> Any:
     """A schema without the marks that fastavro leaves in it, and without words for readers."""
     if isinstance(node, Mapping):
-        found = {key: value if key == "default" else _bare(value) for key, value in node.items()}
-        return {key: value for key, value in found.items() if key != "doc" and not key.startswith("__")}
+        members = {key: value if key == "default" else _bare(value) for key, value in node.items()}
+        return {key: value for key, value in members.items() if key != "doc" and not key.startswith("__")}
     return [_bare(value) for value in node] if isinstance(node, list) else node
 
 
@@ -102,12 +102,12 @@ def branches(node: Any) -> list[Any]:
 
 def single(node: Any) -> Any | None:
     """The type of a union of one type or null, or of two numbers the widest; None for other unions."""
-    found = branches(node)
-    kinds = {kind_of(one) for one in found}
+    types = branches(node)
+    kinds = {kind_of(one) for one in types}
     for both, wide in (({"int", "long"}, "long"), ({"float", "double"}, "double")):
-        if kinds == both and not any(isinstance(one, Mapping) for one in found):
+        if kinds == both and not any(isinstance(one, Mapping) for one in types):
             return wide
-    return found[0] if len(found) == 1 else None
+    return types[0] if len(types) == 1 else None
 
 
 def branch_name(node: Any) -> str:
@@ -159,7 +159,7 @@ def _leaf(node: Any, kind: str, path: str) -> pa.DataType:
 
 
 def for_reading(node: Any, times: bool = False) -> Any:
-    """The schema without the logical types that are taken as the numbers and texts that they are.
+    """The schema without the logical types that are read as the numbers and texts that they are.
 
     Decimals stay, and with `times` points in time, too.
     """
@@ -244,10 +244,10 @@ def whole(node: Any, names: Names, seen: set[str]) -> Any:
         if node["name"] in seen:
             return node["name"]
         seen.add(node["name"])
-    found = dict(node)
+    schema = dict(node)
     for part in ("items", "values", "type"):
-        if part in found:
-            found[part] = whole(found[part], names, seen)
-    if "fields" in found:
-        found["fields"] = [{**f, "type": whole(f["type"], names, seen)} for f in found["fields"]]
-    return found
+        if part in schema:
+            schema[part] = whole(schema[part], names, seen)
+    if "fields" in schema:
+        schema["fields"] = [{**f, "type": whole(f["type"], names, seen)} for f in schema["fields"]]
+    return schema

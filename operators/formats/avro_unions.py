@@ -1,6 +1,6 @@
 """Unions of several types, which fastavro gives as bare values: put into a struct with a field for each type.
 
-Asked to, fastavro names the type of a record, enum or fixed within any union, by a pair; the others tell by
+On request, fastavro names the type of a record, enum or fixed within any union, by a pair; the others show by
 their Python type which of a union's types they are.
 """
 

@@ -6,8 +6,8 @@ so that a quote that is never closed costs its own message alone.
 
 from __future__ import annotations
 
-import csv as python_csv
 from collections.abc import Mapping, Sequence
+from csv import Error as CsvError
 from dataclasses import dataclass
 from io import StringIO
 from typing import Any
@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from .csv_reader import csv_reader
 from .decode import Decoded
 from .lines import Cells, check_many, records, refusing, texts_of
 from .messages import Messages
+from .reasons import Reason, reason_of
 from .text_values import check_types, typed
 
 
@@ -42,8 +44,9 @@ def csv(
     type, is refused with the reason. Raises `TypeError` for types that no text can be read as, and
     `ValueError` for a delimiter or quote that isn't one character.
 
-    >>> trades = csv({"symbol": pl.String, "price": pl.Float64}, delimiter=";")
-    >>> found = trades.decode(Messages.of([b"ACME;9.75", b'"A;B";', b"ACME;cheap", b"ACME"]))
+    >>> import streamgauge as sg
+    >>> trades = sg.csv({"symbol": pl.String, "price": pl.Float64}, delimiter=";")
+    >>> found = trades.decode(sg.formats.Messages.of([b"ACME;9.75", b'"A;B";', b"ACME;cheap", b"ACME"]))
     >>> found.frame.rows(), found.refused.tolist()
     ([('ACME', 9.75), ('A;B', None)], [2, 3])
     >>> found.reasons
@@ -52,7 +55,7 @@ def csv(
     for name, mark in (("delimiter", delimiter), ("quote", quote)):
         fits = isinstance(mark, str) and len(mark) == 1 and mark not in "\r\n"
         if not fits and not (name == "quote" and mark is None):
-            raise ValueError(f"csv: the {name} is {mark!r}; it is one character, such as ';'")
+            raise ValueError(f"csv: the {name} must be one character, such as ';', got {mark!r}")
     if delimiter == quote:
         raise ValueError(f"csv: delimiter and quote are both {delimiter!r}")
     if isinstance(null_values, str):
@@ -84,65 +87,67 @@ class Csv:
         texts, rows, refused = texts_of(messages)
         marks = [mark for mark in (self.quote, "\n", "\r") if mark is not None]
         alone = texts.str.contains_any(marks) if not self.header else pl.Series([True] * len(texts))
-        columns = [np.empty(len(texts), object) for _ in self.fields]
         plain = (~alone).to_numpy() if len(alone) else np.empty(0, bool)
         split = texts.filter(pl.Series(plain)).str.split(self.delimiter)
         short = np.flatnonzero((split.list.len() != len(self.fields)).to_numpy())
-        for at, column in enumerate(columns):
-            column[plain] = split.list.get(at, null_on_oob=True).to_numpy()
+        columns = [split.list.get(at, null_on_oob=True) for at in range(len(self.fields))]
         for at in short.tolist():
             refused[int(rows[plain][at])] = self._width(len(split[at]))
+        quoted: list[list[str | None]] = []
+        nothing: list[str | None] = [None] * len(columns)
         for at in np.flatnonzero(~plain).tolist():
             try:
                 cells = self._records(texts[at])
                 if len(cells) != 1:
-                    raise ValueError(f"{len(cells)} records in a message, where 1 was expected")
+                    raise ValueError(
+                        Reason(
+                            "not one record in a message",
+                            f"{len(cells)} records in a message, where 1 was expected",
+                        )
+                    )
+                quoted.append(list(cells[0]))
             except ValueError as error:
-                refused[int(rows[at])] = str(error)
-                continue
-            for column, cell in zip(columns, cells[0]):
-                column[at] = cell
-        frame = pl.DataFrame(
-            {name: pl.Series(column, dtype=pl.String) for name, column in zip(self.fields, columns)}
-        )
+                refused[int(rows[at])] = reason_of(error)
+                quoted.append(nothing)
+        if quoted:
+            order = np.argsort(np.concatenate([np.flatnonzero(plain), np.flatnonzero(~plain)]))
+            columns = [
+                pl.concat([column, pl.Series(cells, dtype=pl.String)])[order]
+                for column, cells in zip(columns, zip(*quoted))
+            ]
+        frame = pl.DataFrame(dict(zip(self.fields, columns)))
         return typed(self._without_nulls(refusing(frame, rows, refused)), self.fields)
 
-    def _without_nulls(self, found: Decoded) -> Decoded:
+    def _without_nulls(self, decoded: Decoded) -> Decoded:
         nulls = pl.Series(self.null_values, dtype=pl.String)
-        frame = found.frame.with_columns(pl.when(~pl.all().is_in(nulls.implode())).then(pl.all()).name.keep())
-        return Decoded(frame, found.rows, found.refused, found.reasons)
+        frame = decoded.frame.with_columns(
+            pl.when(~pl.all().is_in(nulls.implode())).then(pl.all()).name.keep()
+        )
+        return Decoded(frame, decoded.rows, decoded.refused, decoded.reasons)
 
     def _records(self, text: str) -> Cells:
         """The records of a text, nulls among them. Raises `ValueError`."""
-        if len(text) > python_csv.field_size_limit():
-            python_csv.field_size_limit(len(text))
-        quoting: Any = python_csv.QUOTE_NONE if self.quote is None else python_csv.QUOTE_MINIMAL
-        reader = python_csv.reader(
-            StringIO(text, newline=""),
-            delimiter=self.delimiter,
-            quotechar=self.quote,
-            quoting=quoting,
-            strict=True,
-        )
+        lines = StringIO(text.removeprefix("\ufeff") if self.header else text, newline="")
+        reader = csv_reader(lines, self.delimiter, self.quote)
         try:
             rows = [row or [""] for row in reader if row or len(self.fields) == 1]
-        except python_csv.Error as error:
-            raise ValueError(f"not CSV: line {reader.line_num}: {error}") from None
+        except CsvError as error:
+            raise ValueError(Reason("not CSV", f"not CSV: line {reader.line_num}: {error}")) from None
         places = list(range(len(self.fields)))
         width = len(places)
         if self.header:
             names = rows.pop(0) if rows else []
             missing = [name for name in self.fields if name not in names]
             if missing:
-                raise ValueError(
-                    f"the first line names no {', '.join(missing)}, only {', '.join(names)[:200]}"
-                )
+                absent = f"the first line names no {', '.join(missing)}"
+                raise ValueError(Reason(absent, f"{absent}, only {', '.join(names)[:200]}"))
             places, width = [names.index(name) for name in self.fields], len(names)
         for row in rows:
             if len(row) != width:
                 raise ValueError(self._width(len(row), width))
         return [[None if row[at] in self.null_values else row[at] for at in places] for row in rows]
 
-    def _width(self, found: int, expected: int | None = None) -> str:
+    def _width(self, count: int, expected: int | None = None) -> Reason:
         wanted = len(self.fields) if expected is None else expected
-        return f"{found} {'field' if found == 1 else 'fields'}, where {wanted} were expected"
+        fields = "field" if count == 1 else "fields"
+        return Reason("another number of fields", f"{count} {fields}, where {wanted} were expected")

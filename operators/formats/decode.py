@@ -6,15 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import numpy as np
-import polars as pl
-
+from ...sketches.core.lazy import np, pl
 from .messages import Messages
 
 TOMBSTONE = "no value (a tombstone)"
 """Why a message without a value is refused, whatever its format."""
-
-_NONE = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +31,9 @@ class Decoded:
     def without(self, gone: np.ndarray, reasons: str | Sequence[str]) -> Decoded:
         """The same with more rows refused: those that a mask over `frame` marks, each with its reason.
 
-        >>> Decoded(pl.DataFrame({"price": [1.0, -1.0]})).without(np.array([False, True]), "a negative price")
+        >>> import streamgauge as sg
+        >>> decoded = sg.formats.Decoded(pl.DataFrame({"price": [1.0, -1.0]}))
+        >>> decoded.without(np.array([False, True]), "a negative price")
         Decoded(frame=..., rows=array([0]), refused=array([1]), reasons=['a negative price'], ...)
         """
         if not gone.any():
@@ -44,9 +42,11 @@ class Decoded:
         whys = [reasons] * int(gone.sum()) if isinstance(reasons, str) else list(reasons)
         refused = np.concatenate([self.refused, rows[gone]])
         order = np.argsort(refused, kind="stable")
-        told = [*self.reasons, *whys]
+        all_reasons = [*self.reasons, *whys]
         frame = self.frame.filter(pl.Series(~gone))
-        return Decoded(frame, rows[~gone], refused[order], [told[i] for i in order.tolist()], self.skipped)
+        return Decoded(
+            frame, rows[~gone], refused[order], [all_reasons[i] for i in order.tolist()], self.skipped
+        )
 
     def checked(self, messages: int, schema: Mapping[str, Any]) -> Decoded:
         """Itself in the types of `schema`, after checking that it accounts for each of so many messages.
@@ -57,12 +57,12 @@ class Decoded:
         refused = np.asarray(self.refused, np.int64)
         rows = None if self.rows is None else np.asarray(self.rows, np.int64)
         if rows is None and not len(refused):
-            found = self.frame.height == messages
+            complete = self.frame.height == messages
         else:
-            parts = [_NONE if rows is None else rows, refused]
-            found = self.frame.height == len(parts[0]) and all((np.diff(part) > 0).all() for part in parts)
-            found = found and np.array_equal(np.sort(np.concatenate(parts)), np.arange(messages))
-        if not found or len(self.reasons) != len(refused):
+            parts = [np.empty(0, np.int64) if rows is None else rows, refused]
+            complete = self.frame.height == len(parts[0]) and all((np.diff(part) > 0).all() for part in parts)
+            complete = complete and np.array_equal(np.sort(np.concatenate(parts)), np.arange(messages))
+        if not complete or len(self.reasons) != len(refused):
             raise ValueError(
                 f"of {messages} messages it made {self.frame.height} rows and refused {len(refused)} for "
                 f"{len(self.reasons)} reasons; each is to be one row, in order, or refused with a reason"
@@ -101,17 +101,18 @@ class Decoder(Protocol):
     as a connection, are refused with `TypeError`, unless a method ``definition()`` gives the version and the
     parameters as plain JSON.
 
+    >>> import streamgauge as sg
     >>> @dataclass(frozen=True)
     ... class Prices:
     ...     "Lines such as ``ACME;9.75``."
     ...     schema = {"symbol": pl.String, "price": pl.Float64}
     ...
-    ...     def decode(self, messages: Messages) -> Decoded:
+    ...     def decode(self, messages: sg.formats.Messages) -> sg.formats.Decoded:
     ...         parts = messages.text.str.split_exact(";", 1).struct.unnest()
     ...         price = parts["field_1"].cast(pl.Float64, strict=False)
     ...         frame = pl.DataFrame({"symbol": parts["field_0"], "price": price})
-    ...         return Decoded(frame).without(price.is_null().to_numpy(), "not symbol;price")
-    >>> found = Prices().decode(Messages.of([b"ACME;9.75", b"oops", None]))
+    ...         return sg.formats.Decoded(frame).without(price.is_null().to_numpy(), "not symbol;price")
+    >>> found = Prices().decode(sg.formats.Messages.of([b"ACME;9.75", b"oops", None]))
     >>> found.frame.rows(), found.refused.tolist(), found.reasons
     ([('ACME', 9.75)], [1, 2], ['not symbol;price', 'not symbol;price'])
 

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
-import polars as pl
-
-from ..table.jsonable import jsonable
+from ...sketches.core.lazy import pl
+from .jsonable import json_text, json_texts, jsonable, objects
 
 
 @runtime_checkable
 class Encoder(Protocol):
-    """Makes the values of messages of rows, for `Stream.to_kafka`: write your own as a class like this.
+    """Makes the values of messages of rows, for `Stream.rows_to_kafka`: write your own as a class like this.
 
     It pickles, and is part of a stream's definition.
 
     >>> import polars as pl
+    >>> import streamgauge as sg
     >>> class Lines:
     ...     def check(self, schema):
     ...         pass
@@ -26,7 +25,7 @@ class Encoder(Protocol):
     ...         return [",".join(map(str, row)).encode() for row in rows.iter_rows()]
     ...     def definition(self):
     ...         return {"encoder": "lines", "version": 1}
-    >>> isinstance(Lines(), Encoder), Lines().encode(pl.DataFrame({"user": ["ann"], "n": [7]}))
+    >>> isinstance(Lines(), sg.formats.Encoder), Lines().encode(pl.DataFrame({"user": ["ann"], "n": [7]}))
     (True, [b'ann,7'])
     """
 
@@ -49,11 +48,7 @@ class AsJson:
 
     def encode(self, rows: pl.DataFrame) -> list[bytes | None]:
         """See `Encoder`."""
-        if all(_plain(kind) for kind in rows.schema.values()):
-            return [
-                text.encode() for text in rows.select(pl.struct(pl.all()).struct.json_encode()).to_series()
-            ]
-        return [json_bytes(row) for row in rows.iter_rows(named=True)]
+        return list(json_rows(rows))
 
     def definition(self) -> dict[str, Any]:
         """See `Encoder`."""
@@ -86,13 +81,14 @@ class AsBytes:
 
 
 def as_json() -> AsJson:
-    """Each row as a JSON object, a member a column: what `Stream.to_kafka` sends unless told otherwise.
+    """Each row as a JSON object, a member a column: what `Stream.rows_to_kafka` sends by default.
 
     Times are ISO 8601, bytes hexadecimal, numbers that aren't finite text (``"NaN"``, ``"Infinity"``), and
     nulls stay, as null. Choose and rename columns by `select` before.
 
     >>> import polars as pl
-    >>> as_json().encode(pl.DataFrame({"user": ["ann", None], "spent": [1.5, float("nan")]}))
+    >>> import streamgauge as sg
+    >>> sg.as_json().encode(pl.DataFrame({"user": ["ann", None], "spent": [1.5, float("nan")]}))
     [b'{"user":"ann","spent":1.5}', b'{"user":null,"spent":"NaN"}']
     """
     return AsJson()
@@ -104,7 +100,8 @@ def as_bytes(column: str) -> AsBytes:
     For formats of your own: make the column by `map_batches`. Raises `TypeError` for what isn't a name.
 
     >>> import polars as pl
-    >>> as_bytes("raw").encode(pl.DataFrame({"raw": ["a,1", None]}))
+    >>> import streamgauge as sg
+    >>> sg.as_bytes("raw").encode(pl.DataFrame({"raw": ["a,1", None]}))
     [b'a,1', None]
     """
     if not isinstance(column, str):
@@ -114,7 +111,12 @@ def as_bytes(column: str) -> AsBytes:
 
 def json_bytes(value: Any) -> bytes:
     """A value as compact JSON (`jsonable`)."""
-    return json.dumps(jsonable(value), ensure_ascii=False, separators=(",", ":")).encode()
+    return json_text(value).encode()
+
+
+def json_rows(rows: pl.DataFrame) -> list[bytes]:
+    """Each row as `json_bytes` writes it, named."""
+    return [text.encode() for text in objects(rows.columns, [json_texts(one) for one in rows])]
 
 
 def key_bytes(values: Sequence[Any]) -> bytes | None:
@@ -128,14 +130,14 @@ def key_bytes(values: Sequence[Any]) -> bytes | None:
     (value,) = values
     if value is None or isinstance(value, bytes):
         return value
-    told = jsonable(value)
-    return told.encode() if isinstance(told, str) else json_bytes(value)
+    plain = jsonable(value)
+    return plain.encode() if isinstance(plain, str) else json_bytes(value)
 
 
-def _plain(kind: Any) -> bool:
-    """Whether Polars writes values of a type in JSON as `jsonable` does."""
-    if isinstance(kind, pl.List):
-        return _plain(kind.inner)
-    if isinstance(kind, pl.Struct):
-        return all(_plain(field.dtype) for field in kind.fields)
-    return kind in (pl.String, pl.Boolean) or (kind.is_integer() and kind not in (pl.Int128, pl.UInt128))
+def keys_bytes(rows: pl.DataFrame, names: Sequence[str]) -> list[bytes | None]:
+    """The key of each row's message, as `key_bytes` makes it of these columns."""
+    if not names:
+        return [None] * rows.height
+    if len(names) == 1:
+        return [key_bytes([value]) for value in rows[names[0]].to_list()]
+    return [f"[{','.join(row)}]".encode() for row in zip(*(json_texts(rows[name]) for name in names))]

@@ -53,13 +53,13 @@ class AsAvro:
         """See `Encoder`."""
         from fastavro import schemaless_writer
 
-        found: list[bytes | None] = []
+        encoded: list[bytes | None] = []
         for row in rows.select(name for name in self._fields if name in rows.columns).iter_rows(named=True):
             out = BytesIO(self.frame)
             out.seek(len(self.frame))
             schemaless_writer(out, self._parsed, row, strict_allow_default=True)
-            found.append(out.getvalue())
-        return found
+            encoded.append(out.getvalue())
+        return encoded
 
     def definition(self) -> dict[str, Any]:
         """See `Encoder`."""
@@ -77,17 +77,18 @@ def as_avro(
 
     `schema` is JSON text or what that holds, a record's; the messages then hold the values alone. With a
     `registry`, its URL or the settings of confluent-kafka's `SchemaRegistryClient`, the schema is the latest
-    of the `subject`, asked for once, where the stream is defined, and messages are in Confluent's wire
+    of the `subject`, requested once, where the stream is defined, and messages are in Confluent's wire
     format. A row that the schema can't hold, such as a null where it has none, is a dead letter.
 
     Raises `ValueError` for what is not a record's schema, and for a column that the schema needs and the
     stream doesn't have; `LookupError` for an unknown subject and `ConnectionError` for a registry that can't
-    be asked.
+    be reached.
 
     >>> import polars as pl
+    >>> import streamgauge as sg
     >>> order = '''{"type": "record", "name": "Order", "fields": [{"name": "user", "type": "string"},
     ...     {"name": "n", "type": "int", "default": 1}]}'''
-    >>> as_avro(order).encode(pl.DataFrame({"user": ["ann"], "other": [True]}))
+    >>> sg.as_avro(order).encode(pl.DataFrame({"user": ["ann"], "other": [True]}))
     [b'\\x06ann\\x02']
     """
     frame = b""

@@ -1,4 +1,4 @@
-"""Errors of the user's own code, such as decoders and functions in expressions, told in one line.
+"""Errors of the user's own code, such as decoders and functions in expressions, reported in one line.
 
 Such code may raise anything; `SystemExit` and Polars' panics are not even an `Exception`. No input may end a
 stream, so a message on which it fails is refused.
@@ -9,11 +9,12 @@ from __future__ import annotations
 import signal
 import threading
 
-import polars as pl
+from ...sketches.core.lazy import pl
+from .reasons import Reason, kind_of
 
 
-def why(error: BaseException) -> str:
-    """What a message failed with, as one line of text.
+def why(error: BaseException) -> Reason:
+    """What a message failed with, as one line of text; its kind is that of the error.
 
     Raises the error again if it is Ctrl-C, which only the main thread gets.
 
@@ -27,7 +28,10 @@ def why(error: BaseException) -> str:
         text = str(error).split("\n")[0]
     except Exception:
         text = "an error without a readable message"
-    return text if isinstance(error, pl.exceptions.PolarsError) else f"{type(error).__name__}: {text}"
+    if isinstance(error, pl.exceptions.PolarsError):
+        return Reason(kind_of(text.split(": ")[0]), text)
+    name = type(error).__name__
+    return Reason(name, f"{name}: {text}")
 
 
 def _may_be_interrupted() -> bool:

@@ -1,14 +1,11 @@
-"""Columns chosen from nested fields: by name, by path, or named anew."""
+"""Columns chosen from nested fields: by name, by path, or renamed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import polars as pl
-import pyarrow as pa
-import pyarrow.compute as pc
+from ...sketches.core.lazy import np, pa, pc, pl
 
 Path = tuple[str, ...]
 Paths = tuple[tuple[str, Path], ...]
@@ -18,7 +15,7 @@ Paths = tuple[tuple[str, Path], ...]
 def paths_of(
     who: str, columns: Sequence[str] | Mapping[str, str], known: Callable[[Path], list[str] | None]
 ) -> Paths:
-    """The paths that `columns` asks for: dotted paths, or a mapping from columns to them.
+    """The paths that `columns` requests: dotted paths, or a mapping from columns to them.
 
     `known` gives None for a path that leads to a field, else the names where it goes wrong. Raises
     `TypeError` for what is no such choice and `ValueError` for paths that lead nowhere.
@@ -30,20 +27,20 @@ def paths_of(
         raise TypeError(
             f'{who}: columns is {columns!r}; list fields, as in ["user", "actor.id"], or map columns'
         )
-    asked = columns if isinstance(columns, Mapping) else {path: path for path in columns}
-    if not all(isinstance(part, str) for pair in asked.items() for part in pair):
+    path_of = columns if isinstance(columns, Mapping) else {path: path for path in columns}
+    if not all(isinstance(part, str) for pair in path_of.items() for part in pair):
         raise TypeError(
             f'{who}: columns is {columns!r}; columns and paths are strings, as in {{"who": "actor.id"}}'
         )
-    found = []
-    for column, path in asked.items():
+    paths = []
+    for column, path in path_of.items():
         names = tuple(path.split("."))
         there = known(names)
         if there is not None:
             some = f"there are {', '.join(there)}" if there else "it leads into what has no fields"
             raise ValueError(f"{who}: the schema has no field {path!r}; {some}")
-        found.append((column, names))
-    return tuple(found)
+        paths.append((column, names))
+    return tuple(paths)
 
 
 def picked(rows: pa.StructArray, paths: Paths) -> pl.DataFrame:
@@ -54,9 +51,9 @@ def picked(rows: pa.StructArray, paths: Paths) -> pl.DataFrame:
     kind = without_maps(rows.type)
     rows = rows if kind == rows.type else rows.cast(kind)
     arrays = {column: pc.struct_field(rows, list(path)) for column, path in paths}
-    found = pl.from_arrow(pa.table(arrays)) if arrays else pl.DataFrame(height=len(rows))
-    assert isinstance(found, pl.DataFrame)
-    return found
+    frame = pl.from_arrow(pa.table(arrays)) if arrays else pl.DataFrame(height=len(rows))
+    assert isinstance(frame, pl.DataFrame)
+    return frame
 
 
 def without_maps(kind: pa.DataType) -> pa.DataType:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import polars as pl
+from ...sketches.core.lazy import pl
 
 _ZONE = r"\s*(?<zone>[Zz]|[+-]\d{2}(?::?\d{2})?)?"
 _EXTENDED = (
@@ -29,15 +29,15 @@ def read_times(text: pl.Series, unit: Any = "us") -> pl.Series:
     [datetime.datetime(2013, 7, 4, 21, 31, ...), datetime.datetime(2013, 7, 4, 21, 31, 7, 250000, ...)]
     """
     # From the form that is read fastest to the one that needs a pattern; each tries what is left.
-    found = text.str.to_datetime("%+", time_unit=unit, time_zone="UTC", strict=False)
+    times = text.str.to_datetime("%+", time_unit=unit, time_zone="UTC", strict=False)
     for read in (_naive, _any_form):
-        if found.null_count() == text.null_count():
-            return found
-        missing = found.is_null() & text.is_not_null()
-        later = pl.Series(found.name, [None] * len(found), found.dtype)
+        if times.null_count() == text.null_count():
+            return times
+        missing = times.is_null() & text.is_not_null()
+        later = pl.Series(times.name, [None] * len(times), times.dtype)
         later = later.scatter(missing.arg_true(), read(text.filter(missing), unit))
-        found = found.zip_with(~missing, later)
-    return found
+        times = times.zip_with(~missing, later)
+    return times
 
 
 def _naive(text: pl.Series, unit: Any) -> pl.Series:
@@ -61,5 +61,5 @@ def _any_form(text: pl.Series, unit: Any) -> pl.Series:
     zone = zone.str.replace(r"^([+-]\d{2})$", "$1:00")
     clock = pl.concat_str(part("h", "00"), part("m", "00"), part("s", "00"), separator=":")
     whole = pl.concat_str(date, pl.lit("T"), clock, pl.lit("."), part("f", "0"), zone)
-    told = whole.str.to_datetime("%+", time_unit=unit, time_zone="UTC", strict=False)
-    return pl.select(told.alias(text.name)).to_series()
+    times = whole.str.to_datetime("%+", time_unit=unit, time_zone="UTC", strict=False)
+    return pl.select(times.alias(text.name)).to_series()

@@ -14,17 +14,15 @@ from dataclasses import field as dataclass_field
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-import polars as pl
-import pyarrow as pa
-
-from . import json_cells as cells
+from ...sketches.core.lazy import np, pa, pl
+from . import json_schema
+from .column_types import check_polars_types
 from .decode import TOMBSTONE, Decoded
-from .json_columns import Columns
 from .json_fields import JsonField, as_types, at_path, nested
-from .json_lifting import Lift, from_string, lifting, lowered
+from .json_nested import Lift, from_string, lifting, lowered
 from .json_schema import RAW, Layout, Node, compile_schema
 from .messages import Messages
+from .reasons import Reason
 
 _MOST_BYTES = (1 << 31) - 1
 """Arrow's string views have 32 bits for an offset into a buffer."""
@@ -40,22 +38,27 @@ def json(schema: Mapping[str, Any]) -> Json:
     Datetime, Date and Time from ISO 8601 strings; Binary keeps any value's JSON text as it is. If a name
     occurs twice, the last value counts. `field` takes a column from within objects, by its path, or from
     numbers that stand as strings: ``json({"who": field("actor.id", pl.String)})``. Lists of objects are
-    ``pl.List(pl.Struct({"sku": pl.String}))``, of which ``.explode`` makes rows.
+    ``pl.List(pl.Struct({"sku": pl.String}))``, which ``.explode`` turns into rows.
 
     A message that doesn't fit the schema is refused with a reason: it is not JSON, not an object, has a
     string where a number should be, a number that is too large, or text that is not Unicode. Raises
     `TypeError` for types that JSON has no counterpart of, and `ValueError` for two columns that want one
     field in two ways.
 
-    >>> decoder = json({"user": pl.String, "price": pl.Float64})
-    >>> found = decoder.decode(Messages.of([b'{"user": "ann", "price": 1.5}', b"oops", b'{"user": 7}', None]))
+    >>> import streamgauge as sg
+    >>> decoder = sg.json({"user": pl.String, "price": pl.Float64})
+    >>> values = [b'{"user": "ann", "price": 1.5}', b"oops", b'{"user": 7}', None]
+    >>> found = decoder.decode(sg.formats.Messages.of(values))
     >>> found.frame.rows(), found.rows.tolist()
     ([('ann', 1.5)], [0])
     >>> dict(zip(found.refused.tolist(), found.reasons))
     {1: 'not JSON: byte 0', 2: '"user" is 7, not String', 3: 'no value (a tombstone)'}
     """
-    asked = {name: kind for name, kind in schema.items() if isinstance(kind, JsonField)}
-    decoder = Json({**schema, **{name: found.kind for name, found in asked.items()}}, asked)
+    check_polars_types("json", schema, besides=(JsonField, dict))
+    json_fields = {name: kind for name, kind in schema.items() if isinstance(kind, JsonField)}
+    decoder = Json(
+        {**schema, **{name: json_field.kind for name, json_field in json_fields.items()}}, json_fields
+    )
     _ = decoder._layout, decoder._lifts
     return decoder
 
@@ -68,25 +71,30 @@ class Json:
     fields: Mapping[str, JsonField] = dataclass_field(default_factory=dict)
 
     @cached_property
-    def _asked(self) -> dict[str, JsonField]:
+    def _json_fields(self) -> dict[str, JsonField]:
         return {name: self.fields.get(name, JsonField((name,), kind)) for name, kind in self.schema.items()}
 
     @cached_property
     def _layout(self) -> Layout:
         kinds = {
-            name: pl.Binary() if asked.text else lowered(asked.kind) for name, asked in self._asked.items()
+            name: pl.Binary() if json_field.text else lowered(json_field.kind)
+            for name, json_field in self._json_fields.items()
         }
-        return compile_schema(as_types(nested(self._asked, kinds)))
+        return compile_schema(as_types(nested(self._json_fields, kinds)))
 
     @cached_property
     def _lifts(self) -> dict[str, Lift]:
-        found = {}
-        for name, asked in self._asked.items():
-            path = ".".join(asked.path)
-            one = from_string(asked.kind, path) if asked.text else lifting(asked.kind, path, _element)
+        lifts = {}
+        for name, json_field in self._json_fields.items():
+            path = ".".join(json_field.path)
+            one = (
+                from_string(json_field.kind, path)
+                if json_field.text
+                else lifting(json_field.kind, path, _element)
+            )
             if one is not None:
-                found[name] = one
-        return found
+                lifts[name] = one
+        return lifts
 
     @property
     def members(self) -> dict[str, Any]:
@@ -95,7 +103,7 @@ class Json:
 
     @property
     def _plain(self) -> bool:
-        """Whether the kernel's columns are those that were asked for."""
+        """Whether the kernel's columns are those that were requested."""
         return not self.fields and not self._lifts
 
     def __getstate__(self) -> dict[str, Any]:
@@ -103,8 +111,8 @@ class Json:
 
     def definition(self) -> dict[str, Any]:
         """Its fields that are not members by their own names; the schema stands beside it."""
-        told = {name: {"path": list(f.path), "text": f.text} for name, f in self.fields.items()}
-        return {"fields": told} if told else {}
+        fields = {name: {"path": list(f.path), "text": f.text} for name, f in self.fields.items()}
+        return {"fields": fields} if fields else {}
 
     def decode(self, messages: Messages) -> Decoded:
         """The rows of a batch, and why the other messages were refused."""
@@ -113,6 +121,8 @@ class Json:
             numbers = np.arange(len(messages))
             first, second = (self.decode(messages.select(n)) for n in (numbers[:half], numbers[half:]))
             return _joined(first, second, half, len(messages))
+        from .json_columns import Columns  # with the kernels, which a schema doesn't need
+
         layout = self._layout
         parsed = Columns(layout, messages)
         columns = [parsed.column(at) for at in layout.nodes[0].children]
@@ -132,28 +142,28 @@ class Json:
         return decoded.without(late, [wrong[row] for row in sorted(wrong)])
 
     def _lifted(self, frame: pl.DataFrame, wrong: dict[int, str]) -> pl.DataFrame:
-        """The columns that were asked for, of those that the kernel gave."""
-        found = []
-        for name, asked in self._asked.items():
-            column = at_path(frame, asked.path)
+        """The columns that were requested, of those that the kernel gave."""
+        columns = []
+        for name, json_field in self._json_fields.items():
+            column = at_path(frame, json_field.path)
             lift = self._lifts.get(name)
-            found.append((column if lift is None else lift(column, wrong)).alias(name))
-        return pl.DataFrame(found) if found else frame
+            columns.append((column if lift is None else lift(column, wrong)).alias(name))
+        return pl.DataFrame(columns) if columns else frame
 
     def _reason(self, messages: Messages, message: int, why: int, place: int, node: int) -> str:
-        if why == cells.TOMBSTONE:
+        if why == json_schema.TOMBSTONE:
             return TOMBSTONE
-        if why == cells.EMPTY:
+        if why == json_schema.EMPTY:
             return "an empty value"
-        if why == cells.NOT_JSON:
-            return f"not JSON: byte {place}"
-        if why == cells.NO_OBJECT:
+        if why == json_schema.NOT_JSON:
+            return Reason("not JSON", f"not JSON: byte {place}")
+        if why == json_schema.NO_OBJECT:
             return "not a JSON object"
-        if why == cells.NOT_UNICODE:
-            return f"text that is not Unicode: byte {place}"
-        found = self._layout.nodes[node]
+        if why == json_schema.NOT_UNICODE:
+            return Reason("text that is not Unicode", f"text that is not Unicode: byte {place}")
+        expected = self._layout.nodes[node]
         value = (messages.value_at(message) or b"")[place : place + 60].decode(errors="replace")
-        return _misfit(found, self._layout.path(node), value, why)
+        return _misfit(expected, self._layout.path(node), value, why)
 
 
 def _element(kind: Any) -> Json:
@@ -161,21 +171,23 @@ def _element(kind: Any) -> Json:
     return json({"x": kind})
 
 
-def _misfit(node: Node, path: str, value: str, why: int) -> str:
+def _misfit(node: Node, path: str, value: str, why: int) -> Reason:
     if node.is_list and value.startswith("["):
-        return f'"{path}" holds a value that is not {node.dtype.inner}'  # type: ignore[attr-defined]
+        return Reason(f'"{path}" holds a value that is not {node.dtype.inner}')  # type: ignore[attr-defined]
     number = re.match(r"-?[0-9.eE+-]+", value)
     shown = number[0][:40] if number else _SORTS.get(value[:1], "something else")
-    if why == cells.OUT_OF_RANGE:
-        return f'"{path}" is {shown}, out of the range of {node.dtype}'
-    if why == cells.FRACTION:
-        return f'"{path}" is {shown}, not a whole number ({node.dtype})'
+    if why == json_schema.OUT_OF_RANGE:
+        kind = f'"{path}" is out of the range of {node.dtype}'
+        return Reason(kind, f'"{path}" is {shown}, out of the range of {node.dtype}')
+    if why == json_schema.FRACTION:
+        kind = f'"{path}" is not a whole number ({node.dtype})'
+        return Reason(kind, f'"{path}" is {shown}, not a whole number ({node.dtype})')
     kind = str(node.dtype)
     if isinstance(node.dtype, pl.Struct):
         kind = "an object"
     elif node.is_list and node.kind == RAW:
         kind = "a list"
-    return f'"{path}" is {shown}, not {kind}'
+    return Reason(f'"{path}" is not {kind}', f'"{path}" is {shown}, not {kind}')
 
 
 def _joined(first: Decoded, second: Decoded, half: int, count: int) -> Decoded:

@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from .json_cells import ABSENT, BASE, LATER, LIMIT, OPEN, STACK, STATE_WORDS, TEXT, TEXT_TOP
 from .json_rows import parse
+from .json_scanner import DEEPEST
 from .json_schema import (
     BOOL,
     DOUBLE,
@@ -28,8 +28,9 @@ from .json_schema import (
     Layout,
     Node,
 )
-from .json_text import DEEPEST
+from .json_values import ABSENT, BASE, LATER, LIMIT, OPEN, STACK, STATE_WORDS, TEXT, TEXT_TOP
 from .messages import Messages
+from .reasons import Reason
 from .text_values import as_times
 
 _NUMBER = re.compile(rb"-?[0-9.eE+-]+")
@@ -151,20 +152,20 @@ class Columns:
         late = np.flatnonzero(present == LATER)
         text = memoryview(self._lines)  # type: ignore[arg-type]
         for i, at in zip(late.tolist(), numbers[late].tolist()):
-            found = _NUMBER.match(text, at)
-            value = float(found[0]) if found else float("nan")
+            match = _NUMBER.match(text, at)
+            value = float(match[0]) if match else float("nan")
             numbers[i] = np.float64(value).view(np.int64)
             if not np.isfinite(value):
-                shown = found[0][:40].decode() if found else ""
-                self.late.setdefault(
-                    int(rows[i]), f'"{self._path(node)}" is {shown}, out of the range of Float64'
-                )
+                shown = match[0][:40].decode() if match else ""
+                path = self._path(node)
+                reason = f'"{path}" is {shown}, out of the range of Float64'
+                self.late.setdefault(int(rows[i]), Reason(f'"{path}" is out of the range of Float64', reason))
 
     def _path(self, node: Node) -> str:
         return self._layout.path(self._nodes.index(node))
 
     def _finished(self, node: Node, dtype: Any, column: pa.Array) -> pa.Array:
-        """Cast to the type that was asked for: narrower numbers, times."""
+        """Cast to the type that was requested: narrower numbers, times."""
         if dtype in (pl.String, pl.Binary, pl.Int64, pl.UInt64, pl.Float64, pl.Boolean):
             return column
         series = pl.from_arrow(column)
@@ -174,9 +175,9 @@ class Columns:
         parsed = as_times(series, dtype)
         unread = (parsed.is_null() & series.is_not_null()).to_numpy()
         for row in np.flatnonzero(unread).tolist():
-            self.late.setdefault(
-                row, f'"{self._path(node)}" is {series[row][:60]!r}, not {dtype} in ISO 8601'
-            )
+            path = self._path(node)
+            text = f'"{path}" is {series[row][:60]!r}, not {dtype} in ISO 8601'
+            self.late.setdefault(row, Reason(f'"{path}" is not {dtype} in ISO 8601', text))
         return parsed.to_arrow()
 
 

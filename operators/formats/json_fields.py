@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import polars as pl
-
+from ...sketches.core.lazy import pl
 from .field_paths import Path
 from .text_values import check_types
 
@@ -28,15 +27,16 @@ def field(path: str | Sequence[str], kind: Any, *, text: bool = False) -> JsonFi
     an object on the way is missing or null, the column is null.
 
     With ``text=True`` a value may also stand there as a string of it, such as ``"9.75"`` for a Float64 or a
-    Decimal, and a number or Boolean where a String is asked for is its JSON text. Without, either is refused:
-    nothing is converted unless you say so. Raises `TypeError` for a path that is none and for types that no
-    text can be read as.
+    Decimal, and a number or Boolean where a String is requested is its JSON text. Without, either is refused:
+    nothing is converted unless you say so. Raises `TypeError` for a path that is not one and for types that
+    no text can be read as.
 
-    >>> from .json import json
-    >>> from .messages import Messages
-    >>> prices = json({"who": field("actor.id", pl.String), "price": field("price", pl.Float64, text=True)})
+    >>> import polars as pl
+    >>> import streamgauge as sg
+    >>> price = sg.field("price", pl.Float64, text=True)
+    >>> prices = sg.json({"who": sg.field("actor.id", pl.String), "price": price})
     >>> values = [b'{"actor":{"id":"ann"},"price":"9.75"}', b'{"price":7}', b'{"price":"cheap"}']
-    >>> found = prices.decode(Messages.of(values))
+    >>> found = prices.decode(sg.formats.Messages.of(values))
     >>> found.frame.rows(), found.reasons
     ([('ann', 9.75), (None, 7.0)], ['"price" is "cheap", not Float64'])
     """
@@ -54,20 +54,20 @@ def nested(fields: Mapping[str, JsonField], lowered: Mapping[str, Any]) -> dict[
     Raises `ValueError` where two columns want one member in two ways.
     """
     tree: dict[str, Any] = {}
-    for column, asked in fields.items():
+    for column, json_field in fields.items():
         at = tree
-        for name in asked.path[:-1]:
+        for name in json_field.path[:-1]:
             at = at.setdefault(name, {})
             if not isinstance(at, dict):
-                raise _twice(column, asked)
+                raise _twice(column, json_field)
         kind = lowered[column]
-        if at.setdefault(asked.path[-1], kind) is not kind and at[asked.path[-1]] != kind:
-            raise _twice(column, asked)
+        if at.setdefault(json_field.path[-1], kind) is not kind and at[json_field.path[-1]] != kind:
+            raise _twice(column, json_field)
     return tree
 
 
-def _twice(column: str, asked: JsonField) -> ValueError:
-    path = ".".join(asked.path)
+def _twice(column: str, json_field: JsonField) -> ValueError:
+    path = ".".join(json_field.path)
     return ValueError(
         f"json: the column {column!r} and another one want {path!r} in two ways, whole and in parts or as "
         "two types; take it once, and the other from it by with_columns"
@@ -83,7 +83,7 @@ def as_types(tree: Mapping[str, Any]) -> dict[str, Any]:
 
 def at_path(frame: pl.DataFrame, path: Path) -> pl.Series:
     """The member at a path; null where an object on the way is."""
-    found = frame[path[0]]
+    member = frame[path[0]]
     for name in path[1:]:
-        found = found.struct.field(name)
-    return found
+        member = member.struct.field(name)
+    return member

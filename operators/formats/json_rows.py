@@ -8,51 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...sketches.core.jit import kernel
-from .json_cells import (
-    ABSENT,
-    BASE,
-    EMPTY,
-    GOOD,
-    LIMIT,
-    NO_OBJECT,
-    NOT_JSON,
-    NOT_UNICODE,
-    OPEN,
-    OTHER_TYPE,
-    STACK,
-    TEXT_TOP,
-    THERE,
-    TOMBSTONE,
-    clear,
-    get,
-    place,
-    put_list,
-    put_number,
-    put_text,
-    refuse,
-)
-from .json_schema import (
-    CHILDREN,
-    COUNT,
-    IS_LIST,
-    KIND,
-    LAST,
-    MASK_0,
-    MASK_1,
-    NAME,
-    NAME_LENGTH,
-    PRESENT,
-    RAW,
-    SAVED_TOP,
-    STRUCT,
-    TEXT_0,
-    TEXT_1,
-    TEXT_LENGTH,
-    TOP,
-    VALUES,
-    WORD,
-)
-from .json_text import (
+from .address_intrinsics import load8, load64, load_word, store8, store64
+from .json_scanner import (
     ESCAPED,
     LONE_SURROGATE,
     NOT_ASCII,
@@ -63,7 +20,50 @@ from .json_text import (
     unescape,
     word_end,
 )
-from .memory import load8, load64, load_word, store8, store64
+from .json_schema import (
+    CHILDREN,
+    COUNT,
+    EMPTY,
+    GOOD,
+    IS_LIST,
+    KIND,
+    LAST,
+    MASK_0,
+    MASK_1,
+    NAME,
+    NAME_LENGTH,
+    NO_OBJECT,
+    NOT_JSON,
+    NOT_UNICODE,
+    OTHER_TYPE,
+    PRESENT,
+    RAW,
+    SAVED_TOP,
+    STRUCT,
+    TEXT_0,
+    TEXT_1,
+    TEXT_LENGTH,
+    TOMBSTONE,
+    TOP,
+    VALUES,
+    WORD,
+)
+from .json_values import (
+    ABSENT,
+    BASE,
+    LIMIT,
+    OPEN,
+    STACK,
+    TEXT_TOP,
+    THERE,
+    clear,
+    get,
+    place,
+    put_list,
+    put_number,
+    put_text,
+    refuse,
+)
 
 
 @kernel

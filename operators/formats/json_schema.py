@@ -4,29 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
-import numpy as np
-import polars as pl
+from ...sketches.core.lazy import np, pl
 
 STRUCT, STRING, RAW, INT, UINT, DOUBLE, BOOL = range(7)
 """What the kernel makes of a field. It takes times as strings; RAW is the JSON text of any value."""
 
-_KINDS: dict[Any, int] = {
-    pl.String: STRING,
-    pl.Boolean: BOOL,
-    pl.Float64: DOUBLE,
-    pl.Float32: DOUBLE,
-    pl.UInt64: UINT,
-    pl.Binary: RAW,
-    pl.Datetime: STRING,
-    pl.Date: STRING,
-    pl.Time: STRING,
-}
-_RANGES: dict[Any, tuple[int, int]] = {
-    kind: (-(1 << bits - 1), (1 << bits - 1) - 1)
-    for kind, bits in ((pl.Int8, 8), (pl.Int16, 16), (pl.Int32, 32), (pl.Int64, 64))
-} | {kind: (0, (1 << bits) - 1) for kind, bits in ((pl.UInt8, 8), (pl.UInt16, 16), (pl.UInt32, 32))}
+GOOD, TOMBSTONE, EMPTY, NOT_JSON, NO_OBJECT, NOT_UNICODE, OTHER_TYPE, OUT_OF_RANGE, FRACTION = range(9)
+"""Why a message is refused."""
+
+
+@cache
+def _kinds() -> dict[Any, int]:
+    return {
+        pl.String: STRING,
+        pl.Boolean: BOOL,
+        pl.Float64: DOUBLE,
+        pl.Float32: DOUBLE,
+        pl.UInt64: UINT,
+        pl.Binary: RAW,
+        pl.Datetime: STRING,
+        pl.Date: STRING,
+        pl.Time: STRING,
+    }
+
+
+@cache
+def _ranges() -> dict[Any, tuple[int, int]]:
+    signed = ((pl.Int8, 8), (pl.Int16, 16), (pl.Int32, 32), (pl.Int64, 64))
+    unsigned = ((pl.UInt8, 8), (pl.UInt16, 16), (pl.UInt32, 32))
+    ranges: dict[Any, tuple[int, int]] = {
+        kind: (-(1 << bits - 1), (1 << bits - 1) - 1) for kind, bits in signed
+    }
+    return ranges | {kind: (0, (1 << bits) - 1) for kind, bits in unsigned}
 
 
 @dataclass(slots=True, eq=False)
@@ -108,17 +120,17 @@ def compile_schema(schema: Mapping[str, Any]) -> Layout:
 
 
 def _kind(leaf: Any, in_list: bool, path: str) -> int:
-    if leaf.base_type() in _RANGES:
+    if leaf.base_type() in _ranges():
         return INT
-    found = _KINDS.get(leaf.base_type())
-    if found is None or (in_list and leaf.is_temporal()):
+    kind = _kinds().get(leaf.base_type())
+    if kind is None or (in_list and leaf.is_temporal()):
         listed = "a list of " if in_list else ""
         raise TypeError(
             f"the JSON field {path!r} can't be {listed}{leaf}; possible are strings, Booleans, integers, "
             "floats, Datetime, Date, Time, structs of these, lists of all of them, and Binary for any "
             "value's JSON text as it stands"
         )
-    return found
+    return kind
 
 
 def _table(nodes: list[Node]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -130,7 +142,7 @@ def _table(nodes: list[Node]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     for row, node, name in zip(table, nodes, encoded):
         leaf: Any = node.dtype.inner if isinstance(node.dtype, pl.List) else node.dtype
         row[[KIND, IS_LIST, LAST]] = node.kind, node.is_list, node.last
-        row[[LOW, HIGH]] = _RANGES.get(leaf.base_type(), (0, 0))
+        row[[LOW, HIGH]] = _ranges().get(leaf.base_type(), (0, 0))
         row[[CHILDREN, COUNT]] = child_at, len(node.children)
         row[[NAME, NAME_LENGTH]] = name_at, len(name)
         row[WORD] = np.frombuffer(name[:8].ljust(8, b"\0"), np.int64)[0]

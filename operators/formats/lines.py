@@ -11,6 +11,7 @@ import polars as pl
 from .decode import TOMBSTONE, Decoded
 from .field_paths import listed
 from .messages import Messages
+from .reasons import preceded, reason_of
 from .text_values import typed_rows
 
 NOT_TEXT = "not UTF-8 text"
@@ -20,9 +21,9 @@ Cells = Sequence[Sequence[str | None]]
 
 
 def check_many(who: str, many: Any) -> None:
-    """Raise `TypeError` for a name of the column of records that is none."""
+    """Raise `TypeError` for a name of the column of records that is not one."""
     if many is not None and (not isinstance(many, str) or not many):
-        raise TypeError(f'{who}: many is {many!r}; it names the column of records, as in many="records"')
+        raise TypeError(f'{who}: many must name the column of records, as in many="records", got {many!r}')
 
 
 def texts_of(messages: Messages) -> tuple[pl.Series, np.ndarray, dict[int, str]]:
@@ -30,8 +31,8 @@ def texts_of(messages: Messages) -> tuple[pl.Series, np.ndarray, dict[int, str]]
     texts = messages.text.str.strip_suffix("\n").str.strip_suffix("\r")
     rows = np.flatnonzero(texts.is_not_null().to_numpy())
     gone = np.flatnonzero(texts.is_null().to_numpy())
-    told = {row: TOMBSTONE if messages.is_null[row] else NOT_TEXT for row in gone.tolist()}
-    return texts.filter(texts.is_not_null()), rows, told
+    reasons = {row: TOMBSTONE if messages.is_null[row] else NOT_TEXT for row in gone.tolist()}
+    return texts.filter(texts.is_not_null()), rows, reasons
 
 
 def refusing(frame: pl.DataFrame, rows: np.ndarray, refused: Mapping[int, str]) -> Decoded:
@@ -54,17 +55,19 @@ def records(
     lengths = []
     for row, text in zip(rows.tolist(), texts):
         try:
-            found = read(text)
+            of_message = read(text)
         except ValueError as error:
-            refused[row] = str(error)
-            found = []
-        cells += found
-        lengths.append(len(found))
+            refused[row] = reason_of(error)
+            of_message = []
+        cells += of_message
+        lengths.append(len(of_message))
     flat = pl.DataFrame(cells, schema=dict.fromkeys(schema, pl.String), orient="row")
     frame, wrong = typed_rows(flat, schema)
     owner = np.repeat(np.arange(len(rows)), lengths)
     first = np.cumsum([0, *lengths])
     for at in sorted(wrong):
         place = int(owner[at])
-        refused.setdefault(int(rows[place]), f"record {at - int(first[place]) + 1}: {wrong[at]}")
+        refused.setdefault(
+            int(rows[place]), preceded(f"record {at - int(first[place]) + 1}: ", wrong[at], "")
+        )
     return refusing(listed(frame, many, lengths), rows, refused)

@@ -5,37 +5,41 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import cache
 from typing import Any
 
-import numpy as np
-import polars as pl
-import pyarrow as pa
-import pyarrow.compute as pc
-
+from ...sketches.core.lazy import np, pa, pc, pl
 from .decode import Decoded
-from .messages import HEADERS, Messages, texts
+from .messages import Messages, headers_type, texts
+from .reasons import Reason
 
-PARTS: dict[str, Any] = {
-    "key": pl.String,
-    "key_bytes": pl.Binary,
-    "headers": pl.List(pl.Struct({"key": pl.String, "value": pl.Binary})),
-    "partition": pl.Int32,
-    "offset": pl.Int64,
-    "timestamp": pl.Datetime("ms", "UTC"),
-    "timestamp_type": pl.String,
-}
-"""The parts of a message that can be asked for, and the types of their columns."""
+
+@cache
+def parts_of_messages() -> dict[str, Any]:
+    """The parts of a message that can be requested, and the types of their columns."""
+    return {
+        "key": pl.String,
+        "key_bytes": pl.Binary,
+        "headers": pl.List(pl.Struct({"key": pl.String, "value": pl.Binary})),
+        "partition": pl.Int32,
+        "offset": pl.Int64,
+        "timestamp": pl.Datetime("ms", "UTC"),
+        "timestamp_type": pl.String,
+    }
+
 
 _HEADER = "header:"
 
 
-def message_columns(asked: Sequence[str] | Mapping[str, str], taken: Mapping[str, Any]) -> dict[str, str]:
+def message_columns(
+    parts: Sequence[str] | Mapping[str, str], value_columns: Mapping[str, Any]
+) -> dict[str, str]:
     """The part of a message that each column holds, by the column's name.
 
-    `asked` names parts, or maps names of columns to parts: ``key`` (text), ``key_bytes``, ``headers``,
+    `parts` names parts, or maps names of columns to parts: ``key`` (text), ``key_bytes``, ``headers``,
     ``header:NAME`` (the text of the last header of that name, null where there is none), ``partition``,
     ``offset``, ``timestamp`` and ``timestamp_type`` (``create`` if the producer gave it, ``append`` if the
-    broker did). `taken` are the columns of the value.
+    broker did). `value_columns` are the columns of the value.
 
     >>> message_columns({"user": "key", "trace": "header:trace-id"}, {"price": pl.Float64})
     {'user': 'key', 'trace': 'header:trace-id'}
@@ -43,20 +47,20 @@ def message_columns(asked: Sequence[str] | Mapping[str, str], taken: Mapping[str
     Raises `TypeError` or `ValueError` for anything that isn't a part of a message, and for names that are
     taken.
     """
-    if isinstance(asked, str) or not isinstance(asked, (Sequence, Mapping)):
-        raise TypeError(f'message is {asked!r}; list parts, as in ["key", "offset"], or map columns to them')
-    columns = dict(asked) if isinstance(asked, Mapping) else {part: part for part in asked}
+    if isinstance(parts, str) or not isinstance(parts, (Sequence, Mapping)):
+        raise TypeError(f'message is {parts!r}; list parts, as in ["key", "offset"], or map columns to them')
+    columns = dict(parts) if isinstance(parts, Mapping) else {part: part for part in parts}
     for name, part in columns.items():
         if not isinstance(name, str) or not isinstance(part, str):
             raise TypeError(f"message: {name!r}: {part!r} is not a column's name and a part's")
-        if part not in PARTS and not _named(part):
-            near = get_close_matches(part, PARTS, 1)
+        if part not in parts_of_messages() and not _named(part):
+            near = get_close_matches(part, parts_of_messages(), 1)
             meant = f"did you mean {near[0]!r}? " if near else ""
-            known = ", ".join(PARTS)
+            known = ", ".join(parts_of_messages())
             raise ValueError(
                 f"message: {part!r} is not a part of a message; {meant}There are {known} and header:NAME"
             )
-        if name in taken:
+        if name in value_columns:
             raise ValueError(
                 f"message: {name!r} is a field of the value already; choose another name for the column, "
                 f'as in message={{"message_{name}": "{part}"}}'
@@ -66,7 +70,7 @@ def message_columns(asked: Sequence[str] | Mapping[str, str], taken: Mapping[str
 
 def types_of(columns: Mapping[str, str]) -> dict[str, Any]:
     """The Polars types of such columns."""
-    return {name: PARTS.get(part, pl.String) for name, part in columns.items()}
+    return {name: parts_of_messages().get(part, pl.String) for name, part in columns.items()}
 
 
 def need_headers(columns: Mapping[str, str]) -> bool:
@@ -77,19 +81,20 @@ def need_headers(columns: Mapping[str, str]) -> bool:
 def with_message(decoded: Decoded, messages: Messages, columns: Mapping[str, str]) -> Decoded:
     """A batch's rows with these columns added; refused where a key or header should be text and isn't."""
     rows = decoded.rows
-    found = {name: _part(messages, part, rows) for name, part in columns.items()}
+    series_of = {name: _part(messages, part, rows) for name, part in columns.items()}
     reasons: dict[int, str] = {}
     for name, part in columns.items():
         if types_of({name: part})[name] != pl.String or part == "timestamp_type":
             continue
-        given = found[name]
-        found[name] = texts(given)
-        unread = found[name].is_null() & given.is_not_null()
+        given = series_of[name]
+        series_of[name] = texts(given)
+        unread = series_of[name].is_null() & given.is_not_null()
         what = "the key" if part == "key" else f"the header {_named(part)!r}"
         bytes_of = "key_bytes" if part == "key" else "headers"
         for row in unread.arg_true().to_list():
-            reasons.setdefault(row, f'{what} is not UTF-8 text; ask for "{bytes_of}" to have its bytes')
-    frame = decoded.frame.with_columns(series.alias(name) for name, series in found.items())
+            reason = Reason(f'{what} is not UTF-8 text; ask for "{bytes_of}" to have its bytes')
+            reasons.setdefault(row, reason)
+    frame = decoded.frame.with_columns(series.alias(name) for name, series in series_of.items())
     whole = replace(decoded, frame=frame)
     if not reasons:
         return whole
@@ -104,31 +109,31 @@ def _part(messages: Messages, part: str, rows: np.ndarray | None) -> pl.Series:
     if part in ("key", "key_bytes"):
         column = messages.key
     elif part in ("partition", "offset"):
-        return pl.Series(_taken(getattr(messages, part), rows))
+        return pl.Series(_selected(getattr(messages, part), rows))
     elif part == "timestamp":
-        stamps = pl.Series(_taken(messages.timestamp, rows))
-        return pl.select(pl.when(stamps >= 0).then(stamps)).to_series().cast(PARTS["timestamp"])
+        stamps = pl.Series(_selected(messages.timestamp, rows))
+        return pl.select(pl.when(stamps >= 0).then(stamps)).to_series().cast(parts_of_messages()["timestamp"])
     elif part == "timestamp_type":
         appended = np.zeros(len(messages), bool) if messages.appended is None else messages.appended
-        kinds = pl.Series(np.where(_taken(appended, rows), "append", "create"), dtype=pl.String)
-        stamps = pl.Series(_taken(messages.timestamp, rows))
+        kinds = pl.Series(np.where(_selected(appended, rows), "append", "create"), dtype=pl.String)
+        stamps = pl.Series(_selected(messages.timestamp, rows))
         return pl.select(pl.when(stamps >= 0).then(kinds)).to_series()
     else:
         headers = messages.headers
         if headers is None:
-            headers = pa.array([[]] * len(messages), HEADERS)
+            headers = pa.array([[]] * len(messages), headers_type())
         column = headers if part == "headers" else _last(headers, _named(part))
     series = pl.from_arrow(column if rows is None else column.take(pa.array(rows)))
     assert isinstance(series, pl.Series)
-    return series.cast(PARTS["headers"]) if part == "headers" else series.cast(pl.Binary)
+    return series.cast(parts_of_messages()["headers"]) if part == "headers" else series.cast(pl.Binary)
 
 
-def _taken(column: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
+def _selected(column: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
     return column if rows is None else column[rows]
 
 
 def _named(part: str) -> str:
-    """The name of the header that a part asks for; empty if it asks for none."""
+    """The name of the header that a part requests; empty if it requests none."""
     return part[len(_HEADER) :] if part.startswith(_HEADER) else ""
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
-import numpy as np
-import polars as pl
-import pyarrow as pa
+from ...sketches.core.lazy import np, pa, pl
 
-from .spans import copy_spans
 
-HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
-"""The Arrow type of the headers: in order; keys may repeat, values may be null."""
+@cache
+def headers_type() -> pa.ListType:
+    """The Arrow type of the headers: in order; keys may repeat, values may be null."""
+    return pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+
 
 _NEWLINE = 10
 
@@ -40,11 +41,12 @@ class Messages:
     NumPy columns; `topic` (int32) points into `topics`. The values are in `lines` (uint8) wherever reading
     put them: value ``i`` is ``lines[starts[i] : ends[i]]`` (int64), followed by a newline, which the JSON
     kernel needs; it is empty where `is_null` (a tombstone). `key` is a large binary Arrow array, `headers` an
-    array of `HEADERS`, or None if they were not asked for. `value` and `to_arrow` give everything as Arrow.
+    array of `headers_type`, or None if they were not requested. `value` and `to_arrow` give it all as Arrow.
     `appended` says of each whether its timestamp is the broker's (``LogAppendTime``); None: of none of them.
     Offsets that were skipped are `broken`, in a batch of their own that holds no message.
 
-    >>> m = Messages.of([b'{"a":1}', None], keys=[b"k", None], first_offset=7)
+    >>> import streamgauge as sg
+    >>> m = sg.formats.Messages.of([b'{"a":1}', None], keys=[b"k", None], first_offset=7)
     >>> m.value.to_pylist(), m.key.to_pylist(), m.offset.tolist()
     ([b'{"a":1}', None], [b'k', None], [7, 8])
     """
@@ -72,7 +74,7 @@ class Messages:
         offsets = np.zeros(len(self) + 1, np.int64)
         np.cumsum(self.ends - self.starts, out=offsets[1:])
         data = np.empty(offsets[-1], np.uint8)
-        copy_spans(self.lines, self.starts, self.ends, data, offsets[:-1])
+        _copy_spans(self.lines, self.starts, self.ends, data, offsets[:-1])
         return binary(data, offsets, self.is_null)
 
     @property
@@ -108,7 +110,7 @@ class Messages:
         edges = line_edges(ends - starts)
         lines = np.empty(edges[-1], np.uint8)
         lines[edges[1:] - 1] = _NEWLINE
-        copy_spans(self.lines, starts, ends, lines, edges[:-1])
+        _copy_spans(self.lines, starts, ends, lines, edges[:-1])
         return Messages(
             self.topics,
             self.topic[rows],
@@ -196,7 +198,7 @@ def from_objects(
     joined = b"\n".join([b"" if v is None else v for v in values]) + (b"\n" if len(values) else b"")
     listed = None
     if headers is not None:
-        listed = pa.array([[{"key": k, "value": v} for k, v in of_one] for of_one in headers], HEADERS)
+        listed = pa.array([[{"key": k, "value": v} for k, v in of_one] for of_one in headers], headers_type())
     return Messages(
         topics,
         topic,
@@ -218,7 +220,7 @@ def from_column(messages: Messages, column: pa.LargeBinaryArray) -> Messages:
     edges = line_edges(np.diff(offsets))
     lines = np.full(edges[-1], _NEWLINE, np.uint8)
     data = np.frombuffer(column.buffers()[2] or b"", np.uint8)
-    copy_spans(data, offsets[:-1], offsets[1:], lines, edges[:-1])
+    _copy_spans(data, offsets[:-1], offsets[1:], lines, edges[:-1])
     is_null = np.asarray(column.is_null())
     return replace(messages, lines=lines, starts=edges[:-1], ends=edges[1:] - 1, is_null=is_null)
 
@@ -277,3 +279,10 @@ def _text(value: bytes | None) -> str | None:
         return None if value is None else value.decode()
     except UnicodeDecodeError:
         return None
+
+
+def _copy_spans(*arrays: np.ndarray) -> None:
+    # The kernel's module loads the compiler, which saying what a stream asks doesn't need.
+    from .byte_copy import copy_spans
+
+    copy_spans(*arrays)

@@ -18,10 +18,11 @@ import pyarrow as pa
 from .decode import Decoded
 from .field_paths import Path, Paths, paths_of, picked
 from .messages import Messages
-from .one_by_one import Misread, Read, one_by_one
+from .per_message import Misread, Read, one_by_one
 from .protobuf_fields import along, arrow_type, description, fields_of, is_nested, required
 from .protobuf_files import Files, compiled, files_of, message_class, name_at, names_in, ordered
-from .registry import FRAME, Registry, UnknownSchema, by_schema, refusing, unframed
+from .reasons import Reason
+from .registry import FRAME, UNFRAMED, Registry, UnknownSchema, by_schema, refusing, unframed
 
 _DEEPEST = 32
 """Messages within messages that a wire format's indexes may lead through."""
@@ -44,12 +45,12 @@ def protobuf(
     By itself, messages have nothing before them. With a `registry`, its URL or the settings of
     confluent-kafka's `SchemaRegistryClient`, they are in Confluent's wire format: each names a schema and a
     message of it, and those that are another message are refused. Without a class and a schema, the latest of
-    the `subject` is taken.
+    the `subject` is used.
 
-    `columns` chooses fields by name or path, ``["user", "actor.id"]``, or names them anew, ``{"who":
+    `columns` chooses fields by name or path, ``["user", "actor.id"]``, or renames them, ``{"who":
     "actor.id"}``. Without it there is a column for each field.
 
-    Fields that the description doesn't know are ignored, as Protobuf has it. A field that tells whether it is
+    Fields that the description doesn't know are ignored, as Protobuf has it. A field that says whether it is
     there (``optional``, in a ``oneof``, a message) is null where it isn't; others have their default. Enums
     are strings, numbers without a name as digits; repeated fields are lists, maps lists of structs of ``key``
     and ``value``, messages structs; ``google.protobuf.Timestamp`` is a Datetime and ``Duration`` a Duration,
@@ -60,20 +61,22 @@ def protobuf(
     are wrong.
 
     >>> from google.protobuf.wrappers_pb2 import StringValue
-    >>> found = protobuf(StringValue).decode(Messages.of([b"\\x0a\\x03ann", b"\\x0a\\x09ann", None]))
+    >>> import streamgauge as sg
+    >>> messages = sg.formats.Messages.of([b"\\x0a\\x03ann", b"\\x0a\\x09ann", None])
+    >>> found = sg.protobuf(StringValue).decode(messages)
     >>> found.frame.rows(), found.refused.tolist()
     ([('ann',)], [1, 2])
     """
-    asked = None if registry is None else Registry.of(registry)
-    files, name = _described(message, schema, asked, subject)
+    client = None if registry is None else Registry.of(registry)
+    files, name = _described(message, schema, client, subject)
     descriptor = message_class(files, name).DESCRIPTOR
     if columns is None:
         paths: Paths = tuple((field, (field,)) for field in fields_of(descriptor))
     else:
         paths = paths_of("protobuf", columns, lambda path: _check(descriptor, path))
-    found = Protobuf(files, name, paths, asked)
-    _ = found.schema
-    return found
+    decoder = Protobuf(files, name, paths, client)
+    _ = decoder.schema
+    return decoder
 
 
 @dataclass(frozen=True)
@@ -104,8 +107,8 @@ class Protobuf:
         for column, path in self.paths:
             way = _along(descriptor, path)
             fields[column] = {"path": [[f.name, f.number] for f in way], "field": description(way[-1])}
-        told = {"message": self.name, "fields": fields}
-        return told if self.registry is None else {**told, "framed": True}
+        definition = {"message": self.name, "fields": fields}
+        return definition if self.registry is None else {**definition, "framed": True}
 
     def decode(self, messages: Messages) -> Decoded:
         """The rows of a batch, and why the other messages were refused."""
@@ -120,12 +123,12 @@ class Protobuf:
     @cached_property
     def _columns(self) -> dict[str, tuple[Any, pa.DataType]]:
         descriptor = self._class.DESCRIPTOR
-        found = {}
+        columns = {}
         for column, path in self.paths:
             # The type first: it raises for what has no end.
             kind = arrow_type(_along(descriptor, path)[-1], ".".join(path), (descriptor.full_name,))
-            found[column] = (along(descriptor, path), kind)
-        return found
+            columns[column] = (along(descriptor, path), kind)
+        return columns
 
     def _build(self, values: list[Any]) -> pa.Array:
         """The chosen fields of messages, as structs."""
@@ -135,8 +138,8 @@ class Protobuf:
         fields = [pa.field(name, kind) for name, (_, kind) in self._columns.items()]
         return pa.StructArray.from_arrays(arrays, fields=fields)
 
-    def _frame(self, found: pa.Array) -> pl.DataFrame:
-        return picked(found, tuple((name, (name,)) for name in self._columns))
+    def _frame(self, values: pa.Array) -> pl.DataFrame:
+        return picked(values, tuple((name, (name,)) for name in self._columns))
 
     @cached_property
     def _plain(self) -> Read:
@@ -144,15 +147,14 @@ class Protobuf:
 
         def reading(data: memoryview) -> Any:
             try:
-                found = read(bytes(data))
+                message = read(bytes(data))
             except Exception as error:
-                raise Misread(
-                    f"not Protobuf of the message {name}: {type(error).__name__}: {error}"
-                ) from None
-            if whole and not found.IsInitialized():
-                missing = ", ".join(found.FindInitializationErrors())
-                raise Misread(f"not Protobuf of the message {name}: it has no {missing}")
-            return found
+                kind = f"not Protobuf of the message {name}"
+                raise Misread(Reason(kind, f"{kind}: {type(error).__name__}: {error}")) from None
+            if whole and not message.IsInitialized():
+                missing = ", ".join(message.FindInitializationErrors())
+                raise Misread(Reason(f"not Protobuf of the message {name}: it has no {missing}"))
+            return message
 
         return reading
 
@@ -167,10 +169,11 @@ class Protobuf:
             return unframed
         try:
             if number not in self._written:
-                found = self.registry.schema(number, form="serialized")
-                if (found.schema_type or "AVRO") != "PROTOBUF":
-                    return refusing(f"its schema {number} is of {found.schema_type or 'AVRO'}, not Protobuf")
-                self._written[number] = _registered(self.registry, found)[-1]
+                registered = self.registry.schema(number, form="serialized")
+                if (registered.schema_type or "AVRO") != "PROTOBUF":
+                    kind = registered.schema_type or "AVRO"
+                    return refusing(f"its schema {number} is of {kind}, not Protobuf")
+                self._written[number] = _registered(self.registry, registered)[-1]
         except UnknownSchema as error:
             return refusing(str(error))
         except ValueError as error:
@@ -184,7 +187,7 @@ class Protobuf:
                 names[indexes] = name_at(file, indexes)
             if names[indexes] != wanted:
                 there = names[indexes] or f"none that its schema {number} has, at {list(indexes)}"
-                raise Misread(f"its message is {there}, not {wanted}")
+                raise Misread(Reason(f"its message is not {wanted}", f"its message is {there}, not {wanted}"))
             return plain(data[end:])
 
         return reading
@@ -196,12 +199,12 @@ def _indexes(data: memoryview) -> tuple[tuple[int, ...], int]:
     if count == 0:
         return (0,), at
     if not 0 < count <= _DEEPEST:
-        raise Misread(f"not in the wire format of a schema registry: {count} message indexes")
-    found = []
+        raise Misread(Reason(UNFRAMED, f"{UNFRAMED}: {count} message indexes"))
+    indexes = []
     for _ in range(count):
         index, at = _varint(data, at)
-        found.append(index)
-    return tuple(found), at
+        indexes.append(index)
+    return tuple(indexes), at
 
 
 def _varint(data: memoryview, at: int) -> tuple[int, int]:
@@ -212,13 +215,13 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
         shift += 7
         if data[end] < 128:
             return (value >> 1) ^ -(value & 1), end + 1
-    raise Misread("not in the wire format of a schema registry: its message indexes end too early")
+    raise Misread(Reason(UNFRAMED, f"{UNFRAMED}: its message indexes end too early"))
 
 
 def _described(
     message: Any, schema: Any, registry: Registry | None, subject: str | None
 ) -> tuple[Files, str]:
-    """The files that describe the messages, and the full name of the one that is asked for."""
+    """The files that describe the messages, and the full name of the requested one."""
     if hasattr(message, "DESCRIPTOR"):
         if schema is not None or subject is not None:
             raise ValueError("protobuf: a message class has its schema; leave out schema= and subject=")
@@ -239,7 +242,7 @@ def _described(
     return files, message or names[0]
 
 
-def _registered(registry: Registry, found: Any) -> Files:
+def _registered(registry: Registry, registered: Any) -> Files:
     """The files of a registered schema, itself last. Raises `ValueError` for one that can't be read."""
     texts: dict[str, str] = {}
 
@@ -249,7 +252,7 @@ def _registered(registry: Registry, found: Any) -> Files:
                 follow(one.name, registry.version(one.subject, one.version, form="serialized"))
         texts[name] = schema.schema_str
 
-    follow("", found)
+    follow("", registered)
     own = texts.pop("")
     try:
         files = {name: base64.b64decode(text, validate=True) for name, text in texts.items()}
@@ -269,12 +272,12 @@ def _renamed(files: Mapping[str, bytes]) -> dict[str, bytes]:
     """Files under the names by which they are imported."""
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-    found = {}
+    renamed = {}
     for name, data in files.items():
         file = FileDescriptorProto.FromString(data)
         file.name = name
-        found[name] = file.SerializeToString(deterministic=True)
-    return found
+        renamed[name] = file.SerializeToString(deterministic=True)
+    return renamed
 
 
 def _along(descriptor: Any, path: Path) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What Protobuf's fields are as columns: their Arrow types, and how values are taken out of messages."""
+"""What Protobuf's fields are as columns: their Arrow types, and how values are read from messages."""
 
 from __future__ import annotations
 
@@ -157,12 +157,12 @@ def along(descriptor: Any, path: tuple[str, ...]) -> Get:
 
 def description(field: Any) -> Any:
     """What decides a field's values, as JSON: its number and type, an enum's names, a message's fields."""
-    told: list[Any] = [field.number, field.type, "repeated" if is_repeated(field) else "one"]
+    parts: list[Any] = [field.number, field.type, "repeated" if is_repeated(field) else "one"]
     if field.enum_type is not None:
-        told.append({value.name: value.number for value in field.enum_type.values})
+        parts.append({value.name: value.number for value in field.enum_type.values})
     if field.message_type is not None and not _is_value(field.message_type):
-        told.append({inner.name: description(inner) for inner in field.message_type.fields})
-    return told
+        parts.append({inner.name: description(inner) for inner in field.message_type.fields})
+    return parts
 
 
 def required(descriptor: Any, seen: frozenset[str] = frozenset()) -> bool:

@@ -31,8 +31,8 @@ def files_of(given: Any) -> Files:
     if isinstance(given, str):
         return compiled("given.proto", {"given.proto": given})
     try:
-        found = FileDescriptorSet.FromString(given) if isinstance(given, bytes) else given
-        return ordered({file.name: file.SerializeToString(deterministic=True) for file in found.file})
+        descriptors = FileDescriptorSet.FromString(given) if isinstance(given, bytes) else given
+        return ordered({file.name: file.SerializeToString(deterministic=True) for file in descriptors.file})
     except (AttributeError, TypeError):
         raise TypeError(
             "protobuf: the schema is a message class, a FileDescriptorSet or its bytes, or the text of a "
@@ -43,34 +43,34 @@ def files_of(given: Any) -> Files:
 
 
 def _with_imports(file: Any) -> Files:
-    found: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}
 
     def add(one: Any) -> None:
         for needed in one.dependencies:
             add(needed)
-        found.setdefault(one.name, one.serialized_pb)
+        files.setdefault(one.name, one.serialized_pb)
 
     add(file)
-    return tuple(found.values())
+    return tuple(files.values())
 
 
 def ordered(files: Mapping[str, bytes]) -> Files:
     """Serialised files, each after those that it imports; Protobuf's own are added. Raises `ValueError`."""
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-    found: dict[str, bytes] = {}
+    files_by_name: dict[str, bytes] = {}
 
     def add(name: str) -> None:
-        if name in found:
+        if name in files_by_name:
             return
         data = files.get(name) or _own(name)
         for needed in FileDescriptorProto.FromString(data).dependency:
             add(needed)
-        found[name] = data
+        files_by_name[name] = data
 
     for name in files:
         add(name)
-    return tuple(found.values())
+    return tuple(files_by_name.values())
 
 
 def _own(name: str) -> bytes:
@@ -88,7 +88,7 @@ def _own(name: str) -> bytes:
 
 
 def compiled(name: str, texts: Mapping[str, str]) -> Files:
-    """The files of .proto texts by their names, of which `name` is the one that is asked for.
+    """The files of .proto texts by their names; `name` is the requested one.
 
     Raises `ValueError` with protoc's words for a text that it can't compile.
     """
@@ -106,8 +106,8 @@ def compiled(name: str, texts: Mapping[str, str]) -> Files:
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             raise ValueError(f"protobuf: {done.stderr.strip() or 'protoc failed'}")
-        found = FileDescriptorSet.FromString(out.read_bytes())
-    return ordered({file.name: file.SerializeToString(deterministic=True) for file in found.file})
+        descriptors = FileDescriptorSet.FromString(out.read_bytes())
+    return ordered({file.name: file.SerializeToString(deterministic=True) for file in descriptors.file})
 
 
 def _compiler() -> list[str]:
@@ -116,8 +116,8 @@ def _compiler() -> list[str]:
 
         own = Path(grpc_tools.__path__[0], "_proto")
         return [sys.executable, "-m", "grpc_tools.protoc", f"-I{own}"]
-    if (found := shutil.which("protoc")) is not None:
-        return [found]
+    if (path := shutil.which("protoc")) is not None:
+        return [path]
     raise ValueError(
         "protobuf: to compile .proto text, pip install 'streamgauge[protobuf]' or install protoc; or give a "
         "message class or a FileDescriptorSet, as protoc --include_imports --descriptor_set_out writes it"
@@ -151,14 +151,14 @@ def name_at(file: bytes, indexes: tuple[int, ...]) -> str | None:
 def _walk(file: bytes) -> list[tuple[str, tuple[int, ...]]]:
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-    found: list[tuple[str, tuple[int, ...]]] = []
+    listed: list[tuple[str, tuple[int, ...]]] = []
 
     def add(messages: Any, within: str, place: tuple[int, ...]) -> None:
         for at, message in enumerate(messages):
             name = f"{within}.{message.name}" if within else message.name
-            found.append((name, (*place, at)))
+            listed.append((name, (*place, at)))
             add(message.nested_type, name, (*place, at))
 
     described = FileDescriptorProto.FromString(file)
     add(described.message_type, described.package, ())
-    return found
+    return listed

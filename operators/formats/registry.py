@@ -1,7 +1,7 @@
 """Schemas by their ids from a schema registry, through confluent-kafka's client.
 
 Messages in Confluent's wire format begin with a byte 0 and the id of the schema that they were written with,
-in four bytes. Schemas never change under an id, so each is asked for once by a process.
+in four bytes. Schemas never change under an id, so each is requested once by a process.
 """
 
 from __future__ import annotations
@@ -17,17 +17,20 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from ..kafka.secrets import HIDDEN, Settings, without_secrets
+from ...sketches.core.errors import StreamgaugeError
+from ..secrets import HIDDEN, Settings, without_secrets
 from .decode import Decoded
 from .messages import Messages
-from .one_by_one import Build, Misread, Read, one_by_one
-from .unavailable import Unavailable
+from .per_message import Build, Misread, Read, one_by_one
+from .reasons import Reason
+from .retryable_error import Unavailable
 
 _QUICK: dict[str, Any] = {"timeout": 5, "max.retries": 2, "retries.wait.ms": 200}
-"""One question is given up after some seconds; whoever asks again can be told to stop."""
+"""One question is given up after some seconds; between repetitions a stop is noticed."""
 
 FRAME = 5
 """The bytes before a value: 0, and the schema's id."""
+UNFRAMED = "not in the wire format of a schema registry"
 
 _UNKNOWN = (40401, 40402, 40403)
 """The registry's own codes: it answers, and knows no such subject, version or schema."""
@@ -37,7 +40,7 @@ _MOST_UNKNOWN = 10_000
 T = TypeVar("T")
 
 
-class UnknownSchema(LookupError):
+class UnknownSchema(StreamgaugeError, LookupError):
     """The registry answers that it has no such schema."""
 
 
@@ -64,15 +67,15 @@ class Registry:
                 'registry: name its address, as in "http://localhost:8081", or the settings of its client, '
                 'as in {"url": "https://…", "basic.auth.user.info": "user:password"}'
             )
-        found = cls(Settings(settings))
+        registry = cls(Settings(settings))
         try:
-            _ = found._client
+            _ = registry._client
         except OSError as error:
             named = ", ".join(f"{name}={value!r}" for name, value in settings.items() if "location" in name)
-            raise ValueError(f"registry: {found._clean(error)}; look at {named}") from None
+            raise ValueError(f"registry: {registry._clean(error)}; look at {named}") from None
         except (ValueError, TypeError) as error:
-            raise ValueError(f"registry: {found._clean(error)}") from None
-        return found
+            raise ValueError(f"registry: {registry._clean(error)}") from None
+        return registry
 
     def __getstate__(self) -> dict[str, Any]:
         return {"settings": self.settings, "_unknown": {}}
@@ -97,14 +100,14 @@ class Registry:
     def schema(self, number: int, form: str | None = None) -> Any:
         """The schema of an id, with `schema_str`, `schema_type` and `references`.
 
-        Raises `UnknownSchema` if the registry has none, `Unavailable` if it can't be asked. It is asked about
-        an unknown id again only after half a minute, as there may be many messages with broken ids.
+        Raises `UnknownSchema` if the registry has none, `Unavailable` if it can't be reached. It is asked
+        about an unknown id again only after half a minute, as there may be many messages with broken ids.
         """
         now = time.monotonic()
         if self._unknown.get(number, 0.0) > now:
             raise UnknownSchema(f"the schema registry knows no schema {number}")
         try:
-            return self._asked(f"schema {number}", lambda: self._client.get_schema(number, fmt=form))
+            return self._call(f"schema {number}", lambda: self._client.get_schema(number, fmt=form))
         except UnknownSchema:
             if len(self._unknown) >= _MOST_UNKNOWN:
                 self._unknown.clear()
@@ -118,15 +121,15 @@ class Registry:
             ask = lambda: self._client.get_latest_version(subject, fmt=form)  # noqa: E731
         else:
             ask = lambda: self._client.get_version(subject, number, fmt=form)  # noqa: E731
-        return self._asked(f"{what} of the subject {subject!r}", ask).schema
+        return self._call(f"{what} of the subject {subject!r}", ask).schema
 
     def latest(self, subject: str) -> tuple[int, str]:
         """The id and the text of a subject's latest schema, to write by it; raises as `schema` does."""
-        told = f"latest version of the subject {subject!r}"
-        found = self._asked(told, lambda: self._client.get_latest_version(subject))
-        return found.schema_id, found.schema.schema_str
+        what = f"latest version of the subject {subject!r}"
+        version = self._call(what, lambda: self._client.get_latest_version(subject))
+        return version.schema_id, version.schema.schema_str
 
-    def _asked(self, what: str, ask: Callable[[], T]) -> T:
+    def _call(self, what: str, ask: Callable[[], T]) -> T:
         from confluent_kafka.schema_registry.error import OAuthTokenError, SchemaRegistryError
 
         try:
@@ -136,17 +139,17 @@ class Registry:
                 raise UnknownSchema(f"the schema registry knows no {what}") from None
             status = error.http_status_code
             passing = status in (408, 429) or status >= 500
-            told = f"it answers {status}: {self._clean(error.error_message)}"
+            reason = f"it answers {status}: {self._clean(error.error_message)}"
             if status in (401, 403):
-                told += "; look at its settings, such as basic.auth.user.info"
-            raise self._unavailable(what, told, passing) from None
+                reason += "; look at its settings, such as basic.auth.user.info"
+            raise self._unavailable(what, reason, passing) from None
         except (_transport_error(), OAuthTokenError) as error:
             raise self._unavailable(what, self._clean(error) or type(error).__name__, True) from None
         except Exception as error:  # its client raises whatever it meets in an answer it can't read
             raise self._unavailable(what, f"no answer of a registry: {self._clean(error)}", False) from None
 
-    def _unavailable(self, what: str, told: str, passing: bool) -> Unavailable:
-        return Unavailable(f"the schema registry {self.address} was asked for {what}: {told}", passing)
+    def _unavailable(self, what: str, reason: str, passing: bool) -> Unavailable:
+        return Unavailable(f"the schema registry {self.address} failed to give {what}: {reason}", passing)
 
     def _clean(self, error: object) -> str:
         text = without_secrets(str(error).split("\n")[0], self.settings)
@@ -172,22 +175,23 @@ def _without_logins(settings: Mapping[str, Any]) -> dict[str, Any]:
     >>> _without_logins({"url": "https://me:tr0ut@box:8081,https://other:8081"})
     {'url': 'https://box:8081,https://other:8081', 'basic.auth.user.info': 'me:tr0ut'}
     """
-    found = dict(settings)
-    if "basic.auth.user.info" in found:
-        return found
-    addresses = [urlsplit(one.strip()) for one in found["url"].split(",")]
+    cleaned = dict(settings)
+    if "basic.auth.user.info" in cleaned:
+        return cleaned
+    addresses = [urlsplit(one.strip()) for one in cleaned["url"].split(",")]
     logins = [one for one in addresses if one.username and one.password]
     if logins:
-        found["basic.auth.user.info"] = f"{unquote(logins[0].username)}:{unquote(logins[0].password)}"
+        cleaned["basic.auth.user.info"] = f"{unquote(logins[0].username)}:{unquote(logins[0].password)}"
         bare = [one._replace(netloc=one.netloc.rpartition("@")[2]) for one in addresses]
-        found["url"] = ",".join(map(urlunsplit, bare))
-    return found
+        cleaned["url"] = ",".join(map(urlunsplit, bare))
+    return cleaned
 
 
 def schema_ids(messages: Messages) -> np.ndarray:
     """The schema's id of each message (int64): −1 for a tombstone, −2 where there is no wire format.
 
-    >>> schema_ids(Messages.of([bytes([0, 0, 0, 1, 2, 99]), b"{}", None])).tolist()
+    >>> import streamgauge as sg
+    >>> schema_ids(sg.formats.Messages.of([bytes([0, 0, 0, 1, 2, 99]), b"{}", None])).tolist()
     [258, -2, -1]
     """
     starts = messages.starts
@@ -208,7 +212,7 @@ def by_schema(
     build: Build,
     finish: Callable[[pa.Array], pl.DataFrame],
 ) -> Decoded:
-    """The rows of messages in the wire format, each read as its schema's id asks: see `one_by_one`."""
+    """The rows of messages in the wire format, each read as its schema's id requires: see `per_message`."""
     ids = schema_ids(messages)
     readings = {number: reading_of(number) for number in np.unique(ids).tolist()}
     return one_by_one(messages, [readings[number] for number in ids.tolist()], build, finish)
@@ -226,4 +230,4 @@ def refusing(reason: str) -> Read:
 def unframed(data: memoryview) -> Any:
     """Reads no message, as it is not in the wire format."""
     begins = f"it begins with byte {data[0]}, not 0" if len(data) >= FRAME else f"it has {len(data)} bytes"
-    raise Misread(f"not in the wire format of a schema registry: {begins}")
+    raise Misread(Reason(UNFRAMED, f"{UNFRAMED}: {begins}"))

@@ -12,6 +12,7 @@ from .decode import Decoded
 from .iso_times import read_times
 from .lines import refusing, texts_of
 from .messages import Messages
+from .reasons import Reason
 
 _NEW = (
     r"(?s)^<(?<pri>\d{1,3})>1 (?<time>\S+) (?<host>\S+) (?<program>\S+) (?<process>\S+) (?<id>\S+) "
@@ -50,8 +51,10 @@ def syslog(zone: str = "UTC") -> Syslog:
     Messages of another form, or without a valid time, are refused. Beginning a stream, ``time="time"`` takes
     the messages' times. Raises `ValueError` for a zone that there isn't.
 
+    >>> import streamgauge as sg
     >>> lines = [b"<34>Dec 31 23:59:58 web su[7]: failed", b"<165>1 2026-01-01T00:00:03Z web app 8 ID47 - up"]
-    >>> found = syslog().decode(Messages.of([*lines, b"oops"], timestamps=[1_767_225_602_000] * 3))
+    >>> messages = sg.formats.Messages.of([*lines, b"oops"], timestamps=[1_767_225_602_000] * 3)
+    >>> found = sg.syslog().decode(messages)
     >>> found.frame.select("host", "program", "message", "severity").rows()
     [('web', 'su', 'failed', 2), ('web', 'app', 'up', 5)]
     >>> [str(time) for time in found.frame["time"]], found.reasons
@@ -116,31 +119,33 @@ class Syslog:
         for at in np.flatnonzero(wrong.to_numpy()).tolist():
             shown = repr(texts[at][:_SHOWN])
             if not known[at]:
-                told = f"not a message of syslog: {shown}"
+                reason = Reason("not a message of syslog", f"not a message of syslog: {shown}")
+            elif time[at] is None:
+                reason = Reason("no time", f"no time in {shown}")
             else:
-                told = f"no time in {shown}" if time[at] is None else f"the priority {priority[at]} is none"
-            refused[int(rows[at])] = told
+                reason = Reason("the priority is none", f"the priority {priority[at]} is none")
+            refused[int(rows[at])] = reason
         return refusing(frame, rows, refused)
 
     def _without_year(self, old: Any, sent_us: pl.Series) -> pl.Series:
-        """Times such as ``Oct 11 22:14:15``, most of which name no year."""
+        """Times such as ``Oct 11 22:14:15``, most without a year."""
         day, clock, year = (old.field(name) for name in ("day", "clock", "year"))
         day = day.str.replace(" +", " ")
 
         def in_year(years: pl.Series) -> pl.Series:
-            told = years.cast(pl.String) + " " + day + " " + clock
-            return told.str.to_datetime("%Y %b %d %H:%M:%S%.f", time_unit="us", strict=False)
+            text = years.cast(pl.String) + " " + day + " " + clock
+            return text.str.to_datetime("%Y %b %d %H:%M:%S%.f", time_unit="us", strict=False)
 
-        found = in_year(year)
+        times = in_year(year)
         years = sent_us.cast(pl.Datetime("us")).dt.year()
         wanted = day.is_not_null() & year.is_null() & sent_us.is_not_null()
         for ahead in range(1, -_OLDEST - 1, -1):
-            if not (wanted & found.is_null()).any():
+            if not (wanted & times.is_null()).any():
                 break
             at = in_year(years + ahead)
             early = at.to_physical() <= sent_us + _DAY_US
-            found = found.zip_with(~(wanted & found.is_null() & early.fill_null(False)), at)
-        zoned = found.dt.replace_time_zone(self.zone, ambiguous="earliest", non_existent="null")
+            times = times.zip_with(~(wanted & times.is_null() & early.fill_null(False)), at)
+        zoned = times.dt.replace_time_zone(self.zone, ambiguous="earliest", non_existent="null")
         return zoned.dt.convert_time_zone("UTC")
 
 

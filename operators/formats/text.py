@@ -17,6 +17,7 @@ from .decode import TOMBSTONE, Decoded
 from .field_paths import listed
 from .lines import check_many, refusing, texts_of
 from .messages import Messages
+from .reasons import Reason, preceded
 from .text_values import check_types, typed, typed_rows
 
 _SHOWN = 60
@@ -34,9 +35,10 @@ def text(pattern: str, schema: Mapping[str, Any], *, many: str | None = None) ->
     an expression that isn't one of Rust's and for columns that are no group of it, `TypeError` for types that
     no text can be read as.
 
+    >>> import streamgauge as sg
     >>> pattern = r"^(?<ip>\\S+) (?<status>\\d{3})( (?<ms>\\d+))?$"
-    >>> log = text(pattern, {"ip": pl.String, "status": pl.Int16, "ms": pl.Int64})
-    >>> found = log.decode(Messages.of([b"::1 200 17", b"::1 404", b"restarted"]))
+    >>> log = sg.text(pattern, {"ip": pl.String, "status": pl.Int16, "ms": pl.Int64})
+    >>> found = log.decode(sg.formats.Messages.of([b"::1 200 17", b"::1 404", b"restarted"]))
     >>> found.frame.rows(), found.reasons
     ([('::1', 200, 17), ('::1', 404, None)], ["no match: 'restarted'"])
     """
@@ -76,18 +78,18 @@ class Text:
         """The rows of a batch, and why the other messages were refused."""
         texts, rows, refused = texts_of(messages)
         if self.many is None:
-            found, gone = self._matches(texts)
+            fields, gone = self._matches(texts)
             refused |= {int(rows[at]): reason for at, reason in gone.items()}
-            return typed(refusing(found, rows, refused), self.fields)
+            return typed(refusing(fields, rows, refused), self.fields)
         lines = texts.str.split("\n").list.eval(pl.element().str.strip_suffix("\r"))
         lengths = np.where((texts == "").to_numpy(), 0, lines.list.len().to_numpy())
         flat = lines.filter(texts != "").explode() if len(texts) else texts
-        found, gone = self._matches(flat)
-        frame, wrong = typed_rows(found, self.fields)
+        fields, gone = self._matches(flat)
+        frame, wrong = typed_rows(fields, self.fields)
         owner, first = np.repeat(np.arange(len(rows)), lengths), np.concatenate([[0], np.cumsum(lengths)])
         for at, reason in sorted({**wrong, **gone}.items()):
             place = int(owner[at])
-            refused.setdefault(int(rows[place]), f"line {at - int(first[place]) + 1}: {reason}")
+            refused.setdefault(int(rows[place]), preceded(f"line {at - int(first[place]) + 1}: ", reason, ""))
         return refusing(listed(frame, self.many, lengths.tolist()), rows, refused)
 
     def _matches(self, texts: pl.Series) -> tuple[pl.DataFrame, dict[int, str]]:
@@ -95,7 +97,7 @@ class Text:
         groups = texts.str.extract_groups(self.pattern).struct
         frame = pl.DataFrame([groups.field(name) for name in self.fields])
         missed = np.flatnonzero(~texts.str.contains(self.pattern).to_numpy().astype(bool))
-        return frame, {at: f"no match: {texts[at][:_SHOWN]!r}" for at in missed.tolist()}
+        return frame, {at: Reason("no match", f"no match: {texts[at][:_SHOWN]!r}") for at in missed.tolist()}
 
 
 def raw(column: str = "value", kind: Any = pl.Binary) -> Raw:
@@ -103,11 +105,12 @@ def raw(column: str = "value", kind: Any = pl.Binary) -> Raw:
 
     As text, messages that aren't UTF-8 are refused. Raises `TypeError` for another type.
 
-    >>> raw("line", pl.String).decode(Messages.of([b"a b", bytes([255])])).frame.rows()
+    >>> import streamgauge as sg
+    >>> sg.raw("line", pl.String).decode(sg.formats.Messages.of([b"a b", bytes([255])])).frame.rows()
     [('a b',)]
     """
     if kind not in (pl.Binary, pl.String):
-        raise TypeError(f"raw: {column!r} can't be {kind}; it is pl.Binary or pl.String")
+        raise TypeError(f"raw: the type of {column!r} must be pl.Binary or pl.String, got {kind}")
     if not isinstance(column, str) or not column:
         raise TypeError(f'raw: {column!r} is not a column\'s name; write raw("line", pl.String)')
     return Raw(column, kind)
@@ -136,9 +139,9 @@ class Raw:
         if self.kind == pl.Binary:
             gone = dict.fromkeys(np.flatnonzero(messages.is_null).tolist(), TOMBSTONE)
             return refusing(pl.DataFrame([values.cast(pl.Binary)]), rows, gone)
-        found = messages.text.alias(self.column)
+        column = messages.text.alias(self.column)
         gone = {
             row: TOMBSTONE if messages.is_null[row] else "not UTF-8 text"
-            for row in np.flatnonzero(found.is_null().to_numpy()).tolist()
+            for row in np.flatnonzero(column.is_null().to_numpy()).tolist()
         }
-        return refusing(pl.DataFrame([found]), rows, gone)
+        return refusing(pl.DataFrame([column]), rows, gone)

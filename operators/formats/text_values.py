@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
-import numpy as np
-import polars as pl
-
+from ...sketches.core.lazy import np, pl
+from .column_types import check_polars_types
 from .decode import Decoded
 from .iso_times import read_times
+from .reasons import Reason
 
 _WHOLE = r"^[+-]?\d+$"
 _NO_NUMBER = r"(?i)^[+-]?(inf|infinity|nan)$"
@@ -22,23 +23,26 @@ def check_types(who: str, schema: Mapping[str, Any]) -> dict[str, Any]:
         raise TypeError(
             f'{who}: the schema is {schema!r}; write it as {{"user": pl.String, "price": pl.Float64}}'
         )
-    found = {}
+    check_polars_types(who, schema)
+    types = {}
     for name, given in schema.items():
         kind = given() if isinstance(given, type) and issubclass(given, pl.DataType) else given
-        if isinstance(kind, pl.Decimal) or (isinstance(kind, pl.DataType) and kind.base_type() in _READ):
-            found[name] = kind
+        if isinstance(kind, pl.Decimal) or (
+            isinstance(kind, pl.DataType) and kind.base_type() in _read_types()
+        ):
+            types[name] = kind
             continue
         raise TypeError(
             f"{who}: {name!r} can't be {given}; possible are String, Binary, Boolean, integers, floats, "
             "Decimal, Datetime, Date and Time"
         )
-    return found
+    return types
 
 
 def read_text(texts: pl.Series, kind: Any) -> pl.Series:
-    """Strings as values of a type, null where they are none.
+    """Strings as values of a type, null where they are not.
 
-    Whole numbers have digits only; numbers that the type can't hold are none, and neither are those with more
+    Whole numbers have digits only; numbers that the type can't hold are null, and neither are those with more
     digits behind the point than a Decimal has. Booleans are ``true`` and ``false``, times as in ISO 8601.
 
     >>> read_text(pl.Series(["7", " 7", "7.0", "300"]), pl.UInt8()).to_list()
@@ -49,8 +53,8 @@ def read_text(texts: pl.Series, kind: Any) -> pl.Series:
     if kind.is_integer():
         return texts.set(~texts.str.contains(_WHOLE), None).cast(kind, strict=False)
     if kind.is_float():
-        found = texts.cast(kind, strict=False)
-        return found.set(found.is_infinite() & ~texts.str.contains(_NO_NUMBER), None)
+        values = texts.cast(kind, strict=False)
+        return values.set(values.is_infinite() & ~texts.str.contains(_NO_NUMBER), None)
     if isinstance(kind, pl.Decimal):
         exact = rf"^[+-]?\d+(\.\d{{0,{kind.scale}}}0*)?$"
         return texts.set(~texts.str.contains(exact), None).cast(kind, strict=False)
@@ -63,7 +67,7 @@ def read_text(texts: pl.Series, kind: Any) -> pl.Series:
 
 
 def as_times(texts: pl.Series, kind: Any) -> pl.Series:
-    """Strings in ISO 8601 as a Date, a Time or a Datetime, null where they are none."""
+    """Strings in ISO 8601 as a Date, a Time or a Datetime, null where they are not."""
     if kind == pl.Date:
         return texts.str.to_date("%F", strict=False)
     if kind == pl.Time:
@@ -83,23 +87,26 @@ def typed_rows(texts: pl.DataFrame, schema: Mapping[str, Any]) -> tuple[pl.DataF
     columns, wrong = [], dict[int, str]()
     for name, kind in schema.items():
         given = texts[name]
-        found = read_text(given, kind)
-        for row in np.flatnonzero((found.is_null() & given.is_not_null()).to_numpy()).tolist():
-            wrong.setdefault(row, f'"{name}" is {given[row][:_SHOWN]!r}, not {kind}')
-        columns.append(found.alias(name))
+        values = read_text(given, kind)
+        for row in np.flatnonzero((values.is_null() & given.is_not_null()).to_numpy()).tolist():
+            shown = f'"{name}" is {given[row][:_SHOWN]!r}, not {kind}'
+            wrong.setdefault(row, Reason(f'"{name}" is not {kind}', shown))
+        columns.append(values.alias(name))
     return pl.DataFrame(columns), wrong
 
 
-def typed(found: Decoded, schema: Mapping[str, Any]) -> Decoded:
+def typed(decoded: Decoded, schema: Mapping[str, Any]) -> Decoded:
     """A batch whose rows are strings, in the types of a schema; rows that don't fit are refused."""
-    frame, wrong = typed_rows(found.frame, schema)
+    frame, wrong = typed_rows(decoded.frame, schema)
     gone = np.zeros(frame.height, bool)
     gone[list(wrong)] = True
-    whole = Decoded(frame, found.rows, found.refused, found.reasons)
+    whole = Decoded(frame, decoded.rows, decoded.refused, decoded.reasons)
     return whole.without(gone, [wrong[row] for row in sorted(wrong)])
 
 
-_READ = {
-    *(pl.String, pl.Binary, pl.Boolean, pl.Float32, pl.Float64, pl.Datetime, pl.Date, pl.Time),
-    *(pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64),
-}
+@cache
+def _read_types() -> set[Any]:
+    return {
+        *(pl.String, pl.Binary, pl.Boolean, pl.Float32, pl.Float64, pl.Datetime, pl.Date, pl.Time),
+        *(pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64),
+    }

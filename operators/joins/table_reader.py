@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import polars as pl
 
+from ...sketches.core.lazy import pl
 from ..definition.sources import KafkaSource
-from ..definition.tables import Table
+from ..definition.tables import LookupTable
 from ..formats.decode import Decoded
 from ..formats.messages import Messages, from_column, texts
-from ..formats.unavailable import Unavailable
-from ..kafka.patience import Patience
+from ..formats.retryable_error import Unavailable
 from ..kafka.read_ahead import ReadAhead
 from ..kafka.reader import EARLIEST, Reader
+from ..kafka.retry import Retry
+from ..kafka.source import TopicPartition
 from ..kafka.topics import TopicError, admin, partitions_of
-from .contents import Contents
+from .table_rows import TableRows
 
 log = logging.getLogger("streamgauge.kafka")
 
@@ -29,7 +30,7 @@ _SAID = 5
 _PAUSE_SECONDS = 0.2
 _ANSWER_SECONDS = 2.0
 _LOOK_SECONDS = 10.0
-"""How often it is asked whether the topic has more partitions by now."""
+"""How often it is checked whether the topic has more partitions by now."""
 
 
 class TableReader:
@@ -41,19 +42,19 @@ class TableReader:
 
     def __init__(
         self,
-        table: Table,
+        table: LookupTable,
         alive: Callable[[], None] = lambda: None,
         stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         self.table = table
         self._alive = alive
-        self._patience = Patience(f"decode the table {table.topic}", stopping)
-        self.contents = Contents(table.source.schema)
+        self._patience = Retry(f"decode the table {table.topic}", stopping)
+        self.contents = TableRows(table.source.schema)
         self._reader: Reader | None = None
         self._ahead: ReadAhead | None = None
         self._ends: dict[tuple[str, int], int] = {}
         self._looked = 0.0
-        self._said = 0
+        self._warned = 0
 
     @property
     def loaded(self) -> bool:
@@ -66,13 +67,9 @@ class TableReader:
             return
         began = time.monotonic()
         if self._reader is None:
-            self._reader = Reader(dict(self.table.source.settings), {})
-            partitions = self._reader.partitions(self.table.topic)
-            self._reader.assign({(self.table.topic, partition): EARLIEST for partition in partitions})
+            self._reader = self._begun()
             self._ends = self._reader.end_offsets()
-        for messages in self._reader.read_to(self._ends, _BATCH_MESSAGES):
-            self.take(messages)
-            self._alive()
+        self._read_to(self._reader, self._ends)
         self._looked = time.monotonic()
         self._ahead = ReadAhead(self._reader, _BATCH_MESSAGES)
         log.info(
@@ -80,24 +77,36 @@ class TableReader:
             *(self.table.topic, len(self.contents), self.contents.size / 1e6, self._looked - began),
         )
 
+    def catch_up(self) -> None:
+        """Read all there is by now: for who looks now and then, in place of `load` and `refresh`."""
+        if self._reader is None:
+            self._reader, self._looked = self._begun(), time.monotonic()
+        elif time.monotonic() - self._looked > _LOOK_SECONDS:
+            self._looked = time.monotonic()
+            positions, topic = self._reader.positions(), self.table.topic
+            known = [(topic, partition) for partition in self._reader.partitions(topic)]
+            if len(known) > len(positions):
+                self._reader.assign({where: positions.get(where, EARLIEST) for where in known})
+        self._read_to(self._reader, self._reader.end_offsets())
+
     def refresh(self) -> None:
         """Take in what has come since the last call, without waiting for more."""
         assert self._reader is not None and self._ahead is not None
         while (messages := self._ahead.read(0.0)) is not None:
-            self.take(messages)
+            self.update(messages)
         if time.monotonic() - self._looked > _LOOK_SECONDS:
-            self._look()
+            self._add_partitions()
 
-    def take(self, messages: Messages) -> None:
+    def update(self, messages: Messages) -> None:
         """Take in messages: the latest of each key is its row."""
         keys, given = self._keys(messages)
         rows = np.full(len(messages), -1, np.int64)
         frames, height = [self.table.source.schema.to_frame()], 0
-        told = np.flatnonzero(given & ~messages.is_null)
-        some = messages if len(told) == len(messages) else messages.select(told)
+        with_rows = np.flatnonzero(given & ~messages.is_null)
+        some = messages if len(with_rows) == len(messages) else messages.select(with_rows)
         done = 0
         for part, decoded in self._decoded(self.table.source, some):
-            own = told[done : done + len(part)]
+            own = with_rows[done : done + len(part)]
             at = own if decoded.rows is None else own[decoded.rows]
             rows[at] = height + np.arange(len(at))
             frames.append(decoded.frame)
@@ -113,10 +122,22 @@ class TableReader:
                 part.close()
         self._ahead = self._reader = None
 
+    def _begun(self) -> Reader:
+        """A reader of the whole topic."""
+        reader = Reader(dict(self.table.source.settings), {})
+        partitions = reader.partitions(self.table.topic)
+        reader.assign({(self.table.topic, partition): EARLIEST for partition in partitions})
+        return reader
+
+    def _read_to(self, reader: Reader, ends: Mapping[TopicPartition, int]) -> None:
+        for messages in reader.read_to(ends, _BATCH_MESSAGES):
+            self.update(messages)
+            self._alive()
+
     def _decoded(self, source: KafkaSource, messages: Messages) -> Iterator[tuple[Messages, Decoded]]:
-        for found in source.decoded(messages, self._wait):
+        for part in source.decoded(messages, self._wait):
             self._patience.done()
-            yield found
+            yield part
 
     def _wait(self, error: Unavailable) -> None:
         self._alive()
@@ -135,9 +156,9 @@ class TableReader:
             rows = np.arange(len(part)) if decoded.rows is None else decoded.rows
             known[done + rows[whole]] = True
             frames.append(decoded.frame.filter(pl.Series(whole)))
-            told = [*zip(decoded.refused.tolist(), decoded.reasons)]
-            told += [(row, "a part of its key is null") for row in rows[~whole].tolist()]
-            for row, reason in told[:_SAID]:
+            refusals = [*zip(decoded.refused.tolist(), decoded.reasons)]
+            refusals += [(row, "a part of its key is null") for row in rows[~whole].tolist()]
+            for row, reason in refusals[:_SAID]:
                 empty = messages.key[done + row].as_py() is None
                 self._warn(messages, done + row, "it has no key" if empty else f"its key: {reason}")
             done += len(part)
@@ -154,14 +175,14 @@ class TableReader:
             self._warn(messages, row, "it has no key" if bad is None else f"its key {bad!r} is not {kind}")
         return keys, known
 
-    def _warn(self, messages: Messages, row: int, told: str) -> None:
-        self._said += 1
-        if self._said <= _SAID:
-            more = "; more such messages are not told" if self._said == _SAID else ""
+    def _warn(self, messages: Messages, row: int, reason: str) -> None:
+        self._warned += 1
+        if self._warned <= _SAID:
+            more = "; more such messages are not reported" if self._warned == _SAID else ""
             where = f"{self.table.topic}[{messages.partition[row]}] at offset {messages.offset[row]}"
-            log.warning("a message of the table %s can't be used: %s%s", where, told, more)
+            log.warning("a message of the table %s can't be used: %s%s", where, reason, more)
 
-    def _look(self) -> None:
+    def _add_partitions(self) -> None:
         """Read partitions that the topic has been given since."""
         assert self._reader is not None and self._ahead is not None
         self._looked = time.monotonic()
@@ -169,7 +190,7 @@ class TableReader:
         try:
             partitions = partitions_of(admin(self.table.source.settings), topic, _ANSWER_SECONDS)
         except TopicError as error:
-            log.debug("not told how many partitions the table %s has: %s", topic, error)
+            log.debug("don't know how many partitions the table %s has: %s", topic, error)
             return
         if partitions <= len(positions):
             return

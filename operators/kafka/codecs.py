@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import cramjam
 import numpy as np
 
+from ...sketches.core.errors import StreamgaugeError
 from .record_batches import RecordBatch
 
 _NONE, _SNAPPY = 0, 2
@@ -20,23 +21,23 @@ _ROOM = 16
 _FAILURES = (cramjam.DecompressionError, struct.error, ValueError)
 
 
-class CorruptRecords(ValueError):
-    """Records that can't be read; `at` is the number of their batch among those that were asked for."""
+class CorruptRecords(StreamgaugeError, ValueError):
+    """Records that can't be read; `at` is the number of their batch among those that were requested."""
 
     def __init__(self, why: str, at: int) -> None:
         super().__init__(why)
         self.at = at
 
 
-def unpacked(found: Sequence[RecordBatch]) -> tuple[np.ndarray, list[int]]:
+def unpacked(batches: Sequence[RecordBatch]) -> tuple[np.ndarray, list[int]]:
     """The records of these batches (uint8, writable), and how many bytes of them each batch has.
 
     Raises `CorruptRecords` for a batch that can't be decompressed.
     """
-    room = sum(len(batch.body) * (_ROOM if batch.codec else 1) for batch in found)
+    room = sum(len(batch.body) * (_ROOM if batch.codec else 1) for batch in batches)
     data, at = np.empty(room, np.uint8), 0
     lengths = []
-    for number, batch in enumerate(found):
+    for number, batch in enumerate(batches):
         try:
             length = _into(batch.body, batch.codec, data[at:])
         except _FAILURES:
@@ -66,12 +67,12 @@ def _alone(batch: RecordBatch, number: int) -> np.ndarray:
     """The records of one batch, in as much room as they need."""
     try:
         if batch.codec == _SNAPPY:
-            found = b"".join(bytes(cramjam.snappy.decompress_raw(block)) for block in _blocks(batch.body))
+            records = b"".join(bytes(cramjam.snappy.decompress_raw(block)) for block in _blocks(batch.body))
         else:
-            found = _format(batch.codec).decompress(batch.body)
+            records = _format(batch.codec).decompress(batch.body)
     except _FAILURES as error:
         raise CorruptRecords(f"its records can't be decompressed: {error}", number) from None
-    return np.frombuffer(found, np.uint8)
+    return np.frombuffer(records, np.uint8)
 
 
 def _format(codec: int):

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from confluent_kafka import KafkaError, KafkaException
 
-from .secrets import without_secrets
+from ...sketches.core.errors import StreamgaugeError
+from ..secrets import without_secrets
 
 LOST = frozenset(
     {
@@ -62,7 +63,7 @@ FINAL = frozenset(_ADVICE)
 """Waiting and trying again won't mend these."""
 
 
-class Refused(KafkaException):
+class Refused(StreamgaugeError, KafkaException):
     """Kafka refuses something for good; the message says what, why, and what to do.
 
     >>> print(refused(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED), "commit", group="g"))

@@ -1,4 +1,4 @@
-"""The librdkafka inside the confluent-kafka package, asked by its C interface which settings there are."""
+"""The librdkafka inside the confluent-kafka package, listing its settings through its C interface."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def library() -> c.CDLL | None:
     version = confluent_kafka.libversion()[1]
     for path in _candidates():
         try:
-            found = c.CDLL(str(path))
+            loaded = c.CDLL(str(path))
             for name, (result, arguments) in _FUNCTIONS.items():
-                function = getattr(found, name)
+                function = getattr(loaded, name)
                 function.restype, function.argtypes = result, arguments
         except (OSError, AttributeError):
             continue
         # Another librdkafka, such as the system's, might know other settings.
-        if found.rd_kafka_version() == version:
-            return found
+        if loaded.rd_kafka_version() == version:
+            return loaded
     return None
 
 

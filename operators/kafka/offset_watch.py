@@ -1,4 +1,4 @@
-"""Where partitions begin and end, asked again and again without waiting for an answer."""
+"""Where partitions begin and end, polled without waiting for answers."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ _ANSWER_SECONDS = 10.0
 
 
 class OffsetWatch(Generic[Where]):
-    """Asks the brokers every two seconds for the offset after each partition's last committed message.
+    """Requests from the brokers every two seconds the offset after each partition's last committed message.
 
-    `begins` and `ends` are the latest answers; a partition that no broker has told of is not in them.
+    `begins` and `ends` are the latest answers; a partition that no broker has answered for is not in them.
     """
 
     def __init__(self, client: AdminClient, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
         self._clock = clock
-        self._asked: list[tuple[dict[Where, int], dict[Where, Future[Any]]]] = []
+        self._requests: list[tuple[dict[Where, int], dict[Where, Future[Any]]]] = []
         self._due = 0.0
         self.begins: dict[Where, int] = {}
         self.ends: dict[Where, int] = {}
 
-    def look(self, places: Collection[Where]) -> None:
+    def poll(self, places: Collection[Where]) -> None:
         """Take in answers, and ask about these partitions when it is time."""
-        for known, asked in self._asked:
-            for where in [where for where, answer in asked.items() if answer.done()]:
+        for known, answers in self._requests:
+            for where in [where for where, answer in answers.items() if answer.done()]:
                 try:
-                    known[where] = asked.pop(where).result().offset
+                    known[where] = answers.pop(where).result().offset
                 except KafkaException:
                     known.pop(where, None)
-        self._asked = [(known, asked) for known, asked in self._asked if asked]
-        if not self._asked and self._clock() >= self._due:
+        self._requests = [(known, answers) for known, answers in self._requests if answers]
+        if not self._requests and self._clock() >= self._due:
             self._due = self._clock() + _SECONDS
             self._ask(self.ends, places, OffsetSpec.latest())
             self._ask(
@@ -56,4 +56,4 @@ class OffsetWatch(Generic[Where]):
             isolation_level=IsolationLevel.READ_COMMITTED,
             request_timeout=_ANSWER_SECONDS,
         )
-        self._asked.append((known, {where: answers[place] for where, place in wanted.items()}))
+        self._requests.append((known, {where: answers[place] for where, place in wanted.items()}))

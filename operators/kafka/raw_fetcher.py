@@ -19,7 +19,7 @@ from kafka.protocol.consumer import IsolationLevel
 from kafka.record import MemoryRecords
 
 from .record_batches import BrokenBatch, RecordBatch, batches
-from .records import aborts
+from .record_kernel import aborts
 from .source import CORRUPT, Fault, TopicPartition
 
 TRANSPORT = -195
@@ -41,7 +41,7 @@ class RawRecords:
     """A partition's answer to one fetch, as `Fetcher` wants it: truthy until `take` has given all.
 
     `end` is the offset before which all of it lies, where that is known; `inside` says whether its first
-    batch may begin before the offset that was asked for; `edge` is the offset after its last whole batch.
+    batch may begin before the offset that was requested; `edge` is the offset after its last whole batch.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class RawRecords:
         return self._left
 
     def drain(self) -> None:
-        """Let go of what was not taken."""
+        """Release what was not used."""
         if self._left:
             self._left = False
             self._data = b""
@@ -83,16 +83,16 @@ class RawRecords:
         """All of it: batches that hold messages one may see, broken ones, and the places after all others."""
         where = (self.topic_partition.topic, self.topic_partition.partition)
         # Reading may have been sent elsewhere by ``auto.offset.reset``.
-        found = [Fetched(where, self.next_fetch_offset, None)]
+        fetched = [Fetched(where, self.next_fetch_offset, None)]
         for batch in batches(self._data, self.next_fetch_offset, self.end, self.inside):
             self.next_fetch_offset = batch.next_offset
             if isinstance(batch, BrokenBatch):
-                found.append(Fetched(where, batch.next_offset, batch))
+                fetched.append(Fetched(where, batch.next_offset, batch))
                 continue
-            found.append(Fetched(where, batch.next_offset, batch if self._visible(batch) else None))
+            fetched.append(Fetched(where, batch.next_offset, batch if self._visible(batch) else None))
             self.leader_epoch, self.edge = batch.leader_epoch, batch.next_offset
         self.drain()
-        return found
+        return fetched
 
     def _visible(self, batch: RecordBatch) -> bool:
         while self._to_come and self._to_come[0][0] < batch.next_offset:
@@ -141,18 +141,18 @@ class RawFetcher(Fetcher):
         elif data.error_code == _UNKNOWN_TOPIC:
             self.faults.append(Fault(_UNKNOWN_TOPIC, "the broker does not know this partition", where))
         try:
-            found = super()._parse_fetched_data(completed_fetch)
+            records = super()._parse_fetched_data(completed_fetch)
         except KafkaError:
             if data.error_code not in (0, CORRUPT):
                 raise
             why = _SAID if data.error_code else _CUT
-            found = Damaged(completed_fetch.fetched_offset, place, data.records or b"", why)
-        if found is not None:
+            records = Damaged(completed_fetch.fetched_offset, place, data.records or b"", why)
+        if records is not None:
             before = self._before.get(where)
-            found.end = self.ends.get(where)
-            found.inside = before is None or before.edge != completed_fetch.fetched_offset
-            self._before[where] = found
-        return found
+            records.end = self.ends.get(where)
+            records.inside = before is None or before.edge != completed_fetch.fetched_offset
+            self._before[where] = records
+        return records
 
     def _handle_fetch_response(self, *args: Any) -> None:
         self.answers += 1

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from ..formats.messages import HEADERS, Messages, binary
-from ..formats.spans import copy_spans
+from ..formats.byte_copy import copy_spans
+from ..formats.messages import Messages, binary, headers_type
 from .codecs import CorruptRecords
 from .raw_fetcher import Fetched
 from .record_batches import RecordBatch
-from .records import Columns, columns, split_headers
+from .record_kernel import Columns, columns, split_headers
 
 
 def messages_of(steps: list[Fetched], begins: list[int], headers: bool) -> Messages:
@@ -18,11 +18,11 @@ def messages_of(steps: list[Fetched], begins: list[int], headers: bool) -> Messa
 
     Values stay where decompression left them. Raises `CorruptRecords` naming the first batch that is broken.
     """
-    found = [step.batch for step in steps if isinstance(step.batch, RecordBatch)]
-    data, rows = columns(found)
+    batches = [step.batch for step in steps if isinstance(step.batch, RecordBatch)]
+    data, rows = columns(batches)
     topics = tuple(dict.fromkeys(step.where[0] for step in steps))
-    counts = [batch.count for batch in found]
-    appended = [batch.broker_time >= 0 for batch in found]
+    counts = [batch.count for batch in batches]
+    appended = [batch.broker_time >= 0 for batch in batches]
     messages = Messages(
         topics,
         np.repeat(np.array([topics.index(step.where[0]) for step in steps], np.int32), counts),
@@ -66,7 +66,7 @@ def _headers(data: np.ndarray, rows: Columns, counts: list[int]) -> pa.ListArray
     names = header_names(_strings(data, spans[0], spans[1]).cast(pa.binary()))
     values = _strings(data, spans[2], spans[3]).cast(pa.binary())
     pairs = pa.StructArray.from_arrays([names, values], ["key", "value"])
-    return pa.ListArray.from_arrays(pa.array(ends), pairs).cast(HEADERS)
+    return pa.ListArray.from_arrays(pa.array(ends), pairs).cast(headers_type())
 
 
 def header_names(names: pa.BinaryArray) -> pa.StringArray:

@@ -50,7 +50,7 @@ _NAMES: dict[str, tuple[str, Callable[[Any], Any]]] = {
 _RESET = {"earliest": "earliest", "smallest": "earliest", "beginning": "earliest", "error": "none"}
 _RESET |= dict.fromkeys(("latest", "largest", "end"), "latest")
 _OF_OTHERS = (
-    # Groups, sending, statistics and librdkafka's own machinery: nothing that reading asks for.
+    # Groups, sending, statistics and librdkafka's own machinery: nothing that reading needs.
     *("group.", "session.", "heartbeat.", "partition.assignment.", "coordinator.", "max.poll.", "consume."),
     *("enable.", "auto.commit.", "offset.store.", "queued.", "fetch.queue.", "fetch.error.", "check.crcs"),
     *("acks", "request.", "batch.", "compression.", "delivery.", "linger.", "message.", "queue.", "retries"),
@@ -79,34 +79,34 @@ def raw_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     >>> raw_settings({"bootstrap.servers": "box:9092", "fetch.wait.max.ms": 50, "session.timeout.ms": 9000})
     {'bootstrap_servers': ['box:9092'], 'fetch_max_wait_ms': 50}
     """
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for name, value in config.items():
         if name in _TLS:
             continue
         if name in _NAMES:
             own, made = _NAMES[name]
-            found[own] = made(value)
+            settings[own] = made(value)
         elif name == "auto.offset.reset":
-            found["auto_offset_reset"] = _RESET[str(value)]
+            settings["auto_offset_reset"] = _RESET[str(value)]
         elif name == "oauth_cb":
-            found["sasl_oauth_token_provider"] = _Tokens(
+            settings["sasl_oauth_token_provider"] = _Tokens(
                 value, str(config.get("sasl.oauthbearer.config", ""))
             )
         elif not name.startswith(_OF_OTHERS) and name != "sasl.oauthbearer.config":
             raise ReadError(f"only librdkafka itself has the Kafka setting {name!r}")
-    protocol = found.get("security_protocol", "PLAINTEXT")
+    protocol = settings.get("security_protocol", "PLAINTEXT")
     if protocol in ("SSL", "SASL_SSL"):
-        found["ssl_context"] = _tls(config)
+        settings["ssl_context"] = _tls(config)
     if protocol.startswith("SASL_"):
-        _check_sasl(found)
-    return found
+        _check_sasl(settings)
+    return settings
 
 
-def _check_sasl(found: Mapping[str, Any]) -> None:
-    mechanism = found.get("sasl_mechanism", "GSSAPI")
+def _check_sasl(settings: Mapping[str, Any]) -> None:
+    mechanism = settings.get("sasl_mechanism", "GSSAPI")
     if mechanism not in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"):
         raise ReadError(f"only librdkafka itself has the SASL mechanism {mechanism}")
-    if mechanism == "OAUTHBEARER" and "sasl_oauth_token_provider" not in found:
+    if mechanism == "OAUTHBEARER" and "sasl_oauth_token_provider" not in settings:
         raise ReadError("only librdkafka itself gets tokens for OAUTHBEARER without an oauth_cb")
 
 
@@ -125,16 +125,16 @@ class _Tokens(AbstractTokenProvider):
     def __init__(self, callback: Callable[[str], tuple[Any, ...]], config: str) -> None:
         super().__init__()
         self._callback, self._config = callback, config
-        self._told: tuple[Any, ...] = ()
+        self._token: tuple[Any, ...] = ()
 
     def token(self) -> str:
         """A token that is valid now."""
-        self._told = self._callback(self._config)
-        return str(self._told[0])
+        self._token = self._callback(self._config)
+        return str(self._token[0])
 
     def extensions(self) -> dict[str, str]:
         """What goes with the last token."""
-        return {str(name): str(value) for name, value in dict(*self._told[3:4]).items()}
+        return {str(name): str(value) for name, value in dict(*self._token[3:4]).items()}
 
 
 def _tls(config: Mapping[str, Any]) -> ssl.SSLContext:
@@ -158,13 +158,13 @@ def _tls(config: Mapping[str, Any]) -> ssl.SSLContext:
 
 def _authorities(config: Mapping[str, Any]) -> dict[str, Any]:
     """Whom to trust: those that are named and nobody else; the system's only if none are."""
-    found: dict[str, Any] = {}
+    authorities: dict[str, Any] = {}
     location = str(config.get("ssl.ca.location") or "probe")
     if location != "probe":
-        found["capath" if Path(location).is_dir() else "cafile"] = location
+        authorities["capath" if Path(location).is_dir() else "cafile"] = location
     if pem := config.get("ssl.ca.pem"):
-        found["cadata"] = str(pem)
-    return found
+        authorities["cadata"] = str(pem)
+    return authorities
 
 
 def _identity(context: ssl.SSLContext, config: Mapping[str, Any]) -> None:

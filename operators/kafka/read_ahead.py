@@ -12,11 +12,11 @@ from .source import TopicPartition
 
 _WAIT_SECONDS = 0.05
 
-_Found = tuple[Messages | None, dict[TopicPartition, int]] | BaseException
+_Result = tuple[Messages | None, dict[TopicPartition, int]] | BaseException
 
 
 class ReadAhead:
-    """The batches of a `Reader`, the next one read before it is asked for.
+    """The batches of a `Reader`, the next one read before it is requested.
 
     Reading, decompressing and gathering need no GIL, so they run beside decoding and sketching. One batch
     ahead is best: what comes while the owner is busy makes the next one longer, which costs less a message.
@@ -28,7 +28,7 @@ class ReadAhead:
         self._reader = reader
         self._max_messages = max_messages
         self._positions = reader.positions()
-        self._found: queue.Queue[_Found] = queue.Queue(1)
+        self._results: queue.Queue[_Result] = queue.Queue(1)
         self._closing = threading.Event()
         self._thread = threading.Thread(
             target=copy_context().run, args=(self._run,), name="streamgauge-reader", daemon=True
@@ -38,12 +38,12 @@ class ReadAhead:
     def read(self, timeout: float) -> Messages | None:
         """The next messages; None after `timeout` seconds or less without. Raises what reading raised."""
         try:
-            found = self._found.get(timeout=timeout)
+            result = self._results.get(timeout=timeout)
         except queue.Empty:
             return None
-        if isinstance(found, BaseException):
-            raise found
-        messages, self._positions = found
+        if isinstance(result, BaseException):
+            raise result
+        messages, self._positions = result
         return messages
 
     def positions(self) -> dict[TopicPartition, int]:
@@ -56,19 +56,19 @@ class ReadAhead:
         self._thread.join()
 
     def _run(self) -> None:
-        found: _Found
+        result: _Result
         while not self._closing.is_set():
             try:
-                found = self._reader.read(self._max_messages, _WAIT_SECONDS), self._reader.positions()
+                result = self._reader.read(self._max_messages, _WAIT_SECONDS), self._reader.positions()
             except BaseException as error:
-                found = error
-            self._put(found)
-            if isinstance(found, BaseException):
+                result = error
+            self._put(result)
+            if isinstance(result, BaseException):
                 return
 
-    def _put(self, found: _Found) -> None:
+    def _put(self, result: _Result) -> None:
         while not self._closing.is_set():
             try:
-                return self._found.put(found, timeout=_WAIT_SECONDS)
+                return self._results.put(result, timeout=_WAIT_SECONDS)
             except queue.Full:
                 continue

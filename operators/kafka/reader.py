@@ -13,11 +13,11 @@ import numpy as np
 from confluent_kafka import KafkaError
 
 from ..formats.messages import Broken, Messages
-from .config import reader_config
+from ..secrets import without_secrets
+from .client_config import reader_config
+from .confluent_source import PlainSource
 from .faults import refused
-from .plain import PlainSource
-from .raw import RawSource
-from .secrets import without_secrets
+from .raw_source import RawSource
 from .source import (
     CORRUPT,
     EARLIEST,
@@ -55,7 +55,7 @@ _SLOWER: set[str] = set()
 
 
 class Reader:
-    """Reads partitions from given offsets, in order, and tells how far it is.
+    """Reads partitions from given offsets, in order, and knows how far it is.
 
     `assignments` maps (topic, partition) to the offset of the first message, or to `EARLIEST` or `LATEST`.
     `config` are librdkafka's settings, ``bootstrap.servers`` at least; committed messages alone are read
@@ -84,10 +84,10 @@ class Reader:
         self._source = _source(whole, headers, source, corrupt == "skip")
         self._next: dict[TopicPartition, int] = {}
         # Messages that were fetched and not given out: those beyond the end of a finite read.
-        self._kept: list[Messages] = []
+        self._held_back: list[Messages] = []
         self._paused: set[TopicPartition] = set()
         self.waiting: str | None = None
-        self._told, self._told_at = False, -math.inf
+        self._warned, self._warned_at = False, -math.inf
         try:
             self.assign(assignments)
         except BaseException:
@@ -108,8 +108,8 @@ class Reader:
             if offset < 0:
                 first, last = self._source.watermarks(where, _ANSWER_SECONDS)
                 offsets[where] = first if offset == EARLIEST else last
-        self._kept, self._paused, self._next = [], set(), offsets
-        # Until something of a partition arrives, the library still tells its position from before.
+        self._held_back, self._paused, self._next = [], set(), offsets
+        # Until something of a partition arrives, the library still reports its position from before.
         self._heard: set[TopicPartition] = set()
         self._source.assign(offsets)
 
@@ -121,7 +121,7 @@ class Reader:
     def read(self, max_messages: int = 100_000, timeout: float = 1.0) -> Messages | None:
         """The next messages, as soon as there are any; None after `timeout` seconds without."""
         self._pause(set())
-        if self._kept:
+        if self._held_back:
             return self._delivered(self._from_kept(max_messages))
         deadline = time.monotonic() + timeout
         while True:
@@ -147,7 +147,7 @@ class Reader:
         self._check_assigned(ends)
         self.positions()
         left = {where: end for where, end in ends.items() if self._next[where] < end}
-        fetched, self._kept = self._kept, []
+        fetched, self._held_back = self._held_back, []
         moved = time.monotonic()
         try:
             while left:
@@ -172,7 +172,7 @@ class Reader:
                 elif timeout is not None and time.monotonic() - moved > timeout:
                     raise self._stuck(left, timeout)
         finally:
-            self._kept += fetched
+            self._held_back += fetched
 
     def positions(self) -> dict[TopicPartition, int]:
         """For each partition the offset from which another reader would go on, nothing lost or repeated."""
@@ -186,18 +186,18 @@ class Reader:
     def partitions(self, topic: str) -> list[int]:
         """A topic's partitions. Raises `ReadError` if there is no such topic, `NoAnswer` if none comes."""
         try:
-            found = self._source.partitions(topic, _ANSWER_SECONDS)
+            numbers = self._source.partitions(topic, _ANSWER_SECONDS)
         except ReadError as error:
             kind = NoAnswer if isinstance(error, NoAnswer) else ReadError
             raise kind(
                 f"no broker at {self._address} answered within {_ANSWER_SECONDS:.0f} s; "
                 f"is it running, and is that its address? ({error})"
             ) from None
-        if found is None:
+        if numbers is None:
             raise ReadError(
                 f"there is no topic {topic!r} at {self._address}; create it, or check name and address"
             )
-        return found
+        return numbers
 
     def close(self) -> None:
         """Let go of the connection; twice does no harm."""
@@ -233,9 +233,9 @@ class Reader:
             self._heard.update(ends, () if messages is None else _places(messages))
             # An end that was noted before the brokers went is not a sign that they are back.
             if (messages is not None or (ends and not faults)) and self.waiting is not None:
-                if self._told:
+                if self._warned:
                     log.warning("Kafka at %s is back", self._address)
-                self.waiting, self._told = None, False
+                self.waiting, self._warned = None, False
             if messages is not None or ends or time.monotonic() >= deadline:
                 return messages, ends
 
@@ -252,8 +252,8 @@ class Reader:
             )
         if fault.code in _NOT_ALLOWED:
             topic = "" if fault.where is None else fault.where[0]
-            told = refused(KafkaError(fault.code, fault.text), f"let this client read{at}", topic=topic)
-            raise ReadError(f"{told} (at {self._address})")
+            refusal = refused(KafkaError(fault.code, fault.text), f"let this client read{at}", topic=topic)
+            raise ReadError(f"{refusal} (at {self._address})")
         if fault.fatal:
             raise ReadError(f"Kafka at {self._address} refuses{at}: {fault.text}; check the settings")
         if fault.code in _POSITION_GONE and fault.where is not None:
@@ -264,9 +264,9 @@ class Reader:
             # Said of a broker that has just come back, too: ask again.
             self._check_exist([fault.where])
         # One broker of several that is away shows again and again between what the others give.
-        if self.waiting is None and time.monotonic() - self._told_at > _SAY_AGAIN_SECONDS:
+        if self.waiting is None and time.monotonic() - self._warned_at > _SAY_AGAIN_SECONDS:
             log.warning("waiting for Kafka at %s: %s", self._address, fault.text)
-            self._told, self._told_at = True, time.monotonic()
+            self._warned, self._warned_at = True, time.monotonic()
         self.waiting = fault.text
 
     def _delivered(self, messages: Messages) -> Messages:
@@ -289,12 +289,12 @@ class Reader:
                 self._next[where] = max(self._next[where], position)
 
     def _held(self) -> set[TopicPartition]:
-        return {where for messages in self._kept for where in _places(messages)}
+        return {where for messages in self._held_back for where in _places(messages)}
 
     def _from_kept(self, limit: int) -> Messages:
-        first = self._kept.pop(0)
+        first = self._held_back.pop(0)
         if len(first) > limit:
-            self._kept.insert(0, first.slice(limit, len(first)))
+            self._held_back.insert(0, first.slice(limit, len(first)))
             first = first.slice(0, limit)
         return first
 
@@ -308,13 +308,13 @@ class Reader:
         inside = messages.offset < limit
         if inside.all():
             return messages
-        self._kept.append(messages.select(~inside))
+        self._held_back.append(messages.select(~inside))
         return messages.select(inside) if inside.any() else None
 
     def _broken_before(self, broken: Broken, ends: Mapping[TopicPartition, int]) -> Messages | None:
         end = max(ends.get((broken.topic, broken.partition), -1), broken.first)
         if end < broken.next:
-            self._kept.append(Messages.skipped(replace(broken, first=end)))
+            self._held_back.append(Messages.skipped(replace(broken, first=end)))
         inside = replace(broken, next=min(end, broken.next))
         return Messages.skipped(inside) if inside.first < inside.next else None
 
@@ -323,7 +323,7 @@ class Reader:
         because = f" ({self.waiting})" if self.waiting else ""
         return ReadError(
             f"{where[0]}[{where[1]}] gave nothing for {seconds:.0f} s at offset {self._next[where]}, "
-            f"before the end at {end}{because}; was the topic cut or made anew?"
+            f"before the end at {end}{because}; was the topic truncated or recreated?"
         )
 
 
@@ -342,7 +342,7 @@ def _source(config: Mapping[str, Any], headers: bool, source: str | None, skip: 
 
 
 def _places(messages: Messages) -> list[TopicPartition]:
-    """The partitions that a batch tells of."""
+    """The partitions of a batch."""
     broken = messages.broken
     return _partitions(messages) if broken is None else [(broken.topic, broken.partition)]
 

@@ -10,9 +10,9 @@ A batch is a header of 61 bytes, big-endian, and its records, compressed as a wh
          21  int16   attributes             53  int32   base sequence
                                             57  int32   number of records
 
-The checksum does not cover the first 17 bytes. A base offset, a length or a magic that was damaged is told by
-what stands around it; only an offset that was damaged so that it falls into a gap of the log is not.
-Source: Kafka's protocol guide, "Record Batch" (KIP-98, KIP-101).
+The checksum does not cover the first 17 bytes. A base offset, a length or a magic that was damaged is
+detected by what stands around it; only an offset that was damaged so that it falls into a gap of the log is
+not. Source: Kafka's protocol guide, "Record Batch" (KIP-98, KIP-101).
 """
 
 from __future__ import annotations
@@ -95,19 +95,19 @@ def batches(
     """
     view, at = memoryview(data), 0
     while at < len(view) and (end is None or offset < end):
-        found = _batch(view, at, offset, end, inside)
-        if found is None and at > 0:
+        batch = _batch(view, at, offset, end, inside)
+        if batch is None and at > 0:
             return
-        if found is None:
+        if batch is None:
             # A broker sends the first batch whole, however large it is (KIP-74).
-            found = f"of it there are only {len(view)} bytes"
-        if isinstance(found, str):
+            batch = f"of it there are only {len(view)} bytes"
+        if isinstance(batch, str):
             place, next_offset = _beyond(view, at, offset, end)
-            yield BrokenBatch(offset, next_offset, found, view[at:place])
+            yield BrokenBatch(offset, next_offset, batch, view[at:place])
             offset, at, inside = next_offset, place, False
             continue
-        yield found
-        offset, at, inside = found.next_offset, at + len(found.raw), False
+        yield batch
+        offset, at, inside = batch.next_offset, at + len(batch.raw), False
 
 
 def _batch(view: memoryview, at: int, offset: int, end: int | None, inside: bool) -> RecordBatch | str | None:
@@ -154,14 +154,14 @@ def _beyond(view: memoryview, at: int, offset: int, end: int | None) -> tuple[in
     close = at + LENGTH_AT + length
     framed = length >= HEADER.size - LENGTH_AT and close <= len(view)
     # Where the length is right the next batch is behind it. Only else is it looked for: values may hold some.
-    if framed and isinstance(found := _batch(view, close, offset + 1, end, False), RecordBatch):
-        return close, found.base_offset
+    if framed and isinstance(batch := _batch(view, close, offset + 1, end, False), RecordBatch):
+        return close, batch.base_offset
     whole = bytes(view)
     place = whole.find(b"\x02", at + _MAGIC_AT + 1)
     while place >= 0:
-        found = _batch(view, place - _MAGIC_AT, offset + 1, end, False)
-        if isinstance(found, RecordBatch):
-            return place - _MAGIC_AT, found.base_offset
+        batch = _batch(view, place - _MAGIC_AT, offset + 1, end, False)
+        if isinstance(batch, RecordBatch):
+            return place - _MAGIC_AT, batch.base_offset
         place = whole.find(b"\x02", place + 1)
     after = base + delta + 1
     if framed and base <= offset < after and end is not None and after <= end:

@@ -9,31 +9,26 @@ import ctypes as c
 import os
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
-from .config import as_text
+from ..secrets import without_secrets
+from .client_config import as_text
+from .fixed_settings import check_fixed
 from .librdkafka import library
-from .secrets import without_secrets
 
 _UNKNOWN = -2
-_WRITING = {
-    "acks": ("all", "-1"),
-    "request.required.acks": ("all", "-1"),
-    "enable.idempotence": ("true", "1"),
-}
-"""How deltas, dead letters and closed windows are written: with less, a broker's death loses what counted."""
 # Of confluent-kafka's own, not librdkafka's; a library of plug-ins would be loaded by the look at it.
-_NOT_ASKED = ("logger", "plugin.library.paths", "default.topic.config")
+_UNCHECKED = ("logger", "plugin.library.paths", "default.topic.config")
 
 
-def check_settings(config: Mapping[str, Any]) -> None:
+def check_settings(config: Mapping[str, Any], obeyed: Collection[str] = ()) -> None:
     """Raises `ValueError` that names the first setting librdkafka doesn't know, or whose value it refuses.
 
-    Also refused is one by which what is written may be lost or written twice (`docs/writing.md`). Where
-    the library can't be asked, its clients say so themselves when they start.
+    Also refused is one that a stream decides itself (`fixed_settings`), but for those `obeyed`. Where the
+    library can't be queried, its clients say so themselves when they start.
 
     >>> check_settings({"security.protocol": "SASL_SSL", "sasl.usernmae": "me"})
     Traceback (most recent call last):
@@ -44,12 +39,7 @@ def check_settings(config: Mapping[str, Any]) -> None:
     for name, value in config.items():
         if not isinstance(name, str):
             raise ValueError(f'a Kafka setting is named {name!r}; names are strings such as "client.id"')
-        if name in _WRITING and as_text(value).lower() not in _WRITING[name]:
-            raise ValueError(
-                f'the Kafka setting "{name}" must be {_WRITING[name][0]} here, not {as_text(value)}: with '
-                "less, a broker's death loses counts without a word, or doubles them; leave it out"
-            )
-        if callable(value) or name in _NOT_ASKED or rd is None:
+        if callable(value) or name in _UNCHECKED or rd is None:
             continue
         conf = rd.rd_kafka_conf_new()
         said = rd.rd_kafka_conf_set(conf, name.encode(), as_text(value).encode(), words, len(words))
@@ -57,8 +47,9 @@ def check_settings(config: Mapping[str, Any]) -> None:
         if said == _UNKNOWN:
             raise ValueError(f'there is no Kafka setting "{name}"{_meant(name)}')
         if said != 0:
-            told = without_secrets(words.value.decode(errors="replace"), config)
-            raise ValueError(f'the Kafka setting "{name}": {told}')
+            reason = without_secrets(words.value.decode(errors="replace"), config)
+            raise ValueError(f'the Kafka setting "{name}": {reason}')
+    check_fixed({name: as_text(value) for name, value in config.items()}, obeyed)
 
 
 def servers(given: str | Sequence[str]) -> str:

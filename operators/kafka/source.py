@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
+from ...sketches.core.errors import StreamgaugeError
 from ..formats.messages import Messages
 
 TopicPartition = tuple[str, int]
@@ -14,12 +15,12 @@ EARLIEST, LATEST = -2, -1
 """Where a partition begins and where it ends now, in place of an offset."""
 
 
-class ReadError(RuntimeError):
-    """Kafka can't give what was asked, and waiting won't mend it; the message says why and what to do."""
+class ReadError(StreamgaugeError, RuntimeError):
+    """Kafka can't give what was requested, and waiting won't mend it; the message says why and what to do."""
 
 
 class NoAnswer(ReadError):
-    """No broker has answered; whoever can wait for one may ask again."""
+    """No broker has answered; a caller that can wait may try again."""
 
 
 class PositionGone(ReadError):
@@ -36,7 +37,7 @@ class PositionGone(ReadError):
 
 
 class CorruptError(ReadError):
-    """Bytes on a broker are not messages, and the reader was not told to skip such."""
+    """Bytes on a broker are not messages, and the reader was not set to skip such."""
 
 
 CORRUPT = 2
@@ -65,7 +66,7 @@ class Poll(NamedTuple):
 
 
 class Source(Protocol):
-    """A client that reads partitions it was told to, and nothing else."""
+    """A client that reads its assigned partitions, and nothing else."""
 
     def assign(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Read exactly these partitions, each from its offset."""
@@ -74,7 +75,7 @@ class Source(Protocol):
         """At most `limit` messages, as soon as there are any, else nothing after some `seconds`."""
 
     def positions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The next offset of those partitions of which anything was read, control records included."""
+        """The next offset of those partitions that anything was read from, control records included."""
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Fetch no more of these for now."""

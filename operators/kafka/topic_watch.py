@@ -10,7 +10,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
-from .topics import TopicError, made_anew, topic_id
+from .topics import TopicError, recreated, topic_id
 
 _SECONDS = 2.0
 _ANSWER_SECONDS = 10.0
@@ -19,16 +19,16 @@ _TIMES_MISSED = 3
 
 
 class TopicWatch:
-    """Asks the brokers every two seconds, without waiting for their answers.
+    """Polls the brokers every two seconds, without waiting for their answers.
 
-    `ids` are the topics' ids by name; `partitions` are, after `look`, the partitions that each has now.
+    `ids` are the topics' ids by name; `partitions` are, after `poll`, the partitions that each has now.
     `gone` are those of topics that need not be there (`also`) which don't exist.
     """
 
     def __init__(self, client: AdminClient, ids: Mapping[str, str]) -> None:
         self._client = client
         self._ids = dict(ids)
-        self._asked: dict[str, Future[Any]] = {}
+        self._answers: dict[str, Future[Any]] = {}
         self._missed = dict.fromkeys(ids, 0)
         self._due = time.monotonic() + _SECONDS
         self.partitions: dict[str, int] = {}
@@ -37,39 +37,39 @@ class TopicWatch:
 
     def also(self, ids: Mapping[str, str], needed: bool = True) -> None:
         """Watch more topics; unless `needed`, it is no error if they don't exist."""
-        fresh = {topic: told for topic, told in ids.items() if not self._ids.get(topic)}
+        fresh = {topic: known_id for topic, known_id in ids.items() if not self._ids.get(topic)}
         self._missed |= dict.fromkeys(fresh.keys() - self._ids.keys(), 0)
         self._optional |= set() if needed else fresh.keys() - self._ids.keys()
         self._optional -= ids.keys() if needed else set()
         self._ids |= fresh
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Take in answers, and ask again when it is time.
 
-        Raises `TopicError` for a topic that was deleted, or made anew.
+        Raises `TopicError` for a topic that was deleted, or recreated.
         """
-        for topic, answer in list(self._asked.items()):
+        for topic, answer in list(self._answers.items()):
             if answer.done():
-                del self._asked[topic]
+                del self._answers[topic]
                 self._judge(topic, answer)
-        if not self._asked and time.monotonic() >= self._due:
+        if not self._answers and time.monotonic() >= self._due:
             self._due = time.monotonic() + _SECONDS
             self._ask()
 
-    def settle(self) -> None:
+    def ask_and_wait(self) -> None:
         """Ask once more and wait for the answers: whether a topic's end is behind another error."""
         self._missed = dict.fromkeys(self._ids, _TIMES_MISSED)
         self._ask()
-        for topic, answer in self._asked.items():
+        for topic, answer in self._answers.items():
             self._judge(topic, answer)
 
     def _ask(self) -> None:
         topics = TopicCollection(list(self._ids))
-        self._asked = self._client.describe_topics(topics, request_timeout=_ANSWER_SECONDS)
+        self._answers = self._client.describe_topics(topics, request_timeout=_ANSWER_SECONDS)
 
     def _judge(self, topic: str, answer: Future[Any]) -> None:
         try:
-            found = answer.result(_ANSWER_SECONDS)
+            description = answer.result(_ANSWER_SECONDS)
         except KafkaException as error:
             if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
                 self._missed[topic] += 1
@@ -82,6 +82,6 @@ class TopicWatch:
             return
         self._missed[topic] = 0
         self.gone.discard(topic)
-        self.partitions[topic] = len(found.partitions)
-        if (now := topic_id(found)) != self._ids[topic] and now and self._ids[topic]:
-            raise made_anew(topic)
+        self.partitions[topic] = len(description.partitions)
+        if (now := topic_id(description)) != self._ids[topic] and now and self._ids[topic]:
+            raise recreated(topic)

@@ -13,7 +13,8 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic, OffsetSpec, TopicMetadata
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from .clients import LIBRARY_LOG, admin_config
+from ...sketches.core.errors import StreamgaugeError
+from .client_config import LIBRARY_LOG, admin_config
 from .faults import passing, refused
 from .source import TopicPartition
 
@@ -21,30 +22,30 @@ log = logging.getLogger("streamgauge.kafka")
 
 _SECONDS = 30.0
 _SOON = 3.0
-"""Seconds after which somebody who waits is told."""
+"""Seconds of waiting after which it is logged."""
 _PAUSE = 0.1
 """Seconds until brokers are asked again where a connection was lost."""
 _COORDINATOR_SECONDS = 3600.0
 """How long the library waits for a group's coordinator: the longest that it takes. A request that it gave up
 is sent all the same once the coordinator is back, from memory that was freed, and an assertion ends the
-process (librdkafka 2.16). So whoever asks must stop waiting by himself."""
+process (librdkafka 2.16). So callers must stop waiting by themselves."""
 
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-"""How an id of sixteen zeros is written, as brokers without ids tell it."""
+"""How an id of sixteen zeros is written, as brokers without ids give it."""
 
 
 Where = TypeVar("Where", bound=TopicPartition)
 Answer = TypeVar("Answer")
 
 
-class TopicError(LookupError):
+class TopicError(StreamgaugeError, LookupError):
     """A topic is not there, or can't be made; the message names it and what to do."""
 
 
-def made_anew(topic: str) -> TopicError:
-    """What to tell of a topic whose id has changed."""
+def recreated(topic: str) -> TopicError:
+    """The message about a topic whose id has changed."""
     return TopicError(
-        f"the topic {topic!r} was deleted and made anew since this group began with it: offsets and counts "
+        f"the topic {topic!r} was deleted and recreated since this group began with it: offsets and counts "
         "of the old one mean nothing in the new; give the run a new group_id to begin with the new one"
     )
 
@@ -57,13 +58,13 @@ class Admin(AdminClient):
         self.address = str(config.get("bootstrap.servers", "no address"))
 
     def list_topics(self, topic: str | None = None, timeout: float = _SECONDS) -> ClusterMetadata:
-        """What the library tells of topics, in at most so many seconds.
+        """What the library knows of topics, in at most so many seconds.
 
-        It is asked again where a connection was lost, which the library gives up at once. Raises
+        The request is repeated where a connection was lost, which the library gives up at once. Raises
         `KafkaException` without an answer.
         """
         ask, named = super().list_topics, {} if topic is None else {"topic": topic}
-        return _again_where_lost(lambda left: ask(timeout=max(left, _PAUSE), **named), timeout)
+        return _retry_if_lost(lambda left: ask(timeout=max(left, _PAUSE), **named), timeout)
 
 
 _clients: dict[tuple[tuple[str, str], ...], Admin] = {}
@@ -82,20 +83,20 @@ def admin(config: Mapping[str, Any]) -> Admin:
 
 def partitions_of(client: Admin, topic: str, seconds: float = _SECONDS) -> int:
     """How many partitions a topic has. Raises `TopicError` if it doesn't exist or no broker answers."""
-    found = _asked(client, topic, seconds)
-    if found.error is not None:
-        if found.error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+    metadata = _topic_metadata(client, topic, seconds)
+    if metadata.error is not None:
+        if metadata.error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
             raise TopicError(
                 f"there is no topic {topic!r} at {client.address}; "
                 "create it, or check its name and the address"
             )
-        raise _unreadable(found.error, topic)
-    if not found.partitions:
+        raise _unreadable(metadata.error, topic)
+    if not metadata.partitions:
         raise TopicError(f"the topic {topic!r} has no partitions yet; try again")
-    return len(found.partitions)
+    return len(metadata.partitions)
 
 
-def _asked(client: Admin, topic: str, seconds: float) -> TopicMetadata:
+def _topic_metadata(client: Admin, topic: str, seconds: float) -> TopicMetadata:
     """What the brokers know of a topic; says so when the answer takes long."""
     patience = min(_SOON, seconds)
     try:
@@ -106,38 +107,38 @@ def _asked(client: Admin, topic: str, seconds: float) -> TopicMetadata:
         return client.list_topics(topic, timeout=max(seconds - patience, 0.1)).topics[topic]
     except KafkaException as error:
         raise TopicError(
-            f"no broker answered at {client.address} when asked for the topic {topic!r}: "
+            f"no broker answered at {client.address} about the topic {topic!r}: "
             f"{error.args[0].str()}; check bootstrap_servers, that it runs, and the security settings"
         ) from None
 
 
 def topic_id(described: Any) -> str:
-    """A described topic's id, which one made anew does not share; empty where brokers have no ids."""
-    found = getattr(described, "topic_id", None)
-    return "" if found is None or str(found) == _NO_ID else str(found)
+    """A described topic's id, which a recreated one does not share; empty where brokers have no ids."""
+    uuid = getattr(described, "topic_id", None)
+    return "" if uuid is None or str(uuid) == _NO_ID else str(uuid)
 
 
 def id_of(client: Admin, topic: str) -> str:
-    """A topic's id, empty where brokers have none. Raises `TopicError` if it can't be told."""
+    """A topic's id, empty where brokers have none. Raises `TopicError` if it can't be read."""
 
     def described(left: float) -> Any:
-        asked = client.describe_topics(TopicCollection([topic]), request_timeout=_SECONDS)
-        return asked[topic].result(left)
+        answers = client.describe_topics(TopicCollection([topic]), request_timeout=_SECONDS)
+        return answers[topic].result(left)
 
     try:
-        return topic_id(_again_where_lost(described))
+        return topic_id(_retry_if_lost(described))
     except (KafkaException, TimeoutError) as error:
-        raise TopicError(f"the topic {topic!r} can't be described: {_told(error, topic)}") from None
+        raise TopicError(f"the topic {topic!r} can't be described: {_reason(error, topic)}") from None
 
 
-def _again_where_lost(
+def _retry_if_lost(
     ask: Callable[[float], Answer],
     seconds: float = _SECONDS,
     helps: Callable[[KafkaException], bool] = lambda error: False,
 ) -> Answer:
-    """The answer to a question, which is told how many seconds are left.
+    """The answer to a request, which is called with the seconds that are left.
 
-    It is asked again where a connection was lost, as the library doesn't do that, and where else it `helps`.
+    It is repeated where a connection was lost, as the library doesn't do that, and where else it `helps`.
     Raises what it raises.
     """
     deadline = time.monotonic() + seconds
@@ -175,13 +176,13 @@ def _moved(client: Admin, places: Collection[Where], error: KafkaException, seco
     if error.args[0].code() not in _MOVED:
         return False
     try:
-        found = {
+        partitions = {
             topic: client.list_topics(topic, timeout=max(seconds, _PAUSE)).topics[topic].partitions
             for topic in dict.fromkeys(topic for topic, _ in places)
         }
     except KafkaException:
         return False
-    return all(partition in found[topic] for topic, partition in places)
+    return all(partition in partitions[topic] for topic, partition in places)
 
 
 def begin_offsets(client: Admin, places: Iterable[Where], seconds: float = _SECONDS) -> dict[Where, int]:
@@ -190,11 +191,11 @@ def begin_offsets(client: Admin, places: Iterable[Where], seconds: float = _SECO
 
 
 def _unreadable(error: KafkaError, topic: str) -> TopicError:
-    # Who may read or write a topic may also be told of it.
-    return TopicError(str(refused(error, f"tell of the topic {topic!r}", topic=topic)))
+    # A client that may read or write a topic may also describe it.
+    return TopicError(str(refused(error, f"describe the topic {topic!r}", topic=topic)))
 
 
-def _told(error: Exception, topic: str) -> str:
+def _reason(error: Exception, topic: str) -> str:
     fault = error.args[0] if isinstance(error, KafkaException) else None
     return str(error) if fault is None or passing(fault) else str(_unreadable(fault, topic))
 
@@ -222,23 +223,21 @@ def _offsets(
     wanted = {where: KafkaPartition(*where) for where in places}
     if not wanted:
         return {}
-    asked = dict.fromkeys(wanted.values(), spec)
-    found: dict[Where, int] = {}
+    requests = dict.fromkeys(wanted.values(), spec)
+    offsets: dict[Where, int] = {}
 
-    def told(left: float) -> dict[Where, int]:
-        answers = client.list_offsets(asked, isolation_level=level, request_timeout=seconds)
-        found.clear()
+    def ask(left: float) -> dict[Where, int]:
+        answers = client.list_offsets(requests, isolation_level=level, request_timeout=seconds)
+        offsets.clear()
         for where, place in wanted.items():
-            found[where] = answers[place].result(left).offset
-        return found
+            offsets[where] = answers[place].result(left).offset
+        return offsets
 
     try:
-        return _again_where_lost(
-            told, seconds, lambda error: _moved(client, wanted, error, min(_SOON, seconds))
-        )
+        return _retry_if_lost(ask, seconds, lambda error: _moved(client, wanted, error, min(_SOON, seconds)))
     except (KafkaException, TimeoutError) as error:
-        topic, partition = next(where for where in wanted if where not in found)
-        why = _told(error, topic)
+        topic, partition = next(where for where in wanted if where not in offsets)
+        why = _reason(error, topic)
         raise TopicError(f"no broker said which offsets {topic}[{partition}] has: {why}") from None
 
 
@@ -247,16 +246,16 @@ def ensure_topic(client: Admin, topic: str, partitions: int, config: Mapping[str
 
     Who has no right to create topics can use one that somebody else has made.
     """
-    found = _asked(client, topic, _SECONDS)
-    if found.error is None and found.partitions:
-        return len(found.partitions)
+    metadata = _topic_metadata(client, topic, _SECONDS)
+    if metadata.error is None and metadata.partitions:
+        return len(metadata.partitions)
     wanted = NewTopic(topic, num_partitions=partitions, config=dict(config or {}))
 
     def made(left: float) -> None:
         client.create_topics([wanted], operation_timeout=_SECONDS)[topic].result(left)
 
     try:
-        _again_where_lost(made)
+        _retry_if_lost(made)
     except TimeoutError:
         raise TopicError(
             f"no broker at {client.address} made the topic {topic!r} in time; try again"

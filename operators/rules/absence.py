@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from ..definition.durations import Duration, written
+from ..windows.durations import Duration, duration_text
 from .alert import Alert
-from .figure import Figure
 from .limit import Limit
 from .row import Row
 from .rule import LimitRule, Measured, Rule, RuleState, _text
+from .value_with_bounds import Figure
 
 
 @dataclass(frozen=True)
@@ -22,11 +23,12 @@ class Absence(Rule):
     key's next row, or by windows that close without it. Of windows, silence is from the end of the last with
     rows to the beginning of the next. A key is known from its first row on, and with `forget` for so long
     after its last. `absence` of the whole stream needs a stream without keys; that nothing at all comes is
-    what `Alerting(stale=…)` tells by the wall clock.
+    what `Alerting(stale=…)` watches by the wall clock.
 
     Raises `ValueError` for a `longer` that isn't a length of time.
 
-    >>> dead, state = Absence("dead", longer="1m"), None
+    >>> import streamgauge as sg
+    >>> dead, state = sg.rules.Absence("dead", longer="1m"), None
     >>> minute = 60_000_000
     >>> rows = [Row({"sensor": "a"}, at * minute, at * minute, {}) for at in (0, 1, 4)]
     >>> alerts = list(dead.window(dead.begin(), rows, 0, 5 * minute, 0))
@@ -54,30 +56,44 @@ class Absence(Rule):
             last = state["keys"].get(key)
             begin_us = row.at_us - step_us if step_us else row.start_us
             if last is not None:
-                if begin_us - last["seen"] > self._duration("longer") and "on" not in last:
-                    yield self._fired(key, last)
+                if begin_us - last["seen"] > self.longer_us and "on" not in last:
+                    last["on"] = True
+                    yield self.fired(key, last["seen"])
                 if "on" in last:
-                    gap = Figure.exactly((begin_us - last["seen"]) / 1e6)
-                    why = f"it is back after {written(begin_us - last['seen'])}"
-                    at = row.start_us, row.at_us
-                    yield self._alert("cleared", key, *at, gap, self._duration("longer") / 1e6, why)
+                    yield self.cleared(key, row.start_us, row.at_us, begin_us - last["seen"])
             state["keys"][key] = {"seen": max(row.at_us, last["seen"] if last else row.at_us)}
 
-    def passed(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
+    def advance(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
         """See `Rule`."""
-        longer, forget = self._duration("longer"), self._duration("forget")
         for key, last in list(state["keys"].items()):
-            if "on" not in last and time_us - last["seen"] > longer:
-                yield self._fired(key, last)
-            if forget and time_us - last["seen"] > max(longer, forget):
+            if "on" not in last and time_us - last["seen"] > self.longer_us:
+                last["on"] = True
+                yield self.fired(key, last["seen"])
+            if self.forget_us and time_us - last["seen"] > self.forget_us:
                 del state["keys"][key]
 
-    def _fired(self, key: str, last: dict[str, Any]) -> Alert:
-        longer = self._duration("longer")
-        last["on"] = at = last["seen"] + longer
-        seconds = Figure.exactly(longer / 1e6)
-        why = f"nothing for longer than {written(longer)}"
-        return self._alert("fired", key, last["seen"], at, seconds, seconds.value, why)
+    @cached_property
+    def longer_us(self) -> int:
+        """`longer` in microseconds."""
+        return self._duration("longer")
+
+    @cached_property
+    def forget_us(self) -> int:
+        """How long a key is known after its last row, in microseconds; 0 for good."""
+        forget = self._duration("forget")
+        return max(self.longer_us, forget) if forget else 0
+
+    def fired(self, key: str, seen_us: int) -> Alert:
+        """A key was seen last at a time, and that is too long ago."""
+        seconds = Figure.exactly(self.longer_us / 1e6)
+        why = f"nothing for longer than {duration_text(self.longer_us)}"
+        return self._alert("fired", key, seen_us, seen_us + self.longer_us, seconds, seconds.value, why)
+
+    def cleared(self, key: str, start_us: int, at_us: int, silence_us: int) -> Alert:
+        """A key has a row again."""
+        gap, limit = Figure.exactly(silence_us / 1e6), self.longer_us / 1e6
+        why = f"it is back after {duration_text(silence_us)}"
+        return self._alert("cleared", key, start_us, at_us, gap, limit, why)
 
 
 @dataclass(frozen=True)
@@ -87,7 +103,8 @@ class Flatline(LimitRule):
     The value is compared with the first of the stretch. What else it can be given stands with `LimitRule`;
     its limit, in seconds, is `longer`. Raises `ValueError` for a `longer` that isn't a length of time.
 
-    >>> stuck = Flatline("stuck", value="t", longer="2m", within=0.1)
+    >>> import streamgauge as sg
+    >>> stuck = sg.rules.Flatline("stuck", value="t", longer="2m", within=0.1)
     >>> minute, readings = 60_000_000, [20, 20.05, 20, 20, 21]
     >>> rows = [Row({}, at * minute, at * minute, {"t": value}) for at, value in enumerate(readings)]
     >>> alerts = stuck.window(stuck.begin(), rows, 0, 5 * minute, 0)
@@ -113,7 +130,7 @@ class Flatline(LimitRule):
                 f"{self._where}: longer is {self.longer!r}; write a length of time, such as '6h'"
             )
         if isinstance(self.within, bool) or not isinstance(self.within, int | float) or not self.within >= 0:
-            raise ValueError(f"{self._where}: within is {self.within!r}; it is a number from 0 on")
+            raise ValueError(f"{self._where}: within must be a number ≥ 0, got {self.within!r}")
         super().__post_init__()
 
     @property
@@ -125,8 +142,16 @@ class Flatline(LimitRule):
         """See `LimitRule`."""
         if not memory or not abs(figure.value - memory["value"]) <= self.within:
             memory.update(value=figure.value, since=row.start_us)
-        length = row.at_us - memory["since"]
-        return Measured(Figure.exactly(length / 1e6), f"{self.value} has been {figure} for {written(length)}")
+        return self.stretch(figure, row.at_us - memory["since"])
+
+    def stretch(self, figure: Figure, length_us: int) -> Measured:
+        """That a value has stayed the same for so long, up to this one."""
+        description = f"{self.value} has been {figure} for {duration_text(length_us)}"
+        return Measured(Figure.exactly(length_us / 1e6), description)
 
     def _because(self, said: Any, figure: Figure) -> str:
-        return "; it moves again" if said == "cleared" else f": at least {written(self._duration('longer'))}"
+        return (
+            "; it moves again"
+            if said == "cleared"
+            else f": at least {duration_text(self._duration('longer'))}"
+        )

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
-from ..table.jsonable import jsonable
+from ..formats.jsonable import jsonable
+from ..rendering.names import visible_name
 
 State = Literal["fired", "cleared", "withdrawn"]
 
@@ -43,8 +44,8 @@ class Alert:
     @property
     def id(self) -> str:
         """16 hexadecimal digits, the same whenever and wherever the same is said, and of nothing else."""
-        told = [self.app, self.rule, self.state, list(self.key), self.at_us]
-        return hashlib.sha256(json.dumps(jsonable(told)).encode()).hexdigest()[:16]
+        identity = [self.app, self.rule, self.state, list(self.key), self.at_us]
+        return hashlib.sha256(json.dumps(jsonable(identity)).encode()).hexdigest()[:16]
 
     @property
     def plain_key(self) -> Any:
@@ -55,8 +56,10 @@ class Alert:
     def to_dict(self) -> dict[str, Any]:
         """As plain JSON.
 
-        >>> told = Alert("hot", "threshold", "fired", ("a",), 60_000_000, 0, 31.0, 31.0, 31.0, 30.0, "…")
-        >>> told.to_dict()["at"], told.to_dict()["key"], told.to_dict()["value"]
+        >>> import streamgauge as sg
+        >>> figures = 31.0, 31.0, 31.0, 30.0
+        >>> alert = sg.rules.Alert("hot", "threshold", "fired", ("a",), 60_000_000, 0, *figures, "…")
+        >>> alert.to_dict()["at"], alert.to_dict()["key"], alert.to_dict()["value"]
         ('1970-01-01T00:01:00+00:00', 'a', 31.0)
         """
         figures = {name: jsonable(getattr(self, name)) for name in ("value", "lower", "upper", "limit")}
@@ -74,17 +77,17 @@ class Alert:
         }
 
     @classmethod
-    def from_dict(cls, told: dict[str, Any]) -> Alert:
+    def from_dict(cls, fields: dict[str, Any]) -> Alert:
         """What `to_dict` gave."""
-        key = told["key"]
+        key = fields["key"]
         parts = () if key is None else tuple(key) if isinstance(key, list) else (key,)
-        value, lower, upper, limit = (told[name] for name in ("value", "lower", "upper", "limit"))
-        at_us, since_us = (_microseconds(told[name]) for name in ("at", "since"))
-        words = told["rule"], told["kind"], told["state"]
-        return cls(*words, parts, at_us, since_us, value, lower, upper, limit, told["why"], told["app"])
+        value, lower, upper, limit = (fields[name] for name in ("value", "lower", "upper", "limit"))
+        at_us, since_us = (_microseconds(fields[name]) for name in ("at", "since"))
+        words = fields["rule"], fields["kind"], fields["state"]
+        return cls(*words, parts, at_us, since_us, value, lower, upper, limit, fields["why"], fields["app"])
 
     def __str__(self) -> str:
-        key = "" if not self.key else " " + ", ".join(str(part) for part in jsonable(list(self.key)))
+        key = "" if not self.key else " " + ", ".join(map(visible_name, jsonable(list(self.key))))
         app = f"{self.app}: " if self.app else ""
         return f"{moment(self.at_us)} {app}{self.rule}{key} {self.state}: {self.why}"
 
@@ -98,5 +101,5 @@ def moment(us: int) -> str:
     return (_EPOCH + timedelta(microseconds=us)).isoformat()
 
 
-def _microseconds(told: str) -> int:
-    return (datetime.fromisoformat(told) - _EPOCH) // timedelta(microseconds=1)
+def _microseconds(text: str) -> int:
+    return (datetime.fromisoformat(text) - _EPOCH) // timedelta(microseconds=1)

@@ -1,27 +1,27 @@
-"""A run's sink that applies rules to its closed windows and tells what fires."""
+"""A run's sink that applies rules to its closed windows and sends the alerts."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from ..definition.durations import Duration, microseconds
-from ..kafka.outgoing import Outgoing
-from ..sinks.sink import ClosedWindow, Folding, Origin, Passed, SinkError, TopicWanted
+from ..kafka.outgoing_message import Outgoing
+from ..sinks.sink import ClosedWindow, Origin, PartitionSink, RunProgress, SinkError, SinkTopic
+from ..windows.durations import Duration, microseconds
 from .alert import Alert
-from .fold import Fold, Looks, looks
 from .rule import Rule
+from .rule_engine import RuleEngine, RuleView, rule_view
 from .stale_feed import StaleFeed
-from .to_output import AlertOutput
+from .to_output import AlertsToConsole
 
 
 @runtime_checkable
 class SendingOutlet(Protocol):
     """Where alerts go as Kafka messages, exactly once: in the transaction that keeps the merger's place."""
 
-    def topic(self) -> TopicWanted:
+    def topic(self) -> SinkTopic:
         """The topic that it writes to."""
 
     def messages(self, alert: Alert) -> Iterable[Outgoing]:
@@ -40,54 +40,58 @@ class WritingOutlet(Protocol):
 
 
 Outlet = SendingOutlet | WritingOutlet
-"""`AlertTopic`, `CommandTopic`, `AlertOutput`, `AlertFile`, `AlertWebhook`, or an object of your own."""
+"""`AlertsToKafka`, `CommandsToKafka`, `AlertsToConsole`, `AlertsToFile`, `AlertsToWebhook`, or an object of
+your own."""
 
 
 @dataclass(frozen=True)
 class Alerting:
-    """Apply rules to the closed windows of a run, and tell each event once.
+    """Apply rules to the closed windows of a run, and report each event once.
 
     rules
         `Threshold`, `Ratio`, `RollingSum`, `Change`, `Absence`, `Flatline`, `NewTerm`, or rules of your own
         (`operators.rules.rule`).
     to
-        Where alerts go: `AlertTopic`, `CommandTopic`, `AlertOutput` (standard output, the default),
-        `AlertFile`, `AlertWebhook`.
+        Where alerts go: `AlertsToKafka`, `CommandsToKafka`, `AlertsToConsole` (standard output, the default),
+        `AlertsToFile`, `AlertsToWebhook`.
     at
         The name of a key that holds times: each row of the table is then a reading and not a window, and
         rules see every reading, in the order of these times. The stream is grouped by it as well:
         ``.group_by("sensor", "at").tumbling("1m", delay="10s")``; the window is how long readings are waited
         for, and the run has one table partition.
     stale
-        After how long without any message, by the wall clock, it is told that the feed is stale.
+        After how long without any message, by the wall clock, an alert says that the feed is stale.
     app
         A name that every alert carries.
     name
         What its memory is kept under, if a run has several.
 
     What the rules remember is kept in the table topic together with the place of the merger, so that a
-    restart, or another worker that takes over, tells nothing twice and forgets nothing. A window that only
+    restart, or another worker that takes over, reports nothing twice and forgets nothing. A window that only
     silence has closed is looked at at once; if rows follow and say otherwise, the alert is withdrawn.
 
     Raises `ValueError` or `TypeError`, when it is made or when the run starts, for rules that don't suit the
     stream.
 
     >>> import polars as pl
-    >>> from streamgauge import Alerting, Stream, StreamTester, Threshold, count
-    >>> rows = Stream.from_batches({"at": pl.Int64}, time=pl.from_epoch("at"))
-    >>> posts = rows.tumbling("1m").agg(posts=count())
-    >>> tester = StreamTester(posts, sinks=[Alerting([Threshold("busy", value="posts", at_least=2)])])
+    >>> import streamgauge as sg
+    >>> rows = sg.Stream.from_schema({"at": pl.Int64}, time=pl.from_epoch("at"))
+    >>> posts = rows.tumbling("1m").agg(posts=sg.count())
+    >>> busy = sg.rules.Threshold("busy", value="posts", at_least=2)
+    >>> tester = sg.StreamTester(posts, sinks=[sg.rules.Alerting([busy])])
     >>> _ = tester.feed([{"at": 1_767_225_600 + second} for second in (0, 1, 70, 150)])
     2026-01-01T00:01:00+00:00 busy fired: posts is 2: at least 2
     2026-01-01T00:02:00+00:00 busy cleared: posts is 1: back from at least 2
     """
 
     rules: Sequence[Rule]
-    to: Sequence[Outlet] = field(default_factory=lambda: (AlertOutput(),))
+    to: Sequence[Outlet] = field(default_factory=lambda: (AlertsToConsole(),))
     at: str | None = None
     stale: Duration | None = None
     app: str = ""
     name: str = "alerts"
+    several_windows: ClassVar[bool] = True
+    """It takes windows that closed together in one call: rules are evaluated over all of them at once."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.rules, list | tuple) or not all(isinstance(one, Rule) for one in self.rules):
@@ -97,14 +101,14 @@ class Alerting:
         ):
             raise TypeError(
                 f"Alerting: to is {self.to!r}, not a list of outlets; write one such as "
-                'to=[AlertTopic("alerts")]'
+                'to=[AlertsToKafka("alerts")]'
             )
         if self.stale is not None and not microseconds(self.stale):
             raise ValueError(f"Alerting: stale is {self.stale!r}; write a length of time, such as '10m'")
 
-    def topics(self, origin: Origin, table_partitions: int) -> list[TopicWanted]:
-        """See `operators.sinks.sink.FoldingSink`."""
-        self.looks(origin)
+    def topics(self, origin: Origin, table_partitions: int) -> list[SinkTopic]:
+        """See `operators.sinks.sink.StatefulSink`."""
+        self.view(origin)
         if self.at is not None and table_partitions > 1:
             raise ValueError(
                 f"Alerting: with at={self.at!r} the readings of one key would be in several partitions of "
@@ -115,69 +119,69 @@ class Alerting:
                 outlet.begin()
         return [outlet.topic() for outlet in self.to if isinstance(outlet, SendingOutlet)]
 
-    def looks(self, origin: Origin) -> Looks:
+    def view(self, origin: Origin) -> RuleView:
         """How its rules look at a stream's table. Raises `ValueError` for rules that don't suit it."""
         assert origin.schema is not None
-        return looks(self.rules, origin.schema, self.at)
+        return rule_view(self.rules, origin.schema, self.at)
 
-    def folding(self, origin: Origin, partition: int) -> Folding:
-        """See `operators.sinks.sink.FoldingSink`."""
-        return _AlertFolding(self, self.looks(origin), partition)
+    def for_partition(self, origin: Origin, partition: int) -> PartitionSink:
+        """See `operators.sinks.sink.StatefulSink`."""
+        return _PartitionAlerts(self, self.view(origin), partition)
 
-    def tell(self, alerts: Iterable[Alert]) -> list[Outgoing]:
+    def deliver(self, alerts: Iterable[Alert]) -> list[Outgoing]:
         """Write alerts to the outlets that write; gives the messages of those that send."""
-        found: list[Outgoing] = []
+        messages: list[Outgoing] = []
         for alert in alerts:
             for outlet in self.to:
                 if isinstance(outlet, SendingOutlet):
-                    found += outlet.messages(alert)
+                    messages += outlet.messages(alert)
                 else:
                     outlet.write(alert)
-        return found
+        return messages
 
 
-class _AlertFolding:
+class _PartitionAlerts:
     """The rules over one partition of the table topic, and the time since anything came."""
 
-    def __init__(self, alerting: Alerting, looks: Looks, partition: int) -> None:
+    def __init__(self, alerting: Alerting, looks: RuleView, partition: int) -> None:
         self._alerting = alerting
-        self._fold = Fold(alerting.rules, looks, alerting.app)
+        self._engine = RuleEngine(alerting.rules, looks, alerting.app)
         self._stale: StaleFeed | None = None
         if alerting.stale is not None and partition == 0:
             self._stale = StaleFeed(alerting.stale, alerting.app)
         self._memory: str | None = None
 
-    def take(self, window: ClosedWindow) -> list[Outgoing]:
-        """See `Folding`."""
+    def update(self, window: ClosedWindow) -> list[Outgoing]:
+        """See `PartitionSink`."""
         self._memory = None
-        return self._alerting.tell(self._fold.take(window.table, window.final))
+        return self._alerting.deliver(self._engine.evaluate(window.groups, window.final))
 
-    def passed(self, progress: Passed) -> list[Outgoing]:
-        """See `Folding`."""
-        before = self._fold.reached
-        said = self._fold.passed(progress.final_us, progress.due_us)
-        if said or self._fold.reached != before:
+    def advance(self, progress: RunProgress) -> list[Outgoing]:
+        """See `PartitionSink`."""
+        before = self._engine.closed_until
+        said = self._engine.advance(progress.final_us, progress.due_us)
+        if said or self._engine.closed_until != before:
             self._memory = None
-        if self._stale is not None and (stale := self._stale.look(progress.read, progress.now)):
+        if self._stale is not None and (stale := self._stale.update(progress.read, progress.now)):
             said, self._memory = [*said, *stale], None
-        return self._alerting.tell(said)
+        return self._alerting.deliver(said)
 
-    def memory(self) -> str:
-        """See `Folding`."""
+    def state(self) -> str:
+        """See `PartitionSink`."""
         if self._memory is None:
             stale = self._stale is not None and self._stale.on
-            self._memory = json.dumps({"fold": self._fold.state(), "stale": stale}, separators=(",", ":"))
+            self._memory = json.dumps({"fold": self._engine.state(), "stale": stale}, separators=(",", ":"))
         return self._memory
 
-    def resume(self, memory: str) -> None:
-        """See `Folding`."""
+    def restore(self, memory: str) -> None:
+        """See `PartitionSink`."""
         try:
             kept: dict[str, Any] = json.loads(memory)
-            self._fold.resume(kept["fold"])
+            self._engine.restore(kept["fold"])
             if self._stale is not None:
                 self._stale.on = kept["stale"]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise SinkError(
                 f"what {self._alerting.name!r} remembers is damaged ({error!r}), so it isn't known what was "
-                "told; give the sink another name to begin anew"
+                "reported; give the sink another name to start over"
             ) from None

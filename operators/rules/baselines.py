@@ -7,7 +7,7 @@ import statistics
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from .zones import local_us
+from .time_zones import local_us
 
 Memory = dict[str, Any]
 
@@ -25,7 +25,7 @@ class Past(NamedTuple):
 class Baseline(Protocol):
     """A way to remember the past. A memory that is empty has seen nothing."""
 
-    def look(self, memory: Memory, at_us: int) -> Past | None:
+    def past(self, memory: Memory, at_us: int) -> Past | None:
         """The past as it is at a time; None without any."""
 
     def learn(self, memory: Memory, at_us: int, value: float) -> None:
@@ -35,10 +35,10 @@ class Baseline(Protocol):
         """The memory after so many windows of one value."""
 
     def is_constant(self, memory: Memory, value: float) -> bool:
-        """Whether a key that comes anew might as well have this memory."""
+        """Whether a key that comes again might as well have this memory."""
 
 
-def baseline(against: str, rows: int, over_us: int, zone: str = "UTC") -> Baseline:
+def baseline_of(against: str, rows: int, over_us: int, zone: str = "UTC") -> Baseline:
     """The baseline of that name, over a number of rows or a length of time; hours are those of a zone."""
     if against == "ewma":
         return Ewma(2 / (rows + 1))
@@ -57,7 +57,7 @@ class Rows:
     most: int
     over_us: int
 
-    def look(self, memory: Memory, at_us: int) -> Past | None:
+    def past(self, memory: Memory, at_us: int) -> Past | None:
         """See `Baseline`."""
         rows = memory.get("rows", [])
         if self.over_us:
@@ -107,7 +107,7 @@ class Ewma:
 
     weight: float
 
-    def look(self, memory: Memory, at_us: int) -> Past | None:
+    def past(self, memory: Memory, at_us: int) -> Past | None:
         """See `Baseline`."""
         if not memory:
             return None
@@ -131,7 +131,7 @@ class Ewma:
 
     def is_constant(self, memory: Memory, value: float) -> bool:
         """See `Baseline`."""
-        # A mean that falls towards the constant comes as near as doubles tell after some hundred spans.
+        # A mean that falls towards the constant comes as near as doubles can show after some hundred spans.
         return not memory or (math.isclose(memory["mean"], value, abs_tol=1e-6) and memory["variance"] < 1e-6)
 
 
@@ -142,9 +142,9 @@ class OfHours:
     weight: float
     zone: str = "UTC"
 
-    def look(self, memory: Memory, at_us: int) -> Past | None:
+    def past(self, memory: Memory, at_us: int) -> Past | None:
         """See `Baseline`."""
-        return Ewma(self.weight).look(memory.get(self._hour(at_us), {}), at_us)
+        return Ewma(self.weight).past(memory.get(self._hour(at_us), {}), at_us)
 
     def learn(self, memory: Memory, at_us: int, value: float) -> None:
         """See `Baseline`."""

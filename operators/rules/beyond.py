@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from .figure import Figure, number
 from .row import Row
 from .rule import LimitRule, Measured
+from .value_with_bounds import Figure, number
 
 _HOUR_US = 3_600_000_000
 _ACCURACY = 0.01
@@ -39,7 +39,8 @@ class Beyond(LimitRule):
 
     Source: Masson, Rim, Lee, "DDSketch", VLDB 2019.
 
-    >>> large = Beyond("large", value="size", q=0.5, warm=3, above=2, every=True)
+    >>> import streamgauge as sg
+    >>> large = sg.rules.Beyond("large", value="size", q=0.5, warm=3, above=2, every=True)
     >>> rows = [Row({}, at, at, {"size": size}) for at, size in enumerate([10, 12, 11, 30, 12])]
     >>> [alert.why.split(", times")[0] for alert in large.window(large.begin(), rows, 0, 9, 0)]
     ['size is 30, the p50 of 3 before was about 10.91 (10.81 to 11.02)']
@@ -52,32 +53,32 @@ class Beyond(LimitRule):
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.q, bool) or not isinstance(self.q, int | float) or not 0 <= self.q <= 1:
-            raise ValueError(f"{self._where}: q is {self.q!r}; it is a number from 0 to 1, such as 0.999")
+            raise ValueError(f"{self._where}: q must be a number from 0 to 1, such as 0.999, got {self.q!r}")
         if type(self.warm) is not int or self.warm < 1:
-            raise ValueError(f"{self._where}: warm is {self.warm!r}; it is a whole number from 1 on")
+            raise ValueError(f"{self._where}: warm must be an integer ≥ 1, got {self.warm!r}")
         if not isinstance(self.hourly, bool):
-            raise TypeError(f"{self._where}: hourly is {self.hourly!r}; it is True or False")
+            raise TypeError(f"{self._where}: hourly must be True or False, got {self.hourly!r}")
 
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
         """See `LimitRule`."""
         # A window that ends at six is of the hour before.
         past = memory.setdefault(str((row.at_us - 1) // _HOUR_US % 24) if self.hourly else "all", {})
         seen = past.get("n", 0)
-        found = quantile(past, self.q) if seen >= self.warm else None
+        bound = quantile(past, self.q) if seen >= self.warm else None
         learn(past, figure.value)
-        if found is None:
+        if bound is None:
             return None
         times = Figure(
-            figure.value / found.value,
-            min(figure.lower / found.lower, figure.lower / found.upper),
-            max(figure.upper / found.lower, figure.upper / found.upper),
+            figure.value / bound.value,
+            min(figure.lower / bound.lower, figure.lower / bound.upper),
+            max(figure.upper / bound.lower, figure.upper / bound.upper),
         )
         hour = " of this hour" * self.hourly
-        told = (
-            f"{self.value} is {figure}, the p{100 * self.q:g}{hour} of {number(seen)} before was {found}, "
+        description = (
+            f"{self.value} is {figure}, the p{100 * self.q:g}{hour} of {number(seen)} before was {bound}, "
             f"times {times}"
         )
-        return Measured(times, told)
+        return Measured(times, description)
 
 
 def learn(past: dict[str, Any], value: float) -> None:
@@ -110,14 +111,14 @@ def quantile(past: dict[str, Any], q: float) -> Figure | None:
     ranks = math.floor(q * (past["n"] - 1) + 1e-9), math.ceil(q * (past["n"] - 1) - 1e-9)
     if ranks[0] < past.get("rest", 0):
         return None
-    above, found = past["n"], dict[int, int]()
+    above, keys = past["n"], dict[int, int]()
     for key in sorted(map(int, buckets), reverse=True):
         above -= buckets[str(key)]
         for rank in ranks:
             if above <= rank:
-                found.setdefault(rank, key)
-        if len(found) == len(set(ranks)):
+                keys.setdefault(rank, key)
+        if len(keys) == len(set(ranks)):
             break
-    low, high = found[ranks[0]], found[ranks[1]]
+    low, high = keys[ranks[0]], keys[ranks[1]]
     middle = 2 * math.exp(low * _LOG_GAMMA) / (math.exp(_LOG_GAMMA) + 1)
     return Figure(middle, math.exp((low - 1) * _LOG_GAMMA), math.exp(high * _LOG_GAMMA))

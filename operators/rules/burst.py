@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from .alert import Alert
-from .cells import HashedMoments, Usual
-from .figure import Figure, number
+from .count_min_baseline import HashedMoments, Usual
+from .event_state import turn
 from .row import Row
 from .rule import LimitRule, RuleState, _text
-from .switch import turn
+from .value_with_bounds import Figure, number
 
 _HOUR_US, _DAY_US = 3_600_000_000, 86_400_000_000
 
@@ -32,25 +32,26 @@ class Burst(LimitRule):
         How many windows there must be before anything is said.
     least
         The support: with a value below it, nothing is a burst. A value below a quarter of it is not even
-        learned, and each key is taken to have at least that.
+        learned, and each key is assumed to have at least that.
     daily
         A key that burst at this hour of the day (UTC), or one beside it, within so many days has its value of
-        then for a mean: what comes each morning is told once. 0 for none.
+        then for a mean: what comes each morning is reported once. 0 for none.
 
-    The means lie in count-min cells of fixed size (`operators.rules.cells`), so the state does not grow with
-    the number of keys; keys that share all cells hide small bursts of each other and make none. All keys of
-    a window must be in one partition of the table, or each partition learns its own.
+    The means lie in count-min cells of fixed size (`operators.rules.count_min_baseline`), so the state does
+    not grow with the number of keys; keys that share all cells hide small bursts of each other and make none.
+    All keys of a window must be in one partition of the table, or each partition learns its own.
 
     Raises `ValueError` or `TypeError` for a field that it can't have.
 
-    >>> trend = Burst("trend", value="authors", above=5, least=10, warm=3)
-    >>> minute, state, told = 60_000_000, trend.begin(), []
+    >>> import streamgauge as sg
+    >>> trend = sg.rules.Burst("trend", value="authors", above=5, least=10, warm=3)
+    >>> minute, state, alerts = 60_000_000, trend.begin(), []
     >>> for at in range(30):
     ...     begin, end = at * minute, (at + 1) * minute
     ...     having = {"#cats": 40, "#rain": 2 if at < 25 else 80}
     ...     rows = [Row({"tag": tag}, begin, end, {"authors": n}) for tag, n in having.items()]
-    ...     told += trend.window(state, rows, begin, end, minute)
-    >>> [(alert.key, alert.at_us // minute, alert.why[:40]) for alert in told if alert.state == "fired"]
+    ...     alerts += trend.window(state, rows, begin, end, minute)
+    >>> [(alert.key, alert.at_us // minute, alert.why[:40]) for alert in alerts if alert.state == "fired"]
     [(('#rain',), 26, 'authors is 80, usually 2.5 ± 1.871, a bu')]
     """
 
@@ -63,9 +64,9 @@ class Burst(LimitRule):
         super().__post_init__()
         for name, lowest in (("over", 1), ("warm", 1), ("daily", 0)):
             if type(given := getattr(self, name)) is not int or given < lowest:
-                raise ValueError(f"{self._where}: {name} is {given!r}; it is a whole number from {lowest} on")
+                raise ValueError(f"{self._where}: {name} must be an integer ≥ {lowest}, got {given!r}")
         if isinstance(self.least, bool) or not isinstance(self.least, int | float) or self.least <= 0:
-            raise ValueError(f"{self._where}: least is {self.least!r}; it is a number above 0")
+            raise ValueError(f"{self._where}: least must be a number above 0, got {self.least!r}")
         if not self.limit.upwards:
             raise ValueError(f"{self._where}: a burst is past above or at_least; give one of these")
         if self.every or self.absent is not None or self.per:
@@ -88,7 +89,7 @@ class Burst(LimitRule):
         self, state: RuleState, rows: Sequence[Row], start_us: int, end_us: int, step_us: int
     ) -> Iterator[Alert]:
         """See `Rule`."""
-        yield from self.passed(state, end_us - step_us, step_us)
+        yield from self.advance(state, end_us - step_us, step_us)
         cells, learned, seen = HashedMoments.of_text(state["cells"]), {}, set()
         for row in self.concerned(rows):
             for more, figure in self.figures(row):
@@ -110,7 +111,7 @@ class Burst(LimitRule):
         cells.learn(learned, self._weight(state))
         state.update(cells=cells.text(), windows=state["windows"] + 1, end=end_us)
 
-    def passed(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
+    def advance(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
         """See `Rule`. Windows without any row have passed."""
         if "end" not in state or state["end"] + step_us > time_us:
             return
@@ -139,11 +140,13 @@ class Burst(LimitRule):
         side = self.limit.side(score) if enough else "back"
         said = turn(kept["switch"], side, row.start_us, row.at_us, self.holds)
         if said is not None:
-            told = f"{self.value} is {figure}, usually {number(mean)} ± {number(spread)}, a burst of {score}"
-            why = f"{told}{self._because(said, score)}{self._besides(said, row)}"
+            description = (
+                f"{self.value} is {figure}, usually {number(mean)} ± {number(spread)}, a burst of {score}"
+            )
+            why = f"{description}{self._because(said, score)}{self._other_answers(said, row)}"
             yield self._alert(said, key, row.start_us, row.at_us, score, self.limit.at, why)
         if "on" in kept["switch"] and self.daily:
-            self._note(state, key, row.at_us, figure.value)
+            self._record(state, key, row.at_us, figure.value)
         if kept["switch"]:
             state["keys"][key] = kept
         else:
@@ -151,14 +154,14 @@ class Burst(LimitRule):
 
     def _of_the_hour(self, state: RuleState, key: str, at_us: int) -> float:
         hour = _hour(at_us)
-        found = [
+        values = [
             value
             for one, (value, noted_us) in state["daily"].get(key, {}).items()
             if (int(one) - hour) % 24 in (0, 1, 23) and at_us - noted_us > _DAY_US // 2
         ]
-        return max(found, default=0.0)
+        return max(values, default=0.0)
 
-    def _note(self, state: RuleState, key: str, at_us: int, value: float) -> None:
+    def _record(self, state: RuleState, key: str, at_us: int, value: float) -> None:
         """Keep how much a key that bursts has at this hour; what is older than `daily` days is forgotten."""
         oldest = at_us - (self.daily * 24 + 1) * _HOUR_US
         for known, hours in list(state["daily"].items()):

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, Literal, get_args
 
-from ..definition.durations import Duration, written
-from .baselines import Baseline, baseline
-from .figure import Figure, number
+import numpy as np
+
+from ..windows.durations import Duration, duration_text
+from .baselines import Baseline, Past, baseline_of
 from .row import Row
 from .rule import LimitRule, Measured, RuleState
-from .zones import zone_of
+from .time_zones import zone_of
+from .value_with_bounds import Figure, FigureColumns, number
 
 Against = Literal["mean", "ewma", "hour", "last", "first", "low", "high"]
 By = Literal["difference", "distance", "times", "percent", "z", "deviation", "poisson"]
@@ -45,7 +47,8 @@ class Change(LimitRule):
     The row itself is not in its baseline; afterwards it is, whether or not it was past the limit.
     All other fields are those of `LimitRule`. Raises `ValueError` or `TypeError` for a wrong one.
 
-    >>> jump = Change("jump", value="t", against="last", by="distance", above=5, every=True)
+    >>> import streamgauge as sg
+    >>> jump = sg.rules.Change("jump", value="t", against="last", by="distance", above=5, every=True)
     >>> rows = [Row({}, at, at, {"t": value}) for at, value in enumerate([20, 21, 27, 21.5, 21])]
     >>> [alert.why for alert in jump.window(jump.begin(), rows, 0, 9, 0)]
     ['t is 27, the last was 21, distance 6: above 5', 't is 21.5, the last was 27, distance 5.5: above 5']
@@ -62,15 +65,15 @@ class Change(LimitRule):
         super().__post_init__()
         for name, known in (("against", get_args(Against)), ("by", get_args(By))):
             if (given := getattr(self, name)) not in known:
-                raise ValueError(f"{self._where}: {name} is {given!r}; it can be {', '.join(known)}")
+                raise ValueError(f"{self._where}: {name} must be one of {', '.join(known)}, got {given!r}")
         if isinstance(self.over, bool) or (isinstance(self.over, int) and self.over < 1):
             raise ValueError(f"{self._where}: over is {self.over!r}; write 12 rows as 12, or a time as '24h'")
         if not isinstance(self.over, int) and not self._duration("over"):
-            raise ValueError(f"{self._where}: over is {self.over!r}; it must be longer than nothing")
+            raise ValueError(f"{self._where}: over must be longer than nothing, got {self.over!r}")
         if self.against in ("ewma", "hour") and not isinstance(self.over, int):
             unit = "rows" if self.against == "ewma" else "days"
             raise ValueError(
-                f"{self._where}: over is {self.over!r}; of {self.against} it is a number of {unit}"
+                f"{self._where}: of {self.against}, over must be a number of {unit}, got {self.over!r}"
             )
         if self.by in ("z", "deviation") and self.against not in ("mean", "ewma", "hour"):
             raise ValueError(
@@ -82,40 +85,63 @@ class Change(LimitRule):
         except ValueError as error:
             raise ValueError(f"{self._where}: {error}") from None
         if type(self.warm) is not int or self.warm < 1:
-            raise ValueError(f"{self._where}: warm is {self.warm!r}; it is a whole number from 1 on")
+            raise ValueError(f"{self._where}: warm must be an integer ≥ 1, got {self.warm!r}")
 
     @cached_property
-    def _baseline(self) -> Baseline:
+    def baseline(self) -> Baseline:
+        """How the past is remembered."""
         over_us = 0 if isinstance(self.over, int) else self._duration("over")
-        return baseline(self.against, self.over if isinstance(self.over, int) else 0, over_us, self.zone)
+        return baseline_of(self.against, self.over if isinstance(self.over, int) else 0, over_us, self.zone)
 
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
         """See `LimitRule`."""
-        past = self._baseline.look(memory, row.at_us)
-        self._baseline.learn(memory, row.at_us, figure.value)
-        if past is None or past.rows < self.warm:
+        past = self.baseline.past(memory, row.at_us)
+        self.baseline.learn(memory, row.at_us, figure.value)
+        return None if past is None else self.against_past(figure, past)
+
+    def against_past(self, figure: Figure, past: Past) -> Measured | None:
+        """What to hold against the limit, the past being this; None if nothing can be said."""
+        if past.rows < self.warm:
             return None
         score = self._score(past.mean, past.spread)
-        found = None if score is None else figure.map(score)
-        if found is None or any(math.isnan(part) for part in found):
+        score_figure = None if score is None else figure.map(score)
+        if score_figure is None or any(math.isnan(part) for part in score_figure):
             return None
         if (
             self.by in ("distance", "deviation")
             and (figure.lower - past.mean) * (figure.upper - past.mean) < 0
         ):
-            found = Figure(found.value, 0.0, found.upper)  # the nearest point lies between the bounds
-        told = (
-            f"{self.value} is {figure}, {self._told} was {number(past.mean)}"
-            f"{f' ± {number(past.spread)}' if self.by in ('z', 'deviation') else ''}, {self.by} {found}"
+            score_figure = Figure(
+                score_figure.value, 0.0, score_figure.upper
+            )  # the nearest point lies between the bounds
+        description = (
+            f"{self.value} is {figure}, {self._baseline_text} was {number(past.mean)}"
+            f"{f' ± {number(past.spread)}' if self.by in ('z', 'deviation') else ''}, "
+            f"{self.by} {score_figure}"
         )
-        return Measured(found, told, self.least is None or figure.value >= self.least)
+        return Measured(score_figure, description, self.least is None or figure.value >= self.least)
+
+    def scores(self, figures: FigureColumns, mean: np.ndarray, spread: np.ndarray) -> FigureColumns:
+        """`against_past` of columns: the figures to hold against the limit; NaN where nothing can be said."""
+        with np.errstate(all="ignore"):
+            value, one, other = (_SCORES_OF_COLUMNS[self.by](mean, spread, column) for column in figures)
+            lower, upper = (
+                np.minimum(value, np.minimum(one, other)),
+                np.maximum(value, np.maximum(one, other)),
+            )
+            unknown = mean == 0 if self.by in ("times", "percent") else np.zeros(len(mean), bool)
+            if self.by in ("z", "deviation"):
+                unknown = ~(spread > 0)
+            if self.by in ("distance", "deviation"):
+                lower = np.where((figures[1] - mean) * (figures[2] - mean) < 0, 0.0, lower)
+        return np.where(unknown, math.nan, value), lower, upper
 
     def _score(self, mean: float, spread: float) -> Callable[[float], float] | None:
         return partial(_SCORES[self.by], mean, spread) if _scorable(self.by, mean, spread) else None
 
     @property
-    def _told(self) -> str:
-        rows = f"{self.over} rows" if isinstance(self.over, int) else written(self._duration("over"))
+    def _baseline_text(self) -> str:
+        rows = f"{self.over} rows" if isinstance(self.over, int) else duration_text(self._duration("over"))
         return {
             "last": "the last",
             "ewma": f"the EWMA over {rows}",
@@ -126,11 +152,11 @@ class Change(LimitRule):
         """See `LimitRule`: with `absent`, windows before a key's first had that value."""
         if self.absent is None:
             return {}
-        return self._baseline.of_constant(self.absent, windows)
+        return self.baseline.of_constant(self.absent, windows)
 
     def forgets(self, memory: dict[str, Any]) -> bool:
         """See `LimitRule`."""
-        return self.absent is not None and self._baseline.is_constant(memory, self.absent)
+        return self.absent is not None and self.baseline.is_constant(memory, self.absent)
 
 
 def _scorable(by: str, mean: float, spread: float) -> bool:
@@ -148,6 +174,17 @@ _SCORES: dict[str, Callable[[float, float, float], float]] = {
     "deviation": lambda mean, spread, value: abs(value - mean) / spread,
     "poisson": lambda mean, spread, value: 2 * (_root(value) - _root(mean)),
 }
+
+
+_SCORES_OF_COLUMNS: dict[str, Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]] = {
+    **_SCORES,  # type: ignore[dict-item]
+    "poisson": lambda mean, spread, value: 2 * (_roots(value) - _roots(mean)),
+}
+
+
+def _roots(values: np.ndarray) -> np.ndarray:
+    roots: np.ndarray = np.sqrt(np.maximum(values, 0.0) + 0.375)
+    return roots
 
 
 def _root(value: float) -> float:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, overload
 
-from .figure import Figure, number
+import numpy as np
+
+from .value_with_bounds import Figure, number
 
 Side = Literal["past", "between", "back"]
 
@@ -47,18 +49,18 @@ class Limit:
         named = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
         given = {way: at for way, at in named.items() if at is not None}
         if len(given) != 1:
-            told = "none is" if not given else f"{' and '.join(given)} are"
-            raise ValueError(f"{where}: {told} given; give one of above, at_least, below and at_most")
+            problem = "none is" if not given else f"{' and '.join(given)} are"
+            raise ValueError(f"{where}: {problem} given; give one of above, at_least, below and at_most")
         ((way, at),) = given.items()
         for name, value in ((way, at), ("clear", clear)):
             if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-                raise ValueError(f"{where}: {name} is {value!r}; it is a number")
+                raise ValueError(f"{where}: {name} must be a number, got {value!r}")
             if value is not None and not math.isfinite(value):
-                raise ValueError(f"{where}: {name} is {value!r}; it is a finite number")
+                raise ValueError(f"{where}: {name} must be a finite number, got {value!r}")
         limit = cls(way, at, clear, surely)
         if clear is not None and limit._past(clear):
             side = "below" if limit.upwards else "above"
-            raise ValueError(f"{where}: clear is {clear!r}, past the limit {way} {at!r}; it lies {side} it")
+            raise ValueError(f"{where}: clear must be {side} the limit {way} {at!r}, got {clear!r}")
         return limit
 
     @property
@@ -78,7 +80,20 @@ class Limit:
         back = far <= self.clear if self.upwards else far >= self.clear
         return "back" if back else "between"
 
-    def _past(self, value: float) -> bool:
+    def sides(self, value: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        """Where the figures in these columns are: 1 past it, 0 between, -1 back (int8)."""
+        near, far = value, value
+        if self.surely:
+            near, far = (lower, upper) if self.upwards else (upper, lower)
+        past = self._past(near)
+        back = ~past if self.clear is None else far <= self.clear if self.upwards else far >= self.clear
+        return np.where(past, 1, np.where(back, -1, 0)).astype(np.int8)
+
+    @overload
+    def _past(self, value: float) -> bool: ...
+    @overload
+    def _past(self, value: np.ndarray) -> np.ndarray: ...
+    def _past(self, value: float | np.ndarray) -> bool | np.ndarray:
         if self.way == "above":
             return value > self.at
         if self.way == "at_least":

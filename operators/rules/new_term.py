@@ -6,24 +6,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..definition.durations import Duration, written
+from ..windows.durations import Duration, duration_text
 from .alert import Alert
-from .figure import Figure, figure_of
 from .row import Row
-from .rule import Rule, RuleState, _text, looked_up
+from .rule import Rule, RuleState, _text
+from .value_with_bounds import Figure, answer_at, figure_of
 
 
 @dataclass(frozen=True)
 class NewTerm(Rule):
-    """A key, or an item of a list, is seen for the first time; told once, and never cleared.
+    """A key, or an item of a list, is seen for the first time; fired once, and never cleared.
 
     learn
-        For how long after the first row of all nothing is told: what is there then is known.
+        For how long after the first row of all nothing fires: what is there then is known.
     forget
         For how long a term is known after its last row; for good, if there is room, unless given.
     most
         How many terms are remembered. If there are more, those that were not seen for longest are forgotten
-        and told again if they come back; `why` then says how many were forgotten.
+        and fire again if they come back; `why` then says how many were forgotten.
     value, least
         An answer of the stream, and how much of it a row must have to show its term.
     each
@@ -34,7 +34,8 @@ class NewTerm(Rule):
 
     Source: "new terms" rules, as security analytics have them.
 
-    >>> new, hour = NewTerm("new agent", learn="2h"), 3_600_000_000
+    >>> import streamgauge as sg
+    >>> new, hour = sg.rules.NewTerm("new agent", learn="2h"), 3_600_000_000
     >>> rows = [Row({"agent": name}, at * hour, at * hour + hour, {}) for at, name in enumerate("abcab")]
     >>> [(alert.key, alert.why) for alert in new.window(new.begin(), rows, 0, 5 * hour, hour)]
     [(('c',), 'first seen, after 2h of learning')]
@@ -57,13 +58,13 @@ class NewTerm(Rule):
                 f"write one that is longer than learn, {self.learn!r}"
             )
         if type(self.most) is not int or self.most < 1:
-            raise ValueError(f"{self._where}: most is {self.most!r}; it is a whole number from 1 on")
+            raise ValueError(f"{self._where}: most must be an integer ≥ 1, got {self.most!r}")
         if not isinstance(self.value, str):
             raise TypeError(f"{self._where}: value is {self.value!r}; name an answer of the stream")
         if isinstance(self.least, bool) or not isinstance(self.least, int | float) or not self.least > 0:
-            raise ValueError(f"{self._where}: least is {self.least!r}; it is a number above 0")
+            raise ValueError(f"{self._where}: least must be a number above 0, got {self.least!r}")
         if not isinstance(self.each, bool):
-            raise TypeError(f"{self._where}: each is {self.each!r}; it is True or False")
+            raise TypeError(f"{self._where}: each must be True or False, got {self.each!r}")
         if not self.value and (self.each or self.least != 1):
             raise ValueError(f"{self._where}: each and least are about a value; name it, as in value='posts'")
 
@@ -99,7 +100,7 @@ class NewTerm(Rule):
                 del known[next(iter(known))]
                 state["forgotten"] += 1
 
-    def passed(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
+    def advance(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
         """See `Rule`."""
         self._age(state, time_us)
         yield from ()
@@ -114,14 +115,15 @@ class NewTerm(Rule):
         if not self.value:
             yield (), None
             return
-        found = looked_up(row.answers, self.value)
-        items = [((item["item"],), figure_of(item)) for item in found[0] or ()] if self.each else None
-        for more, figure in [((), figure_of(*found))] if items is None else items:
+        answer = answer_at(row.answers, self.value)
+        items = [((item["item"],), figure_of(item)) for item in answer[0] or ()] if self.each else None
+        for more, figure in [((), figure_of(*answer))] if items is None else items:
             if figure is not None and figure.value >= self.least:
                 yield more, figure
 
     def _why(self, figure: Figure | None, forgotten: int) -> str:
-        told = "" if figure is None else f"{self.value} is {figure}, "
-        since = f" for {written(self._duration('forget'))}" if self._duration("forget") else ""
+        description = "" if figure is None else f"{self.value} is {figure}, "
+        since = f" for {duration_text(self._duration('forget'))}" if self._duration("forget") else ""
         lost = f"; {forgotten:,} terms beyond {self.most:,} were forgotten" if forgotten else ""
-        return f"{told}first seen{since}, after {written(self._duration('learn'))} of learning{lost}"
+        learned = duration_text(self._duration("learn"))
+        return f"{description}first seen{since}, after {learned} of learning{lost}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..definition.durations import Duration, written
-from .figure import Figure
+from ..windows.durations import Duration, duration_text
 from .row import Row
 from .rule import LimitRule, Measured
+from .value_with_bounds import Figure
 
 
 @dataclass(frozen=True)
@@ -21,13 +21,15 @@ class RollingSum(LimitRule):
 
     What else it can be given stands with `LimitRule`. Raises `ValueError` or `TypeError` for a wrong field.
 
-    >>> rule, minute = RollingSum("guessing", value="refused", at_least=5, over="3m", absent=0), 60_000_000
-    >>> state, told = rule.begin(), []
+    >>> import streamgauge as sg
+    >>> rule = sg.rules.RollingSum("guessing", value="refused", at_least=5, over="3m", absent=0)
+    >>> minute = 60_000_000
+    >>> state, alerts = rule.begin(), []
     >>> for at, n in enumerate([2, 0, 3, 0, 0]):
     ...     begin, end = at * minute, (at + 1) * minute
     ...     rows = [Row({"address": "a"}, begin, end, {"refused": n})] if n else []
-    ...     told += rule.window(state, rows, begin, end, minute)
-    >>> [(alert.state, alert.at_us // minute, alert.why) for alert in told]  # doctest: +NORMALIZE_WHITESPACE
+    ...     alerts += rule.window(state, rows, begin, end, minute)
+    >>> [(one.state, one.at_us // minute, one.why) for one in alerts]  # doctest: +NORMALIZE_WHITESPACE
     [('fired', 3, 'refused adds up to 5 in 3m: at least 5'),
      ('cleared', 4, 'refused adds up to 3 in 3m: back from at least 5')]
     """
@@ -49,4 +51,4 @@ class RollingSum(LimitRule):
         if kept:
             memory["rows"] = kept
         total = Figure(*(sum(one[part] for one in kept) for part in (1, 2, 3)))
-        return Measured(total, f"{self.value} adds up to {total} in {written(self._duration('over'))}")
+        return Measured(total, f"{self.value} adds up to {total} in {duration_text(self._duration('over'))}")

@@ -1,18 +1,7 @@
 """What every rule is: a fold over windows in their order, whose state is plain JSON.
 
 A kind of rule says how it looks at a row (`LimitRule.measure`); limits, hysteresis, holds, cooldown, and that
-each event is told once, are here. A kind of your own is a subclass:
-
->>> class Doubled(LimitRule):
-...     "Twice as much as in the key's window before."
-...     def measure(self, memory, row, figure):
-...         before, memory["value"] = memory.get("value"), figure.value
-...         return None if not before else Measured(figure.map(lambda value: value / before), "grew")
->>> rule = Doubled("growth", value="posts", at_least=2)
->>> state = rule.begin()
->>> rows = [Row({}, minute, minute + 1, {"posts": posts}) for minute, posts in enumerate([3, 4, 9])]
->>> [alert.why for row in rows for alert in rule.window(state, [row], row.start_us, row.at_us, 1)]
-['grew: at least 2']
+each event is reported once, are here. A kind of your own is a subclass.
 """
 
 from __future__ import annotations
@@ -24,13 +13,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ..definition.durations import Duration, microseconds, written
-from ..table.jsonable import jsonable
+from ..formats.jsonable import jsonable
+from ..windows.durations import Duration, duration_text, microseconds
 from .alert import Alert, State
-from .figure import Figure, figure_of, words
+from .event_state import Holds, turn
 from .limit import Limit, Side
 from .row import Row
-from .switch import Holds, turn
+from .value_with_bounds import Figure, answer_at, figure_of, words
+from .window_rows import is_wanted
 
 RuleState = dict[str, Any]
 """A rule's state: `keys`, by their JSON, and the ends of what it has seen. Plain JSON throughout."""
@@ -68,12 +58,12 @@ class Rule(ABC):
 
     @property
     def needs_steps(self) -> bool:
-        """Whether it must know which windows lie between two, as only tumbling and hopping ones tell."""
+        """Whether it must know which windows lie between two, as only tumbling and hopping ones show."""
         return False
 
     @property
     def over_at_once(self) -> bool:
-        """Whether each of its events is over as soon as it is told: none is ever cleared."""
+        """Whether each of its events is over as soon as it fires: none is ever cleared."""
         return False
 
     @abstractmethod
@@ -82,7 +72,7 @@ class Rule(ABC):
     ) -> Iterator[Alert]:
         """Look at all rows of the next window. `step_us` is from one window's end to the next one's, or 0."""
 
-    def passed(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
+    def advance(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
         """Learn that all windows that end at or before `time_us` were seen."""
         yield from ()
 
@@ -96,7 +86,7 @@ class Rule(ABC):
             yield from rows
             return
         for row in rows:
-            if all(_is(row.key.get(name), wanted) for name, wanted in self.where.items()):
+            if all(is_wanted(row.key.get(name), wanted) for name, wanted in self.where.items()):
                 yield row
 
     def _duration(self, name: str) -> int:
@@ -129,7 +119,7 @@ class Measured(NamedTuple):
     """
 
     figure: Figure
-    told: str
+    description: str
     enough: bool = True
 
 
@@ -148,9 +138,9 @@ class LimitRule(Rule):
     hold, release
         How long the value must be past the limit to fire, and back to clear. A window counts with its length.
     cooldown
-        Events of a key are told so far apart. One that begins too early is told if it still lasts then.
+        Events of a key fire so far apart. One that begins too early fires if it still lasts then.
     every
-        Every row past the limit is told by itself; nothing is cleared.
+        Every row past the limit fires by itself; nothing is cleared.
     surely
         An estimate is past the limit only if its bound is.
     each
@@ -160,13 +150,32 @@ class LimitRule(Rule):
         a window says nothing.
     per
         The keys whose rows are one series, with one memory and one event at a time: all keys unless given. So
-        ``per=("symbol",)`` holds trades, which have a key each, against the symbol's others. What is told of
-        `every` row has the row's own key all the same.
+        ``per=("symbol",)`` holds trades, which have a key each, against the symbol's others. What is reported
+        of `every` row has the row's own key all the same.
     support
         Other answers, and how large they must be for the value to mean anything: ``{"requests": 100}`` for a
         quantile of them. A row with less says nothing.
     tell
-        Other answers that are told with an event, such as ``["sample.values"]``.
+        Other answers that are reported with an event, such as ``["sample.values"]``.
+
+    A kind of your own says what it holds against the limit, given the row, a memory of the row's key (plain
+    JSON, which it may change) and the answer:
+
+    >>> import streamgauge as sg
+    >>> class Doubled(sg.rules.LimitRule):
+    ...     "Twice as much as in the key's window before."
+    ...     def measure(self, memory, row, figure):
+    ...         before, memory["value"] = memory.get("value"), figure.value
+    ...         if not before:
+    ...             return None
+    ...         return sg.rules.Measured(figure.map(lambda value: value / before), "grew")
+    >>> rule = Doubled("growth", value="posts", at_least=2)
+    >>> state, posts = rule.begin(), [3, 4, 9]
+    >>> rows = [sg.rules.Row({}, at, at + 1, {"posts": count}) for at, count in enumerate(posts)]
+    >>> [alert.why for row in rows for alert in rule.window(state, [row], row.start_us, row.at_us, 1)]
+    ['grew: at least 2']
+
+    Raises `TypeError` or `ValueError`, naming the rule and the field, for a value that it can't have.
     """
 
     value: str = field(default="", kw_only=True)
@@ -198,7 +207,7 @@ class LimitRule(Rule):
             )
         for name in ("every", "surely", "each"):
             if not isinstance(given := getattr(self, name), bool):
-                raise TypeError(f"{self._where}: {name} is {given!r}; it is True or False")
+                raise TypeError(f"{self._where}: {name} must be True or False, got {given!r}")
         if any(not isinstance(path, str) or not path for path in self.paths()):
             raise ValueError(f"{self._where}: value is {self.value!r}; name an answer of the stream")
         assert self.limit is not None
@@ -238,18 +247,19 @@ class LimitRule(Rule):
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
         """What to hold against the limit; None if nothing can be said of this row.
 
-        `memory` is the key's own, plain JSON, to read and to change.
+        `memory` is the key's own, plain JSON, to read and to change. While there is anything in it the key is
+        kept, however long it has no rows, unless `forgets` says otherwise.
         """
         return Measured(figure, f"{self.value} is {figure}")
 
     def figures(self, row: Row) -> Iterator[tuple[tuple[Any, ...], Figure | None]]:
         """The figures of a row, each with what is added to its key."""
         enough = all(self._enough(row, path, least) for path, least in self.support.items())
-        found = looked_up(row.answers, self.value)
+        answer = answer_at(row.answers, self.value)
         if not self.each:
-            yield (), figure_of(*found) if enough else None
+            yield (), figure_of(*answer) if enough else None
             return
-        for item in found[0] or ():
+        for item in answer[0] or ():
             yield (item["item"],), figure_of(item) if enough else None
 
     def window(
@@ -257,7 +267,7 @@ class LimitRule(Rule):
     ) -> Iterator[Alert]:
         """See `Rule`."""
         if self.absent is not None:
-            yield from self.passed(state, end_us - step_us, step_us)
+            yield from self.advance(state, end_us - step_us, step_us)
             state.setdefault("begin", end_us - step_us)
             state["end"] = end_us
         seen = set()
@@ -267,13 +277,13 @@ class LimitRule(Rule):
                 key = _text([*(row.key[name] for name in self.per), *more]) if self.per else own
                 seen.add(key)
                 if figure is not None:
-                    told = own if self.every else key
-                    yield from self._look(state, key, row, figure, step_us, told)
+                    alert_key = own if self.every else key
+                    yield from self._evaluate(state, key, row, figure, step_us, alert_key)
         if self.absent is not None:
             missing = [key for key in state["keys"] if key not in seen]
             yield from self._miss(state, missing, start_us, end_us, step_us)
 
-    def passed(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
+    def advance(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
         """See `Rule`."""
         if self.absent is None or "end" not in state:
             return
@@ -290,7 +300,7 @@ class LimitRule(Rule):
         assert self.absent is not None
         for key in keys:
             row = Row({}, start_us, end_us, {})
-            yield from self._look(state, key, row, Figure.exactly(self.absent), step_us)
+            yield from self._evaluate(state, key, row, Figure.exactly(self.absent), step_us)
 
     def new_memory(self, state: RuleState, windows: int) -> dict[str, Any]:
         """The memory of a key that is seen for the first time, `windows` windows after the first of all."""
@@ -300,14 +310,14 @@ class LimitRule(Rule):
         """Whether a key that is at rest may be forgotten with this memory."""
         return not memory
 
-    def _look(
+    def _evaluate(
         self,
         state: RuleState,
         key: str,
         row: Row,
         figure: Figure,
         step_us: int,
-        told: str | None = None,
+        alert_key: str | None = None,
     ) -> Iterator[Alert]:
         kept = state["keys"].get(key)
         if kept is None:
@@ -315,20 +325,23 @@ class LimitRule(Rule):
             kept = state["keys"][key] = {"switch": {}, "memory": self.new_memory(state, before)}
         measured = self.measure(kept["memory"], row, figure)
         if measured is not None:
-            said = self._turned(kept["switch"], measured, row)
+            said = self._next_states(kept["switch"], measured, row)
             if said is not None:
-                why = f"{measured.told}{self._because(said, measured.figure)}{self._besides(said, row)}"
-                at = row.start_us, row.at_us
-                yield self._alert(said, told or key, *at, measured.figure, self.limit.at, why)
+                yield self.event(said, alert_key or key, row, measured)
         if not kept["switch"] and self.forgets(kept["memory"]) and self._rests_without_rows:
             del state["keys"][key]
+
+    def event(self, said: State, key: str, row: Row, measured: Measured) -> Alert:
+        """The alert that an event has begun with a row, or is over with it."""
+        why = f"{measured.description}{self._because(said, measured.figure)}{self._other_answers(said, row)}"
+        return self._alert(said, key, row.start_us, row.at_us, measured.figure, self.limit.at, why)
 
     @cached_property
     def _rests_without_rows(self) -> bool:
         """Whether a key without rows is at rest; a count that must not be 0 is not."""
         return self.absent is None or self.limit.side(Figure.exactly(self.absent)) != "past"
 
-    def _turned(self, switch: dict[str, Any], measured: Measured, row: Row) -> State | None:
+    def _next_states(self, switch: dict[str, Any], measured: Measured, row: Row) -> State | None:
         side: Side = self.limit.side(measured.figure) if measured.enough else "back"
         if not self.every:
             return turn(switch, side, row.start_us, row.at_us, self.holds)
@@ -344,20 +357,20 @@ class LimitRule(Rule):
     def _because(self, said: State, figure: Figure) -> str:
         if said == "cleared":
             clear = "" if self.clear is None else f" (clear at {self.clear:g})"
-            held = f" for {written(self.holds.release_us)}" * bool(self.holds.release_us)
+            held = f" for {duration_text(self.holds.release_us)}" * bool(self.holds.release_us)
             return f": back{held} from {self.limit}{clear}"
-        held = f" for {written(self.holds.hold_us)}" * bool(self.holds.hold_us)
+        held = f" for {duration_text(self.holds.hold_us)}" * bool(self.holds.hold_us)
         sure = "" if figure.exact or self.surely else "; an estimate, which may be short of it"
         return f": {self.limit}{held}{sure if self._unsure(figure) else ''}"
 
-    def _besides(self, said: State, row: Row) -> str:
-        """The other answers that are told when an event begins."""
-        found = [(path, looked_up(row.answers, path)) for path in self.tell] if said == "fired" else []
-        told = [f"; {path.partition('.')[0]}: {text}" for path, one in found if (text := words(*one))]
-        return "".join(told)
+    def _other_answers(self, said: State, row: Row) -> str:
+        """The other answers that are reported when an event begins."""
+        answers = [(path, answer_at(row.answers, path)) for path in self.tell] if said == "fired" else []
+        texts = [f"; {path.partition('.')[0]}: {text}" for path, one in answers if (text := words(*one))]
+        return "".join(texts)
 
     def _enough(self, row: Row, path: str, least: float) -> bool:
-        figure = figure_of(*looked_up(row.answers, path))
+        figure = figure_of(*answer_at(row.answers, path))
         return figure is not None and figure.value >= least
 
     def _unsure(self, figure: Figure) -> bool:
@@ -365,22 +378,5 @@ class LimitRule(Rule):
         return self.limit.side(Figure.exactly(near)) != "past"
 
 
-def looked_up(answers: Mapping[str, Any], path: str) -> tuple[Any, str]:
-    """The answer that a path begins with, and what of it is asked.
-
-    >>> looked_up({"a": 1, "a.b": 2}, "a.b.p99"), looked_up({"a": 1}, "a")
-    ((2, 'p99'), (1, ''))
-    """
-    name, part = path, ""
-    while name not in answers and "." in name:
-        name, _, rest = name.rpartition(".")
-        part = f"{rest}.{part}" if part else rest
-    return answers.get(name), part
-
-
 def _text(key: Sequence[Any]) -> str:
     return json.dumps(jsonable(list(key)), ensure_ascii=False, separators=(",", ":"))
-
-
-def _is(value: Any, wanted: Any) -> bool:
-    return value in wanted if isinstance(wanted, list | tuple | set | frozenset) else value == wanted

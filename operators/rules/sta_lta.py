@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from ..definition.durations import Duration, written
+from ..windows.durations import Duration, duration_text
 from .alert import Alert
-from .figure import Figure, number
+from .event_state import turn
 from .row import Row
 from .rule import LimitRule, Measured, RuleState
-from .switch import turn
+from .value_with_bounds import Figure, number
 
 _MINUTE_US = 60_000_000
 
@@ -42,13 +42,14 @@ class StaLta(LimitRule):
     counts of posts, with times 5 and 2 a minute: P. Earle, D. Bowden, M. Guy, "Twitter earthquake detection",
     Annals of Geophysics 54 (2012).
 
-    >>> onset = StaLta("onset", value="posts", at_least=1, clear=0.5, short="1m", long="1h")
-    >>> minute, state, told = 60_000_000, onset.begin(), []
+    >>> import streamgauge as sg
+    >>> onset = sg.rules.StaLta("onset", value="posts", at_least=1, clear=0.5, short="1m", long="1h")
+    >>> minute, state, alerts = 60_000_000, onset.begin(), []
     >>> for at, posts in ((60, 1), (110, 2), (120, 30), (121, 20)):
     ...     rows = [Row({}, (at - 1) * minute, at * minute, {"posts": posts})]
-    ...     told += onset.window(state, rows, (at - 1) * minute, at * minute, minute)
-    >>> told += onset.passed(state, 200 * minute, minute)
-    >>> [(alert.state, alert.at_us // minute) for alert in told]
+    ...     alerts += onset.window(state, rows, (at - 1) * minute, at * minute, minute)
+    >>> alerts += onset.advance(state, 200 * minute, minute)
+    >>> [(alert.state, alert.at_us // minute) for alert in alerts]
     [('fired', 120), ('cleared', 122)]
     """
 
@@ -62,12 +63,12 @@ class StaLta(LimitRule):
         super().__post_init__()
         if not 0 < self._duration("short") < self._duration("long"):
             raise ValueError(
-                f"{self._where}: short is {self.short!r} and long {self.long!r}; short is the shorter"
+                f"{self._where}: short must be shorter than long, got {self.short!r} and {self.long!r}"
             )
         for name in ("times", "offset", "least"):
             given = getattr(self, name)
             if isinstance(given, bool) or not isinstance(given, int | float) or not given >= 0:
-                raise ValueError(f"{self._where}: {name} is {given!r}; it is a number from 0 on")
+                raise ValueError(f"{self._where}: {name} must be a number ≥ 0, got {given!r}")
         if not self.times and not self.offset:
             raise ValueError(f"{self._where}: times and offset are both 0; one of them is above it")
         if not self.limit.upwards:
@@ -82,7 +83,7 @@ class StaLta(LimitRule):
         state.setdefault("begin", start_us)
         yield from super().window(state, rows, start_us, end_us, step_us)
 
-    def passed(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
+    def advance(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
         """See `Rule`."""
         for key, kept in list(state["keys"].items()):
             yield from self._fall(key, kept, time_us)
@@ -98,9 +99,9 @@ class StaLta(LimitRule):
         del times[:gone], values[:gone]
         times.append(row.at_us)
         values.append(figure.value)
-        ratio, told, enough = self._ratio(memory, row.at_us)
+        ratio, description, enough = self._ratio(memory, row.at_us)
         near, far = (self._ratio(memory, row.at_us, bound - figure.value)[0] for bound in figure[1:])
-        return Measured(Figure(ratio, near, far), told, enough)
+        return Measured(Figure(ratio, near, far), description, enough)
 
     def new_memory(self, state: RuleState, windows: int) -> dict[str, Any]:
         """See `LimitRule`: the times of rows and their values, and since when there might have been some."""
@@ -110,18 +111,18 @@ class StaLta(LimitRule):
         """See `LimitRule`; what is old enough is forgotten as time passes."""
         return False
 
-    def _look(
+    def _evaluate(
         self,
         state: RuleState,
         key: str,
         row: Row,
         figure: Figure,
         step_us: int,
-        told: str | None = None,
+        alert_key: str | None = None,
     ) -> Iterator[Alert]:
         if (kept := state["keys"].get(key)) is not None:
             yield from self._fall(key, kept, row.start_us)
-        yield from super()._look(state, key, row, figure, step_us, told)
+        yield from super()._evaluate(state, key, row, figure, step_us, alert_key)
 
     def _fall(self, key: str, kept: dict[str, Any], until_us: int) -> Iterator[Alert]:
         """Follow the ratio of an event from the last row to a time, while nothing comes."""
@@ -133,13 +134,13 @@ class StaLta(LimitRule):
         for begin, end in pairwise(edges):
             if begin >= end:
                 continue
-            ratio, told, _ = self._ratio(memory, begin)
+            ratio, description, _ = self._ratio(memory, begin)
             figure = Figure.exactly(ratio)
             side = self.limit.side(figure)
             over = switch.get("back", begin) + self.holds.release_us
             at = max(begin, over) if side == "back" and over <= end else end
             if turn(switch, side, begin, at, self.holds) is not None:
-                why = f"{told}{self._because('cleared', figure)}"
+                why = f"{description}{self._because('cleared', figure)}"
                 yield self._alert("cleared", key, begin, at, figure, self.limit.at, why)
                 return
 
@@ -152,8 +153,9 @@ class StaLta(LimitRule):
         sta = within * _MINUTE_US / short
         lta = (sum(values[bisect_right(times, time_us - long) :]) + more) * _MINUTE_US / known
         floor = self.times * lta + self.offset
-        told = (
-            f"{number(within)} {self.value} in {written(short)}, {number(lta)} a minute in {written(known)}: "
+        description = (
+            f"{number(within)} {self.value} in {duration_text(short)}, "
+            f"{number(lta)} a minute in {duration_text(known)}: "
             f"STA/LTA {number(sta / floor if floor else 0.0)}"
         )
-        return (sta / floor if floor else 0.0), told, within >= self.least
+        return (sta / floor if floor else 0.0), description, within >= self.least

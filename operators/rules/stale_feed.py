@@ -1,18 +1,18 @@
-"""Telling that nothing comes any more, by the wall clock."""
+"""Reporting that nothing comes any more, by the wall clock."""
 
 from __future__ import annotations
 
-from ..definition.durations import Duration, microseconds, written
+from ..windows.durations import Duration, duration_text, microseconds
 from .alert import Alert, State
 
 
 class StaleFeed:
-    """Tells when no message has come for longer than `patience`, and when messages come again.
+    """Fires when no message has come for longer than `patience`, and clears when messages come again.
 
-    `on` is whether it told the first and not yet the second. A restart begins to wait anew.
+    `on` is whether it has fired and not yet cleared. A restart begins to wait again.
 
     >>> feed = StaleFeed("1m")
-    >>> looks = [feed.look(read, now) for read, now in ((5, 0.0), (5, 61.0), (5, 70.0), (6, 90.0))]
+    >>> looks = [feed.update(read, now) for read, now in ((5, 0.0), (5, 61.0), (5, 70.0), (6, 90.0))]
     >>> [[alert.state for alert in found] for found in looks]
     [[], ['fired'], [], ['cleared']]
     """
@@ -23,8 +23,8 @@ class StaleFeed:
         self._known: tuple[int, float] | None = None
         self.on = False
 
-    def look(self, read: int, now: float) -> list[Alert]:
-        """What is to be told, if so many messages have come until now (seconds since 1970)."""
+    def update(self, read: int, now: float) -> list[Alert]:
+        """The alerts due, if so many messages have come until now (seconds since 1970)."""
         if self._known is None:
             self._known = read, now
         before, since = self._known
@@ -37,7 +37,9 @@ class StaleFeed:
             return []
         self.on = True
         at = since + self._patience_us / 1e6
-        return [self._alert("fired", since, at, f"no message for longer than {written(self._patience_us)}")]
+        return [
+            self._alert("fired", since, at, f"no message for longer than {duration_text(self._patience_us)}")
+        ]
 
     def _alert(self, state: State, since: float, at: float, why: str) -> Alert:
         seconds = self._patience_us / 1e6

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from .figure import Figure, figure_of, number
 from .row import Row
-from .rule import LimitRule, Measured, looked_up
+from .rule import LimitRule, Measured
+from .value_with_bounds import Figure, answer_at, figure_of, number
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,8 @@ class Threshold(LimitRule):
 
     What each field does stands with `LimitRule`. Raises `ValueError` or `TypeError` for a wrong one.
 
-    >>> hot = Threshold("hot", value="temperature", above=78, clear=76)
+    >>> import streamgauge as sg
+    >>> hot = sg.rules.Threshold("hot", value="temperature", above=78, clear=76)
     >>> state, readings = hot.begin(), [77.0, 78.5, 77.0, 79.0, 76.0, 78.5]
     >>> rows = [Row({}, at, at, {"temperature": value}) for at, value in enumerate(readings)]
     >>> [alert.state for alert in hot.window(state, rows, 0, 10, 0)]
@@ -32,7 +33,8 @@ class Ratio(LimitRule):
     With less than `least` in `to` nothing can be said, and an event lasts. Bounds of both are taken into
     account. Raises `ValueError` or `TypeError` for a field that it can't have.
 
-    >>> rule = Ratio("errors", value="errors", to="requests", above=0.05, least=100)
+    >>> import streamgauge as sg
+    >>> rule = sg.rules.Ratio("errors", value="errors", to="requests", above=0.05, least=100)
     >>> rows = [Row({}, 0, 1, {"errors": 3, "requests": n}) for n in (50, 100, 59)]
     >>> [alert.why for alert in rule.window(rule.begin(), rows, 0, 1, 0)]
     []
@@ -49,7 +51,7 @@ class Ratio(LimitRule):
             raise ValueError(f"{self._where}: to is {self.to!r}; name an answer of the stream")
         super().__post_init__()
         if isinstance(self.least, bool) or not isinstance(self.least, int | float) or self.least <= 0:
-            raise ValueError(f"{self._where}: least is {self.least!r}; it is a number above 0")
+            raise ValueError(f"{self._where}: least must be a number above 0, got {self.least!r}")
         if self.each or self.absent is not None or self.support:
             raise ValueError(f"{self._where}: a ratio has neither each, absent nor support; leave them out")
 
@@ -59,8 +61,8 @@ class Ratio(LimitRule):
 
     def figures(self, row: Row) -> Iterator[tuple[tuple[Any, ...], Figure | None]]:
         """See `LimitRule`."""
-        part = figure_of(*looked_up(row.answers, self.value))
-        whole = figure_of(*looked_up(row.answers, self.to))
+        part = figure_of(*answer_at(row.answers, self.value))
+        whole = figure_of(*answer_at(row.answers, self.to))
         if part is None or whole is None or whole.value < self.least or whole.lower <= 0:
             yield (), None
             return
@@ -69,7 +71,7 @@ class Ratio(LimitRule):
 
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured:
         """See `LimitRule`."""
-        part, whole = (figure_of(*looked_up(row.answers, path)) for path in (self.value, self.to))
+        part, whole = (figure_of(*answer_at(row.answers, path)) for path in (self.value, self.to))
         assert part is not None and whole is not None
-        told = f"{self.value}/{self.to} is {figure} ({number(part.value)} of {number(whole.value)})"
-        return Measured(figure, told)
+        description = f"{self.value}/{self.to} is {figure} ({number(part.value)} of {number(whole.value)})"
+        return Measured(figure, description)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ..watching.terminal import json_line, write_json, write_line
 from .alert import Alert
 
 _TAIL_BYTES = 4 * 1024 * 1024
@@ -16,13 +16,14 @@ _TAIL_BYTES = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class AlertOutput:
+class AlertsToConsole:
     """Print alerts on standard output, one a line: as people read them, or with `json` as JSON.
 
     After a crash the last ones may be printed again.
 
-    >>> alert = Alert("hot", "threshold", "fired", ("a",), 0, 0, 31.0, 31.0, 31.0, 30.0, "31 > 30")
-    >>> AlertOutput().write(alert)
+    >>> import streamgauge as sg
+    >>> alert = sg.rules.Alert("hot", "threshold", "fired", ("a",), 0, 0, 31.0, 31.0, 31.0, 30.0, "31 > 30")
+    >>> sg.rules.AlertsToConsole().write(alert)
     1970-01-01T00:00:00+00:00 hot a fired: 31 > 30
     """
 
@@ -33,23 +34,27 @@ class AlertOutput:
 
     def write(self, alert: Alert) -> None:
         """See `operators.rules.alerting.WritingOutlet`."""
-        print(_line(alert) if self.json else str(alert), file=sys.stdout, flush=True)
+        if self.json:
+            write_json(alert.to_dict(), flush=True)
+        else:
+            write_line(str(alert), flush=True)
 
 
 @dataclass(frozen=True)
-class AlertFile:
+class AlertsToFile:
     """Append alerts to a file, as lines of JSON, each once.
 
     An alert that comes again after a crash is known by its id among the last lines, and a line that a crash
-    has cut is taken away: its alert comes again. Several runs may append to one file. Raises `OSError`, when
+    has cut is removed: its alert comes again. Several runs may append to one file. Raises `OSError`, when
     the run starts, for a file that can't be written; a disk that is full later ends the run, and the next one
     goes on with the alert that it could not take.
 
     >>> from tempfile import TemporaryDirectory
-    >>> alert = Alert("hot", "threshold", "fired", ("a",), 0, 0, 31.0, 31.0, 31.0, 30.0, "31 > 30")
+    >>> import streamgauge as sg
+    >>> alert = sg.rules.Alert("hot", "threshold", "fired", ("a",), 0, 0, 31.0, 31.0, 31.0, 30.0, "31 > 30")
     >>> with TemporaryDirectory() as folder:
     ...     for run in range(2):
-    ...         alerts = AlertFile(Path(folder, "alerts.jsonl"))
+    ...         alerts = sg.rules.AlertsToFile(Path(folder, "alerts.jsonl"))
     ...         alerts.begin()
     ...         alerts.write(alert)
     ...     len(Path(folder, "alerts.jsonl").read_text().splitlines())
@@ -91,4 +96,4 @@ class AlertFile:
 
 
 def _line(alert: Alert) -> str:
-    return json.dumps(alert.to_dict(), ensure_ascii=False)
+    return json_line(alert.to_dict())

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..kafka.outgoing import ANY_PARTITION, Outgoing
-from ..sinks.sink import TopicWanted
-from ..table.jsonable import jsonable
+from ..formats.jsonable import jsonable
+from ..kafka.outgoing_message import ANY_PARTITION, Outgoing
+from ..sinks.sink import SinkTopic
 from .alert import Alert
 
 
 @dataclass(frozen=True)
-class AlertTopic:
+class AlertsToKafka:
     """Send alerts to a topic, one JSON message each, exactly once.
 
     They go out in the transaction that keeps the merger's place: read the topic with
@@ -22,8 +22,9 @@ class AlertTopic:
     in order; the headers `id` and `state` tell alerts apart without decoding. The topic is made, with one
     partition, unless it is there. Raises `ValueError` for a topic without a name.
 
-    >>> alert = Alert("hot", "threshold", "fired", ("a",), 0, 0, 31.0, 31.0, 31.0, 30.0, "31 > 30")
-    >>> [message] = AlertTopic("alerts").messages(alert)
+    >>> import streamgauge as sg
+    >>> alert = sg.rules.Alert("hot", "threshold", "fired", ("a",), 0, 0, 31.0, 31.0, 31.0, 30.0, "31 > 30")
+    >>> [message] = sg.rules.AlertsToKafka("alerts").messages(alert)
     >>> message.key, json.loads(message.value)["why"]
     (b'a', '31 > 30')
     """
@@ -33,9 +34,9 @@ class AlertTopic:
     def __post_init__(self) -> None:
         _check(type(self).__name__, self.to)
 
-    def topic(self) -> TopicWanted:
+    def topic(self) -> SinkTopic:
         """See `operators.rules.alerting.SendingOutlet`."""
-        return TopicWanted(self.to, 1, {})
+        return SinkTopic(self.to, 1, {})
 
     def messages(self, alert: Alert) -> Iterator[Outgoing]:
         """See `operators.rules.alerting.SendingOutlet`."""
@@ -44,7 +45,7 @@ class AlertTopic:
 
 
 @dataclass(frozen=True)
-class CommandTopic:
+class CommandsToKafka:
     """Send an action message to a topic when a rule fires, and another when it clears, exactly once.
 
     `commands` names, for a rule, what to send when it is ``"fired"`` and when it is ``"cleared"``: a JSON
@@ -54,8 +55,9 @@ class CommandTopic:
 
     Raises `ValueError` or `TypeError` for commands that can't be sent.
 
-    >>> off = CommandTopic("commands", {"hot": {"fired": {"ac": "on"}, "cleared": {"ac": "off"}}})
-    >>> alert = Alert("hot", "threshold", "fired", ("a",), 0, 0, 31.0, 31.0, 31.0, 30.0, "31 > 30")
+    >>> import streamgauge as sg
+    >>> off = sg.rules.CommandsToKafka("commands", {"hot": {"fired": {"ac": "on"}, "cleared": {"ac": "off"}}})
+    >>> alert = sg.rules.Alert("hot", "threshold", "fired", ("a",), 0, 0, 31.0, 31.0, 31.0, 30.0, "31 > 30")
     >>> [message] = off.messages(alert)
     >>> json.loads(message.value)["command"], message.key
     ({'ac': 'on'}, b'a')
@@ -67,25 +69,25 @@ class CommandTopic:
     def __post_init__(self) -> None:
         _check(type(self).__name__, self.to)
         if not isinstance(self.commands, Mapping) or not self.commands:
-            raise TypeError('CommandTopic: name commands by rule, as in {"hot": {"fired": {"ac": "on"}}}')
+            raise TypeError('CommandsToKafka: name commands by rule, as in {"hot": {"fired": {"ac": "on"}}}')
         for rule, by_state in self.commands.items():
             if not isinstance(by_state, Mapping) or not by_state.keys() <= {"fired", "cleared"}:
                 raise ValueError(
-                    f"CommandTopic: the commands of {rule!r} are {by_state!r}; "
+                    f"CommandsToKafka: the commands of {rule!r} are {by_state!r}; "
                     'write "fired", "cleared" or both'
                 )
 
-    def topic(self) -> TopicWanted:
+    def topic(self) -> SinkTopic:
         """See `operators.rules.alerting.SendingOutlet`."""
-        return TopicWanted(self.to, 1, {})
+        return SinkTopic(self.to, 1, {})
 
     def messages(self, alert: Alert) -> Iterator[Outgoing]:
         """See `operators.rules.alerting.SendingOutlet`."""
         state = alert.state if alert.state != "withdrawn" else "cleared"
         command = self.commands.get(alert.rule, {}).get(state)
         if command is not None:
-            told = alert.to_dict()
-            value = {"command": command, **{name: told[name] for name in ("key", "at", "rule", "id")}}
+            fields = alert.to_dict()
+            value = {"command": command, **{name: fields[name] for name in ("key", "at", "rule", "id")}}
             yield Outgoing(self.to, ANY_PARTITION, _json(value), [("id", alert.id.encode())], _key(alert))
 
 
@@ -96,8 +98,16 @@ def _check(what: str, topic: object) -> None:
 
 def _key(alert: Alert) -> bytes | None:
     key = jsonable(alert.plain_key)
-    return None if key is None else key.encode() if isinstance(key, str) else _json(key)
+    return (
+        None
+        if key is None
+        else key.encode("utf-8", "backslashreplace")
+        if isinstance(key, str)
+        else _json(key)
+    )
 
 
 def _json(value: Any) -> bytes:
-    return json.dumps(jsonable(value), ensure_ascii=False, separators=(",", ":")).encode()
+    return json.dumps(jsonable(value), ensure_ascii=False, separators=(",", ":")).encode(
+        "utf-8", "backslashreplace"
+    )

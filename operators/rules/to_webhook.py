@@ -19,7 +19,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 
 
 @dataclass(frozen=True)
-class AlertWebhook:
+class AlertsToWebhook:
     """POST each alert as JSON to an address, in their order.
 
     An answer from 200 to 299 takes it. Where the address is away or answers 429 or 5xx, the alert is sent
@@ -30,9 +30,10 @@ class AlertWebhook:
 
     Raises `ValueError` for an address that isn't one of the web.
 
-    >>> AlertWebhook("ftp://example.org")
+    >>> import streamgauge as sg
+    >>> sg.rules.AlertsToWebhook("ftp://example.org")
     Traceback (most recent call last):
-    ValueError: AlertWebhook: the address is 'ftp://example.org'; it begins with http:// or https://
+    ValueError: AlertsToWebhook: the address must begin with http:// or https://, got 'ftp://example.org'
     """
 
     url: str
@@ -45,9 +46,11 @@ class AlertWebhook:
 
     def __post_init__(self) -> None:
         if not isinstance(self.url, str) or not self.url.startswith(("http://", "https://")):
-            raise ValueError(f"AlertWebhook: the address is {self.url!r}; it begins with http:// or https://")
+            raise ValueError(
+                f"AlertsToWebhook: the address must begin with http:// or https://, got {self.url!r}"
+            )
         if isinstance(self.patience, bool) or not isinstance(self.patience, int | float) or self.patience < 0:
-            raise ValueError(f"AlertWebhook: patience is {self.patience!r}; it is a number of seconds")
+            raise ValueError(f"AlertsToWebhook: patience must be a number of seconds, got {self.patience!r}")
 
     @property
     def failed(self) -> int:
@@ -56,7 +59,7 @@ class AlertWebhook:
 
     @property
     def sent(self) -> int:
-        """How many alerts were taken."""
+        """How many alerts were accepted."""
         return self._counts["sent"]
 
     def begin(self) -> None:
@@ -74,11 +77,11 @@ class AlertWebhook:
             try:
                 tries(self._post, alert)
             except (RetryError, httpx.HTTPError) as error:
-                told = error.last_attempt.exception() if isinstance(error, RetryError) else error
+                cause = error.last_attempt.exception() if isinstance(error, RetryError) else error
                 self._counts["failed"] += 1
                 self._counts["away"] = int(isinstance(error, RetryError))
                 log.warning(
-                    "%s did not take the alert %s of %r: %s", _plain(self.url), alert.id, alert.rule, told
+                    "%s did not take the alert %s of %r: %s", _plain(self.url), alert.id, alert.rule, cause
                 )
                 return
             self._counts["sent"] += 1
@@ -88,8 +91,8 @@ class AlertWebhook:
         headers = {**self.headers, "Idempotency-Key": alert.id}
         answer = httpx.post(self.url, json=alert.to_dict(), headers=headers, timeout=_TIMEOUT_SECONDS)
         if not answer.is_success:
-            told = f"it answered {answer.status_code}"
-            raise httpx.HTTPStatusError(told, request=answer.request, response=answer)
+            problem = f"it answered {answer.status_code}"
+            raise httpx.HTTPStatusError(problem, request=answer.request, response=answer)
 
 
 def _may_pass(error: BaseException) -> bool:
@@ -99,6 +102,6 @@ def _may_pass(error: BaseException) -> bool:
 
 
 def _plain(url: str) -> str:
-    """An address without what may be secret in it: who asks, and the question."""
+    """An address without what may be secret in it: the user, and the query."""
     parts = httpx.URL(url)
     return str(parts.copy_with(username=None, password=None, query=None))

@@ -1,1 +1,1 @@
-"""The query server: tables of sketches followed live, and asked over HTTP."""
+"""The query server: tables of sketches followed live, and queried over HTTP."""

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
+from ...sketches.core.errors import StreamgaugeError
 from ...sketches.core.protocol import SketchError
-from ..definition.windows import EARLIEST
-from ..table.schema import aggregates_of, keys_of
-from .asked import ASKED, column_of, needs
-from .question import BadQuestion, Question, Where
-from .rollups import Deadline, Rollups, Wanted, apart
-from .rows import first, ordered
+from ..table.schema import END, START, aggregates_of, keys_of
+from ..table.windows import declared_windows
+from ..windows.window import EARLIEST
+from .key_filter import wanted_keys
+from .merge_cache import Deadline, MergeCache, Selection, apart
+from .ordered_rows import first, ordered
+from .question import BadQuestion, Question, WindowSelection
+from .question_kinds import QUESTION_KINDS, column_of, kind_named
 from .view import Gap, ServedWindow, TableView
-from .wanted import wanted_keys
 
 MOST_WINDOWS = 100_000
 MOST_ROWS = 10_000_000
@@ -27,7 +29,11 @@ MOST_FIRST = 100
 """Up to so many rows in an order, only their own groups are merged in full."""
 
 
-class TooMuch(ValueError):
+_REPEATED = {"quantiles": "ranks", "cdf": "values", "frequency": "items", "membership": "items"}
+"""By what each group of a kind's answer has several rows."""
+
+
+class TooMuch(StreamgaugeError, ValueError):
     """A question that would take more than a server gives; the message says what to ask less of."""
 
 
@@ -44,11 +50,12 @@ class Limits:
 class Answer:
     """The rows of an answer, and what they stand on.
 
-    `since` and `until` are the edges of the windows that were merged, None without any, and `windows` how
-    many there were; `open` says that some of them still fill, `final` that none of what was asked for can
-    change any more. `watermark` is the time up to which windows are final. `missing` tells what the server
-    doesn't have of what was asked for, `stale` since when and why it doesn't follow the log, if it doesn't,
-    and `lag` how many messages of the log it has not read yet.
+    `since` and `until` are the edges of the windows that were merged, and `windows` how many there were: None
+    and 0 without any, as of a table without windows; `open` says that some of them still fill, `final` that
+    none of what was requested can change any more. `watermark` is the time up to which windows are final.
+    `missing` says what the server doesn't have of what was requested, `stale` since when and why it doesn't
+    follow the log, if it doesn't, and `lag` how many messages of the log it has not read yet. `bounds` are of
+    a query in SQL: by column, a list of ``[lower, upper]`` for each row; other answers have bounds in rows.
     """
 
     table: str
@@ -63,18 +70,19 @@ class Answer:
     stale: Mapping[str, str] | None = None
     lag: int | None = None
     missing: tuple[Mapping[str, str | None], ...] = field(default=())
+    bounds: Mapping[str, Sequence[Sequence[Any]]] = field(default_factory=dict)
 
     def about(self) -> dict[str, Any]:
         """All but the rows, as plain JSON."""
         return {
             "table": self.table,
             "question": self.question,
-            "from": _written(self.since),
-            "to": _written(self.until),
+            "from": _time_text(self.since),
+            "to": _time_text(self.until),
             "windows": self.windows,
             "open": self.open,
             "final": self.final,
-            "watermark": _written(self.watermark),
+            "watermark": _time_text(self.watermark),
             "stale": self.stale,
             "lag": self.lag,
             "missing": list(self.missing),
@@ -82,13 +90,13 @@ class Answer:
 
     @classmethod
     def of(cls, about: Mapping[str, Any], rows: pl.DataFrame) -> Answer:
-        """The answer that `about` tells of, with its rows."""
-        times = {own: _read(about[name]) for own, name in (("since", "from"), ("until", "to"))}
+        """The answer that `about` describes, with its rows."""
         return cls(
             about["table"],
             about["question"],
             rows,
-            **times,
+            since=_read(about["from"]),
+            until=_read(about["to"]),
             windows=about["windows"],
             open=about["open"],
             final=about["final"],
@@ -102,24 +110,27 @@ class Answer:
 def answer(
     view: TableView,
     question: Question,
-    rollups: Rollups,
+    rollups: MergeCache,
     limits: Limits = Limits(),
     deadline: Deadline = Deadline(),  # noqa: B008
 ) -> Answer:
     """The answer of a table at one moment.
 
-    Raises `BadQuestion` for what the table can't be asked, `TooMuch` beyond the limits, `SketchError` for
+    Raises `BadQuestion` for what the table can't answer, `TooMuch` beyond the limits, `SketchError` for
     windows that can't be merged so, and `OutOfTime`.
     """
     keys = keys_of(view.schema)
     by = tuple(keys) if question.by is None else question.by
     if unknown := [key for key in by if key not in keys]:
         raise BadQuestion(f"by: {unknown[0]} is not a key of this table; its keys are {_listed(keys)}")
+    timeless = is_timeless(view)
+    if timeless:
+        _check_times(view, question)
     chosen, span = _chosen(view, question.where)
 
-    def merged(windows: list[ServedWindow], columns: tuple[str, ...], where: Where) -> pa.Table:
-        _check(windows, limits)
-        shape = Wanted(columns, by, wanted_keys(view.schema, where.keys))
+    def merged(windows: list[ServedWindow], columns: tuple[str, ...], where: WindowSelection) -> pa.Table:
+        check_limits(windows, limits)
+        shape = Selection(columns, by, wanted_keys(view.schema, where.keys))
         try:
             return rollups.table(view.schema, windows, shape, question.every, deadline)
         except SketchError as error:
@@ -134,8 +145,8 @@ def answer(
             )
         few = question.limit is not None and question.limit <= MOST_FIRST and question.every == "span"
         if few and by and chosen and question.order.removeprefix("-") in columns and not apart(view.schema):
-            _check(chosen, limits)
-            wanted = Wanted(columns, by, wanted_keys(view.schema, question.where.keys))
+            check_limits(chosen, limits)
+            wanted = Selection(columns, by, wanted_keys(view.schema, question.where.keys))
             try:
                 rows = first(view, question, chosen, wanted, rollups, deadline)
             except SketchError as error:
@@ -149,27 +160,47 @@ def answer(
             merged(chosen, (one,), question.where),
             merged(others, (other,), question.other_where or question.where),
         ]
-        rows = needs("sets").answer(tables, one, other, by, question.every != "span")
+        rows = kind_named("sets").answer(tables, one, other, by, question.every != "span" and not timeless)
         chosen = sorted({*chosen, *others}, key=lambda window: (window.start, window.end, window.partition))
         span = min(span[0], span_of_others[0]), _later(span[1], span_of_others[1])
     else:
         column = column_of(view, question.column, question.kind)
         table = merged(chosen, (column,), question.where)
         if table.num_rows > limits.answers:
-            raise _too_many(table.num_rows, limits)
-        rows = ASKED[question.kind].answer(table, column, aggregates[column], question, deadline)
+            raise too_many(table.num_rows, limits)
+        each = max(1, len(getattr(question, _REPEATED.get(question.kind, ""), ())))
+        if table.num_rows * each > limits.answers:
+            raise too_many(table.num_rows * each, limits)
+        rows = QUESTION_KINDS[question.kind].answer(table, column, aggregates[column], question, deadline)
     if rows.height > limits.answers:
-        raise _too_many(rows.height, limits)
-    return _told(view, question.kind, rows, chosen, span)
+        raise too_many(rows.height, limits)
+    return answer_about(view, question.kind, rows, chosen, span)
+
+
+def is_timeless(view: TableView) -> bool:
+    """Whether a table has no windows, so that there are none to choose, to show or to miss."""
+    windows = declared_windows(view.schema)
+    return windows is not None and windows.all_time
+
+
+def _check_times(view: TableView, question: Question) -> None:
+    """Raise `BadQuestion` for windows that a table without any is asked for."""
+    spans = [question.where, *([] if question.other_where is None else [question.other_where])]
+    if any(one is not None for where in spans for one in (where.since, where.until, where.last)):
+        raise BadQuestion(
+            f"{view.name} has no windows, so from=, to= and last= can't choose any; leave them out"
+        )
+    if question.order.removeprefix("-") in (START, END):
+        raise BadQuestion(f"order: {view.name} has no windows; name a key or a column")
 
 
 def standing(view: TableView) -> dict[str, Any]:
-    """How far a table is and what is missing of it, as an answer about all of it tells it."""
-    return _told(view, "", pl.DataFrame(), list(view.windows), (EARLIEST, None)).about()
+    """How far a table is and what is missing of it, as an answer about all of it says it."""
+    return answer_about(view, "", pl.DataFrame(), list(view.windows), (EARLIEST, None)).about()
 
 
-def _chosen(view: TableView, where: Where) -> tuple[list[ServedWindow], tuple[int, int | None]]:
-    """The windows asked for, and the span that was asked for: from EARLIEST where all are wanted."""
+def _chosen(view: TableView, where: WindowSelection) -> tuple[list[ServedWindow], tuple[int, int | None]]:
+    """The requested windows, and the requested span: from EARLIEST where all are wanted."""
     since, until = where.since, where.until
     windows = [window for window in view.windows if where.open or not window.open]
     if where.last is not None and windows:
@@ -181,41 +212,44 @@ def _chosen(view: TableView, where: Where) -> tuple[list[ServedWindow], tuple[in
     return windows, (EARLIEST if since is None else since, until)
 
 
-def _check(windows: list[ServedWindow], limits: Limits) -> None:
+def check_limits(windows: list[ServedWindow], limits: Limits) -> None:
+    """Raise `TooMuch` for more windows or rows than one question may merge."""
     count = len({(window.start, window.end) for window in windows})
     if count > limits.windows:
         raise TooMuch(
-            f"this asks for {count:,} windows, and at most {limits.windows:,} are merged for one question; "
+            f"this needs {count:,} windows, and at most {limits.windows:,} are merged for one question; "
             "ask for a shorter span, with from= and to= or last="
         )
     rows = sum(window.table.num_rows for window in windows)
     if rows > limits.rows:
         raise TooMuch(
-            f"this asks for {rows:,} windows and groups, and at most {limits.rows:,} are merged for one "
+            f"this needs {rows:,} windows and groups, and at most {limits.rows:,} are merged for one "
             "question; ask for a shorter span, with from= and to= or last="
         )
 
 
-def _too_many(rows: int, limits: Limits) -> TooMuch:
+def too_many(rows: int, limits: Limits) -> TooMuch:
+    """The error of an answer of so many rows."""
     return TooMuch(
         f"the answer has {rows:,} rows, and one has at most {limits.answers:,}; ask for fewer with limit=, "
         "by=, key.NAME= or a shorter span"
     )
 
 
-def _told(
+def answer_about(
     view: TableView,
     kind: str,
     rows: pl.DataFrame,
     chosen: list[ServedWindow],
     span: tuple[int, int | None],
 ) -> Answer:
+    """An answer of a kind of question, with what it stands on: the windows, and the span that was wanted."""
     since, until = span
     end = max((window.end for window in chosen), default=None)
-    settled = until if until is not None else end
+    last_end = until if until is not None else end
     missing = [gap for gap in view.gaps if gap.until > since and (until is None or gap.since < until)]
     stale = view.stale
-    return Answer(
+    answer = Answer(
         view.name,
         kind,
         rows,
@@ -223,7 +257,7 @@ def _told(
         _moment(end),
         len({(window.start, window.end) for window in chosen}),
         any(window.open for window in chosen),
-        settled is not None and settled <= view.final_us,
+        last_end is not None and last_end <= view.final_us,
         _moment(view.final_us),
         None
         if stale is None
@@ -231,10 +265,13 @@ def _told(
         view.lag,
         tuple(_gap(gap) for gap in missing),
     )
+    if is_timeless(view):
+        return replace(answer, rows=rows.drop(START, END, strict=False), since=None, until=None, windows=0)
+    return answer
 
 
 def _gap(gap: Gap) -> dict[str, str | None]:
-    return {"from": _written(_moment(gap.since)), "to": _written(_moment(gap.until)), "why": gap.why}
+    return {"from": _time_text(_moment(gap.since)), "to": _time_text(_moment(gap.until)), "why": gap.why}
 
 
 def _later(one: int | None, other: int | None) -> int | None:
@@ -252,7 +289,7 @@ def _moment(time_us: int | None) -> datetime | None:
         return None
 
 
-def _written(moment: datetime | None) -> str | None:
+def _time_text(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat()
 
 

@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Results:
+class ResultCache:
     """Results of bounded size, the one used longest ago dropped first.
 
-    Threads that ask for the same result at once wait for the first of them to make it. `size` tells the bytes
+    Threads that ask for the same result at once wait for the first of them to make it. `size` gives the bytes
     of a result; the whole takes `most_bytes` at most, and one alone never more than a quarter of that.
 
-    >>> kept = Results(most_bytes=80)
+    >>> kept = ResultCache(most_bytes=80)
     >>> [kept.get(key, lambda: bytes(20), len) and kept.bytes for key in "abcdea"]
     [20, 40, 60, 80, 80, 80]
     """
@@ -25,7 +25,7 @@ class Results:
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._lock = threading.Lock()
-        self._found: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._results: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._making: dict[Hashable, Future[Any]] = {}
         self.bytes = 0
 
@@ -33,9 +33,9 @@ class Results:
         """The result under `key`, made now unless it is there. Raises what `make` raises."""
         while True:
             with self._lock:
-                if key in self._found:
-                    self._found.move_to_end(key)
-                    return self._found[key][0]
+                if key in self._results:
+                    self._results.move_to_end(key)
+                    return self._results[key][0]
                 other = self._making.get(key)
                 if other is None:
                     own = self._making[key] = Future()
@@ -44,7 +44,7 @@ class Results:
             if other.exception() is None:
                 return other.result()
         try:
-            found = make()
+            result = make()
         except BaseException as error:
             with self._lock:
                 del self._making[key]
@@ -52,29 +52,29 @@ class Results:
             raise
         with self._lock:
             del self._making[key]
-            self._put(key, found, size(found))
-        own.set_result(found)
-        return found
+            self._put(key, result, size(result))
+        own.set_result(result)
+        return result
 
     def known(self, keys: Iterable[Hashable]) -> dict[Hashable, Any]:
         """The results that are there of these."""
         with self._lock:
-            found = {key: self._found[key][0] for key in keys if key in self._found}
-            for key in found:
-                self._found.move_to_end(key)
-            return found
+            results = {key: self._results[key][0] for key in keys if key in self._results}
+            for key in results:
+                self._results.move_to_end(key)
+            return results
 
-    def keep(self, key: Hashable, found: Any, size: int) -> None:
+    def add(self, key: Hashable, result: Any, size: int) -> None:
         """Put a result there that was made together with others; nothing changes if it is there by now."""
         with self._lock:
-            if key not in self._found:
-                self._put(key, found, size)
+            if key not in self._results:
+                self._put(key, result, size)
 
-    def _put(self, key: Hashable, found: Any, size: int) -> None:
+    def _put(self, key: Hashable, result: Any, size: int) -> None:
         if size > self._most_bytes // 4:
             return
-        self._found[key] = found, size
+        self._results[key] = result, size
         self.bytes += size
         while self.bytes > self._most_bytes:
-            _, (_, dropped) = self._found.popitem(last=False)
+            _, (_, dropped) = self._results.popitem(last=False)
             self.bytes -= dropped

@@ -13,18 +13,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..consumer.log.parts import Gather
-from ..consumer.log.state import Told, read_state, written
-from ..consumer.merge.folding import fold
+from ..consumer.log.chunked_records import ChunkAssembler
+from ..consumer.log.merger_state import EmittedWindows, read_state, state_json
+from ..consumer.merge.log_folding import merge_message
 from ..consumer.merge.merger import Merger
 from ..consumer.options import DeliveryName
-from ..definition.told import ToldStream
-from ..definition.windows import EARLIEST
+from ..definition.described_stream import DescribedStream
 from ..table.schema import schema_of
-from .beginning import Place
-from .kept import MOST_BYTES, KeptWindows
+from ..windows.window import EARLIEST
+from .log_start import Place
 from .view import Gap, NotReady, ServedWindow, Stale, TableView, new_version, windows_of
 from .watchers import Watchers
+from .window_retention import MOST_BYTES, WindowRetention
 
 DAY_US = 86_400_000_000
 
@@ -39,7 +39,7 @@ class KnownTable:
 
 
 class LiveTable:
-    """The windows of a group's table, as far as its log was given to `take`.
+    """The windows of a group's table, as far as its log was given to `merge_message`.
 
     Before `begin` has said which stream it is of, asking it raises `NotReady`.
     """
@@ -52,12 +52,12 @@ class LiveTable:
         self._forget()
 
     def _forget(self) -> None:
-        self._kept = KeptWindows(self._keep_us, self._most_bytes)
+        self._kept = WindowRetention(self._keep_us, self._most_bytes)
         self._mergers: dict[int, Merger] = {}
-        self._gathers: dict[int, Gather] = {}
+        self._gathers: dict[int, ChunkAssembler] = {}
         self._gaps: dict[int, list[Gap]] = {}
         self._open: dict[int, list[ServedWindow] | None] = {}
-        self._stream: ToldStream | None = None
+        self._stream: DescribedStream | None = None
         self._schema: pa.Schema | None = None
         self._view: TableView | None = None
         self._version = new_version()
@@ -67,7 +67,7 @@ class LiveTable:
         self._waiting = "its table topic is being looked for"
 
     @property
-    def stream(self) -> ToldStream | None:
+    def stream(self) -> DescribedStream | None:
         """The stream that it is of, once that is known."""
         return self._stream
 
@@ -77,7 +77,7 @@ class LiveTable:
 
     def begin(
         self,
-        stream: ToldStream,
+        stream: DescribedStream,
         places: Mapping[int, Place | None],
         inputs: Collection[Any],
         known_us: Mapping[int, int],
@@ -86,7 +86,7 @@ class LiveTable:
         """Begin, or go on, with a merger for each partition of the log at its place (None: its beginning).
 
         `inputs` are the input partitions: no window closes before a delta of each has come. Windows that were
-        told of and deleted before a place are missing here, but for those that end by `known_us`. `delivery`
+        emitted and deleted before a place are missing here, but for those that end by `known_us`. `delivery`
         is that of the run.
         """
         with self._lock:
@@ -95,51 +95,51 @@ class LiveTable:
                 merger = Merger(stream, inputs, delivery)
                 if place is not None:
                     offset, state = place
-                    known, told = read_state(state)
+                    known, emitted = read_state(state)
                     # Those that were handed over for now are whole in the log, and are wanted here.
-                    merger.resume(offset, written(known, Told(told.until_us)))
+                    merger.restore(offset, state_json(known, EmittedWindows(emitted.until_us)))
                     since = known_us.get(partition, EARLIEST)
-                    if told.until_us > since:
-                        gap = Gap(since, told.until_us, "they were closed before the table topic was read")
+                    if emitted.until_us > since:
+                        gap = Gap(since, emitted.until_us, "they were closed before the table topic was read")
                         self._gaps[partition] = [*self._gaps.get(partition, ()), gap]
                 self._mergers[partition] = merger
-                self._gathers[partition] = Gather()
+                self._gathers[partition] = ChunkAssembler()
                 self._open[partition] = None
             self._changed()
 
     def forget(self) -> None:
-        """Forget all, to begin anew with another log."""
+        """Forget all, to begin again with another log."""
         with self._lock:
             self._forget()
             self._changed()
 
-    def take(self, partition: int, offset: int, value: bytes | None, headers: Any) -> None:
+    def merge_message(self, partition: int, offset: int, value: bytes | None, headers: Any) -> None:
         """Take in a message of the log. Raises `DeltaError` for one that is damaged or out of turn."""
         merger = self._mergers[partition]
         with self._lock:
-            if fold(merger, self._gathers[partition], offset, value, headers) is None:
+            if merge_message(merger, self._gathers[partition], offset, value, headers) is None:
                 return
             # Those that silence alone has closed may get more rows: they stay open here.
-            while (table := merger.due()) is not None and merger.final:
-                self._kept.put(partition, table)
-                merger.told()
+            while (groups := merger.due()) is not None and merger.final:
+                self._kept.add_table(partition, groups.table)
+                merger.mark_emitted()
             self._open[partition] = None
             self._changed()
 
-    def keep(self, windows: Iterable[ServedWindow]) -> None:
+    def add_closed(self, windows: Iterable[ServedWindow]) -> None:
         """Take in closed windows from elsewhere than the log of deltas."""
         with self._lock:
             for window in windows:
                 self._kept.add(window)
             self._changed()
 
-    def is_at(self, lag: int | None, stale: Stale | None = None) -> None:
+    def update_lag(self, lag: int | None, stale: Stale | None = None) -> None:
         """Say how many messages wait in the log, and whether it is followed; `lag` 0 makes it ready."""
         with self._lock:
             ready = self._ready or lag == 0
             if (lag, stale, ready) != (self._lag, self._stale, self._ready):
-                told = ready, stale is None
-                same = told == (self._ready, self._stale is None)
+                status = ready, stale is None
+                same = status == (self._ready, self._stale is None)
                 self._lag, self._stale, self._ready, self._view = lag, stale, ready, None
                 if not same:
                     self._changed()
@@ -147,7 +147,7 @@ class LiveTable:
     def known(self) -> KnownTable:
         """All of it that can be kept for a later server: consistent with itself."""
         with self._lock:
-            places = {partition: merger.resume_point() for partition, merger in self._mergers.items()}
+            places = {partition: merger.restore_point() for partition, merger in self._mergers.items()}
             gaps = {partition: tuple(gaps) for partition, gaps in self._gaps.items()}
             return KnownTable(places, tuple(self._kept), gaps)
 
@@ -162,7 +162,7 @@ class LiveTable:
                     spans[partition] = max(since, until - self._keep_us), until
             return spans
 
-    def recall(self, partition: int, table: pa.Table) -> None:
+    def backfill(self, partition: int, table: pa.Table) -> None:
         """Take in closed windows that the log has no more; what is missing ends with the first of them."""
         with self._lock:
             for window in windows_of(partition, table):
@@ -174,22 +174,22 @@ class LiveTable:
                 ]
             self._changed()
 
-    def missing(self, gaps: Mapping[int, Iterable[Gap]]) -> None:
+    def add_gaps(self, gaps: Mapping[int, Iterable[Gap]]) -> None:
         """Note gaps that were known before."""
         with self._lock:
-            for partition, found in gaps.items():
-                self._gaps[partition] = [*self._gaps.get(partition, ()), *found]
+            for partition, more in gaps.items():
+                self._gaps[partition] = [*self._gaps.get(partition, ()), *more]
 
     def view(self) -> TableView:
         """The table now. Raises `NotReady` while nothing is known of it."""
         with self._lock:
             if self._schema is None:
-                raise NotReady(f"the table {self.name!r} can't be asked yet: {self._waiting}")
+                raise NotReady(f"the table {self.name!r} can't answer yet: {self._waiting}")
             if self._view is None:
-                self._view = self._viewed(self._schema)
+                self._view = self._make_view(self._schema)
             return self._view
 
-    def told(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """Where it comes from, as plain JSON."""
         if self._stream is None:
             return {"source": {"group": self.name}, "waiting": self._waiting}
@@ -208,7 +208,7 @@ class LiveTable:
     def close(self) -> None:
         """Nothing is to be let go of."""
 
-    def _viewed(self, schema: pa.Schema) -> TableView:
+    def _make_view(self, schema: pa.Schema) -> TableView:
         windows = list(self._kept)
         for partition, merger in self._mergers.items():
             if self._open[partition] is None:
@@ -219,8 +219,8 @@ class LiveTable:
                 ]
             windows += self._open[partition] or ()
         ordered = sorted(windows, key=lambda w: (w.start, w.end, w.partition))
-        found = {gap for told in self._gaps.values() for gap in told}
-        gaps = sorted(found, key=lambda gap: gap.since)
+        distinct = {gap for of_partition in self._gaps.values() for gap in of_partition}
+        gaps = sorted(distinct, key=lambda gap: gap.since)
         if self._kept.dropped_us > EARLIEST:
             why = "for want of room" if self._kept.for_room else "as they are older than what is kept"
             gaps.append(Gap(EARLIEST, self._kept.dropped_us, f"they were dropped {why}"))

@@ -1,4 +1,4 @@
-"""What is asked of a table, read from parameters: those of a URL, of a JSON body and of a command line alike.
+"""A question to a table, read from parameters: those of a URL, of a JSON body and of a command line alike.
 
 Values are texts, or what JSON has. `PARAMETERS` says which there are; the OpenAPI document is made of it.
 """
@@ -12,18 +12,20 @@ from datetime import datetime
 from difflib import get_close_matches
 from typing import Any
 
-from ..definition.durations import microseconds
+from ...sketches.core.errors import StreamgaugeError
+from ...sketches.core.item_kinds import from_text
 from ..table.stored import moment
-from .rollups import Every
+from ..windows.durations import microseconds
+from .merge_cache import Every
 
 
-class BadQuestion(ValueError):
-    """A question that can't be asked; the message names the parameter and what to write."""
+class BadQuestion(StreamgaugeError, ValueError):
+    """A question that is not valid; the message names the parameter and what to write."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter: what its values are and mean, and of which questions it is; without any, of all."""
+    """One parameter: what its values are and mean, and which questions have it; without any, all."""
 
     type: str
     help: str
@@ -44,34 +46,51 @@ KINDS = {
 }
 """The kinds of questions."""
 
+MOST_VALUES = 1_000
+"""A parameter may be given so often, such as ranks; the work of a question grows with each."""
+MOST_KEYS = 10_000
+"""So many values of a key may be wanted."""
+MOST_ITEMS = 100_000
+"""The largest k, as an answer has at most so many rows."""
+MOST_ROWS = 2**31 - 1
+"""The largest limit."""
+LONGEST_US = 365_000 * 86_400_000_000
+"""The longest span or window, a thousand years: the times of longer ones can't be written."""
+
 _COLUMN = tuple(kind for kind in KINDS if kind != "rows")
 _ITEM = ("frequency", "membership")
 
 PARAMETERS = {
-    "column": Parameter("text", "The column that is asked; needed where several could be meant.", _COLUMN),
+    "column": Parameter("text", "The column to query; needed where several could be meant.", _COLUMN),
     "columns": Parameter("text", "The columns to answer; all unless named.", ("rows",), many=True),
     "from": Parameter("time", "Windows that start here or later, such as 2026-06-01T12:00 (UTC)."),
     "to": Parameter("time", "Windows that end here or earlier."),
     "last": Parameter("length", "Windows within this length up to the end of the newest one, such as 1h."),
-    "open": Parameter(
-        "yes or no", "Whether windows that are still open count; they do unless told otherwise."
-    ),
+    "open": Parameter("yes or no", "Whether windows that are still open count; they do by default."),
     "every": Parameter(
         "length", 'Merge windows into ones of this length; "window" leaves them, "span" makes one of all.'
     ),
     "by": Parameter("text", 'Keep this key, and merge the others; "none" merges all.', many=True),
     "null": Parameter("text", "Of this key, take the groups that have none.", many=True),
-    "k": Parameter("number", "How many items, 10 unless told.", ("top-k",)),
-    "q": Parameter("number", "A rank from 0 to 1; 0.5, 0.9 and 0.99 unless told.", ("quantiles",), many=True),
+    "k": Parameter("number", "How many items, 10 by default.", ("top-k",)),
+    "q": Parameter("number", "A rank from 0 to 1; 0.5, 0.9 and 0.99 by default.", ("quantiles",), many=True),
     "x": Parameter("number", "A value.", ("cdf",), many=True),
-    "item": Parameter("text", "An item.", _ITEM, many=True),
+    "item": Parameter(
+        "text",
+        "An item: a number, a text or an ISO 8601 time, as the column's values are; others are refused.",
+        _ITEM,
+        many=True,
+    ),
     "as": Parameter(
-        "text", "What items that look like numbers are: text, whole or number (floating point).", _ITEM
+        "text",
+        "What items that look like numbers are, where the column doesn't know: text, whole or number "
+        "(floating point).",
+        _ITEM,
     ),
     "order": Parameter("text", "The column to order rows by, biggest first if it begins with -.", ("rows",)),
     "limit": Parameter("number", "How many rows, after ordering.", ("rows",)),
     "other": Parameter("text", "The column of the other set, the same unless named.", ("sets",)),
-    "other-from": Parameter("time", "The span of the other set, that of the first unless told.", ("sets",)),
+    "other-from": Parameter("time", "The span of the other set, that of the first by default.", ("sets",)),
     "other-to": Parameter("time", "Where the span of the other set ends.", ("sets",)),
     "other-null": Parameter("text", "As null, of the other set.", ("sets",), many=True),
 }
@@ -80,8 +99,12 @@ PARAMETERS = {
 _KEY, _OTHER_KEY = "key.", "other-key."
 
 
+class Written(str):
+    """An item as it was written; the column decides what it is."""
+
+
 @dataclass(frozen=True, slots=True)
-class Where:
+class WindowSelection:
     """Which windows and groups: times in int64 microseconds, and the wanted values of keys, as given."""
 
     since: int | None = None
@@ -93,10 +116,10 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question: its kind, of which windows and groups, merged how, and what is asked of the merged."""
+    """One question: its kind, of which windows and groups, merged how, and the query of the merged."""
 
     kind: str
-    where: Where = Where()
+    where: WindowSelection = WindowSelection()
     every: Every = "window"
     by: tuple[str, ...] | None = None
     column: str = ""
@@ -108,7 +131,7 @@ class Question:
     order: str = ""
     limit: int | None = None
     other: str = ""
-    other_where: Where | None = None
+    other_where: WindowSelection | None = None
 
 
 def question(kind: str, given: Mapping[str, Sequence[Any]]) -> Question:
@@ -123,44 +146,45 @@ def question(kind: str, given: Mapping[str, Sequence[Any]]) -> Question:
     if kind not in KINDS:
         raise BadQuestion(f'"{kind}" is not a question; there are {", ".join(KINDS)}')
     _check_names(kind, given)
-    one = _One(given)
+    _check_lengths(given)
+    one = _Parameters(given)
     rows = kind == "rows"
     where = _where(one, given, "", _KEY)
     other = None
     if kind == "sets":
-        asked = _where(one, given, "other-", _OTHER_KEY)
-        spanned = asked.since is not None or asked.until is not None
-        other = Where(
-            asked.since if spanned else where.since,
-            asked.until if spanned else where.until,
+        other_span = _where(one, given, "other-", _OTHER_KEY)
+        spanned = other_span.since is not None or other_span.until is not None
+        other = WindowSelection(
+            other_span.since if spanned else where.since,
+            other_span.until if spanned else where.until,
             None if spanned else where.last,
             where.open,
-            asked.keys,
+            other_span.keys,
         )
     by = one.many("by")
     items = tuple(_item(value, one.text("as")) for value in given.get("item", ()))
-    found = Question(
+    result = Question(
         kind,
         where,
         _every(one.text("every"), "window" if rows else "span"),
         None if by is None and rows else tuple(key for key in by or () if key != "none"),
         one.text("column"),
         tuple(one.many("columns") or ()),
-        one.whole("k", 10),
+        one.whole("k", 10, MOST_ITEMS),
         tuple(one.numbers("q", 0, 1) or (0.5, 0.9, 0.99)),
         tuple(one.numbers("x", -math.inf, math.inf)),
         items,
         one.text("order"),
-        one.whole("limit", None),
+        one.whole("limit", None, MOST_ROWS),
         one.text("other") or one.text("column"),
         other,
     )
-    for needed, has in (("x", found.values), ("item", found.items)):
+    for needed, has in (("x", result.values), ("item", result.items)):
         if kind in PARAMETERS[needed].of and not has:
             raise BadQuestion(f"{kind}: say which with {needed}=, once or more often")
-    if kind == "sets" and by and found.every != "span" and where != other and other is not None:
+    if kind == "sets" and by and result.every != "span" and where != other and other is not None:
         raise BadQuestion("sets: of two spans or two choices of keys, every= can't keep the windows apart")
-    return found
+    return result
 
 
 def _check_names(kind: str, given: Mapping[str, Any]) -> None:
@@ -174,7 +198,16 @@ def _check_names(kind: str, given: Mapping[str, Any]) -> None:
             raise BadQuestion(f'{kind} takes no parameter "{name}"; {hint}')
 
 
-class _One:
+def _check_lengths(given: Mapping[str, Sequence[Any]]) -> None:
+    for name, values in given.items():
+        most = MOST_KEYS if name.startswith((_KEY, _OTHER_KEY)) else MOST_VALUES
+        if len(values) > most:
+            raise BadQuestion(f"{name} must be given at most {most:,} times, got {len(values):,}")
+        if name in ("by", "columns") and (twice := [v for n, v in enumerate(values) if v in values[:n]]):
+            raise BadQuestion(f"{name} must name each key or column once, got {_short(twice[0])} twice")
+
+
+class _Parameters:
     """The given parameters one by one, each as what it must be."""
 
     def __init__(self, given: Mapping[str, Sequence[Any]]) -> None:
@@ -189,7 +222,7 @@ class _One:
     def text(self, name: str) -> str:
         value = self.single(name)
         if value is not None and not isinstance(value, str):
-            raise BadQuestion(f"{name} is {value!r}; it must be text")
+            raise BadQuestion(f"{name} must be text, got {_short(value)}")
         return value or ""
 
     def many(self, name: str) -> list[str] | None:
@@ -197,41 +230,41 @@ class _One:
             return None
         for value in self._given[name]:
             if not isinstance(value, str) or not value:
-                raise BadQuestion(f"{name} is {value!r}; it must be a name")
+                raise BadQuestion(f"{name} must be a name, got {_short(value)}")
         return list(self._given[name])
 
     def moment(self, name: str) -> int | None:
         text = self.text(name)
         try:
-            found = moment(text or None)
+            time = moment(text or None)
         except ValueError as error:
             raise BadQuestion(f"{name}: {error}") from None
-        return None if found is None else _microseconds(found)
+        return None if time is None else _microseconds(time)
 
-    def whole(self, name: str, default: Any) -> Any:
+    def whole(self, name: str, default: Any, most: int) -> Any:
         value = self.single(name)
         if value is None:
             return default
         try:
             number = int(value) if not isinstance(value, bool | float) else -1
-        except ValueError:
+        except (TypeError, ValueError):
             number = -1
-        if number < 1:
-            raise BadQuestion(f"{name} is {value!r}; it must be a whole number from 1 on")
+        if not 1 <= number <= most:
+            raise BadQuestion(f"{name} must be a whole number from 1 to {most:,}, got {_short(value)}")
         return number
 
     def numbers(self, name: str, low: float, high: float) -> list[float]:
-        found = []
+        numbers = []
         for value in self._given.get(name, ()):
             try:
                 number = math.nan if isinstance(value, bool) else float(value)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 number = math.nan
             if not low <= number <= high:
                 span = "" if high == math.inf else f" from {low:g} to {high:g}"
-                raise BadQuestion(f"{name} is {value!r}; it must be a number{span}")
-            found.append(number)
-        return found
+                raise BadQuestion(f"{name} must be a number{span}, got {_short(value)}")
+            numbers.append(number)
+        return numbers
 
     def yes(self, name: str) -> bool:
         value = self.single(name)
@@ -239,10 +272,10 @@ class _One:
             return True
         if value is False or value in ("false", "no", "0"):
             return False
-        raise BadQuestion(f"{name} is {value!r}; it must be true or false")
+        raise BadQuestion(f"{name} must be true or false, got {_short(value)}")
 
 
-def _where(one: _One, given: Mapping[str, Sequence[Any]], prefix: str, key: str) -> Where:
+def _where(one: _Parameters, given: Mapping[str, Sequence[Any]], prefix: str, key: str) -> WindowSelection:
     since, until = one.moment(f"{prefix}from"), one.moment(f"{prefix}to")
     last = None if prefix else _length(one.text("last"), "last")
     if last is not None and (since is not None or until is not None):
@@ -254,53 +287,77 @@ def _where(one: _One, given: Mapping[str, Sequence[Any]], prefix: str, key: str)
     }
     for name in one.many(f"{prefix}null") or ():
         keys.setdefault(name, []).append(None)
-    return Where(since, until, last, one.yes("open"), tuple((n, tuple(v)) for n, v in keys.items()))
+    return WindowSelection(since, until, last, one.yes("open"), tuple((n, tuple(v)) for n, v in keys.items()))
 
 
 def _every(text: str, usual: str) -> Every:
     if text in ("", "window", "span"):
         return text or usual
-    found = _length(text, "every")
-    assert found is not None
-    return found
+    length = _length(text, "every")
+    assert length is not None
+    return length
 
 
 def _length(text: str, name: str) -> int | None:
     if not text:
         return None
     try:
-        found = microseconds(text)
+        length_us = microseconds(text)
     except ValueError as error:
         raise BadQuestion(f"{name}: {error}") from None
-    if found < 1:
-        raise BadQuestion(f"{name} is {text!r}; it must be longer than nothing")
-    return found
+    if length_us < 1:
+        raise BadQuestion(f"{name} must be longer than nothing, got {text!r}")
+    if length_us > LONGEST_US:
+        raise BadQuestion(f"{name} must be at most {LONGEST_US // 86_400_000_000}d, got {_short(text)}")
+    return length_us
+
+
+def _short(value: Any) -> str:
+    """A value as an error shows it, of whatever size it came."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no numbers of more than some thousand digits
+        text = "a number of too many digits"
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _item(value: Any, kind: str) -> Any:
-    """An item as its column has it; of a text that looks like a number it must be told what it is."""
+    """An item as what it is said to be; a text without a stated type is `Written`."""
     if kind not in ("", "text", "whole", "number"):
-        raise BadQuestion(f'as is "{kind}"; it may be text, whole or number')
+        raise BadQuestion(f"as must be text, whole or number, got {kind}")
     if not isinstance(value, str):
         if value is None or isinstance(value, list | dict):
-            raise BadQuestion(f"item is {value!r}; it must be a text, a number, or true or false")
+            raise BadQuestion(f"item must be a text, a number, or true or false, got {_short(value)}")
         return value
+    if not kind:
+        return Written(value)
     if kind == "text":
         return value
     try:
-        number: int | float = float(value) if kind == "number" else int(value)
+        return float(value) if kind == "number" else int(value)
     except ValueError:
-        if kind:
-            raise BadQuestion(f"item is {value!r}, which is not a {kind} number") from None
-        if not _like_a_number(value):
-            return value
-        number = 0
-    if not kind:
+        raise BadQuestion(f"item is {_short(value)}, which is not a {kind} number") from None
+
+
+def item_of(item: Any, item_kind: str | None, family: str) -> Any:
+    """An item as values of this kind are (`sketches.core.item_kinds`), None: of one that isn't known.
+
+    Raises `BadQuestion` for a text that may be a number as well, and `SketchError` for one that is no value
+    of the kind.
+
+    >>> item_of(Written("5"), "long", "bloom"), item_of(Written("5"), "string", "bloom"), item_of(5, None, "")
+    (5, '5', 5)
+    """
+    if not isinstance(item, Written):
+        return item
+    if item_kind is not None:
+        return from_text(str(item), item_kind, family)
+    if _like_a_number(item):
         raise BadQuestion(
-            f"item={value} may be a text or a number, which are different items; add as=text, as=whole or "
+            f"item={item} may be a text or a number, which are different items; add as=text, as=whole or "
             "as=number"
         )
-    return number
+    return str(item)
 
 
 def _like_a_number(text: str) -> bool:

@@ -13,8 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from ..definition.windows import EARLIEST
+from ...sketches.core.errors import StreamgaugeError
 from ..table.windows import edges
+from ..windows.window import EARLIEST
 
 _versions = itertools.count(1)
 
@@ -58,7 +59,7 @@ def windows_of(partition: int, table: pa.Table, open: bool = False) -> Iterator[
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A span of event time (int64 microseconds) of which windows are missing here, and why."""
+    """A span of event time (int64 microseconds) whose windows are missing here, and why."""
 
     since: int
     until: int
@@ -101,7 +102,7 @@ class ServedTable(Protocol):
     def view(self) -> TableView:
         """The table now. Raises `NotReady` while nothing is known of it."""
 
-    def told(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, Any]:
         """Where it comes from, as plain JSON."""
 
     def watch(self, changed: Any) -> Any:
@@ -111,5 +112,5 @@ class ServedTable(Protocol):
         """Let go of files and connections."""
 
 
-class NotReady(Exception):
+class NotReady(StreamgaugeError):
     """Nothing is known of a table yet; the message says what it waits for."""

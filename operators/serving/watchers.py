@@ -1,4 +1,4 @@
-"""Who is to be told that something has changed."""
+"""The waiters that are notified of a change."""
 
 from __future__ import annotations
 
@@ -34,6 +34,6 @@ class Watchers:
         return end
 
     def changed(self) -> None:
-        """Tell all that watch now."""
+        """Notify all that watch now."""
         for call in self._calls:
             call()

@@ -7,8 +7,11 @@ There are three kinds, by how a window that was handed over before a crash is kn
   handed over, and never half of it;
 - a `WritingSink` writes a window elsewhere, under a name that follows from the window. After a crash the
   window comes again and replaces what was written;
-- a `FoldingSink` remembers what it was given. Its memory goes to the table topic with the merger's place, and
-  so do the messages it makes of a window, as a `MessageSink`'s do.
+- a `StatefulSink` remembers what it was given. Its memory goes to the table topic with the merger's position,
+  and so do the messages it makes of a window, as a `MessageSink`'s do.
+
+A log that is caught up with closes windows by the thousand. A sink that sends or remembers gets all that
+closed together in one call if it says so (`takes_several`).
 
 A window that only silence has closed comes again in either case, whole, if rows followed for it
 (`Stream.tumbling`); it is `final` when it can't.
@@ -18,20 +21,24 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from ...sketches.core.errors import StreamgaugeError
+from ...sketches.core.lazy import pl
 from ..definition.stream import Stream
-from ..kafka.outgoing import Outgoing
+from ..kafka.outgoing_message import Outgoing
 from ..table.schema import END, START, keys_of, schema_of, to_ipc
-from ..table.windows import windows_told
+from ..table.sketch_table import SketchTable
+from ..table.window_groups import WindowGroups
+from ..table.windows import declared_windows
 
 
-class SinkError(Exception):
+class SinkError(StreamgaugeError):
     """A sink can't take a window; the message names both. The next run of the group hands it over again."""
 
 
@@ -41,7 +48,7 @@ class Origin:
 
     `named` says whether the group's name was chosen by the user. `digest` tells streams apart that write to
     the same place. It is that of the group's name, or, for runs on their own, whose groups have no name that
-    stays, that of all that the stream asks. `schema` is that of the stream's table of sketches.
+    stays, that of the stream's whole definition. `schema` is that of the stream's table of sketches.
     """
 
     group_id: str
@@ -54,30 +61,40 @@ class Origin:
     @classmethod
     def of(cls, stream: Stream, group_id: str, named: bool) -> Origin:
         """That of a run of `stream`."""
-        definition = {part: told for part, told in stream.definition().items() if part != "written_by"}
-        told = group_id if named else json.dumps(definition, sort_keys=True)
+        definition = {part: value for part, value in stream.definition().items() if part != "written_by"}
+        value = group_id if named else json.dumps(definition, sort_keys=True)
         fingerprint = stream.fingerprint()
-        digest = hashlib.sha256(f"{fingerprint}/{told}".encode()).hexdigest()[:16]
+        digest = hashlib.sha256(f"{fingerprint}/{value}".encode()).hexdigest()[:16]
         return cls(group_id, fingerprint, named, digest, stream.keys, schema_of(stream))
 
 
 @dataclass(frozen=True, slots=True)
 class ClosedWindow:
-    """What is handed over: a window's table of sketches, of the groups in one partition of the table topic.
+    """What is handed over: a window's groups, of those in one partition of the table topic.
 
-    `final` says that it will not come again.
+    `table` is a `SketchTable`, and `answers` what it answers, of live sketches. `final` says that it will not
+    come again.
     """
 
-    table: pa.Table
+    groups: WindowGroups
     partition: int
     final: bool
     origin: Origin
 
     @property
+    def table(self) -> SketchTable:
+        """The table of sketches, whose bytes are made once somebody wants them."""
+        return SketchTable.of_groups(self.groups)
+
+    def answers(self, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """The answers of some columns, or of all, behind times and keys, as `query` has them of the table."""
+        return self.groups.answers(columns)
+
+    @property
     def without_edges(self) -> bool:
         """Whether it holds windows that have no edges in common: sessions, or windows by count."""
-        windows = windows_told(self.table.schema)
-        return windows is not None and windows.kind in ("session", "count")
+        windows = declared_windows(self.groups.schema)
+        return windows is not None and not windows.common_edges
 
     @property
     def may_grow(self) -> bool:
@@ -87,22 +104,23 @@ class ClosedWindow:
     @property
     def digest(self) -> str:
         """Of its windows and groups, whatever is kept of them."""
-        rows = to_ipc(self.table.select([START, END, *keys_of(self.table.schema)]), None)
+        table = self.groups.table
+        rows = to_ipc(table.select([START, END, *keys_of(table.schema)]), None)
         return hashlib.sha256(rows).hexdigest()[:16]
 
     @property
     def start_us(self) -> int:
         """The beginning of the earliest window in it (int64 microseconds since 1970)."""
-        return int(self.table.column(START).cast(pa.int64()).to_numpy().min())
+        return int(self.groups.starts.min())
 
     @property
     def end_us(self) -> int:
         """The end of the latest window in it."""
-        return int(self.table.column(END).cast(pa.int64()).to_numpy().max())
+        return int(self.groups.ends.max())
 
 
 @dataclass(frozen=True, slots=True)
-class TopicWanted:
+class SinkTopic:
     """A topic that a sink writes to, and how it is made if it isn't there; 0: as many as the table topic."""
 
     name: str
@@ -114,11 +132,11 @@ class TopicWanted:
 class MessageSink(Protocol):
     """A sink whose messages are sent in the transaction that keeps the merger's place."""
 
-    def topic(self, origin: Origin) -> TopicWanted:
+    def topic(self, origin: Origin) -> SinkTopic:
         """The topic that it writes to. Raises `ValueError` for a run that can't have this sink."""
 
     def messages(self, window: ClosedWindow) -> Iterator[Outgoing]:
-        """A window's messages; the same for the same window, as often as it is asked."""
+        """A window's messages; the same for the same window, as often as it is called."""
 
 
 @runtime_checkable
@@ -133,7 +151,7 @@ class WritingSink(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class RunProgress:
     """How far a run has come, for sinks that remember: what passes while no window closes.
 
     Windows that end at or before `final_us` were handed over for good, those up to `due_us` for now (event
@@ -147,65 +165,73 @@ class Passed:
     now: float
 
 
-class Folding(Protocol):
-    """What a `FoldingSink` remembers of one partition of the table topic."""
+class PartitionSink(Protocol):
+    """What a `StatefulSink` remembers of one partition of the table topic."""
 
-    def take(self, window: ClosedWindow) -> list[Outgoing]:
+    def update(self, window: ClosedWindow) -> list[Outgoing]:
         """Take a window in; gives the messages that it makes of it."""
 
-    def passed(self, progress: Passed) -> list[Outgoing]:
+    def advance(self, progress: RunProgress) -> list[Outgoing]:
         """Learn how far the run has come; gives the messages that follow from that."""
 
-    def memory(self) -> str:
+    def state(self) -> str:
         """All it remembers, as JSON, for `resume`."""
 
-    def resume(self, memory: str) -> None:
+    def restore(self, memory: str) -> None:
         """Take up a memory."""
 
 
 @runtime_checkable
-class FoldingSink(Protocol):
+class StatefulSink(Protocol):
     """A sink whose memory is kept with the merger's place, under its `name`."""
 
     @property
     def name(self) -> str:
         """What its memory is kept under: no two sinks of a run have the same."""
 
-    def topics(self, origin: Origin, table_partitions: int) -> list[TopicWanted]:
+    def topics(self, origin: Origin, table_partitions: int) -> list[SinkTopic]:
         """The topics it writes to. Raises `ValueError` for a run that can't have this sink."""
 
-    def folding(self, origin: Origin, partition: int) -> Folding:
+    def for_partition(self, origin: Origin, partition: int) -> PartitionSink:
         """An empty memory for one partition of the table topic."""
 
 
-Sink = MessageSink | WritingSink | FoldingSink
-"""What a run takes: `ToKafka`, `ToTable`, `ToParquet`, `Alerting`, or an object of your own with `begin` and
-`write`."""
+Sink = MessageSink | WritingSink | StatefulSink
+"""What a run takes: `AnswersToKafka`, `SketchesToKafka`, `SketchesToParquet`, `Alerting`, or an object of
+your own with `begin` and `write`."""
+
+
+def takes_several(sink: MessageSink | StatefulSink) -> bool:
+    """Whether it takes several windows that closed together as one `ClosedWindow`, in their order.
+
+    One that does says so by an attribute ``several_windows = True``; others get each window by itself.
+    """
+    return bool(getattr(sink, "several_windows", False))
 
 
 def is_sink(given: object) -> bool:
     """Whether a run can take it as a sink."""
-    return not isinstance(given, type) and isinstance(given, MessageSink | WritingSink | FoldingSink)
+    return not isinstance(given, type) and isinstance(given, MessageSink | WritingSink | StatefulSink)
 
 
-def topics_of(sinks: Iterable[Sink], origin: Origin, table_partitions: int = 1) -> list[TopicWanted]:
+def topics_of(sinks: Iterable[Sink], origin: Origin, table_partitions: int = 1) -> list[SinkTopic]:
     """The topics that sinks write to. Raises `ValueError` for a sink that the run can't have."""
-    found = []
-    names = [sink.name for sink in sinks if isinstance(sink, FoldingSink)]
+    topics = []
+    names = [sink.name for sink in sinks if isinstance(sink, StatefulSink)]
     if double := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"two sinks keep their memory under the name {min(double)!r}; give one another name")
     for sink in sinks:
-        if isinstance(sink, FoldingSink):
-            found += sink.topics(origin, table_partitions)
+        if isinstance(sink, StatefulSink):
+            topics += sink.topics(origin, table_partitions)
         if isinstance(sink, MessageSink):
-            found.append(sink.topic(origin))
+            topics.append(sink.topic(origin))
         if isinstance(sink, WritingSink):
             sink.begin(origin)
-    return found
+    return topics
 
 
-def told_of(window: ClosedWindow) -> str:
+def describe_window(window: ClosedWindow) -> str:
     """A window in words, for errors: its time in UTC, and its partition of the table topic."""
     start, end = (datetime.fromtimestamp(us / 1e6, UTC) for us in (window.start_us, window.end_us))
-    told = f"{start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S} UTC"
-    return f"the window {told} (table partition {window.partition})"
+    span = f"{start:%Y-%m-%d %H:%M:%S} to {end:%Y-%m-%d %H:%M:%S} UTC"
+    return f"the window {span} (table partition {window.partition})"

@@ -1,10 +1,12 @@
 """Messages that can't be counted go unchanged to a topic of their own, with the reason.
 
 Value and key are the message's own bytes. The headers are `reason`, `topic`, `partition`, `offset` and
-`timestamp` (milliseconds since 1970); the message's own headers are not kept. If the message is too large for
-the topic, its bytes are cut, and the header `cut` says how many the value had.
+`timestamp` (milliseconds since 1970); the message's own headers are not kept. The `reason` is the same
+for all messages of its kind (`formats.reasons`); what it was in this one, with values and places, is in
+`details`, unless that says the same. If the message is too large for the topic, its bytes are cut, and the
+header `cut` says how many the value had.
 
-Messages of which a broker holds only broken pieces (``corrupt="skip"``) have one letter for a range of
+Messages that a broker holds only in broken pieces (``corrupt="skip"``) have one letter for a range of
 offsets, from `offset` to `last_offset`, and as its value the bytes that came in their place.
 """
 
@@ -13,7 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..formats.messages import Broken, Messages
-from ..kafka.outgoing import ANY_PARTITION, Outgoing
+from ..formats.reasons import Reason, kind_of
+from ..kafka.outgoing_message import ANY_PARTITION, Outgoing
 from .position import Input
 
 LARGEST_REASON = 500
@@ -41,7 +44,7 @@ class DeadLetter:
     @classmethod
     def of_range(cls, broken: Broken, first: int, next_offset: int) -> DeadLetter:
         """Of offsets `first` … `next_offset` − 1, some of those that can't be read."""
-        reason = f"its record batch is broken: {broken.reason}"
+        reason = Reason(f"its record batch is broken: {broken.reason}")
         place = broken.topic, broken.partition, first
         return cls(*place, -1, reason, broken.raw, last_offset=next_offset - 1)
 
@@ -70,13 +73,19 @@ class DeadLetter:
     def outgoing(self, topic: str) -> Outgoing:
         """The message for the dead-letter topic."""
         headers: list[tuple[str, bytes | None]] = [
-            ("reason", self.reason[:LARGEST_REASON].encode(errors="replace")),
+            ("reason", _shown(kind_of(self.reason))),
             ("topic", self.topic.encode()),
             ("partition", str(self.partition).encode()),
             ("offset", str(self.offset).encode()),
             ("timestamp", str(self.timestamp_ms).encode()),
         ]
+        if self.reason != kind_of(self.reason):
+            headers.append(("details", _shown(self.reason)))
         if self.last_offset is not None:
             headers.append(("last_offset", str(self.last_offset).encode()))
         letter = Outgoing(topic, ANY_PARTITION, self.value, headers, self.key, may_be_cut=True)
         return letter if letter.size <= _LARGEST_VALUE else letter.cut(_LARGEST_VALUE)
+
+
+def _shown(reason: str) -> bytes:
+    return reason[:LARGEST_REASON].encode(errors="replace")

@@ -7,33 +7,34 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from .accounting import Account
-from .lateness import PartitionTime
+from .account import Account
+from .forwarded_rows import ForwardedRow
+from .idle_timer import Rest
+from .partition_watermark import PartitionTime
 from .position import Input, Position
-from .sent_rows import SentRow
-from .silence import Rest
 
 
 @dataclass(frozen=True)
 class Delta:
-    """The sketches of the messages `first` … `next` − 1 of an input partition.
+    """The sketches of the messages `first_offset` … `next_offset` − 1 of an input partition.
 
-    A range may be empty (``first == next``), to say that the partition is silent. `time` is the partition's
+    A range may be empty (both are equal), to say that the partition is silent. `time` is the partition's
     event time after these messages, `rest` its silence (None: it may hold something to read), `messages` how
     many messages were counted by the start of their pane (int64 microseconds). After a delta with `more`,
     others follow that were sent together with it. With several table partitions each gets its own groups in
     `table` (None: no rows), and all else alike. `source` is the input topic's id, which changes if the topic
-    is deleted and made anew; empty if brokers have no ids. `replay` and `replay_time` are those of its end's
+    is deleted and recreated; empty if brokers have no ids. `replay` and `replay_time` are those of its end's
     position; they are committed, not sent. `epoch` is the number of the claim under which it was sent, 0
-    without; what comes under a lower one than was seen doesn't count (`work.taking_up`). `sent` are rows that
-    go on beside it.
+    without; what comes under a lower one than was seen doesn't count (`work.partition_recovery`). `sent` are
+    rows that go on beside it. A `provisional` delta covers no offsets: its rows are those that find no
+    partner in a join if nothing follows, and count only at the end of a bounded run.
     """
 
     fingerprint: str
     topic: str
     partition: int
-    first: int
-    next: int
+    first_offset: int
+    next_offset: int
     table: pa.Table | None
     time: PartitionTime = field(default_factory=PartitionTime)
     rest: Rest | None = None
@@ -44,7 +45,8 @@ class Delta:
     replay: int | None = None
     epoch: int = 0
     replay_time: PartitionTime | None = None
-    sent: tuple[SentRow, ...] = ()
+    sent: tuple[ForwardedRow, ...] = ()
+    provisional: bool = False
 
     @property
     def input(self) -> Input:
@@ -54,9 +56,9 @@ class Delta:
     @property
     def end(self) -> Position:
         """The position of its partition after it."""
-        return Position(self.next, self.time, self.replay, self.replay_time)
+        return Position(self.next_offset, self.time, self.replay, self.replay_time)
 
     @property
-    def told(self) -> str:
+    def range_text(self) -> str:
         """Its range, for error messages."""
-        return f"{self.input} {self.first}…{self.next}"
+        return f"{self.input} {self.first_offset}…{self.next_offset}"

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ..formats.messages import Messages
-from ..kafka.outgoing import Outgoing
+from ..formats.reasons import Reason
+from ..kafka.outgoing_message import Outgoing
 from .dead_letters import DeadLetter
 from .position import Input
 
@@ -29,7 +30,8 @@ class LateMessage:
     @classmethod
     def of(cls, where: Input, messages: Messages, row: int, late_us: int) -> LateMessage:
         """One message of a batch."""
-        reason = f"late: its last window ended {late_us / 1e6:.3f} s before its partition's watermark"
+        text = f"late: its last window ended {late_us / 1e6:.3f} s before its partition's watermark"
+        reason = Reason("late: its last window ended before its partition's watermark", text)
         return cls(DeadLetter.of(where, messages, row, reason), late_us)
 
     @property
@@ -39,5 +41,5 @@ class LateMessage:
 
     def outgoing(self, topic: str) -> Outgoing:
         """The message for the topic of late ones."""
-        found = self.letter.outgoing(topic)
-        return replace(found, headers=[("late_by", b"%d" % (self.late_us // 1000)), *found.headers])
+        message = self.letter.outgoing(topic)
+        return replace(message, headers=[("late_by", b"%d" % (self.late_us // 1000)), *message.headers])

@@ -7,39 +7,43 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 
-from ..definition.inputs import usable, within_reach
-from ..definition.windows import EARLIEST, Paned
+from ...sketches.core.lazy import pl
+from ..definition.input_cleaning import usable, within_reach
+from ..grouping.group_index import GroupIndex
 from ..table.schema import aggregates_of, assemble, keys_of
-from .grouping import GroupIndex
+from ..windows.paned import Paned
+from ..windows.window import EARLIEST
+from .open_counts import Counts
 
-_OLDEST = pl.CompatLevel.oldest()
 _GOLDEN = 0x9E3779B97F4A7C15
 _CODES = 2 * EARLIEST
 """From here up to `EARLIEST`, times that no row has stand for groups that are not of all their windows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RowOrigin:
     """Where rows come from: their partition, and the offset of each (int64)."""
 
     partition: int
     offsets: np.ndarray
 
-    def of(self, rows: np.ndarray) -> Place:
+    def of(self, rows: np.ndarray) -> RowOrigin:
         """That of some of the rows, by their numbers."""
-        return Place(self.partition, self.offsets[rows])
+        return RowOrigin(self.partition, self.offsets[rows])
 
 
 class Sketches:
-    """The sketches of the rows since the last `take`, by group; what a group is, subclasses say.
+    """The sketches of the rows since the last `drain`, by group; what a group is, subclasses say.
 
     `schema` is that of the table they become (`table.schema.table_schema`), and says what is kept. `salt`
-    seeds those families that draw random numbers, differently for each table taken: give another to all whose
-    tables are merged.
+    seeds those families that draw random numbers, differently for each table drained: give another to all
+    whose tables are merged. `counts` are the places of groups in their open windows, of those that rows end;
+    they outlive the tables.
     """
+
+    counts: Counts | None = None
 
     def __init__(self, schema: pa.Schema, salt: int = 0) -> None:
         self.schema = schema
@@ -56,30 +60,40 @@ class Sketches:
         self,
         rows: pl.DataFrame,
         times: np.ndarray,
-        place: Place | None = None,
+        place: RowOrigin | None = None,
         reached: np.ndarray | None = None,
     ) -> None:
-        """Sketch rows, in their order, that hold the columns asked for; `times` are int64 microseconds.
+        """Sketch rows, in their order, that hold the requested columns; `times` are int64 microseconds.
 
         `place` says where they come from, which tells rows of one event time apart. `reached` is the
-        watermark before each, where some may be late for some of their windows (`PartitionTime.reached`).
+        watermark before each, where some may be late for some of their windows (`PartitionTime.advance`).
         """
-        columns = {name: rows[name].to_arrow(compat_level=_OLDEST) for name in rows.columns}
+        columns = {name: rows[name].to_arrow(compat_level=pl.CompatLevel.oldest()) for name in rows.columns}
+        self.add_columns(columns, times, place, reached)
+
+    def add_columns(
+        self,
+        columns: Mapping[str, pa.Array],
+        times: np.ndarray,
+        place: RowOrigin | None = None,
+        reached: np.ndarray | None = None,
+    ) -> None:
+        """Sketch rows that are columns of Arrow's older types; see `add`."""
         numbers = self._number(columns, times, place, reached)
-        for name, asked in self._aggregates.items():
+        for name, aggregate in self._aggregates.items():
             groups = self._groups[name]
             groups.resize(len(self))
-            column = None if asked.column is None else within_reach(columns[asked.column])
-            given: dict[str, Any] = {name: columns[source] for name, source in asked.inputs.items()}
+            column = None if aggregate.column is None else within_reach(columns[aggregate.column])
+            given: dict[str, Any] = {name: columns[source] for name, source in aggregate.inputs.items()}
             if given:
                 column, given = usable(column, given)
-            if "time" in asked.family.inputs:
+            if "time" in aggregate.family.inputs:
                 given["time"] = times
-            if "offset" in asked.family.inputs and place is not None:
+            if "offset" in aggregate.family.inputs and place is not None:
                 given |= {"partition": place.partition, "offset": place.offsets}
             groups.update(numbers, column, **given)
 
-    def take(self) -> pa.Table:
+    def drain(self) -> pa.Table:
         """The table of sketches of the rows added since the last call; starts empty again."""
         table = self._table()
         self._salt = (self._salt * 31 + _GOLDEN) & 0x7FFF_FFFF_FFFF_FFFF
@@ -88,15 +102,15 @@ class Sketches:
 
     def _begin(self) -> None:
         self._groups = {
-            name: asked.groups(seed=self._salt + at)
-            for at, (name, asked) in enumerate(self._aggregates.items())
+            name: aggregate.groups(seed=self._salt + at)
+            for at, (name, aggregate) in enumerate(self._aggregates.items())
         }
 
     def _number(
         self,
         columns: Mapping[str, pa.Array],
         times: np.ndarray,
-        place: Place | None,
+        place: RowOrigin | None,
         reached: np.ndarray | None,
     ) -> np.ndarray:
         """The group of each row."""
@@ -108,18 +122,18 @@ class Sketches:
 
 
 class Panes(Sketches):
-    """The sketches of the rows since the last `take`, by pane and keys.
+    """The sketches of the rows since the last `drain`, by pane and keys.
 
     `window` cuts time into panes. In the table they become, `window_start` is the pane's start, and
     `window_end` the end of the first window that counts the rows: that of the pane's first window, or of a
     later one for rows that were late for those before. So of tumbling windows it is their own end.
 
     >>> from streamgauge.operators.definition.aggregates import count
-    >>> from streamgauge.operators.definition.windows import Tumbling
+    >>> from streamgauge.operators.windows.tumbling import Tumbling
     >>> from streamgauge.operators.table.schema import table_schema
     >>> panes = Panes(table_schema({"lang": pa.string()}, {"posts": count()}, None), Tumbling.every("1m"))
     >>> panes.add(pl.DataFrame({"lang": ["en", "en", "fr"]}), np.array([1, 2, 61_000_000]))
-    >>> panes.take().select(["lang", "posts"]).to_pylist()
+    >>> panes.drain().select(["lang", "posts"]).to_pylist()
     [{'lang': 'en', 'posts': 2}, {'lang': 'fr', 'posts': 1}]
     """
 
@@ -139,7 +153,7 @@ class Panes(Sketches):
         self,
         columns: Mapping[str, pa.Array],
         times: np.ndarray,
-        place: Place | None,
+        place: RowOrigin | None,
         reached: np.ndarray | None,
     ) -> np.ndarray:
         behind = None if reached is None else self._behind(times, reached)
@@ -156,7 +170,7 @@ class Panes(Sketches):
         return self._index.number(starts, [columns[key] for key in self._keys])
 
     def _behind(self, times: np.ndarray, reached: np.ndarray) -> np.ndarray | None:
-        """The rows that are late for some of their windows, None if there are none."""
+        """The rows that are late for some of their windows, None without any."""
         if self._window.size_us == self._window.every_us:
             return None
         behind = np.flatnonzero(self._window.first_ends(times) <= reached)

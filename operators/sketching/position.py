@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from .lateness import PartitionTime
+from .partition_watermark import PartitionTime
 
 
 class Input(NamedTuple):
@@ -39,10 +39,11 @@ class Position:
     """How far an input partition is: the next offset to read, and its event time after all before that.
 
     `replay` is the offset from which the rows before must be read once more, by who goes on there, to know
-    the ids that were seen (`joins.seen`), or the rows that wait for partners (`joins.pairing`); None where
-    that isn't known. `replay_time` is the event time there, where rows that are read again are judged again.
+    the ids that were seen (`joins.id_index`), or the rows that wait for partners (`joins.join_state`); None
+    where that isn't known. `replay_time` is the event time there, where rows that are read again are judged
+    again.
 
-    It follows from the messages before `offset` alone, so whoever reads them finds the same.
+    It follows from the messages before `offset` alone, so every reader of them computes the same.
     """
 
     offset: int = 0

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-import polars as pl
 
+from ...sketches.core.lazy import pl
 from ..definition.event_time import TIME, in_utc, why_none
 from ..definition.functions import is_wrong_rows
 from ..definition.stream import Stream
@@ -23,6 +23,7 @@ Refuse = Callable[[np.ndarray, str], None]
 T = TypeVar("T")
 
 _FEW = 16
+_NO_TIMESTAMP = 'no event time: the message has no timestamp; take one from the rows, as in time="at"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,8 @@ class RowSteps:
     def __init__(self, stream: Stream, columns: Iterable[str] | None = None) -> None:
         self._stream = stream
         if columns is None:
-            asked = stream.aggregates.values()
-            columns = [*stream.keys, *(column for a in asked for column in a.columns)]
+            aggregates = stream.aggregates.values()
+            columns = [*stream.keys, *(column for a in aggregates for column in a.columns)]
             if stream.sending is not None:
                 columns = list(stream.columns)
         self._wanted = list(dict.fromkeys(columns))
@@ -90,11 +91,11 @@ class RowSteps:
         numbers = np.arange(frame.height)
         if not self._stream.steps:
             return Stepped(frame.select(self._wanted), numbers, 0)
-        rows, found = attempt(Rows(frame, numbers), self._transformed, refuse)
+        rows, result = attempt(Rows(frame, numbers), self._transformed, refuse)
         if not self._carries:
-            return Stepped(found, rows.numbers, 0)
-        left = found[TIME].to_numpy()
-        return Stepped(found.select(self._wanted), left, len(rows.numbers) - len(once(left)))
+            return Stepped(result, rows.numbers, 0)
+        left = result[TIME].to_numpy()
+        return Stepped(result.select(self._wanted), left, len(rows.numbers) - len(unique(left)))
 
     def event_times(
         self, frame: pl.DataFrame, timestamps_ms: np.ndarray | None, left: Stepped, refuse: Refuse
@@ -102,7 +103,7 @@ class RowSteps:
         """The rows left after all steps that have an event time, and their times.
 
         Times are int64 microseconds in UTC. Rows without one are refused. A row that was filtered out needs
-        no event time, so this comes after the steps, although the time is taken from the row as it was
+        no event time, so this comes after the steps, although the time is read from the row as it was
         decoded.
         """
         if self._stream.time is None:
@@ -110,8 +111,12 @@ class RowSteps:
                 raise ValueError(
                     "this stream's event time is the messages' timestamp, but no timestamps were given"
                 )
-            return left, timestamps_ms[left.numbers] * np.int64(1000)
-        kept = once(left.numbers)
+            stamps = timestamps_ms[left.numbers]
+            if len(stamps) and stamps.min() < 0:
+                refuse(unique(left.numbers[stamps < 0]), _NO_TIMESTAMP)
+                left, stamps = left.keep(stamps >= 0), stamps[stamps >= 0]
+            return left, stamps * np.int64(1000)
+        kept = unique(left.numbers)
         columns = frame.select(self._of_time) if self._of_time else frame
         rows = Rows(columns if len(kept) == frame.height else columns[kept], kept)
         rows, (given, times) = attempt(rows, self._times, refuse)
@@ -120,12 +125,12 @@ class RowSteps:
             for number, value in zip(rows.numbers[~known], given.filter(pl.Series(~known))):
                 refuse(np.array([number]), why_none(value, self._of_time))
             rows, times = rows.keep(known), times.filter(pl.Series(known))
-        found = np.ascontiguousarray(times.to_physical().to_numpy(), np.int64)
+        points = np.ascontiguousarray(times.to_physical().to_numpy(), np.int64)
         if len(rows.numbers) < len(kept):
             left = left.keep(np.isin(left.numbers, rows.numbers))
         if len(rows.numbers) < len(left.numbers):
-            found = found[np.searchsorted(rows.numbers, left.numbers)]
-        return left, found
+            points = points[np.searchsorted(rows.numbers, left.numbers)]
+        return left, points
 
     def _times(self, rows: Rows) -> tuple[pl.Series, pl.Series]:
         """The values of the stream's time expression, and the same as points in time."""
@@ -141,7 +146,7 @@ class RowSteps:
         return self._stream.transform(frame, carried).select(*self._wanted, *carried).collect()
 
 
-def once(numbers: np.ndarray) -> np.ndarray:
+def unique(numbers: np.ndarray) -> np.ndarray:
     """Numbers in order, each once."""
     if not len(numbers):
         return numbers

@@ -1,30 +1,36 @@
 """Many small files of sketches into few that are fast to ask: a folder a day, sorted by keys and time.
 
-Each file's row groups are small and sorted by the keys, so that who asks for one key reads its row groups
+Each file's row groups are small and sorted by the keys, so that a query for one key reads its row groups
 alone: Parquet's statistics say which these are. `stored.read_table`, Spark and every other reader of Parquet
 skip the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
-from .schema import DAY, END, START, keys_of, write_parquet
-from .stored import days_of, files_of, merged_of
+from ...sketches.core.protocol import SketchError
+from .merge import check_alike
+from .schema import DAY, END, START, keys_of, read_parquet, write_parquet
+from .stored import days_of, files_of, merged_of, schema_in
 
 GROUP_BYTES = 1024 * 1024
 """About how large a row group is, before compression."""
 _FEWEST_ROWS = 64
 _NAME = "sketches.parquet"
+_SOURCES = b"streamgauge.sources"
+"""The key of a file's metadata that names the files which it was made of."""
 
 
 def compact(folder: str | Path, into: str | Path) -> list[Path]:
-    """Write the table of sketches in a folder's files anew, one file a day; gives the files.
+    """Write the table of sketches in a folder's files again, one file a day; gives the files.
 
     `into` is another folder; in it ``window_date=2026-01-01/sketches.parquet`` holds the windows that begin
     on that day (UTC), sorted by the keys and then by time. Rows of one window and group become one, as in
@@ -32,43 +38,94 @@ def compact(folder: str | Path, into: str | Path) -> list[Path]:
     crash or because there are more files; days that the folder doesn't have stay. Only a day at a time is in
     memory. Compact days that are over: a window written after that is not in them.
 
-    Raises `SketchError` for files that aren't tables of sketches or have different definitions,
+    Raises `SketchError` before anything is written for files that aren't tables of sketches or have
+    different definitions, also from one day to another and from what `into` has already, and for a day in
+    `into` that was made of files which are not in the folder any more: it would lose their rows. Raises
     `FileNotFoundError` if there are none, and `ValueError` if `into` is the folder itself or in it.
 
     >>> from tempfile import mkdtemp
     >>> import polars as pl
-    >>> from streamgauge import Stream, StreamTester, ToParquet, count
-    >>> rows = Stream.from_batches({"at": pl.Int64}, time=pl.from_epoch("at")).tumbling("1m").agg(n=count())
+    >>> import streamgauge as sg
+    >>> rows = sg.Stream.from_schema({"at": pl.Int64}, time=pl.from_epoch("at"))
+    >>> by_minute = rows.tumbling("1m").agg(n=sg.count())
     >>> small, large = mkdtemp(), mkdtemp()
-    >>> tester = StreamTester(rows, sinks=[ToParquet(small)])
+    >>> tester = sg.StreamTester(by_minute, sinks=[sg.SketchesToParquet(small)])
     >>> _ = tester.feed([{"at": 1_767_225_600 + minute * 60} for minute in range(20)])
     >>> _ = tester.finish()
-    >>> [str(file.relative_to(large)) for file in compact(small, large)], len(list(Path(small).rglob("*.*")))
+    >>> merged = [str(file.relative_to(large)) for file in sg.compact(small, large)]
+    >>> merged, len(list(Path(small).rglob("*.*")))
     (['window_date=2026-01-01/sketches.parquet'], 20)
     """
     source, target = Path(folder).resolve(), Path(into).resolve()
     if target == source or source in target.parents:
         raise ValueError(f"compact: {into} is in {folder}, whose files it would count twice; name another")
     files = files_of(source)
-    return [_write(table, target, day) for day, table in _days(files)]
-
-
-def _days(files: list[Path]) -> Iterator[tuple[date, pa.Table]]:
-    """Each day and the table of its windows, in order."""
+    _check_definitions([*files, *sorted(target.glob(f"{DAY}=*/{_NAME}"))])
     spans = {file: days_of(file) for file in files}
-    for day in sorted({day for days in spans.values() for day in days}):
-        begin = datetime(day.year, day.month, day.day, tzinfo=UTC)
-        inside = (pc.field(START) >= begin) & (pc.field(START) < begin + timedelta(days=1))
-        yield day, merged_of([file for file, days in spans.items() if day in days], inside)
+    days: dict[date, list[Path]] = {}
+    for file in files:
+        for day in spans[file]:
+            days.setdefault(day, []).append(file)
+    for day in sorted(days):
+        _check_sources(_place(target, day), [file.relative_to(source) for file in days[day]])
+    return [_write(_of_day(day, days[day]), target, day, source, days[day]) for day in sorted(days)]
 
 
-def _write(table: pa.Table, into: Path, day: date) -> Path:
+def _of_day(day: date, files: list[Path]) -> pa.Table:
+    """The windows of files that begin on a day."""
+    begin = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    return merged_of(files, (pc.field(START) >= begin) & (pc.field(START) < begin + timedelta(days=1)))
+
+
+def _check_definitions(files: list[Path]) -> None:
+    """Raise `SketchError` for files of different definitions."""
+    first = schema_in(files[0])
+    for file in files[1:]:
+        check_alike(first, schema_in(file), f"compact: {files[0].name} and {file}")
+
+
+def _check_sources(done: Path, files: list[Path]) -> None:
+    """Raise `SketchError` for a compacted day that holds rows of other files than these."""
+    if not done.exists():
+        return
+    before = json.loads((pq.read_metadata(done).metadata or {}).get(_SOURCES, b"[]"))
+    names = {file.as_posix() for file in files}
+    if gone := [name for name in before if name not in names]:
+        more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+        raise SketchError(
+            f"compact: {done} was made of {gone[0]}{more}, which the folder doesn't have any more for that "
+            "day, so their rows would be lost. Put them back, or compact the other files into another "
+            "folder; if they were written again under other names, remove the day first"
+        )
+
+
+def _check_kept(table: pa.Table, done: Path) -> None:
+    """Raise `SketchError` if a compacted day has windows and groups that the table for it lacks."""
+    names = [START, END, *keys_of(table.schema)]
+    here, there = (pl.DataFrame(one.select(names)) for one in (table, read_parquet(done)))
+    lost = there.join(here, on=names, how="anti", nulls_equal=True)
+    if len(lost):
+        raise SketchError(
+            f"compact: {done} has {len(lost)} rows of windows and groups that the folder's files don't have "
+            f"any more, the first {lost.row(0)}; they would be lost. Put the files back, compact into "
+            "another folder, or remove the day first"
+        )
+
+
+def _place(into: Path, day: date) -> Path:
+    return into / f"{DAY}={day}" / _NAME
+
+
+def _write(table: pa.Table, into: Path, day: date, source: Path, files: list[Path]) -> Path:
     order = [(name, "ascending") for name in (*keys_of(table.schema), START, END)]
     table = table.sort_by(order).combine_chunks()
-    done = into / f"{DAY}={day}" / _NAME
+    done = _place(into, day)
+    if done.exists():
+        _check_kept(table, done)
     done.parent.mkdir(parents=True, exist_ok=True)
     unfinished = done.with_name(f".{_NAME}.unfinished")
     rows = max(_FEWEST_ROWS, GROUP_BYTES * table.num_rows // max(table.nbytes, 1))
-    write_parquet(table, unfinished, rows)
+    notes = {_SOURCES: json.dumps([file.relative_to(source).as_posix() for file in files])}
+    write_parquet(table, unfinished, rows, notes)
     unfinished.replace(done)
     return done

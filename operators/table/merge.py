@@ -10,11 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from ...sketches.core.protocol import Groups, SketchError
-from ..definition.change import differences
-from ..definition.durations import Duration, microseconds
-from ..sketching.grouping import GroupIndex
-from .schema import aggregates_of, assemble, definition_of, in_current_form, keys_of, table_schema
-from .windows import TableWindows, edges, windows_in, within
+from ..definition.definition_diff import differences
+from ..grouping.group_index import GroupIndex
+from ..windows.durations import Duration, microseconds
+from ..windows.hopping import regular_windows
+from .schema import aggregates_of, definition_of, in_current_form, keys_of, table_schema
+from .window_groups import WindowGroups
+from .windows import edges, windows_in, within
 
 
 class Accumulator:
@@ -40,12 +42,12 @@ class Accumulator:
         """The number of groups."""
         return len(self._index)
 
-    def fold(self, table: pa.Table) -> None:
+    def merge(self, table: pa.Table) -> None:
         """Merge a table's rows in. Raises `SketchError` for bytes that are not sketches."""
         starts, ends = edges(table)
-        self.fold_as(table, starts, ends - starts)
+        self.merge_as(table, starts, ends - starts)
 
-    def fold_as(self, table: pa.Table, starts: np.ndarray, lengths: np.ndarray) -> None:
+    def merge_as(self, table: pa.Table, starts: np.ndarray, lengths: np.ndarray) -> None:
         """Merge a table's rows into windows with these starts and lengths (int64 microseconds)."""
         if not len(starts):
             return
@@ -54,7 +56,7 @@ class Accumulator:
         numbers = self._index.number(starts, keys)
         if self._groups is None:
             seed = zlib.crc32(starts.tobytes())
-            self._groups = {name: asked.groups(seed=seed) for name, asked in self._aggregates.items()}
+            self._groups = {name: aggregate.groups(seed=seed) for name, aggregate in self._aggregates.items()}
         for name, groups in self._groups.items():
             groups.resize(len(self._index))
             groups.merge(numbers, _whole(table, name))
@@ -67,55 +69,38 @@ class Accumulator:
 
     def answers(self, name: str) -> Any:
         """A column's answers, in the same order; as `query` has them of a table."""
-        asked = self._aggregates[name]
-        return [] if self._groups is None else self._groups[name].answers(**asked.answer)
+        aggregate = self._aggregates[name]
+        return [] if self._groups is None else self._groups[name].answers(**aggregate.answer)
+
+    def groups(self) -> WindowGroups:
+        """All groups so far as they live, ordered by window and keys; nothing may be merged in after that."""
+        if self._groups is None:
+            return WindowGroups.of_table(self.schema.empty_table())
+        types = [self.schema.field(key).type for key in self._keys]
+        *keys, length = self._index.keys([*types, pa.int64()])
+        return WindowGroups.live(self.schema, self._index.starts(), length.to_numpy(), keys, self._groups)
 
     def table(self) -> pa.Table:
         """All groups so far, ordered by window and keys."""
-        if self._groups is None:
-            return self.schema.empty_table()
-        types = [self.schema.field(key).type for key in self._keys]
-        *keys, length = self._index.keys([*types, pa.int64()])
-        return assemble(self.schema, self._index.starts(), length.to_numpy(), keys, self._groups)
+        return self.groups().table
 
 
-def merge(
-    tables: pa.Table | Iterable[pa.Table], by: Sequence[str] | None = None, every: Duration | None = None
+def merge_tables(
+    tables: Iterable[pa.Table], by: Sequence[str] | None = None, every: Duration | None = None
 ) -> pa.Table:
-    """Merge the rows that have the same window and keys into one table.
-
-    `by` names the keys to keep (all of them if None, none if empty). `every` makes windows of that length;
-    the tables' own windows must fit into them. Overlapping windows hold rows twice, so `every` takes those
-    that lie end to end, and a new window is as complete as they are. Merging adds nothing to a sketch's
-    error.
-
-    Raises `ValueError` without tables, for keys that the tables don't have, and for an empty length; raises
-    `SketchError` for tables of different definitions, for windows that don't fit, and for overlapping
-    windows in a table that doesn't say how they overlap.
-
-    >>> import polars as pl
-    >>> from streamgauge import Stream, StreamTester, count, distinct, query
-    >>> rows = Stream.from_batches({"at": pl.Int64, "user": pl.String}, time=pl.from_epoch("at"))
-    >>> tester = StreamTester(rows.tumbling("1m").agg(rows=count(), users=distinct("user")))
-    >>> start = 1_767_225_600    # the year 2026
-    >>> _ = tester.feed([{"at": start + second, "user": f"user {second % 7}"} for second in range(600)])
-    >>> minutes = tester.finish().tables()
-    >>> hour = query(merge(minutes, every="1h"))
-    >>> minutes.num_rows, hour["rows"].to_list(), hour["users"].struct.field("estimate").round(1).to_list()
-    (10, [600], [7.0])
-    """
-    found = [tables] if isinstance(tables, pa.Table) else list(tables)
-    if not found:
+    """As `sketch_table.merge`, which says what is taken and raised."""
+    parts = list(tables)
+    if not parts:
         raise ValueError("merge: no tables were given; give at least one, which may be empty")
-    found = _alike(found)
-    own = keys_of(found[0].schema)
+    parts = _alike(parts)
+    own = keys_of(parts[0].schema)
     unknown = [key for key in by or () if key not in own]
     if unknown:
         raise ValueError(f"merge: {', '.join(unknown)} is not a key of this table; its keys are {own}")
     keys = own if by is None else list(by)
     if every is None:
-        table = pa.concat_tables(found)
-        kinds = {windows_in(part) for part in found if part.num_rows} or {windows_in(found[0])}
+        table = pa.concat_tables(parts)
+        kinds = {windows_in(part) for part in parts if part.num_rows} or {windows_in(parts[0])}
         windows = kinds.pop() if len(kinds) == 1 else None
         starts, ends = edges(table)
         lengths = ends - starts
@@ -123,12 +108,12 @@ def merge(
         size = microseconds(every)
         if size < 1:
             raise ValueError(f'merge: {every!r} is not a length for windows; write one such as "1h"')
-        table, windows = _fitting(found, own, size), TableWindows.of(size)
+        table, windows = _fitting(parts, own, size), regular_windows(size)
         starts, _ = edges(table)
         starts, lengths = starts - starts % np.int64(size), np.full(len(starts), size, np.int64)
     types = {key: table.schema.field(key).type for key in keys}
     merged = Accumulator(table_schema(types, aggregates_of(table.schema), windows))
-    merged.fold_as(table, starts, lengths)
+    merged.merge_as(table, starts, lengths)
     return merged.table()
 
 
@@ -150,16 +135,21 @@ def _alike(tables: list[pa.Table]) -> list[pa.Table]:
     first = tables[0].schema
     columns = []
     for table in tables:
-        if found := differences(definition_of(first), definition_of(table.schema)):
-            raise SketchError(
-                f"merge: the tables have different definitions; from the first to another one "
-                f"{', and '.join(found)}"
-            )
+        check_alike(first, table.schema)
         if table.schema != first:
             own = table.schema.metadata
             table = table.select(first.names).cast(_loose(first)).replace_schema_metadata(own)
         columns.append(table)
     return columns
+
+
+def check_alike(first: pa.Schema, other: pa.Schema, verb: str = "merge") -> None:
+    """Raise `SketchError`, which begins with `verb`, if two tables' definitions differ."""
+    if changes := differences(definition_of(first), definition_of(other)):
+        raise SketchError(
+            f"{verb}: the tables have different definitions; from the first to another one "
+            f"{', and '.join(changes)}"
+        )
 
 
 def _whole(table: pa.Table, name: str) -> pa.Array:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 import polars as pl
-import pyarrow as pa
 
-from ..definition.aggregate import Aggregate
-from .schema import END, START, aggregates_of, keys_of
+from .schema import ArrowStream
+from .sketch_table import SketchTable
 
 
-def query(table: pa.Table) -> pl.DataFrame:
-    """The answers of every window and group, in the table's order.
+def query(table: ArrowStream) -> pl.DataFrame:
+    """The answers of every window and group, in the table's order: `SketchTable.answers` of any such table.
 
     Exact aggregates are plain columns. `distinct` becomes a struct (estimate, lower, upper), `quantiles` and
     `kll_quantiles` a struct (n, quantiles: a list of q, value, lower, upper), `top_k` a list of structs
@@ -23,26 +19,11 @@ def query(table: pa.Table) -> pl.DataFrame:
     `distinct`, 99 % for `kll_quantiles`. Raises `SketchError` for a table of something else.
 
     >>> import polars as pl
-    >>> from streamgauge import Stream, StreamTester, count, top_k
-    >>> rows = Stream.from_batches({"at": pl.Int64, "tag": pl.String}, time=pl.from_epoch("at"))
-    >>> tester = StreamTester(rows.tumbling("1m").agg(rows=count(), tags=top_k("tag", k=1)))
+    >>> import streamgauge as sg
+    >>> rows = sg.Stream.from_schema({"at": pl.Int64, "tag": pl.String}, time=pl.from_epoch("at"))
+    >>> tester = sg.StreamTester(rows.tumbling("1m").agg(rows=sg.count(), tags=sg.top_k("tag", k=1)))
     >>> _ = tester.feed([{"at": 1_767_225_600, "tag": tag} for tag in ("a", "b", "a")])
-    >>> query(tester.finish().tables()).select("rows", "tags").to_dicts()
+    >>> sg.query(tester.finish().tables()).select("rows", "tags").to_dicts()
     [{'rows': 3, 'tags': [{'item': 'a', 'estimate': 2, 'lower': 2, 'upper': 2}]}]
     """
-    names = [START, END, *keys_of(table.schema)]
-    found = pl.DataFrame(pl.from_arrow(table.select(names)))
-    columns = [
-        pl.Series(name, answers(asked, table.column(name)))
-        for name, asked in aggregates_of(table.schema).items()
-    ]
-    return found.with_columns(columns)
-
-
-def answers(asked: Aggregate, column: pa.Array | pa.ChunkedArray) -> Any:
-    """The answer for each sketch in an aggregate's column, in order: an Arrow array or a list."""
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    groups = asked.groups(len(column))
-    groups.merge(np.arange(len(column)), column)
-    return groups.answers(**asked.answer)
+    return SketchTable(table).answers()

@@ -1,9 +1,11 @@
 """The table of sketches: one row for each window and group, one column for each aggregate.
 
-Columns: `window_start` and `window_end` (timestamp[us, UTC]), the keys, the aggregates. Each aggregate's
-field carries its definition as JSON in its metadata, and the schema's metadata names the keys and the kind of
-windows, so that a reader needs nothing else to merge and query it. It lives in memory, as Parquet and as an
-Arrow IPC stream, and is the same whichever engine made it.
+Columns: `window_start` and `window_end` (timestamp[us, UTC]), the keys, the aggregates. A table without
+windows, as Spark makes of a DataFrame that is grouped by keys alone, has the first two only while it is
+merged, with all rows in one window (`ALL_TIME`). Each aggregate's field carries its definition as JSON in its
+metadata, and the schema's metadata names the keys and the kind of windows, so that a reader needs nothing
+else to merge and query it. It lives in memory, as Parquet and as an Arrow IPC stream, and is the same
+whichever engine made it.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +23,13 @@ import pyarrow.parquet as pq
 
 from ...sketches.core.protocol import Groups, SketchError
 from ..definition.aggregate import METADATA, Aggregate
+from ..definition.definition_diff import aggregate_text
+from ..definition.description import sketch_of
 from ..definition.stream import Stream
-from ..definition.windows import ByCount
-from .spark_footer import FOOTER, to_footer, told_of
-from .windows import END, START, TableWindows
+from ..windows.count import WINDOW_ID
+from ..windows.table import ALL_TIME, TableWindows
+from .spark_footer import DEFINED, FOOTER, footer_contents, to_footer, type_text, without_definition
+from .windows import END, START, declared_windows
 
 TIME_TYPE = pa.timestamp("us", "UTC")
 
@@ -35,26 +40,31 @@ BATCH = "streamgauge_batch"
 """The column of a stored table that names the micro-batch a row came with; not one of the table either."""
 
 BARRIER = "streamgauge_barrier"
-"""The column of partial sessions that says which others they may meet (`sketching.sessions`)."""
+"""The column of partial sessions that says which others they may meet (`windows.session.rows`)."""
 BEGUN, UPTO = "streamgauge_begun", "streamgauge_upto"
 """The columns of parts of windows by count: the row that began the window, and how many rows it has so far
-(`sketching.counted`)."""
-WINDOW_ID = "window_id"
-"""The key that tells windows by count apart, behind the stream's own."""
+(`windows.count.rows`)."""
 _INNER = b"streamgauge.inner"
 """The key of a mark in the metadata of columns that are neither keys nor aggregates."""
+
+
+class ArrowStream(Protocol):
+    """What gives its rows as Arrow has them: a `SketchTable`, a ``pyarrow.Table``, and many frames."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """A capsule that holds an Arrow stream."""
 
 
 def schema_of(stream: Stream) -> pa.Schema:
     """The schema of a stream's table of sketches.
 
-    A stream that sends its rows on has one all the same, of which no row ever comes: so whoever follows
-    the log of its deltas, which then only tell how far it is and what became of messages, takes it like any
+    A stream that sends its rows on has one all the same, without ever a row: so a reader that follows
+    the log of its deltas, which then only say how far it is and what became of messages, takes it like any
     other.
 
     >>> import polars as pl
     >>> from streamgauge.operators.definition.aggregates import count, distinct
-    >>> rows = Stream.from_batches({"user": pl.String, "at": pl.Datetime("us")}, time="at")
+    >>> rows = Stream.from_schema({"user": pl.String, "at": pl.Datetime("us")}, time="at")
     >>> schema_of(rows.tumbling("1m").agg(posts=count(), users=distinct("user"))).names
     ['window_start', 'window_end', 'posts', 'users']
     """
@@ -62,10 +72,9 @@ def schema_of(stream: Stream) -> pa.Schema:
     assert window is not None
     types = stream.arrow_types()
     keys = {key: key_type(types[key]) for key in stream.keys}
-    asked = {"rows": Aggregate("count")} if stream.sending is not None else stream.aggregates
-    if isinstance(window, ByCount):
-        keys[WINDOW_ID] = pa.string()
-    return table_schema(keys, asked, TableWindows.of_kind(window))
+    aggregates = {"rows": Aggregate("count")} if stream.sending is not None else stream.aggregates
+    keys |= window.added_keys
+    return table_schema(keys, aggregates, window.of_table())
 
 
 def table_schema(
@@ -76,7 +85,7 @@ def table_schema(
     """The schema of a table with these keys, typed aggregates and windows (None if they aren't known)."""
     fields = [pa.field(START, TIME_TYPE, nullable=False), pa.field(END, TIME_TYPE, nullable=False)]
     fields += [pa.field(key, kind) for key, kind in keys.items()]
-    fields += [_field_of(name, asked.to_json()) for name, asked in aggregates.items()]
+    fields += [_field_of(name, aggregate.to_json()) for name, aggregate in aggregates.items()]
     about: dict[str, Any] = {"keys": list(keys)}
     if windows is not None:
         about["windows"] = windows.definition()
@@ -90,6 +99,42 @@ def _field_of(name: str, definition: str) -> pa.Field:
     return pa.field(name, kind, metadata={METADATA: definition})
 
 
+def arrow_table(table: ArrowStream) -> pa.Table:
+    """A table of sketches as it is merged. Raises `TypeError` for what has no Arrow stream."""
+    if not isinstance(table, pa.Table):
+        if not hasattr(table, "__arrow_c_stream__"):
+            raise TypeError(
+                "a table must be a SketchTable, a pyarrow.Table or another object with __arrow_c_stream__, "
+                f"got {table!r}"
+            )
+        table = pa.table(table)
+    return add_all_time(table)
+
+
+def add_all_time(table: pa.Table) -> pa.Table:
+    """A table with its windows' columns, which one without windows has left out."""
+    if START in table.schema.names or END in table.schema.names:
+        return table
+    windows = declared_windows(table.schema)
+    return _with_times(table) if windows is not None and windows.all_time else table
+
+
+def drop_all_time(table: pa.Table) -> pa.Table:
+    """A table without the columns of windows that it doesn't have."""
+    windows = declared_windows(table.schema)
+    if windows is None or not windows.all_time or START not in table.column_names:
+        return table
+    return table.drop_columns([START, END])
+
+
+def _with_times(table: pa.Table) -> pa.Table:
+    """The table with all its rows in one window."""
+    for at, name in enumerate((START, END)):
+        edge = pa.array([ALL_TIME[at]]).view(TIME_TYPE)[0]
+        table = table.add_column(at, pa.field(name, TIME_TYPE, nullable=False), pa.repeat(edge, len(table)))
+    return table
+
+
 def with_barrier(schema: pa.Schema) -> pa.Schema:
     """The schema of partial sessions: that of their table, and beside the keys the barrier of each."""
     field = pa.field(BARRIER, pa.int64(), nullable=False, metadata={_INNER: b"barrier"})
@@ -97,7 +142,7 @@ def with_barrier(schema: pa.Schema) -> pa.Schema:
 
 
 def with_parts(schema: pa.Schema) -> pa.Schema:
-    """The schema of parts of windows by count: that of their table, with what tells which window it is of."""
+    """The schema of parts of windows by count: that of their table, with the window that each belongs to."""
     at = schema.get_field_index(WINDOW_ID)
     schema = schema.remove(at)
     for name in (UPTO, BEGUN):
@@ -125,26 +170,27 @@ def keys_of(schema: pa.Schema) -> list[str]:
             f"got {schema.names[:2]}"
         )
     inner = {field.name for field in schema if field.metadata and _INNER in field.metadata}
+    inner.add(DEFINED)
     return [name for name in schema.names[2:] if name not in aggregates and name not in inner]
 
 
 def aggregates_of(schema: pa.Schema) -> dict[str, Aggregate]:
     """The aggregates by column, from the fields' metadata. Raises `SketchError` if there are none."""
-    found = {
+    aggregates = {
         field.name: Aggregate.from_json(field.metadata[METADATA])
         for field in schema
         if field.metadata and METADATA in field.metadata
     }
-    if not found:
+    if not aggregates:
         raise SketchError(
             f"not a table of sketches: no column of {schema.names} holds an aggregate's definition"
         )
-    return found
+    return aggregates
 
 
 def definition_of(schema: pa.Schema) -> dict[str, Any]:
-    """What a table is of, for `definition.change`: its keys, and its aggregates by column."""
-    aggregates = {name: asked.definition() for name, asked in aggregates_of(schema).items()}
+    """What a table is of, for `definition.definition_diff`: its keys, and its aggregates by column."""
+    aggregates = {name: aggregate.definition() for name, aggregate in aggregates_of(schema).items()}
     return {"keys": keys_of(schema), "aggregates": aggregates}
 
 
@@ -156,55 +202,134 @@ def assemble(
     groups: Mapping[str, Groups],
 ) -> pa.Table:
     """A table from window starts (int64 microseconds), key columns and groups, ordered by window and keys."""
+    columns = window_columns(schema, starts, length_us, keys)
+    order = order_of(columns)
+    return with_sketches(schema, columns if order is None else columns.take(order), order, groups)
+
+
+def window_columns(
+    schema: pa.Schema, starts: Any, length_us: int | pa.Array, keys: Sequence[pa.Array]
+) -> pa.Table:
+    """The columns of a table that are no sketches, from window starts (int64 microseconds) and keys."""
     start = pa.array(starts, pa.int64())
     end = pa.array(starts + length_us, pa.int64())
     columns = [start.view(TIME_TYPE), end.view(TIME_TYPE), *keys]
-    columns += [groups[name].to_arrow() for name in schema.names[2 + len(keys) :]]
-    table = pa.Table.from_arrays(
-        [column.cast(kind) if column.type != kind else column for column, kind in zip(columns, schema.types)],
-        schema=schema,
+    fields = list(schema)[: len(columns)]
+    return pa.Table.from_arrays(
+        [c.cast(f.type) if c.type != f.type else c for c, f in zip(columns, fields)], schema=pa.schema(fields)
     )
-    order = pc.sort_indices(table, [(name, "ascending") for name in schema.names[: 2 + len(keys)]])
+
+
+def order_of(columns: pa.Table) -> pa.Array | None:
+    """The order by window and keys of the rows of `window_columns`; None if that is theirs already."""
+    order = pc.sort_indices(columns, [(name, "ascending") for name in columns.schema.names])
     # Merging tables in order mostly gives them in order, and moving sketches costs more than looking.
-    return table if np.array_equal(order, np.arange(len(order))) else table.take(order)
+    return None if np.array_equal(order, np.arange(len(order))) else order
 
 
-def write_parquet(table: pa.Table, path: str | Path, group_rows: int | None = None) -> None:
+def with_sketches(
+    schema: pa.Schema, columns: pa.Table, order: pa.Array | None, groups: Mapping[str, Groups]
+) -> pa.Table:
+    """The table of these columns, which are in their order already, and the sketches of groups."""
+    made = list(columns.columns)
+    for field in list(schema)[len(made) :]:
+        column = groups[field.name].to_arrow()
+        column = column.cast(field.type) if column.type != field.type else column
+        made.append(column if order is None else column.take(order))
+    return pa.Table.from_arrays(made, schema=schema)
+
+
+def write_parquet(
+    table: pa.Table, path: str | Path, group_rows: int | None = None, notes: Mapping[bytes, str] = {}
+) -> None:
     """Write as Parquet, definitions included, for this package and for ``spark.read.parquet``.
 
-    `group_rows` is how many rows a row group has, as many as Arrow takes unless given.
+    `group_rows` is how many rows a row group has, as many as Arrow takes unless given. `notes` go into the
+    file's own metadata.
     """
-    aggregates_of(table.schema)
+    text = definition_text(table.schema)
+    table = drop_all_time(table)
+    # Of a text that is the same in all rows a dictionary holds one, in memory and in the file.
+    same = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), table.num_rows), [text])
+    footer = to_footer(table.schema, text)
+    table = table.append_column(DEFINED, same)
     with pq.ParquetWriter(path, table.schema, compression="zstd") as writer:
         writer.write_table(table, group_rows)
-        if (told := to_footer(table.schema)) is not None:
-            writer.add_key_value_metadata({FOOTER: told})
+        if footer is not None:
+            writer.add_key_value_metadata({FOOTER: footer})
+        if notes:
+            writer.add_key_value_metadata(dict(notes))
 
 
 def read_parquet(path: str | Path | Any, where: pc.Expression | None = None) -> pa.Table:
     """Read what `write_parquet` wrote, or a folder of sketches that Spark or a run wrote; also an open file.
 
     Only rows for which `where` holds are read, and row groups whose statistics exclude it are not. Raises
-    `SketchError` if it doesn't hold a table of sketches.
+    `SketchError` if it doesn't hold a table of sketches, or a folder has files of different definitions.
     """
+    if isinstance(path, str | Path) and Path(path).is_dir():
+        _check_folder(Path(path))
     table = pq.read_table(path, coerce_int96_timestamp_unit="us", filters=where)
     if DAY in table.column_names and pa.types.is_dictionary(table.schema.field(DAY).type):
         table = table.drop_columns([DAY])  # of the folders' names; a column of the files is none of these
     if BATCH in table.column_names:
         table = table.drop_columns([BATCH])
+    table = without_definition(table)
     if not any(METADATA in (field.metadata or {}) for field in table.schema):
         table = _as_spark_wrote(table)
+    # Of files of which some have these columns, only the first one's are known.
+    table = add_all_time(drop_all_time(table))
     keys_of(table.schema)
     return table
 
 
+def _check_folder(folder: Path) -> None:
+    """Raise `SketchError` for files of different definitions, which Arrow reads by the first one's."""
+    files = sorted(f for f in folder.rglob("*.parquet") if not any(p[0] in "._" for p in f.parts[-1:]))
+    first: tuple[Path, dict[str, Any]] | None = None
+    for file in files:
+        schema = pq.read_schema(file)
+        if not any(METADATA in (field.metadata or {}) for field in schema):
+            definitions, _, _ = footer_contents(schema.metadata)
+        else:
+            definitions = {name: aggregate.to_json() for name, aggregate in aggregates_of(schema).items()}
+        described = {name: sketch_of(json.loads(text)) for name, text in definitions.items()}
+        first = first or (file, described)
+        if described != first[1]:
+            one, other = (
+                ", ".join(f"{name} {aggregate_text(aggregate)}" for name, aggregate in aggregates.items())
+                for aggregates in (first[1], described)
+            )
+            raise SketchError(
+                f"{folder}: files of different definitions can't be read as one table: {first[0].name} has "
+                f"{one}; {file.name} has {other}"
+            )
+
+
+def definition_text(schema: pa.Schema) -> str:
+    """A table's definition in a line: windows, keys and aggregates, without the questions that they answer.
+
+    >>> import streamgauge as sg
+    >>> definition_text(table_schema({"lang": pa.string()}, {"users": sg.distinct("user")}, None))
+    'lang string; users distinct("user", lg_k=12)'
+    """
+    windows = declared_windows(schema)
+    # In order of their names, as Spark's unions put columns in another order.
+    keys = sorted((key, type_text(schema.field(key).type)) for key in keys_of(schema))
+    aggregates = sorted(
+        (name, aggregate_text(sketch_of(a.definition()))) for name, a in aggregates_of(schema).items()
+    )
+    parts = ([] if windows is None else [str(windows)]) + [" ".join(pair) for pair in (*keys, *aggregates)]
+    return "; ".join(parts)
+
+
 def in_current_form(table: pa.Table) -> pa.Table:
     """The table with its exact aggregates in the types of this version, whichever version wrote it."""
-    for name, asked in aggregates_of(table.schema).items():
+    for name, aggregate in aggregates_of(table.schema).items():
         field = table.schema.field(name)
-        if not asked.family.exact or field.type == asked.groups().to_arrow().type:
+        if not aggregate.family.exact or field.type == aggregate.groups().to_arrow().type:
             continue
-        groups = asked.groups(table.num_rows)
+        groups = aggregate.groups(table.num_rows)
         groups.merge(np.arange(table.num_rows), table.column(name))
         column = groups.to_arrow()
         table = table.set_column(table.schema.get_field_index(name), field.with_type(column.type), column)
@@ -212,7 +337,7 @@ def in_current_form(table: pa.Table) -> pa.Table:
 
 
 def _as_spark_wrote(table: pa.Table) -> pa.Table:
-    definitions, widened, windows = told_of(table.schema.metadata)
+    definitions, widened, windows = footer_contents(table.schema.metadata)
     if not definitions:
         return table
     keys = {
@@ -220,8 +345,10 @@ def _as_spark_wrote(table: pa.Table) -> pa.Table:
         for field in table.schema
         if field.name not in (START, END, *definitions)
     }
-    aggregates = {name: Aggregate.from_json(told) for name, told in definitions.items()}
+    aggregates = {name: Aggregate.from_json(definition) for name, definition in definitions.items()}
     schema = table_schema(keys, aggregates, windows)
+    if windows is not None and windows.all_time:
+        table = _with_times(table.drop_columns([name for name in (START, END) if name in table.column_names]))
     return with_schema(table, schema)
 
 
@@ -248,5 +375,6 @@ def from_ipc(data: bytes) -> pa.Table:
         table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise SketchError(f"not a table of sketches: {error}") from None
+    table = add_all_time(table)
     keys_of(table.schema)
     return table

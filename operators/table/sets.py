@@ -10,22 +10,25 @@ before. Spark's own `theta_union`, `theta_intersection` and `theta_difference` d
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
-import polars as pl
 import pyarrow as pa
 
+from ...sketches.core.item_kinds import joint_kind
+from ...sketches.core.lazy import pl
 from ...sketches.core.protocol import SketchError
 from ...sketches.theta import Theta
-from .merge import merge
-from .schema import END, START, aggregates_of, keys_of
+from .merge import merge_tables
+from .schema import END, START, ArrowStream, aggregates_of, arrow_table, keys_of
+from .windows import declared_windows
 
 
 def compare(
-    table: pa.Table,
+    table: ArrowStream,
     one: str,
     other: str,
-    other_table: pa.Table | None = None,
+    other_table: ArrowStream | None = None,
     by: Sequence[str] | None = None,
 ) -> pl.DataFrame:
     """Union, intersection, difference and likeness of two columns of sets, by group, with bounds at 95.4 %.
@@ -41,58 +44,67 @@ def compare(
     `ValueError` for groups that the tables don't have.
 
     >>> from datetime import datetime
-    >>> from ..definition.aggregates import distinct_set
-    >>> from ..sketching.lateness import PartitionTime
-    >>> from ..sketching.sketcher import Sketcher
-    >>> from ..definition.stream import Stream
+    >>> import polars as pl
+    >>> import streamgauge as sg
     >>> columns = {"at": pl.Datetime("us"), "seen": pl.String, "bought": pl.String}
-    >>> rows = Stream.from_batches(columns, time="at")
-    >>> asked = {"visitors": distinct_set("seen"), "buyers": distinct_set("bought")}
-    >>> sketcher = Sketcher(rows.tumbling("1m").agg(**asked))
+    >>> rows = sg.Stream.from_schema(columns, time="at").tumbling("1m")
+    >>> tester = sg.StreamTester(rows.agg(visitors=sg.distinct_set("seen"), buyers=sg.distinct_set("bought")))
     >>> at = [datetime(2026, 1, 1)] * 3
-    >>> frame = pl.DataFrame({"at": at, "seen": ["ann", "bob", "cat"], "bought": ["bob", None, None]})
-    >>> _ = sketcher.add(frame, PartitionTime())
-    >>> found = compare(sketcher.take(), "visitors", "buyers")
-    >>> found["intersection"][0]["estimate"], found["difference"][0]["estimate"]
+    >>> seen, bought = ["ann", "bob", "cat"], ["bob", None, None]
+    >>> _ = tester.feed(pl.DataFrame({"at": at, "seen": seen, "bought": bought}))
+    >>> overlap = sg.compare(tester.finish().tables(), "visitors", "buyers")
+    >>> overlap["intersection"][0]["estimate"], overlap["difference"][0]["estimate"]
     (1.0, 2.0)
     """
-    other_table = table if other_table is None else other_table
-    if by is None:
-        by = [START, END, *keys_of(table.schema)]
-    names = list(by)
-    left, right = _sets(table, one, names, "one"), _sets(other_table, other, names, "other")
+    first = arrow_table(table)
+    second = first if other_table is None else arrow_table(other_table)
+    names = [*_times(first), *keys_of(first.schema)] if by is None else list(by)
+    left, right = _sets(first, one, names, "one"), _sets(second, other, names, "other")
     on = names or ["everything"]
     pairs = left.join(right, on=on, how="full", nulls_equal=True, coalesce=True, maintain_order="left_right")
-    sizes = [aggregates_of(t.schema)[c].params["lg_k"] for t, c in ((table, one), (other_table, other))]
-    found = [
-        compared(
-            *(Theta(k) if image is None else Theta.from_bytes(image, k) for image, k in zip(pair, sizes))
-        )
+    aggregates = [aggregates_of(t.schema)[c] for t, c in ((first, one), (second, other))]
+    joint_kind(aggregates[0].item_kind, aggregates[1].item_kind, f"{one} and {other}", "compare")
+    rows = [
+        compared(*(_set(image, one.params["lg_k"]) for image, one in zip(pair, aggregates)))
         for pair in zip(pairs["one"], pairs["other"])
     ]
-    columns = [pl.Series(name, [row[name] for row in found], _BOUNDED) for name in _NAMES]
+    columns = [pl.Series(name, [row[name] for row in rows], _bounded()) for name in _NAMES]
     return pairs.select(names).with_columns(columns) if names else pl.DataFrame(columns)
 
 
 _NAMES = ("union", "intersection", "difference", "jaccard")
-_BOUNDED = pl.Struct({"estimate": pl.Float64, "lower": pl.Float64, "upper": pl.Float64})
+
+
+@cache
+def _bounded() -> pl.Struct:
+    return pl.Struct({"estimate": pl.Float64, "lower": pl.Float64, "upper": pl.Float64})
+
+
+def _set(image: bytes | None, lg_k: int) -> Theta:
+    return Theta(lg_k) if image is None else Theta.from_bytes(image, lg_k)
 
 
 def _sets(table: pa.Table, column: str, by: list[str], name: str) -> pl.DataFrame:
     """The groups `by`, and the image of each group's set in a column called `name`."""
-    asked = aggregates_of(table.schema).get(column)
-    if asked is None or asked.name != "distinct_set":
-        told = "not an aggregate of this table" if asked is None else f"a {asked.name}"
-        raise SketchError(f"compare: {column!r} is {told}, expected a distinct_set")
-    keys, windows = keys_of(table.schema), [START, END]
+    aggregate = aggregates_of(table.schema).get(column)
+    if aggregate is None or aggregate.name != "distinct_set":
+        kind = "not an aggregate of this table" if aggregate is None else f"a {aggregate.name}"
+        raise SketchError(f"compare: {column!r} is {kind}; name a distinct_set")
+    keys, windows = keys_of(table.schema), _times(table)
     unknown = [key for key in by if key not in [*windows, *keys]]
-    if unknown or any(key in by for key in windows) != all(key in by for key in windows):
+    if unknown or (START in by) != (END in by):
         raise ValueError(f"compare: by= takes {START} together with {END}, and keys of {keys}; got {by}")
     wanted = table.select([START, END, *keys, column])
     kept = [key for key in keys if key in by]
-    found = merge(wanted, by=kept) if START in by else merge(_in_one_window(wanted), by=kept)
-    sets = pl.DataFrame(pl.from_arrow(found.select([*by, column]))).rename({column: name})
+    merged = merge_tables([wanted if START in by else _in_one_window(wanted)], by=kept)
+    sets = pl.DataFrame(pl.from_arrow(merged.select([*by, column]))).rename({column: name})
     return sets if by else sets.with_columns(everything=pl.lit(0))
+
+
+def _times(table: pa.Table) -> list[str]:
+    """The columns of a table's windows, if it has any."""
+    windows = declared_windows(table.schema)
+    return [] if windows is not None and windows.all_time else [START, END]
 
 
 def _in_one_window(table: pa.Table) -> pa.Table:

@@ -12,15 +12,24 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from ...sketches.core.protocol import SketchError
 from ..definition.aggregate import METADATA, arrow_type
-from .windows import TableWindows, windows_told
+from ..windows.kinds import table_windows
+from ..windows.table import TableWindows
+from .windows import declared_windows
 
 FOOTER = b"org.apache.spark.sql.parquet.row.metadata"
 WINDOWS = "streamgauge.windows"
 """The key of the table's windows in a Spark column's metadata; Arrow has them in its schema's metadata."""
 KEY_TYPE = "streamgauge.key"
 """The key of a key column's Arrow type in a Spark column's metadata, where Spark keeps a wider type."""
+
+DEFINED = "streamgauge_definition"
+"""The column of stored tables that says of what definition a row is; not one of the table of sketches."""
+ROWS = "streamgauge.rows"
+"""The key of what all rows of a table say there, in that column's metadata."""
 
 _DEFINITION = METADATA.decode()
 _WIDENED = {pa.uint8(): "short", pa.uint16(): "integer", pa.uint32(): "long"}
@@ -43,23 +52,42 @@ _NAMES = {
 }
 
 
-def to_footer(schema: pa.Schema) -> str | None:
+def to_footer(schema: pa.Schema, definition: str | None = None) -> str | None:
     """A schema as Spark writes it, or None if Spark lacks one of its types.
+
+    `definition` is what the column `DEFINED`, which comes last then, says in all rows.
 
     >>> to_footer(pa.schema([("n", pa.int64())]))
     '{"type": "struct", "fields": [{"name": "n", "type": "long", "nullable": true, "metadata": {}}]}'
     """
     try:
-        return json.dumps(_struct(list(schema), windows_told(schema)))
+        struct = _struct(list(schema), declared_windows(schema))
     except KeyError:
         return None
+    if definition is not None:
+        note = {"name": DEFINED, "type": "string", "nullable": True, "metadata": {ROWS: definition}}
+        struct["fields"].append(note)
+    return json.dumps(struct)
+
+
+def type_text(kind: pa.DataType) -> str:
+    """A type as Spark names it, or Arrow where Spark lacks it.
+
+    >>> type_text(pa.uint16()), type_text(pa.large_string()), type_text(pa.uint64())
+    ('integer', 'string', 'uint64')
+    """
+    try:
+        text = _type(kind)
+    except KeyError:
+        return str(kind)
+    return text if isinstance(text, str) else json.dumps(text)
 
 
 def notes_of(field: pa.Field, windows: TableWindows | None) -> dict[str, str]:
     """The metadata of a Spark column: an aggregate's definition and windows, or the type of a widened key."""
     if field.metadata and METADATA in field.metadata:
-        told = {_DEFINITION: field.metadata[METADATA].decode()}
-        return told if windows is None else {**told, WINDOWS: json.dumps(windows.definition())}
+        notes = {_DEFINITION: field.metadata[METADATA].decode()}
+        return notes if windows is None else {**notes, WINDOWS: json.dumps(windows.definition())}
     return {KEY_TYPE: str(field.type)} if field.type in _WIDENED else {}
 
 
@@ -85,11 +113,43 @@ def _type(kind: pa.DataType) -> Any:
 
 def windows_of(notes: Iterable[Mapping[str, str]]) -> TableWindows | None:
     """The windows that the columns' metadata names; None if it names none or several."""
-    told = {note[WINDOWS] for note in notes if WINDOWS in note}
-    return TableWindows.from_definition(json.loads(told.pop())) if len(told) == 1 else None
+    definitions = {note[WINDOWS] for note in notes if WINDOWS in note}
+    return table_windows(json.loads(definitions.pop())) if len(definitions) == 1 else None
 
 
-def told_of(
+def _row_definition(metadata: dict[bytes, bytes] | None) -> str | None:
+    """What all rows of a file that Spark wrote must say of their definition; None if it doesn't say it."""
+    fields = json.loads((metadata or {}).get(FOOTER, b'{"fields": []}'))["fields"]
+    return next((field["metadata"].get(ROWS) for field in fields if field["name"] == DEFINED), None)
+
+
+def check_rows(column: Any, definition: str | None) -> None:
+    """Raise `SketchError` if rows are of another definition than `definition`, or of several.
+
+    `column` says it of each row; nulls are rows that don't, as those of files without that column.
+    """
+    if column.null_count == len(column):
+        return
+    others = [text for text in pc.unique(column).to_pylist() if text is not None and text != definition]
+    if definition is None and others:
+        definition = others.pop(0)
+    if others:
+        raise SketchError(
+            f"the rows are of different definitions, which can't be in one table: some have {definition}; "
+            f"others have {others[0]}. Tables of both were united or appended; take them one by one, by "
+            f"the column {DEFINED}"
+        )
+
+
+def without_definition(table: pa.Table) -> pa.Table:
+    """A stored table without the column that names definitions. Raises `SketchError` as `check_rows`."""
+    if DEFINED not in table.column_names:
+        return table
+    check_rows(table[DEFINED], _row_definition(table.schema.metadata))
+    return table.drop_columns([DEFINED])
+
+
+def footer_contents(
     metadata: dict[bytes, bytes] | None,
 ) -> tuple[dict[str, str], dict[str, pa.DataType], TableWindows | None]:
     """What Spark's footer holds: aggregates' definitions, types of keys that Spark widened, and the windows.

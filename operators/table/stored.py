@@ -15,11 +15,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ...sketches.core.protocol import SketchError
-from .merge import merge
+from .merge import merge_tables
 from .schema import BATCH, DAY, END, START, from_ipc, keys_of, read_parquet
+from .sketch_table import IPC, PARQUET, SketchTable
 
-_PARQUET = (".parquet", ".pq")
-_IPC = (".arrow", ".arrows", ".ipc")
 _SPARK = b"org.apache.spark.version"
 """What Spark notes in the files that it writes."""
 
@@ -37,7 +36,7 @@ def read_table(
     since: datetime | None = None,
     until: datetime | None = None,
     keys: Mapping[str, Any] | None = None,
-) -> pa.Table:
+) -> SketchTable:
     """A stored table of sketches, or a part of it, from a file or a folder of Parquet or Arrow IPC.
 
     `since` and `until` are the edges of a span: windows that start and end in it. `keys` holds the values
@@ -50,20 +49,20 @@ def read_table(
 
     >>> from tempfile import mkdtemp
     >>> import polars as pl
-    >>> from streamgauge import Stream, StreamTester, ToParquet, count, query
-    >>> rows = Stream.from_batches({"at": pl.Int64, "symbol": pl.String}, time=pl.from_epoch("at"))
+    >>> import streamgauge as sg
+    >>> rows = sg.Stream.from_schema({"at": pl.Int64, "symbol": pl.String}, time=pl.from_epoch("at"))
     >>> folder = mkdtemp()
-    >>> by_symbol = rows.group_by("symbol").tumbling("1m").agg(n=count())
-    >>> tester = StreamTester(by_symbol, sinks=[ToParquet(folder)])
+    >>> by_symbol = rows.group_by("symbol").tumbling("1m").agg(n=sg.count())
+    >>> tester = sg.StreamTester(by_symbol, sinks=[sg.SketchesToParquet(folder)])
     >>> _ = tester.feed([{"at": 1_767_225_600, "symbol": symbol} for symbol in "ABA"])
     >>> _ = tester.finish()
-    >>> query(read_table(folder, keys={"symbol": "A"}))["n"].to_list()
+    >>> sg.read_table(folder, keys={"symbol": "A"}).answers()["n"].to_list()
     [2]
     """
     files = [file for file in files_of(Path(path)) if _on_days(file, since, until)]
     if not files:
-        return _one(files_of(Path(path))[0]).slice(0, 0)
-    schema = _one(files[0], pc.scalar(False)).schema
+        return SketchTable(_one(files_of(Path(path))[0]).slice(0, 0))
+    schema = schema_in(files[0])
     own = keys_of(schema)
     if unknown := [key for key in keys or () if key not in own]:
         raise ValueError(f"read_table: {', '.join(unknown)} is not a key of this table; its keys are {own}")
@@ -74,7 +73,7 @@ def read_table(
         known = pa.array([one for one in values if one is not None], schema.field(key).type)
         matches = pc.field(key).isin(known)
         wanted.append(matches | pc.field(key).is_null() if None in values else matches)
-    return merged_of(files, reduce(and_, wanted) if wanted else None)
+    return SketchTable(merged_of(files, reduce(and_, wanted) if wanted else None))
 
 
 def tables_of(files: Sequence[Path], where: pc.Expression | None = None) -> list[pa.Table]:
@@ -82,9 +81,14 @@ def tables_of(files: Sequence[Path], where: pc.Expression | None = None) -> list
     return [_one(file, where) for file in files]
 
 
+def schema_in(file: Path) -> pa.Schema:
+    """The schema of the table in a file, without reading a row where it is Parquet."""
+    return _one(file, pc.scalar(False)).schema
+
+
 def days_of(file: Path) -> set[date]:
     """The days (UTC) on which the windows in a file begin."""
-    if file.suffix in _IPC:
+    if file.suffix in IPC or START not in pq.read_schema(file).names:
         starts = _one(file)[START]
     else:
         starts = pq.read_table(file, columns=[START], coerce_int96_timestamp_unit="us")[START]
@@ -114,7 +118,7 @@ def files_of(path: Path) -> list[Path]:
         raise FileNotFoundError(f"{path}: there is no such file or folder")
     if not path.is_dir():
         return [path]
-    kinds = _PARQUET + _IPC
+    kinds = PARQUET + IPC
     files = sorted(f for f in path.rglob("*") if f.suffix in kinds and f.name[0] not in "._")
     if not files:
         raise FileNotFoundError(f"{path}: no file in this folder ends in {', '.join(kinds)}")
@@ -123,7 +127,7 @@ def files_of(path: Path) -> list[Path]:
 
 def _one(file: Path, where: pc.Expression | None = None) -> pa.Table:
     try:
-        if file.suffix in _IPC:
+        if file.suffix in IPC:
             table = from_ipc(file.read_bytes())
         elif where is None or _tells_zone(file):
             return read_parquet(file, where)
@@ -135,9 +139,14 @@ def _one(file: Path, where: pc.Expression | None = None) -> pa.Table:
 
 
 def _tells_zone(file: Path) -> bool:
-    """Whether a file's times can be compared as they are; those of Spark have neither zone nor statistics."""
+    """Whether a file's times can be compared as they are; those of Spark have neither zone nor statistics.
+
+    A table without windows has none.
+    """
     columns = pq.read_schema(file)
-    kind = columns.field(START).type if START in columns.names else pa.null()
+    if START not in columns.names:
+        return False
+    kind = columns.field(START).type
     return not pa.types.is_timestamp(kind) or kind.tz is not None
 
 
@@ -148,7 +157,7 @@ def _columns_in(file: Path) -> tuple[str, ...]:
 
 
 def _is_spark_s(file: Path) -> bool:
-    return file.suffix in _PARQUET and _SPARK in (pq.read_metadata(file).metadata or {})
+    return file.suffix in PARQUET and _SPARK in (pq.read_metadata(file).metadata or {})
 
 
 def merged_of(files: Sequence[Path], where: pc.Expression | None = None) -> pa.Table:
@@ -157,7 +166,7 @@ def merged_of(files: Sequence[Path], where: pc.Expression | None = None) -> pa.T
     Raises `SketchError` for files that differ, and where only names of folders tell groups apart.
     """
     tables = tables_of(files, where)
-    table = merge(tables)
+    table = merge_tables(tables)
     _check_folders(files, tables)
     return table
 
@@ -165,7 +174,7 @@ def merged_of(files: Sequence[Path], where: pc.Expression | None = None) -> pa.T
 def _check_folders(files: Sequence[Path], tables: Sequence[pa.Table]) -> None:
     """Raise `SketchError` where Spark wrote a key into names of folders, and so left it out of its files.
 
-    Folders by the day, or by anything else that windows or keys tell, are as good as none.
+    Folders by the day, or by anything else in windows or keys, make no difference.
     """
     folders = [_columns_in(file) for file in files]
     if len({*folders}) < 2 or not any(map(_is_spark_s, files)):
@@ -192,7 +201,7 @@ def moment(text: str | None) -> datetime | None:
     if text is None:
         return None
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(f"{text!r} is not a time; write 2026-06-01T12:00 (UTC), or add a zone") from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)

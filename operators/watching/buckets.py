@@ -40,8 +40,8 @@ class Buckets:
     @property
     def cumulative(self) -> tuple[tuple[float, int], ...]:
         """Each bound with the number of values up to it, infinity last, as Prometheus counts."""
-        found, below = [], 0
+        totals, below = [], 0
         for bound, count in zip((*self.bounds, float("inf")), self.counts):
             below += count
-            found.append((bound, below))
-        return tuple(found)
+            totals.append((bound, below))
+        return tuple(totals)

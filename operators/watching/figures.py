@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from ..sketching.accounting import Account
+from ..sketching.account import Account
 from .buckets import Buckets
 
 State = Literal["running", "ended", "failed"]

@@ -6,7 +6,6 @@ gives as ``extra=``, and of the rest those of the run whose thread it is. So eve
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -16,7 +15,8 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Literal, TextIO, get_args
 
-from ..kafka.secrets import without_secrets
+from ..secrets import without_secrets
+from .terminal import LogFormatter, json_line
 
 FIELDS = ("run", "group", "topic", "partition", "offset")
 
@@ -57,29 +57,30 @@ class JsonFormatter(logging.Formatter):
 
     Logins within URLs are hidden, as in all that streamgauge logs.
 
-    >>> told = {"name": "streamgauge.kafka", "levelname": "INFO", "msg": "no http://me:x@box", "created": 0.0}
-    >>> print(JsonFormatter().format(logging.makeLogRecord(told | {"group": "trends"})))
+    >>> import streamgauge as sg
+    >>> fields = {"name": "streamgauge.kafka", "levelname": "INFO", "msg": "no http://a:x@box", "created": 0}
+    >>> print(sg.JsonFormatter().format(logging.makeLogRecord(fields | {"group": "trends"})))
     {"time": "1970-01-01T00:00:00.000+00:00", "level": "INFO", "logger": "streamgauge.kafka", \
 "message": "no http://…@box", "group": "trends"}
     """
 
     def format(self, record: logging.LogRecord) -> str:
         """One line."""
-        told: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
             "message": without_secrets(record.getMessage()),
         }
-        told |= {name: getattr(record, name) for name in FIELDS if hasattr(record, name)}
+        fields |= {name: getattr(record, name) for name in FIELDS if hasattr(record, name)}
         if record.exc_info and record.exc_info[0] is not None:
-            told["error"] = without_secrets(self.formatException(record.exc_info))
+            fields["error"] = without_secrets(self.formatException(record.exc_info))
         elif record.exc_text:
-            told["error"] = without_secrets(record.exc_text)
-        return json.dumps(told, ensure_ascii=False, default=str)
+            fields["error"] = without_secrets(record.exc_text)
+        return json_line(fields, default=str)
 
 
-class _TextFormatter(logging.Formatter):
+class _TextFormatter(LogFormatter):
     """A record as text, tracebacks included, with the logins within URLs hidden."""
 
     def __init__(self) -> None:
@@ -95,23 +96,23 @@ def log_to(
     """Write what streamgauge logs to `stream` (standard error by default), as text or as lines of JSON.
 
     For programs that set up no logging themselves; others give a handler of their own the formatter that
-    this one uses, `streamgauge.operators.watching.logs.JsonFormatter`. The records of worker processes come
+    this one uses, `streamgauge.JsonFormatter`. The records of worker processes come
     here, too. Gives what undoes it: call that before calling this again.
 
     Raises `ValueError` for another format or an unknown level.
 
-    >>> import io
-    >>> from streamgauge import log_to
+    >>> import io, json
+    >>> import streamgauge as sg
     >>> written = io.StringIO()
-    >>> undo = log_to(written, format="json", level="WARNING")
+    >>> undo = sg.log_to(written, format="json", level="WARNING")
     >>> logging.getLogger("streamgauge.kafka").warning("waiting for %s", "a broker", extra={"topic": "posts"})
     >>> undo()
-    >>> told = json.loads(written.getvalue())
-    >>> told["message"], told["topic"], told["level"]
+    >>> fields = json.loads(written.getvalue())
+    >>> fields["message"], fields["topic"], fields["level"]
     ('waiting for a broker', 'posts', 'WARNING')
     """
     if format not in get_args(LogFormat):
-        raise ValueError(f"format is {format!r}; it can be {' or '.join(map(repr, get_args(LogFormat)))}")
+        raise ValueError(f"format must be {' or '.join(map(repr, get_args(LogFormat)))}, got {format!r}")
     root, handler = logging.getLogger("streamgauge"), logging.StreamHandler(stream or sys.stderr)
     before = root.level
     root.setLevel(level)  # raises `ValueError` for a level that isn't known

@@ -1,6 +1,6 @@
 """A run's figures in Prometheus's form: names, units and labels by its conventions.
 
-Counters of messages are the whole group's, so several processes of a group tell the same: take ``max by
+Counters of messages are the whole group's, so several processes of a group report the same: take ``max by
 (group)`` over them, not the sum. What is of one process alone says so in its help text.
 
 Each input partition has three series, `PARTITIONS` of them at most; totals are of all.
@@ -173,39 +173,39 @@ _COUNTS: dict[str, tuple[str, Callable[[Figures], int]]] = {
 
 
 def _totals(runs: _Runs) -> Iterator[Metric]:
-    for name, (told, value) in _TOTALS.items():
-        family = _gauge(name, told, ["group"])
+    for name, (text, value) in _TOTALS.items():
+        family = _gauge(name, text, ["group"])
         for figures, health in runs:
-            if (found := value(figures, health)) is not None:
-                family.add_metric([figures.group], float(found))
+            if (amount := value(figures, health)) is not None:
+                family.add_metric([figures.group], float(amount))
         yield family
-    for name, (told, count) in _COUNTS.items():
-        counter = _counter(name, told, ["group"])
+    for name, (text, count) in _COUNTS.items():
+        counter = _counter(name, text, ["group"])
         for figures, _ in runs:
             counter.add_metric([figures.group], count(figures))
         yield counter
 
 
 def _work(runs: _Runs) -> Iterator[Metric]:
-    took = _histogram("checkpoint_duration_seconds", "How long checkpoints of this process took.")
+    durations = _histogram("checkpoint_duration_seconds", "Durations of checkpoints of this process.")
     size = _histogram("delta_size_bytes", "Bytes of each delta that this process has sent.")
     for figures, _ in runs:
-        for family, buckets in ((took, figures.work.checkpoints), (size, figures.work.deltas)):
+        for family, buckets in ((durations, figures.work.checkpoints), (size, figures.work.deltas)):
             counted = [
                 ("+Inf" if bound == float("inf") else str(bound), count)
                 for bound, count in buckets.cumulative
             ]
             family.add_metric([figures.group], counted, buckets.total)
-    yield from (took, size)
+    yield from (durations, size)
 
 
-def _gauge(name: str, told: str, labels: list[str]) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"streamgauge_{name}", told, labels=labels)
+def _gauge(name: str, text: str, labels: list[str]) -> GaugeMetricFamily:
+    return GaugeMetricFamily(f"streamgauge_{name}", text, labels=labels)
 
 
-def _counter(name: str, told: str, labels: list[str]) -> CounterMetricFamily:
-    return CounterMetricFamily(f"streamgauge_{name}", told, labels=labels)
+def _counter(name: str, text: str, labels: list[str]) -> CounterMetricFamily:
+    return CounterMetricFamily(f"streamgauge_{name}", text, labels=labels)
 
 
-def _histogram(name: str, told: str) -> HistogramMetricFamily:
-    return HistogramMetricFamily(f"streamgauge_{name}", told, labels=["group"])
+def _histogram(name: str, text: str) -> HistogramMetricFamily:
+    return HistogramMetricFamily(f"streamgauge_{name}", text, labels=["group"])

@@ -14,7 +14,7 @@ from .figures import Figures
 
 _EVERY_SECONDS = 0.5
 _RATE_SECONDS = 5.0
-"""The span that a rate is taken over."""
+"""The span that a rate is measured over."""
 
 _SCALES = ((1e9, "G"), (1e6, "M"), (1e4, "k"))
 
@@ -22,7 +22,7 @@ _SCALES = ((1e9, "G"), (1e6, "M"), (1e4, "k"))
 class ProgressLine:
     """Figures as one line, with the rate at which messages were read in the last seconds.
 
-    >>> from ..sketching.accounting import Account
+    >>> from ..sketching.account import Account
     >>> line = ProgressLine("posts")
     >>> line.text(Figures(group="g", account=Account(read=0, counted=0)), now=0.0, width=80)
     'posts  0 read'
@@ -81,9 +81,9 @@ def short(count: float) -> str:
 
 def _moment(watermark_us: int, now: float) -> str:
     """A watermark as a time of day, with its date unless that is today's."""
-    found = datetime.fromtimestamp(watermark_us / 1e6, UTC)
+    moment = datetime.fromtimestamp(watermark_us / 1e6, UTC)
     today = datetime.fromtimestamp(now, UTC).date()
-    return f"{found:%H:%M:%S}" if found.date() == today else f"{found:%Y-%m-%d %H:%M}"
+    return f"{moment:%H:%M:%S}" if moment.date() == today else f"{moment:%Y-%m-%d %H:%M}"
 
 
 def in_foreground() -> bool:
@@ -96,17 +96,18 @@ def in_foreground() -> bool:
 
 
 @contextmanager
-def shown(looks: Mapping[str, Callable[[], Figures]], clock: Callable[[], float]) -> Iterator[None]:
+def progress_lines(looks: Mapping[str, Callable[[], Figures]], clock: Callable[[], float]) -> Iterator[None]:
     """Keep a line for each stream up to date at the bottom of the terminal while the block runs.
 
     `looks` give the figures by what the lines begin with. What the program prints meanwhile scrolls by above
     them; then they are gone.
     """
-    from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
-    console = Console(stderr=True)
+    from .console import TerminalConsole
+
+    console = TerminalConsole(stderr=True)
     lines, ended = {begins: ProgressLine(begins) for begins in looks}, threading.Event()
 
     def text() -> str:

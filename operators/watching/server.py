@@ -1,4 +1,4 @@
-"""`/metrics`, `/health` and `/ready` over HTTP, for Prometheus and for whoever starts and stops processes."""
+"""`/metrics`, `/health` and `/ready` over HTTP, for Prometheus and for orchestrators."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class MetricsServer:
         class Handler(_Handler):
             pages: ClassVar = {
                 "/metrics": lambda accepted: _metrics(registry, accepted),
-                "/health": lambda _: _told(health(), "healthy"),
-                "/ready": lambda _: _told(health(), "ready"),
+                "/health": lambda _: _health_page(health(), "healthy"),
+                "/ready": lambda _: _health_page(health(), "ready"),
             }
 
         self._server.RequestHandlerClass = Handler
@@ -100,6 +100,6 @@ def _metrics(registry: CollectorRegistry, accepted: str) -> _Page:
     return 200, kind, encode(registry)
 
 
-def _told(health: Health, asked: str) -> _Page:
-    found = asdict(health)
-    return 200 if found[asked] else 503, "application/json", json.dumps(found).encode()
+def _health_page(health: Health, field: str) -> _Page:
+    fields = asdict(health)
+    return 200 if fields[field] else 503, "application/json", json.dumps(fields).encode()

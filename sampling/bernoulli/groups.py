@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...sketches.core.aggregated import Aggregated
+from ..core.bernoulli_base import ShareGroups
 from ..core.bottom_k import BottomK
-from ..core.items import Rows
-from ..core.shares import ShareGroups
 from . import jumps
 
 
@@ -29,14 +28,15 @@ class BernoulliSampleGroups(ShareGroups):
     def __init__(self, n: int = 0, p: float = 0.01, seed: int | None = None) -> None:
         super().__init__("BernoulliSample", 6, n, p, seed)
 
-    def _choose(self, groups: np.ndarray | None, rows: Rows, **inputs: Any) -> tuple[np.ndarray, np.ndarray]:
-        if inputs:
-            raise TypeError(f"BernoulliSample.update() takes no {', '.join(inputs)}")
-        n = len(rows.items)
-        taken, states = np.empty(n, np.int64), np.empty(n, np.uint64)
+    def update(self, groups: Any, values: Any) -> None:
+        """Add values to their groups. Raises `SketchError` for items of another type than those before."""
+        self._update_groups(groups, values)
+
+    def _choose(self, groups: np.ndarray | None, n: int, prepared: Any) -> tuple[np.ndarray, np.ndarray]:
+        chosen, states = np.empty(n, np.int64), np.empty(n, np.uint64)
         mean = 0.0 if self.p == 1.0 else 1.0 / self._most
         if groups is None:
-            count = jumps.pick_one(self._pool.heaps, n, mean, taken, states)
+            count = jumps.pick_one(self._pool.heaps, n, mean, chosen, states)
         else:
-            count = jumps.pick_many(self._pool.heaps, groups, mean, taken, states)
-        return taken[:count], states[:count]
+            count = jumps.pick_many(self._pool.heaps, groups, mean, chosen, states)
+        return chosen[:count], states[:count]

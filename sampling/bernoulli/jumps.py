@@ -1,4 +1,4 @@
-"""Jumps over rows that are each taken with one probability: a geometric number of them at a time."""
+"""Jumps over rows that are each sampled with one probability: a geometric number of them at a time."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def _land(heap):
 
 
 @lean
-def pick_one(heaps, rows, mean, taken, states):
-    """Jump over rows of group 0, `mean` of them on average between two taken; how many are."""
+def pick_one(heaps, rows, mean, chosen, states):
+    """Jump over rows of group 0, `mean` of them on average between two sampled; returns how many are."""
     heap = heaps[0]
     count = np.int64(0)
     row = np.int64(0)
@@ -38,7 +38,7 @@ def pick_one(heaps, rows, mean, taken, states):
             heap.left -= rows - row
             break
         row += np.int64(heap.left)
-        taken[count] = row
+        chosen[count] = row
         states[count] = _land(heap)
         count += 1
         row += 1
@@ -46,7 +46,7 @@ def pick_one(heaps, rows, mean, taken, states):
 
 
 @lean
-def pick_many(heaps, groups, mean, taken, states):
+def pick_many(heaps, groups, mean, chosen, states):
     """Jump over the rows of each group."""
     count = np.int64(0)
     for row in range(len(groups)):
@@ -55,7 +55,7 @@ def pick_many(heaps, groups, mean, taken, states):
         if heap.left >= 1.0:
             heap.left -= 1.0
             continue
-        taken[count] = row
+        chosen[count] = row
         states[count] = _land(heap)
         count += 1
     return count

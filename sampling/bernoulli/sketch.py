@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from ..core.shares import Share
+from ..core.bernoulli_base import Share
 from ..core.uniform import Uniform
 from .groups import BernoulliSampleGroups
 
@@ -13,15 +13,16 @@ class BernoulliSample(Uniform, Share):
     """Each row with probability p, on its own: a sample that grows with the stream.
 
     Of n rows it holds a binomial number of mean n·p, with 95 % confidence within 2·sqrt(n·p·(1 − p)) of it.
-    A count of rows read off it, divided by p, is unbiased. Between two rows taken it jumps a geometric number
-    of rows. Merging puts both together: exact, associative and commutative. Memory is n·p items and 16 bytes
-    each. Raises `SketchError` for a p out of range, samples of another p, and bytes that are not a Bernoulli
-    sample; `seed` is as in `Reservoir`.
+    A count of rows read off it, divided by p, is unbiased. Between two sampled rows it jumps a geometric
+    number of rows. Merging puts both together: exact, associative and commutative. Memory is n·p items and 16
+    bytes each. Raises `SketchError` for a p out of range, samples of another p, and bytes that are not a
+    Bernoulli sample; `seed` is as in `Reservoir`.
 
     Source: Särndal, Swensson, Wretman, "Model Assisted Survey Sampling", 1992, section 3.2; Hoeffding,
     "Probability Inequalities for Sums of Bounded Random Variables", JASA 1963, for `error`.
 
-    >>> sample = BernoulliSample(0.1, seed=1).update(range(10_000))
+    >>> import streamgauge as sg
+    >>> sample = sg.BernoulliSample(0.1, seed=1).update(range(10_000))
     >>> 900 < len(sample) < 1100
     True
     """

@@ -74,8 +74,8 @@ class BottomKGroups(Groups):
         """Grow to `n` groups; the new ones are empty. Never shrinks."""
         self._pool.resize(n)
 
-    def update(self, groups: Any, values: Any, **inputs: Any) -> None:
-        """Add values to their groups. Raises `SketchError` for items of another type than those before."""
+    def _update_groups(self, groups: Any, values: Any, **inputs: Any) -> None:
+        """Add values, with the inputs that a family's `update` names, to their groups."""
         rows = as_rows(values)
         numbers = as_groups([groups] if is_scalar(groups) else groups, rows.length, len(self))
         self._update(rows.per_item(numbers, "group number"), rows, inputs)
@@ -181,9 +181,9 @@ class BottomK(Sketch):
 
         Samples that aren't uniform have no such error, and none is given.
         """
-        found = {"n": self.n, "values": [plain(value) for value in self.values().to_pylist()]}
+        answer = {"n": self.n, "values": [plain(value) for value in self.values().to_pylist()]}
         error = self.error()
-        return found if error is None else {**found, "error": error}
+        return answer if error is None else {**answer, "error": error}
 
     def __repr__(self) -> str:
         return f"{self.family}(k={self.k}): {len(self):,} of {self.n:,} rows"

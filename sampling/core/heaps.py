@@ -1,6 +1,6 @@
 """Many bottom-k samples in a few arrays: a heap of priorities a group, the least kept one on top.
 
-Group g owns the slots from ``heaps[g].start`` on, as many as its `room`, of which the first `size` form a
+Group g owns the slots from ``heaps[g].start`` on, as many as its `room`; the first `size` form a
 binary heap; a slot is a priority and the number of its item. Groups get slots as they grow, never more than
 their k (`pool`).
 """
@@ -26,7 +26,8 @@ HEAP = np.dtype(
     ]
 )
 """A group, in one cache line: `seen` rows so far, its random `state`, and what is `left` of its jump, the
-weight still to pass by before the next row is taken; `seeded` is 1 where those two are kept in the bytes."""
+weight still to pass by before the next row is sampled; `seeded` is 1 where those two are kept in the
+bytes."""
 
 UNDRAWN = -1.0
 """`left` of a group whose next jump is to be drawn at its next row."""
@@ -111,15 +112,15 @@ def offer(heap, slots, priority, item):
 
 
 @lean
-def offer_all(heaps, slots, groups, coming, first_item, taken):
-    """Rows with priorities of their own into their groups; fills `taken` with those that enter; how many."""
+def offer_all(heaps, slots, groups, coming, first_item, entered):
+    """Rows with priorities of their own into their groups; `entered` gets those that enter; how many."""
     count = np.int64(0)
     for row in range(len(groups)):
         heap = heaps[groups[row]]
         if is_full(heap) and coming[row] <= slots.priorities[heap.start]:
             continue
         offer(heap, slots, coming[row], first_item + count)
-        taken[count] = row
+        entered[count] = row
         count += 1
     return count
 
@@ -131,6 +132,7 @@ def shrink(heaps, slots, most):
         heap = heaps[g]
         if most[g] < heap.k:
             heap.k = most[g]
+            # The jump was for another least priority. Exponentials have no memory: another draw is as fair.
             heap.left = UNDRAWN
             while heap.size > heap.k:
                 drop_least(heap, slots)

@@ -164,7 +164,7 @@ class Format:
         return Parts(samples, priority, items, times)
 
     def _in_order(self, priority: np.ndarray, size: np.ndarray) -> np.ndarray:
-        """Of which samples all priorities are finite, below the bound, and don't rise."""
+        """The samples whose priorities are all finite, below the bound, and don't rise."""
         wrong = ~(np.isfinite(priority) & (priority < self.bound))
         sample = np.repeat(np.arange(len(size)), size)
         wrong[1:] |= (priority[1:] > priority[:-1]) & (sample[1:] == sample[:-1])

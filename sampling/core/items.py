@@ -1,7 +1,8 @@
-"""The items a sample keeps: an Arrow column of any type, taken from batches by `take`, never one by one."""
+"""The items a sample keeps: an Arrow column of any type, gathered from batches by `take`, not one by one."""
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,11 +10,12 @@ import pyarrow as pa
 
 from ...sketches.core.columns import Values, as_array, as_values, flattened, is_list
 from ...sketches.core.group_numbers import frozen
-from ...sketches.core.hash import SEED, hash_values
+from ...sketches.core.hash import CANONICAL_NAN, CHUNK, SEED, hash_bytes, hash_int64
 from ...sketches.core.jit import lean
 from ...sketches.core.protocol import SketchError
 from ...sketches.core.random import mix
 from ...sketches.core.times import cut
+from ...sketches.core.utf8_repair import readable
 from .priority import Bits
 
 
@@ -82,8 +84,9 @@ def kept_type(given: pa.DataType) -> pa.DataType:
 def hash_items(array: pa.Array, seed: np.uint64 = SEED) -> np.ndarray:
     """64 bits of each item, of any type, as uint64: MurmurHash3 of plain ones, 0 for null.
 
-    A struct's hash follows from its fields', a list's from its elements' in their order. Raises `TypeError`
-    for types that have no hash (maps, unions, intervals).
+    Equal numbers have one hash, whatever their type: 1, 1.0 and a decimal 1.00. A struct's hash follows from
+    its fields', a list's from its elements' in their order. Raises `TypeError` for types that have no hash
+    (maps, unions, intervals).
     """
     flat, rows = flattened(array)
     if pa.types.is_struct(flat.type):
@@ -92,11 +95,11 @@ def hash_items(array: pa.Array, seed: np.uint64 = SEED) -> np.ndarray:
         for field in flat.flatten():
             _fold(every, hash_items(field, seed), hashes)
     elif pa.types.is_decimal(flat.type):
-        hashes = hash_items(flat.cast(pa.string()), seed)
+        hashes = _hash_decimals(flat, seed)
     elif pa.types.is_fixed_size_binary(flat.type):
         hashes = hash_items(flat.cast(pa.binary()), seed)
     else:
-        hashes = hash_values(as_values(flat), seed)[0]
+        hashes = _hash_plain(as_values(flat), seed)
     if rows is None:
         return hashes
     out = np.zeros(len(array), np.uint64)
@@ -106,6 +109,56 @@ def hash_items(array: pa.Array, seed: np.uint64 = SEED) -> np.ndarray:
     else:
         out[rows] = hashes
     return out
+
+
+def _hash_plain(values: Values, seed: np.uint64) -> np.ndarray:
+    """`hash_items` of numbers and text, in chunks, so that what lies between stays in the cache."""
+    hashes = np.empty(len(values), np.uint64)
+    room = min(len(values), CHUNK)
+    longs, unused = np.empty(room, np.int64), np.empty(room, np.uint64)
+    for first in range(0, len(values), CHUNK):
+        out = hashes[first : first + CHUNK]
+        if values.kind in ("int64", "float64"):
+            numbers = values.numbers[first : first + CHUNK]
+            if values.kind == "float64":
+                _equal_longs(frozen(numbers), longs)
+                numbers = longs[: len(out)]
+            hash_int64(numbers, seed, out, unused)
+        else:
+            hash_bytes(values.offsets[first : first + len(out) + 1], values.data, seed, out, unused)
+    return hashes
+
+
+@lean
+def _equal_longs(numbers, out):
+    """Of doubles the int64 to hash: the whole number that each is equal to, else its bits, of one NaN."""
+    bits = numbers.view(np.int64)
+    for i in range(len(numbers)):
+        number = numbers[i]
+        # Cut and back again, for which processors have instructions: `floor` would be a call.
+        if -(2.0**63) <= number < 2.0**63 and float(np.int64(number)) == number:
+            out[i] = np.int64(number)
+        else:
+            out[i] = bits[i] if number == number else CANONICAL_NAN
+
+
+def _hash_decimals(items: pa.Array, seed: np.uint64) -> np.ndarray:
+    """Of each decimal the hash of the whole number or the double that is equal to it, else of its digits."""
+    hashes = np.empty(len(items), np.uint64)
+    decimals = items.to_pylist()
+    sorts: dict[pa.DataType, list[tuple[int, Any]]] = {pa.int64(): [], pa.float64(): [], pa.string(): []}
+    for at, value in enumerate(decimals):
+        if value == int(value) and -(1 << 63) <= value < 1 << 63:
+            sorts[pa.int64()].append((at, int(value)))
+        elif Decimal(repr(float(value))) == value:
+            sorts[pa.float64()].append((at, float(value)))
+        else:
+            sorts[pa.string()].append((at, str(value.normalize())))
+    for kind, chosen in sorts.items():
+        if chosen:
+            places, equal = zip(*chosen)
+            hashes[list(places)] = hash_items(pa.array(equal, kind), seed)
+    return hashes
 
 
 @lean
@@ -131,6 +184,14 @@ _NO_OFFSETS = np.zeros(1, np.int32)
 _NO_DATA = np.empty(0, np.uint8)
 
 
+class Fitted(NamedTuple):
+    """What `Items.fit` made of new items and of those held: all as `type`, to be accepted together."""
+
+    type: pa.DataType
+    held: list[pa.Array]
+    new: pa.Array
+
+
 class Items:
     """Items by number: append a column, take by numbers, forget those no longer referred to."""
 
@@ -143,24 +204,41 @@ class Items:
     def __len__(self) -> int:
         return self._length
 
-    def accept(self, given: pa.DataType, family: str) -> None:
-        """Settle the type on the first column's. Raises `SketchError` if a later one doesn't fit it."""
-        kind = kept_type(given)
-        if self.type is None:
-            self.type = kind
-        elif self.type == pa.null() or (self.type == pa.int64() and kind == pa.float64()):
-            self._chunks = [chunk.cast(kind) for chunk in self._chunks]
-            self.type = kind
-        elif kind not in (self.type, pa.null()) and not (self.type == pa.float64() and kind == pa.int64()):
-            raise SketchError(f"{family}: holds {self.type} items, so {kind} items can't be added; cast them")
+    def widened_by(self, given: pa.DataType) -> bool:
+        """Whether items of that type make doubles of the longs held."""
+        return self.type == pa.int64() and kept_type(given) == pa.float64()
+
+    def fit(self, array: pa.Array, family: str) -> Fitted:
+        """New items and those held in one type; changes nothing.
+
+        The first items decide the type, later ones are converted where each stays the same number. Raises
+        `SketchError` for items that don't fit. Widening within a sort can't fail, and is left to `append`,
+        which does it for the few items kept.
+        """
+        kind = kept_type(array.type)
+        if self.type is None or self.type == pa.null():
+            return Fitted(kind, [_converted(chunk, kind, family) for chunk in self._chunks], array)
+        if kind == self.type:
+            return Fitted(kind, self._chunks, array)
+        if kind == pa.null() or (self.type == pa.float64() and kind == pa.int64()):
+            return Fitted(self.type, self._chunks, _converted(array, self.type, family))
+        if self.widened_by(kind):
+            return Fitted(kind, [_converted(chunk, kind, family) for chunk in self._chunks], array)
+        raise SketchError(f"{family}: holds {self.type} items, so {kind} items can't be added; cast them")
+
+    def accept(self, fitted: Fitted) -> pa.Array:
+        """Hold items as `fit` made them from now on; the new ones."""
+        self.type, self._chunks = fitted.type, fitted.held
+        return fitted.new
 
     def append(self, array: pa.Array) -> None:
-        """Add items at the end; their type must have been accepted."""
+        """Add items at the end, of those that were accepted."""
         if not len(array):
             return
         if isinstance(array, pa.ChunkedArray):
             array = array.combine_chunks()
-        chunk = array if array.type == self.type else array.cast(self.type)
+        # Of items that hold text: only those kept are read, a millionth of a long stream.
+        chunk = readable(array if array.type == self.type else array.cast(self.type))
         self._length += len(chunk)
         # Chunks double in length towards the front: few of them, each item copied a logarithm of times.
         while self._chunks and len(self._chunks[-1]) <= 2 * len(chunk):
@@ -180,3 +258,14 @@ class Items:
         kept = self.take(numbers)
         self._chunks = [kept] if len(kept) else []
         self._length = len(kept)
+
+
+def _converted(array: pa.Array, kind: pa.DataType, family: str) -> pa.Array:
+    """The items as another type. Raises `SketchError` where one of them would not stay what it is."""
+    try:
+        return array.cast(kind)
+    except pa.ArrowException:
+        raise SketchError(
+            f"{family}: integers beside doubles must be from -2^53 to 2^53, which a double holds exactly; "
+            "cast them to doubles or to strings"
+        ) from None

@@ -29,7 +29,7 @@ def pack(items: pa.Array, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np
     code = code_of(items.type)
     if code == IPC:
         images = [
-            # Taken, not sliced: a slice writes other bytes than an array of its own.
+            # Gathered, not sliced: a slice writes other bytes than an array of its own.
             _stream(items.take(pa.array(np.arange(start, end)))) if end > start else b""
             for start, end in pairwise(at.tolist())
         ]

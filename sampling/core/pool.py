@@ -9,7 +9,7 @@ from ...sketches.core.random import base_state, group_states
 from . import heaps as kernels
 from .heaps import Slots, new_slots
 from .images import SAMPLE, Parts, samples_of
-from .items import Items
+from .items import Fitted, Items
 
 _SPARE_ITEMS = 1024
 """Items no longer referred to that are put up with, beside as many as are."""
@@ -67,7 +67,7 @@ class Pool:
         total = int(rooms.sum())
         if self._end + total > len(self.slots.items):
             self._enlarge(total)
-            self.reserve(coming)  # from anew: where slots were packed, no group has room to spare
+            self.reserve(coming)  # starting over: where slots were packed, no group has room to spare
             return
         starts = self._end + np.cumsum(rooms) - rooms
         self._end += total
@@ -80,23 +80,23 @@ class Pool:
         kept = int(sizes.sum())
         if 2 * kept < self._end:
             starts = np.cumsum(sizes) - sizes
-            taken = places(self.heaps["start"], sizes)
+            occupied = places(self.heaps["start"], sizes)
             self.heaps["start"], self.heaps["room"], self._end = starts, sizes, kept
         else:
-            taken = np.arange(self._end)
+            occupied = np.arange(self._end)
         self.slots = new_slots(max(self._end + more, 3 * self._end // 2))
-        self._move(old, taken, np.arange(self._end))
+        self._move(old, occupied, np.arange(self._end))
 
-    def _move(self, old: Slots, taken: np.ndarray, to: np.ndarray) -> None:
+    def _move(self, old: Slots, occupied: np.ndarray, to: np.ndarray) -> None:
         for source, target in zip(old, self.slots):
-            target[to] = source[taken]
+            target[to] = source[occupied]
 
     def add(self, groups: np.ndarray, priorities: np.ndarray, items: pa.Array) -> None:
-        """Items with priorities of their own, of an accepted type; the caller counts what was seen."""
+        """Accepted items with priorities of their own; the caller counts what was seen."""
         self.reserve(np.bincount(groups, minlength=len(self)))
-        taken = np.empty(len(groups), np.int64)
-        count = kernels.offer_all(self.heaps, self.slots, groups, priorities, len(self.items), taken)
-        self.keep(items.take(pa.array(taken[:count])))
+        entered = np.empty(len(groups), np.int64)
+        count = kernels.offer_all(self.heaps, self.slots, groups, priorities, len(self.items), entered)
+        self.keep(items.take(pa.array(entered[:count])))
 
     def shrink(self, k: np.ndarray) -> None:
         """Lower each group's k to ``k[g]``; its lesser items go."""
@@ -107,27 +107,40 @@ class Pool:
         self.heaps = self.heaps[groups]
         self._forget()
 
-    def keep(self, taken: pa.Array) -> None:
+    def keep(self, items: pa.Array) -> None:
         """Store the items that a kernel numbered from `len(items)` on, and forget those it replaced."""
-        self.items.append(taken)
+        self.items.append(items)
         self._forget()
+
+    def accept(self, items: pa.Array, family: str) -> pa.Array:
+        """The items as they are kept. Raises `SketchError`, and changes nothing, if they don't fit."""
+        return self.items.accept(self.fit(items, family))
+
+    def fit(self, items: pa.Array, family: str) -> Fitted:
+        """See `Items.fit`; what the samples no longer hold has no say in it."""
+        if self.items.widened_by(items.type):
+            self._pack()
+        return self.items.fit(items, family)
 
     def _forget(self) -> None:
         if len(self.items) > _SPARE_ITEMS:
             kept = int(self.heaps["size"].sum())
             if len(self.items) > 2 * kept + _SPARE_ITEMS:
-                used = places(self.heaps["start"], self.heaps["size"])
-                self.items.keep(self.slots.items[used])
-                self.slots.items[used] = np.arange(kept)
+                self._pack()
+
+    def _pack(self) -> None:
+        """Forget the items that no sample holds."""
+        used = places(self.heaps["start"], self.heaps["size"])
+        self.items.keep(self.slots.items[used])
+        self.slots.items[used] = np.arange(len(used))
 
     def merge(self, groups: np.ndarray, parts: Parts, family: str) -> None:
         """Fold whole samples into their groups."""
-        if len(parts.priority):
-            self.items.accept(parts.items.type, family)
+        items = self.accept(parts.items, family) if len(parts.priority) else parts.items
         coming = np.bincount(groups, parts.samples["size"], len(self)).astype(np.int64)
         self.reserve(coming)
         kernels.merge(self.heaps, self.slots, groups, parts.samples, parts.priority, len(self.items))
-        self.keep(parts.items)
+        self.keep(items)
 
     def parts(self, groups: np.ndarray) -> Parts:
         """The samples of those groups, each one's greatest priority first."""

@@ -4,9 +4,9 @@ An item of weight w gets the priority −E / w, E an exponential number of mean 
 greatest priority, so samples merge by taking the greatest of both. Equal weights give a uniform sample,
 others one without replacement in proportion to them (Efraimidis and Spirakis, *Weighted random sampling with
 a reservoir*, 2006: the logarithm of their key u^(1/w)). Weights that grow without end, as those of forward
-decay, are taken by their logarithms: the priority is then ln w − ln E, the same order on another scale.
+decay, are used by their logarithms: the priority is then ln w − ln E, the same order on another scale.
 
-Random numbers come from `sketches.core.random`. Each item taken is absorbed into the state, so two samples
+Random numbers come from `sketches.core.random`. Each sampled item is absorbed into the state, so two samples
 that were given the same seed by mistake part ways with their first different item.
 """
 

@@ -40,8 +40,8 @@ class Uniform(BottomK):
 
         Source: Hoeffding, "Probability Inequalities for Sums of Bounded Random Variables", JASA 1963.
 
-        >>> from streamgauge import Reservoir
-        >>> round(Reservoir(1000, seed=1).update(range(5000)).error(0.95), 3)
+        >>> import streamgauge as sg
+        >>> round(sg.Reservoir(1000, seed=1).update(range(5000)).error(0.95), 3)
         0.043
         """
         error = share_error(len(self), confidence)

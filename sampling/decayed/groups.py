@@ -12,8 +12,8 @@ from ...sketches.core.parameters import seconds
 from ..core.decay import HalfLife, as_times
 from ..core.images import Format
 from ..core.items import Rows
-from ..core.jumping import Jumping, JumpingGroups
 from ..core.priority import Bits
+from ..core.skip_reservoir import Jumping, JumpingGroups
 from . import jumps
 
 _NO_GROUPS = np.empty(0, np.int64)
@@ -39,12 +39,14 @@ class DecayedReservoirGroups(JumpingGroups):
         self._format = Format("DecayedReservoir", 3, self._decay.seconds, bound=1e300)
         super().__init__(n, k, seed)
 
-    def _prepare(self, rows: Rows, time: Any = None, **inputs: Any) -> np.ndarray:
-        if inputs:
-            raise TypeError(f"DecayedReservoir.update() takes no {', '.join(inputs)}")
+    def update(self, groups: Any, values: Any, time: Any = None) -> None:
+        """Add values with their event times, one a row, to their groups. Raises as for one."""
+        self._update_groups(groups, values, time=time)
+
+    def _prepare(self, rows: Rows, time: Any = None) -> np.ndarray:
         return self._decay.log_weights(as_times(time, rows, "DecayedReservoir"))
 
-    def _enter(self, groups: np.ndarray | None, bits: Bits, prepared: Any, taken: np.ndarray) -> int:
+    def _enter(self, groups: np.ndarray | None, bits: Bits, prepared: Any, entered: np.ndarray) -> int:
         pool = self._pool
         numbers = _NO_GROUPS if groups is None else groups
-        return int(jumps.update(pool.heaps, pool.slots, numbers, prepared, bits, len(pool.items), taken))
+        return int(jumps.update(pool.heaps, pool.slots, numbers, prepared, bits, len(pool.items), entered))

@@ -19,7 +19,7 @@ _LEAST = 5e-324
 
 
 @lean
-def update(heaps, slots, groups, log_weights, bits, first_item, taken):
+def update(heaps, slots, groups, log_weights, bits, first_item, entered):
     """Rows into their groups, or all into group 0 where `groups` is empty."""
     count = np.int64(0)
     for row in range(len(log_weights)):
@@ -34,6 +34,7 @@ def update(heaps, slots, groups, log_weights, bits, first_item, taken):
             if x <= heap.left:
                 heap.left -= x
                 continue
+            # The logarithm of 0 would be an infinite priority.
             least = max(exponential_below(x, heap.state), _LEAST)
             replace(heap, slots, log_weight - math.log(least), first_item + count)
         else:
@@ -42,6 +43,6 @@ def update(heaps, slots, groups, log_weights, bits, first_item, taken):
             push(heap, slots, drawn, first_item + count)
         heap.state = step(heap.state)
         heap.left = UNDRAWN
-        taken[count] = row
+        entered[count] = row
         count += 1
     return count

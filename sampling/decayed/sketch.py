@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Self
 
-from ..core.jumping import Jumping
+from ..core.skip_reservoir import Jumping
 from .groups import DecayedReservoirGroups
 
 
 class DecayedReservoir(Jumping):
     """k rows, each with a chance in proportion to 2^(−age / half_life): the older, the rarer, never cut off.
 
-    For looking at what a stream is like now without forgetting what it was. Whenever it is asked, `values` is
+    For looking at what a stream is like now without forgetting what it was. At any time, `values` is
     distributed as k draws without replacement, each among the rows left in proportion to their decayed
     weights; about half of the sample is of the last half-life if rows come at an even rate.
 
@@ -26,7 +26,8 @@ class DecayedReservoir(Jumping):
     Source: Cormode, Shkapenyuk, Srivastava, Xu, "Forward Decay", ICDE 2009, section IV-B; Efraimidis,
     Spirakis, "Weighted Random Sampling with a Reservoir", IPL 2006.
 
-    >>> sample = DecayedReservoir(3, half_life=60.0, seed=2)
+    >>> import streamgauge as sg
+    >>> sample = sg.DecayedReservoir(3, half_life=60.0, seed=2)
     >>> sample.update(range(1000), time=[second * 1_000_000 for second in range(1000)]).n
     1000
     >>> min(sample.values().to_pylist()) > 500

@@ -47,11 +47,9 @@ class DecayedCountGroups(Groups):
             self._state = grown(self._state, max(n, len(self._state) * 3 // 2), nothing)
         self._n = max(n, self._n)
 
-    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+    def update(self, groups: np.ndarray, values: Any, time: Any = None) -> None:
         """Count values, by their event times, in their groups; nulls are skipped."""
-        if set(inputs) != {"time"}:
-            raise TypeError("DecayedCount: expected update(…, time=…), one event time a row")
-        self._count(groups, as_rows(values), inputs["time"])
+        self._count(groups, as_rows(values), time)
 
     def _count(self, groups: Any, rows: Rows, time: Any) -> None:
         times = as_times(time, rows, "DecayedCount")
@@ -72,12 +70,12 @@ class DecayedCountGroups(Groups):
         np.add.at(state["n"], groups, n)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
-        """Add serialised counts, nulls skipped. Raises `SketchError` for bytes that are none."""
+        """Add serialised counts, nulls skipped. Raises `SketchError` for bytes that are not one."""
         numbers, images = as_images(groups, column, self._n, "DecayedCount")
-        found = [self._read(image) for image in (images.to_arrow().to_pylist() if len(images) else ())]
-        seen = np.array([state["n"] > 0 for state in found], bool)
+        states = [self._read(image) for image in (images.to_arrow().to_pylist() if len(images) else ())]
+        seen = np.array([state["n"] > 0 for state in states], bool)
         if seen.any():
-            parts = np.array([state.item() for state in found], STATE)[seen]
+            parts = np.array([state.item() for state in states], STATE)[seen]
             if self._state["n"].astype(float).sum() + parts["n"].astype(float).sum() >= 2.0**62:
                 raise SketchError("DecayedCount: more rows than 64 bits count")
             self._add(numbers[seen], parts["weight"], parts["epoch"], parts["n"], parts["latest"])
@@ -100,9 +98,18 @@ class DecayedCountGroups(Groups):
         )
 
     def counts(self, now: datetime | int | None = None) -> np.ndarray:
-        """The decayed count of each group as of `now`, or of the group's own latest row (float64)."""
+        """The decayed count of each group as of `now`, or of the group's own latest row (float64).
+
+        Raises `ValueError` for a `now` before a group's latest row: how much was counted by then is not known
+        any more.
+        """
         state = self._state[: self._n]
         moments = state["latest"] if now is None else np.full(self._n, as_moment(now, "DecayedCount"))
+        if (moments < state["latest"]).any():
+            raise ValueError(
+                f"DecayedCount: now must not be before the latest row, of {state['latest'].max()} µs, "
+                f"got {moments.max()} µs"
+            )
         return self._decay.as_of(state["weight"], state["epoch"], np.where(state["n"] > 0, moments, 0))
 
     def __getitem__(self, group: int) -> Any:

@@ -27,7 +27,8 @@ class DecayedCount(Sketch):
 
     Source: Cormode, Shkapenyuk, Srivastava, Xu, "Forward Decay", ICDE 2009, section IV-A.
 
-    >>> count = DecayedCount(half_life=60.0).update(["a", "b", "c"], time=[0, 60_000_000, 120_000_000])
+    >>> import streamgauge as sg
+    >>> count = sg.DecayedCount(half_life=60.0).update(["a", "b", "c"], time=[0, 60_000_000, 120_000_000])
     >>> count.estimate(), count.estimate(now=180_000_000)
     (1.75, 0.875)
     """
@@ -72,7 +73,10 @@ class DecayedCount(Sketch):
         return count
 
     def estimate(self, now: datetime | int | None = None) -> float:
-        """The decayed count as of `now`, by default of the latest row."""
+        """The decayed count as of `now`, by default of the latest row.
+
+        Raises `ValueError` for a `now` before the latest row, which would count for more than one.
+        """
         return float(self._groups.counts(now)[0])
 
     def bounds(self, now: datetime | int | None = None) -> tuple[float, float]:

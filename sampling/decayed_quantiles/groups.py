@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from ...sketches.core.aggregated import Aggregated
 from ...sketches.core.column_kinds import numeric
@@ -30,3 +32,7 @@ class DecayedQuantilesGroups(OneByOne):
         self, n: int = 0, half_life: timedelta | float = 3600.0, relative_accuracy: float = 0.01
     ) -> None:
         super().__init__(n, half_life=half_life, relative_accuracy=relative_accuracy)
+
+    def update(self, groups: np.ndarray, values: Any, time: Any = None) -> None:
+        """Add each group's numbers with their event times to its sketch. Raises as for one."""
+        self._update(groups, values, time=time)

@@ -11,8 +11,9 @@ import numpy as np
 
 from ...sketches.core.answers import quantile_answer
 from ...sketches.core.numbers import as_numbers
+from ...sketches.core.one_by_one import Staged
 from ...sketches.core.parameters import real, seconds
-from ...sketches.core.protocol import Sketch, SketchError
+from ...sketches.core.protocol import SketchError
 from ...sketches.core.times import as_times
 from ..core.decay import HalfLife, moved
 
@@ -23,7 +24,7 @@ _LEAST = 2.2250738585072014e-308
 _ROUNDING = 1e-9
 
 
-class DecayedQuantiles(Sketch):
+class DecayedQuantiles(Staged):
     """Quantiles of a stream in which a value counts 2^(−age / half_life): of what is going on now.
 
     The weights of `DecayedReservoir` and `DecayedCount` (forward decay, see `decay`) in the buckets of
@@ -40,8 +41,9 @@ class DecayedQuantiles(Sketch):
     Source: Cormode, Shkapenyuk, Srivastava, Xu, "Forward Decay", ICDE 2009, section IV-C; Masson, Rim, Lee,
     "DDSketch", VLDB 2019.
 
+    >>> import streamgauge as sg
     >>> minutes = np.arange(200)
-    >>> sketch = DecayedQuantiles(half_life=60.0).update(minutes, time=minutes * 60_000_000)
+    >>> sketch = sg.DecayedQuantiles(half_life=60.0).update(minutes, time=minutes * 60_000_000)
     >>> 196 <= sketch.quantile(0.5) <= 200
     True
     """
@@ -74,15 +76,22 @@ class DecayedQuantiles(Sketch):
 
     def update(self, values: Any, time: Any = None) -> Self:
         """Add numbers with their event times, one a row, or one for all; NaN and nulls are skipped."""
-        found = as_numbers(values, np.float64, self.family)
-        numbers, times = found.numbers, found.per_value(as_times(time, found.length, self.family))
+        self._add_staged(self._staged(values, time))
+        return self
+
+    def _staged(self, values: Any, time: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        column = as_numbers(values, np.float64, self.family)
+        numbers, times = column.numbers, column.per_value(as_times(time, column.length, self.family))
         kept = ~np.isnan(numbers)
-        if kept.any():
-            weights, epochs = self._decay.weighed(times[kept])
+        return numbers[kept], times[kept]
+
+    def _add_staged(self, rows: tuple[np.ndarray, np.ndarray]) -> None:
+        numbers, times = rows
+        if len(numbers):
+            weights, epochs = self._decay.weighed(times)
             latest = int(epochs.max())
             weights = moved(weights, epochs, np.full(len(weights), latest))
-            self._add(self._keys_of(numbers[kept]), weights, latest, int(kept.sum()))
-        return self
+            self._add(self._keys_of(numbers), weights, latest, len(numbers))
 
     def _keys_of(self, numbers: np.ndarray) -> np.ndarray:
         size = np.abs(numbers)
@@ -108,16 +117,19 @@ class DecayedQuantiles(Sketch):
 
     def merge(self, other: Self) -> Self:
         """Add another's values. Raises `SketchError` if its half-life or accuracy is another."""
+        self._refuse_merge(other)
+        if other._n:
+            self._add(other._keys, other._weights, other._epoch, other._n)
+        return self
+
+    def _refuse_merge(self, other: Any, coming: int = 0) -> None:
         if not isinstance(other, DecayedQuantiles):
             raise SketchError(f"{self.family}: can't take in {other!r}")
         mine, theirs = ((one.half_life, one.relative_accuracy) for one in (self, other))
         if mine != theirs:
             raise SketchError(f"{self.family}: half-life and accuracy {theirs} can't be merged into {mine}")
-        if self._n + other._n >= 1 << 62:
+        if self._n + coming + other._n >= 1 << 62:
             raise SketchError(f"{self.family}: more values than 64 bits count")
-        if other._n:
-            self._add(other._keys, other._weights, other._epoch, other._n)
-        return self
 
     def quantile(self, q: float) -> float:
         """The value at which the decayed weight comes to the share q. Raises `SketchError` while empty."""
@@ -143,12 +155,12 @@ class DecayedQuantiles(Sketch):
     def _at(self, qs: Any) -> list[int]:
         shares = np.asarray(qs, np.float64)
         if not ((shares >= 0) & (shares <= 1)).all():
-            raise SketchError(f"{self.family}: a quantile is asked by a share from 0 to 1, got {qs}")
+            raise SketchError(f"{self.family}: a quantile's share must be a number from 0 to 1, got {qs}")
         if not self._n:
             raise SketchError(f"{self.family}: an empty sketch has no quantiles; update it first")
         sums = np.cumsum(self._weights)
-        found = np.searchsorted(sums, shares * sums[-1] * (1 - _ROUNDING * 1e-3))
-        return self._keys[np.minimum(found, len(sums) - 1)].tolist()
+        ranks = np.searchsorted(sums, shares * sums[-1] * (1 - _ROUNDING * 1e-3))
+        return self._keys[np.minimum(ranks, len(sums) - 1)].tolist()
 
     def _value(self, key: int) -> float:
         lower, upper = self._edges(key)

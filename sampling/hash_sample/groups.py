@@ -10,9 +10,9 @@ from ...sketches.core.aggregated import Aggregated
 from ...sketches.core.columns import as_array
 from ...sketches.core.jit import lean
 from ...sketches.core.random import step
+from ..core.bernoulli_base import ShareGroups, of_rows
 from ..core.bottom_k import BottomK
 from ..core.items import Rows, hash_items
-from ..core.shares import ShareGroups, of_rows
 
 # Not the sketches' seed: keys sampled by the hash they are counted by would be counted wrongly.
 _SEED = np.uint64(0x51EE7)
@@ -43,15 +43,19 @@ class HashSampleGroups(ShareGroups):
     def __init__(self, n: int = 0, p: float = 0.01, seed: int | None = None) -> None:
         super().__init__("HashSample", 7, n, p, seed)
 
-    def _choose(
-        self, groups: np.ndarray | None, rows: Rows, key: Any = None, **inputs: Any
-    ) -> tuple[np.ndarray, np.ndarray]:
-        if inputs or key is None:
+    def update(self, groups: Any, values: Any, key: Any = None) -> None:
+        """Add values with their keys, one a row, to their groups. Raises as for one."""
+        self._update_groups(groups, values, key=key)
+
+    def _prepare(self, rows: Rows, key: Any = None) -> np.ndarray:
+        if key is None:
             raise TypeError("HashSample: expected update(…, key=…), one key a row")
-        taken = np.flatnonzero(rows.per_item(keys_in_share(key, self.p), "key"))
-        states = np.empty(len(taken), np.uint64)
-        _states(self._pool.heaps, of_rows(groups, taken), states)
-        return taken, states
+        return np.flatnonzero(rows.per_item(keys_in_share(key, self.p), "key"))
+
+    def _choose(self, groups: np.ndarray | None, n: int, prepared: Any) -> tuple[np.ndarray, np.ndarray]:
+        states = np.empty(len(prepared), np.uint64)
+        _states(self._pool.heaps, of_rows(groups, prepared), states)
+        return prepared, states
 
 
 def keys_in_share(keys: Any, p: float) -> np.ndarray:

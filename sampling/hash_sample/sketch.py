@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-from ..core.shares import Share
+from ..core.bernoulli_base import Share
 from .groups import HashSampleGroups
 
 
@@ -14,14 +14,15 @@ class HashSample(Share):
     Of m different keys it holds a binomial number of mean m·p, chosen by a hash of the key alone, and of
     those keys every row: what is counted per key (sessions, journeys, repeat purchases) is exact for them.
     With 95 % confidence the number of keys is within 2·sqrt(m·p·(1 − p)) of its mean; the choice is the same
-    in each run, so repeating does not average it out. Merging puts both together. Memory is the rows taken
+    in each run, so repeating does not average it out. Merging puts both together. Memory is the rows sampled
     and 16 bytes each. Raises `SketchError` for a p out of range, samples of another p, and bytes that are not
     a hash sample; `TypeError` where no keys are given.
 
     Source: Duffield, Grossglauser, "Trajectory Sampling for Direct Traffic Observation", SIGCOMM 2000.
 
-    >>> visits = HashSample(0.5).update(["/a", "/b"], key=["ann", "bob"])
-    >>> orders = HashSample(0.5).update([17.5, 3.0], key=["bob", "ann"])
+    >>> import streamgauge as sg
+    >>> visits = sg.HashSample(0.5).update(["/a", "/b"], key=["ann", "bob"])
+    >>> orders = sg.HashSample(0.5).update([17.5, 3.0], key=["bob", "ann"])
     >>> len(visits) == len(orders)
     True
     """

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from ...sketches.core.aggregated import Aggregated
-from ..core import jumps
+from ..core import skip_kernel
+from ..core.bottom_k import plain
 from ..core.images import Format
 from ..core.items import Rows
-from ..core.jumping import Jumping, JumpingGroups
 from ..core.priority import Bits
+from ..core.skip_reservoir import Jumping, JumpingGroups
 from ..core.uniform import share_error
 
 
@@ -36,23 +38,29 @@ class ReservoirGroups(JumpingGroups):
     def answers(self, **question: Any) -> Any:
         """What `Reservoir.answer` gives, of each group: as a struct of Arrow where items are plain values."""
         parts = self._pool.parts(np.arange(len(self)))
-        kind = parts.items.type
-        if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind)):
-            return super().answers(**question)
         sizes, of = np.unique(parts.samples["size"], return_inverse=True)
         errors = np.where(sizes[of] < self.n, np.array([share_error(m) for m in sizes.tolist()])[of], 0.0)
         ends = np.append(0, np.cumsum(parts.samples["size"]))
+        kind = parts.items.type
+        if not (pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind)):
+            items = [plain(item) for item in parts.items.to_pylist()]
+            values = [items[low:high] for low, high in pairwise(ends.tolist())]
+            columns = zip(self.n.tolist(), values, errors.tolist())
+            return [{"n": n, "values": some, "error": error} for n, some, error in columns]
         values = pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), parts.items)
         return pa.StructArray.from_arrays(
             [pa.array(self.n), values, pa.array(errors)], ["n", "values", "error"]
         )
 
-    def _prepare(self, rows: Rows, **inputs: Any) -> None:
-        if inputs:
-            raise TypeError(f"Reservoir.update() takes no {', '.join(inputs)}")
+    def update(self, groups: Any, values: Any) -> None:
+        """Add values to their groups. Raises `SketchError` for items of another type than those before."""
+        self._update_groups(groups, values)
 
-    def _enter(self, groups: np.ndarray | None, bits: Bits, prepared: Any, taken: np.ndarray) -> int:
+    def _prepare(self, rows: Rows) -> None:
+        """Nothing: all rows weigh the same."""
+
+    def _enter(self, groups: np.ndarray | None, bits: Bits, prepared: Any, entered: np.ndarray) -> int:
         pool, first = self._pool, len(self._pool.items)
         if groups is None:
-            return int(jumps.update_one(pool.heaps, pool.slots, bits, first, taken))
-        return int(jumps.update_many(pool.heaps, pool.slots, groups, bits, first, taken))
+            return int(skip_kernel.update_one(pool.heaps, pool.slots, bits, first, entered))
+        return int(skip_kernel.update_many(pool.heaps, pool.slots, groups, bits, first, entered))

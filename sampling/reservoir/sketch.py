@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Self
 
-from ..core.jumping import Jumping
+from ..core.skip_reservoir import Jumping
 from ..core.uniform import Uniform
 from .groups import ReservoirGroups
 
@@ -28,12 +28,13 @@ class Reservoir(Uniform, Jumping):
     Source: Efraimidis, Spirakis, "Weighted Random Sampling with a Reservoir", IPL 2006; Hoeffding,
     "Probability Inequalities for Sums of Bounded Random Variables", JASA 1963.
 
-    >>> sample = Reservoir(3, seed=7).update(range(1000))
+    >>> import streamgauge as sg
+    >>> sample = sg.Reservoir(3, seed=7).update(range(1000))
     >>> sample.n, len(sample.values())
     (1000, 3)
-    >>> sample == Reservoir.from_bytes(sample.to_bytes())
+    >>> sample == sg.Reservoir.from_bytes(sample.to_bytes())
     True
-    >>> both = sample | Reservoir(3, seed=8).update(range(1000, 3000))
+    >>> both = sample | sg.Reservoir(3, seed=8).update(range(1000, 3000))
     >>> both.n, len(both)
     (3000, 3)
     """

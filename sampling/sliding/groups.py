@@ -14,7 +14,7 @@ from ..core.bottom_k import BottomK, BottomKGroups, checked_k
 from ..core.decay import as_times
 from ..core.images import Format
 from ..core.items import Rows
-from .skylines import Skylines
+from .skyline_store import Skylines
 
 
 class SlidingWindowSampleGroups(BottomKGroups):
@@ -38,11 +38,13 @@ class SlidingWindowSampleGroups(BottomKGroups):
         self._format = Format("SlidingWindowSample", 4, span, timed=True, beyond_k=True)
         self._pool = Skylines(n, checked_k(k, self._format.name), seed, round(span * 1e6))
 
+    def update(self, groups: Any, values: Any, time: Any = None) -> None:
+        """Add values with their event times, one a row, to their groups. Raises as for one."""
+        self._update_groups(groups, values, time=time)
+
     def _update(self, groups: np.ndarray | None, rows: Rows, inputs: dict[str, Any]) -> None:
-        if set(inputs) != {"time"}:
-            raise TypeError(f"{self._format.name}: expected update(…, time=…), one event time a row")
         times = as_times(inputs["time"], rows, self._format.name)
         if len(rows.items):
-            self._pool.items.accept(rows.items.type, self._format.name)
+            items = self._pool.accept(rows.items, self._format.name)
             kept = self._pool.add(np.zeros(len(times), np.int64) if groups is None else groups, times)
-            self._pool.keep(rows.items.take(pa.array(kept)))
+            self._pool.keep(items.take(pa.array(kept)))

@@ -31,7 +31,8 @@ class SlidingWindowSample(BottomK):
 
     Source: Babcock, Datar, Motwani, "Sampling from a Moving Window over Streaming Data", SODA 2002.
 
-    >>> sample = SlidingWindowSample(3, window=60.0, seed=5)
+    >>> import streamgauge as sg
+    >>> sample = sg.SlidingWindowSample(3, window=60.0, seed=5)
     >>> sample = sample.update(range(1000), time=[second * 1_000_000 for second in range(1000)])
     >>> all(second >= 940 for second in sample.values().to_pylist())
     True
@@ -50,7 +51,7 @@ class SlidingWindowSample(BottomK):
 
     @property
     def window(self) -> float:
-        """The longest span that can be asked for, in seconds."""
+        """The longest span that can be queried, in seconds."""
         return self._groups._format.parameter
 
     def update(self, values: Any, time: Any = None) -> Self:

@@ -11,6 +11,7 @@ from ...sketches.core.aggregated import Aggregated
 from ...sketches.core.columns import as_array
 from ...sketches.core.parameters import whole
 from ...sketches.core.times import cut
+from ...sketches.core.utf8_repair import readable
 from ..core.bottom_k import BottomK, BottomKGroups, checked_k
 from ..core.images import MOST_K, Format
 from ..core.items import Rows, bits_of, hash_items, kept_type
@@ -36,10 +37,14 @@ class StratifiedReservoirGroups(BottomKGroups):
         self._format = Format("StratifiedReservoir", 5, float(capacity), beyond_k=True)
         self._pool = Strata(n, checked_k(k, self._format.name), seed, int(capacity))
 
+    def update(self, groups: Any, values: Any, key: Any = None) -> None:
+        """Add values with their keys, one a row, to their groups. Raises as for one."""
+        self._update_groups(groups, values, key=key)
+
     def _update(self, groups: np.ndarray | None, rows: Rows, inputs: dict[str, Any]) -> None:
-        if set(inputs) != {"key"} or inputs["key"] is None:
+        if inputs["key"] is None:
             raise TypeError(f"{self._format.name}: expected update(…, key=…), one key a row")
-        keys = cut(as_array(inputs["key"]))
+        keys = readable(cut(as_array(inputs["key"])))
         if len(keys) == 1 and rows.length != 1:
             keys = keys.take(pa.array(np.zeros(rows.length, np.int64)))
         numbers = rows.per_item(np.arange(len(keys)), "key")
@@ -48,8 +53,7 @@ class StratifiedReservoirGroups(BottomKGroups):
         if not len(rows.items):
             return
         hashes = hash_items(keys)
-        self._pool.accept_keys(keys.type, self._format.name)
-        self._pool.items.accept(rows.items.type, self._format.name)
+        keys, items = self._pool.accept(keys, rows.items, self._format.name)
         if groups is None:
-            groups = np.zeros(len(rows.items), np.int64)
-        self._pool.add(groups, rows.items, bits_of(rows.items), keys, hashes)
+            groups = np.zeros(len(items), np.int64)
+        self._pool.add(groups, items, bits_of(items), keys, hashes)

@@ -32,7 +32,8 @@ class StratifiedReservoir(BottomK):
     Source: Cohen, Kaplan, "Summarizing Data Using Bottom-k Sketches", PODC 2007, one for each key; Hoeffding,
     "Probability Inequalities for Sums of Bounded Random Variables", JASA 1963.
 
-    >>> sample = StratifiedReservoir(2, seed=1)
+    >>> import streamgauge as sg
+    >>> sample = sg.StratifiedReservoir(2, seed=1)
     >>> sample.update([5, 6, 7, 8], key=["a", "a", "a", "b"]).strata().sort_by("key").to_pydict()["n"]
     [3, 1]
     >>> len(sample)
@@ -83,8 +84,8 @@ class StratifiedReservoir(BottomK):
         for row in self.strata().to_pylist():
             kept = len(row["items"])
             error = share_error(kept) if kept < row["n"] else 0.0
-            told = {"key": plain(row["key"]), "n": row["n"], "values": plain(row["items"])}
-            strata.append({**told, "error": error})
+            stratum = {"key": plain(row["key"]), "n": row["n"], "values": plain(row["items"])}
+            strata.append({**stratum, "error": error})
         return {"n": self.n, "strata": strata}
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
 """Samples by key within groups: which stratum a row belongs to, and how all of a group's stay within bounds.
 
 What is kept depends only on which rows there were: of each key the k rows of greatest priority, with the
-largest k (up to the one asked for) that keeps the group within its capacity; and where there are more keys
+largest k (up to the one requested) that keeps the group within its capacity; and where there are more keys
 than that, one row of each of those whose hash is smallest. Each of these only shrinks as rows are added, so a
 part never dropped what the whole would keep, and merging is exact.
 """
@@ -40,18 +40,18 @@ def _place(keys, table, start):
 def _number(keys, n, table, wanted, numbers, first_rows):
     """The stratum of each row by its key in `wanted`; new keys join `keys` from `n` on; how many then."""
     mask = len(table) - 1
-    found = n
+    n_strata = n
     for row in range(len(wanted)):
         at = np.int64(wanted[row]) & mask
         while table[at] >= 0 and keys[table[at]] != wanted[row]:
             at = (at + 1) & mask
         if table[at] < 0:
-            table[at] = found
-            keys[found] = wanted[row]
-            first_rows[found - n] = row
-            found += 1
+            table[at] = n_strata
+            keys[n_strata] = wanted[row]
+            first_rows[n_strata - n] = row
+            n_strata += 1
         numbers[row] = table[at]
-    return found
+    return n_strata
 
 
 @lean
@@ -84,11 +84,6 @@ class Strata:
 
     def __len__(self) -> int:
         return len(self.heaps)
-
-    @property
-    def items(self) -> Items:
-        """The items of all samples."""
-        return self._pool.items
 
     @property
     def sizes(self) -> np.ndarray:
@@ -127,13 +122,13 @@ class Strata:
             _place(self._ids, self._table, 0)
         room = np.concatenate([self._ids, np.empty(len(ids), np.uint64)])
         strata, first = np.empty(len(ids), np.int64), np.empty(len(ids), np.int64)
-        found = _number(room, n, self._table, ids, strata, first)
-        first = first[: found - n]
-        self._ids = room[:found]
+        n_strata = _number(room, n, self._table, ids, strata, first)
+        first = first[: n_strata - n]
+        self._ids = room[:n_strata]
         self._groups = np.concatenate([self._groups, groups[first]])
         self._hashes = np.concatenate([self._hashes, hashes[first]])
         self._keys.append(keys.take(pa.array(first)))
-        self._pool.resize(found)
+        self._pool.resize(n_strata)
         self._pool.heaps["k"][n:] = self.heaps["k"][self._groups[n:]]
         return strata
 
@@ -156,9 +151,10 @@ class Strata:
             self._table = np.full(1 << int(4 * len(kept) + 16).bit_length(), -1, np.int64)
             _place(self._ids, self._table, 0)
 
-    def accept_keys(self, kind: pa.DataType, family: str) -> None:
-        """Settle the type of the keys. Raises `SketchError` if it doesn't fit those before."""
-        self._keys.accept(kind, family)
+    def accept(self, keys: pa.Array, items: pa.Array, family: str) -> tuple[pa.Array, pa.Array]:
+        """Both as they are kept, before any is. Raises `SketchError`, with nothing changed, for others."""
+        fitted = self._keys.fit(keys, f"{family}, keys"), self._pool.fit(items, family)
+        return self._keys.accept(fitted[0]), self._pool.items.accept(fitted[1])
 
     def merge(self, groups: np.ndarray, parts: Parts, family: str) -> None:
         """Fold whole samples into their groups."""
@@ -168,8 +164,7 @@ class Strata:
         if len(strata_groups):
             keys, inner = _unfold(parts.items, family)
             hashes = hash_items(keys)
-            self.accept_keys(keys.type, family)
-            self._pool.items.accept(inner.items.type, family)
+            keys, _ = self.accept(keys, inner.items, family)
         heap_kernels.merge(self.heaps, heap_kernels.new_slots(0), groups, samples, np.empty(0), 0)
         if len(strata_groups):
             self._pool.merge(self._strata(strata_groups, hashes, keys), inner, family)

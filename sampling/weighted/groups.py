@@ -10,8 +10,8 @@ from ...sketches.core.aggregated import Aggregated
 from ...sketches.core.weights import as_doubles
 from ..core.images import Format
 from ..core.items import Rows
-from ..core.jumping import Jumping, JumpingGroups
 from ..core.priority import Bits
+from ..core.skip_reservoir import Jumping, JumpingGroups
 from . import jumps
 
 LEAST_WEIGHT, MOST_WEIGHT = 1e-280, 1e280
@@ -51,10 +51,14 @@ class WeightedReservoirGroups(JumpingGroups):
     def __init__(self, n: int = 0, k: int = 100, seed: int | None = None) -> None:
         super().__init__(n, k, seed)
 
-    def _prepare(self, rows: Rows, **inputs: Any) -> np.ndarray:
-        if set(inputs) != {"weight"}:
+    def update(self, groups: Any, values: Any, weight: Any = None) -> None:
+        """Add values with their weights, one a row, to their groups. Raises as for one."""
+        self._update_groups(groups, values, weight=weight)
+
+    def _prepare(self, rows: Rows, weight: Any = None) -> np.ndarray:
+        if weight is None:
             raise TypeError(f"{self._format.name}: expected update(…, weight=…), one weight a row")
-        return as_weights(inputs["weight"], rows, self._format.name)
+        return as_weights(weight, rows, self._format.name)
 
     def _rows_to_fill(self, room: int, prepared: np.ndarray) -> int:
         rows = room
@@ -62,8 +66,8 @@ class WeightedReservoirGroups(JumpingGroups):
             rows *= 2
         return rows
 
-    def _enter(self, groups: np.ndarray | None, bits: Bits, prepared: Any, taken: np.ndarray) -> int:
-        pool, rest = self._pool, (prepared, bits, len(self._pool.items), taken)
+    def _enter(self, groups: np.ndarray | None, bits: Bits, prepared: Any, entered: np.ndarray) -> int:
+        pool, rest = self._pool, (prepared, bits, len(self._pool.items), entered)
         if groups is None:
             return int(jumps.update_one(pool.heaps, pool.slots, *rest, np.empty(jumps.TOGETHER)))
         return int(jumps.update_many(pool.heaps, pool.slots, groups, *rest))

@@ -13,8 +13,8 @@ import numpy as np
 
 from ...sketches.core.jit import BLOCK, inner, lean, summing
 from ..core.heaps import is_full
-from ..core.jumps import draw_jump, fill, land
 from ..core.priority import item_bits
+from ..core.skip_kernel import draw_jump, fill, land
 
 TOGETHER = 256
 """Weights that are added up at a time."""
@@ -57,6 +57,7 @@ def pass_by(weights, row, left, unit, scratch):
     """The row at which a jump of `left` ends, one past the last if none, and what is left of it then."""
     while row + TOGETHER <= len(weights):
         _round_block(weights[row : row + TOGETHER], unit, scratch)
+        # Exact, as all are multiples of one unit: the jump ends at the same row for any cut into blocks.
         total = _total(scratch)
         if total > left:
             break
@@ -80,8 +81,8 @@ def draw_rounded_jump(heap, slots, unit):
 
 
 @lean
-def update_one(heaps, slots, weights, items, first_item, taken, scratch):
-    """Rows of those weights into group 0; a row of weight 0 is never taken.
+def update_one(heaps, slots, weights, items, first_item, entered, scratch):
+    """Rows of those weights into group 0; a row of weight 0 is never sampled.
 
     `scratch` holds `TOGETHER` doubles.
     """
@@ -103,14 +104,14 @@ def update_one(heaps, slots, weights, items, first_item, taken, scratch):
         else:
             row += 1
             continue
-        taken[count] = row
+        entered[count] = row
         count += 1
         row += 1
     return count
 
 
 @lean
-def update_many(heaps, slots, groups, weights, items, first_item, taken):
+def update_many(heaps, slots, groups, weights, items, first_item, entered):
     """Rows of those weights into their groups."""
     count = np.int64(0)
     for row in range(len(groups)):
@@ -129,7 +130,7 @@ def update_many(heaps, slots, groups, weights, items, first_item, taken):
             fill(heap, slots, weights[row], bits, first_item + count)
         else:
             continue
-        taken[count] = row
+        entered[count] = row
         count += 1
     return count
 

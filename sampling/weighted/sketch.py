@@ -1,10 +1,10 @@
-"""A sample in proportion to weights: the heavier a row, the likelier it is taken, none twice."""
+"""A sample in proportion to weights: the heavier a row, the likelier it is sampled, none twice."""
 
 from __future__ import annotations
 
 from typing import Any, Self
 
-from ..core.jumping import Jumping
+from ..core.skip_reservoir import Jumping
 from .groups import WeightedReservoirGroups
 
 
@@ -14,7 +14,7 @@ class WeightedReservoir(Jumping):
     Exactly: the sample, in the order of `values`, is distributed as k draws without replacement, each among
     the rows left in proportion to their weights (successive sampling). So the first item is row i with
     probability w_i / Σw, a row that weighs half of all is in any sample with k ≥ 2 most of the time, and
-    with k well below Σw / max w a row's chance is close to k·w_i / Σw. A row of weight 0 is never taken.
+    with k well below Σw / max w a row's chance is close to k·w_i / Σw. A row of weight 0 is never sampled.
 
     Every row has the priority −E / w and the k greatest are kept (Efraimidis and Spirakis 2006), so merging
     is exact, associative and commutative. Once full it adds up weights until an exponential jump is over
@@ -24,7 +24,8 @@ class WeightedReservoir(Jumping):
 
     Source: Efraimidis, Spirakis, "Weighted Random Sampling with a Reservoir", IPL 2006.
 
-    >>> sample = WeightedReservoir(2, seed=4).update(["light", "heavy", "none"], weight=[1.0, 1e9, 0.0])
+    >>> import streamgauge as sg
+    >>> sample = sg.WeightedReservoir(2, seed=4).update(["light", "heavy", "none"], weight=[1.0, 1e9, 0.0])
     >>> sample.values().to_pylist()
     ['heavy', 'light']
     """

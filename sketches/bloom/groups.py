@@ -9,16 +9,16 @@ import pyarrow as pa
 
 from ..core.aggregated import Aggregated
 from ..core.column_kinds import hashable
-from ..core.columns import as_values
 from ..core.group_numbers import as_groups
 from ..core.image_columns import as_images, check_sums, image_column
-from ..core.lazy_tables import ROWS_AT_ONCE, LazyTables
+from ..core.item_kinds import code_of, joint_kind, kind_of_code, kind_with
 from ..core.protocol import Groups, SketchError
+from ..core.sparse_tables import ROWS_AT_ONCE, LazyTables
 from . import images_many as many
 from . import update as kernels
-from .images import CHECK_AT, START, Image, header, parse
+from .images import CHECK_AT, KIND_AT, START, UNKNOWN, Image, header, parse
 from .shape import LAYOUTS, Layout, Shape, shape
-from .sketch import Bloom, check, keys_of
+from .sketch import Bloom, check, items_of, keys_of
 
 
 class BloomGroups(Groups):
@@ -32,7 +32,7 @@ class BloomGroups(Groups):
     (True, False)
     """
 
-    aggregate: ClassVar = Aggregated({"capacity": 100_000, "fpp": 0.01}, of_column=hashable)
+    aggregate: ClassVar = Aggregated({"capacity": 100_000, "fpp": 0.01}, of_column=hashable, hashes=True)
 
     def __init__(
         self,
@@ -68,11 +68,13 @@ class BloomGroups(Groups):
         self._n = max(n, self._n)
 
     def _rows(self, groups: np.ndarray, values: Any) -> tuple[np.ndarray, np.ndarray]:
-        found = as_values(values)
-        numbers = found.per_value(as_groups(groups, found.length, self._n))
-        return numbers, keys_of(found, self._layout, self._seed)
+        column = items_of(values, self.item_kind, self._layout)
+        numbers = column.per_value(as_groups(groups, column.length, self._n))
+        keys = keys_of(column, self._layout, self._seed)
+        self.item_kind = kind_with(self.item_kind, column)
+        return numbers, keys
 
-    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+    def update(self, groups: np.ndarray, values: Any) -> None:
         """Add values to their groups. Raises as for one."""
         numbers, keys = self._rows(groups, values)
         lazy = self._lazy
@@ -95,24 +97,31 @@ class BloomGroups(Groups):
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
         """Add the values of serialised filters of the same shape; nulls are skipped.
 
-        Raises `SketchError`, naming the row, for anything else; rows before it are merged.
+        Raises `SketchError`, naming the row, for anything else: then nothing was merged.
         """
-        numbers, found = as_images(groups, column, self._n, "bloom")
-        if not len(found):
+        numbers, images_column = as_images(groups, column, self._n, "bloom")
+        if not len(images_column):
             return
         lazy = self._lazy
         lazy.give(numbers)
-        starts, ends = found.offsets[:-1], found.offsets[1:]
-        sums = np.zeros(len(found), np.uint32)
+        starts, ends = images_column.offsets[:-1], images_column.offsets[1:]
+        sums = np.zeros(len(images_column), np.uint32)
         if self._own:
-            sums = self._check_sums(found.data, starts, ends)
-        images = found.data, found.offsets, numbers, sums
-        at, why = many.merge(lazy.tables.view(np.uint64), lazy.slots, self._header, self._own, *images)
-        if why == many.REFUSED:
-            image = parse(memoryview(found.data)[starts[at] : ends[at]])  # type: ignore[arg-type]
+            sums = self._check_sums(images_column.data, starts, ends)
+        kind = np.uint8(code_of(self.item_kind, UNKNOWN)[0])
+        how = lazy.tables.view(np.uint64), lazy.slots, self._header, self._own, kind
+        at, why, kind = many.merge(*how, images_column.data, images_column.offsets, numbers, sums)
+        item_kind = kind_of_code(kind, UNKNOWN, "bloom")
+        if why:
+            image = parse(memoryview(images_column.data)[starts[at] : ends[at]])  # type: ignore[arg-type]
+            if why == many.ANOTHER_KIND:
+                joint_kind(item_kind, image.item_kind, f"bloom: row {images_column.row(at)}")
             theirs = (image.layout, Shape(len(image.words), image.k), image.seed)
             mine = (self._layout, self._shape, self._seed)
-            raise SketchError(f"bloom: row {found.row(at)} is of shape {theirs}, these groups are of {mine}")
+            raise SketchError(
+                f"bloom: row {images_column.row(at)} is of shape {theirs}, these groups are of {mine}"
+            )
+        self.item_kind = item_kind
 
     @property
     def _own(self) -> bool:
@@ -134,7 +143,10 @@ class BloomGroups(Groups):
         lazy.give(np.flatnonzero(lazy.logged > 0))
         size = len(self._header) + 4 * self._shape.words
         data = np.empty(self._n * size, np.uint8)
-        many.write(lazy.tables.view(np.uint64), lazy.slots, self._header, self._own, data)
+        head = self._header.copy()
+        if self._own:
+            head[KIND_AT] = code_of(self.item_kind, UNKNOWN)[0]
+        many.write(lazy.tables.view(np.uint64), lazy.slots, head, self._own, data)
         offsets = np.arange(self._n + 1) * size
         if self._own:
             sums = self._check_sums(data, offsets[:-1], offsets[1:])
@@ -147,4 +159,4 @@ class BloomGroups(Groups):
         bloom = Bloom.__new__(Bloom)
         words = self._lazy.table(group)
         bloom._set(Image(self._layout, words, self._shape.k, self._seed, self._capacity, self._fpp))
-        return bloom
+        return self._kind_to(bloom)

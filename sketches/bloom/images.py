@@ -3,7 +3,8 @@
 Spark's, big-endian: int32 version (1 or 2), int32 bits a value, in version 2 int32 seed, int32 words, int64
 words. Own, little-endian::
 
-    byte  0  b"SGBLOOM1"
+    byte  0  b"SGBLOOM"
+          7  the kind of the items (`core.item_kinds`), b"1" where it isn't known
           8  uint64 capacity
          16  float64 false positives at capacity
          24  int32 seed
@@ -24,10 +25,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..core.item_kinds import code_of, kind_of_code
 from ..core.protocol import SketchError
 from .shape import MAX_WORDS
 
-MAGIC = b"SGBLOOM1"
+MAGIC = b"SGBLOOM"
+KIND_AT, UNKNOWN = 7, b"1"
 _OWN = struct.Struct("<8sQdiI")
 CAPACITY_AT, SEED_AT, CHECK_AT, START = 8, 24, 32, 36
 _MAX_K = 4096
@@ -42,6 +45,7 @@ class Image(NamedTuple):
     seed: int
     capacity: int
     fpp: float
+    item_kind: str | None = None
 
 
 def write(image: Image) -> bytes:
@@ -57,15 +61,16 @@ def write(image: Image) -> bytes:
 def header(image: Image) -> bytes:
     """The bytes before the words, the check sum left 0."""
     if image.layout == "blocked":
-        own = _OWN.pack(MAGIC, image.capacity, image.fpp, image.seed, len(image.words))
+        start = MAGIC + code_of(image.item_kind, UNKNOWN)
+        own = _OWN.pack(start, image.capacity, image.fpp, image.seed, len(image.words))
         return own + bytes(START - CHECK_AT)
-    told = (1, image.k) if image.layout == "spark_v1" else (2, image.k, image.seed)
-    return struct.pack(f">{len(told) + 1}i", *told, len(image.words) // 2)
+    fields = (1, image.k) if image.layout == "spark_v1" else (2, image.k, image.seed)
+    return struct.pack(f">{len(fields) + 1}i", *fields, len(image.words) // 2)
 
 
 def parse(data: bytes | memoryview) -> Image:
     """The filter in the bytes of any layout. Raises `SketchError` for anything else."""
-    if bytes(data[:8]) == MAGIC:
+    if bytes(data[:KIND_AT]) == MAGIC:
         return _parse_own(data)
     version = int.from_bytes(data[:4], "big") if len(data) >= 4 else 0
     if version not in (1, 2):
@@ -91,4 +96,6 @@ def _parse_own(data: bytes | memoryview) -> Image:
         raise SketchError("bloom: the check sum is wrong; the bytes are damaged")
     if capacity < 1 or not 0 < fpp < 1:
         raise SketchError(f"bloom: capacity {capacity} and fpp {fpp} don't make a filter")
-    return Image("blocked", np.frombuffer(data, "<u4", size, START).astype(np.uint32), 8, seed, capacity, fpp)
+    words = np.frombuffer(data, "<u4", size, START).astype(np.uint32)
+    kind = kind_of_code(data[KIND_AT], UNKNOWN, "bloom")
+    return Image("blocked", words, 8, seed, capacity, fpp, kind)

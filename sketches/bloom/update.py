@@ -1,4 +1,4 @@
-"""Bits set and asked in three layouts of a Bloom filter, all in arrays of uint32.
+"""Bits set and tested in three layouts of a Bloom filter, all in arrays of uint32.
 
 `BLOCKED`: a value picks one block of 256 bits and sets a bit in each of its eight words, so that it touches
 one cache line (Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", 2007; the word
@@ -56,6 +56,7 @@ def put(words, key, layout, k):
     """Set a value's bits; True if one was not set before."""
     new = False
     if layout == BLOCKED:
+        # The block comes from the upper half of the hash and the masks from the lower: they are independent.
         first = _block(key, words)
         missing = np.uint32(0)
         for j in range(WORDS):
@@ -76,21 +77,21 @@ def put(words, key, layout, k):
 @inner
 def has(words, key, layout, k):
     """Whether all of a value's bits are set."""
-    found = True
+    all_set = True
     if layout == BLOCKED:
         first = _block(key, words)
         missing = np.uint32(0)
         for j in range(WORDS):
             missing |= _mask(key, j) & ~words[first + j]
-        found = missing == 0
+        all_set = missing == 0
     else:
         bits = 32 * len(words)
         for i in range(k):
             bit = _spark_bit(key, i, bits, layout)
             if (words[bit >> 5] & (np.uint32(1) << np.uint32(bit & 31))) == 0:
-                found = False
+                all_set = False
                 break
-    return found
+    return all_set
 
 
 @lean
@@ -108,10 +109,10 @@ def admit(words, keys, layout, k, new):
 
 
 @lean
-def ask(words, keys, layout, k, found):
+def ask(words, keys, layout, k, contained):
     """Which keys have all their bits set."""
     for i in range(len(keys)):
-        found[i] = has(words, keys[i], layout, k)
+        contained[i] = has(words, keys[i], layout, k)
 
 
 @lean

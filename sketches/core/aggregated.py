@@ -1,4 +1,4 @@
-"""How a family is asked for as an aggregate of a column: what every engine must know of it before it runs."""
+"""How a family is requested as an aggregate of a column: what every engine must know of it before it runs."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import pyarrow as pa
-
 from .column_kinds import anything
+from .lazy import pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,19 +20,23 @@ class Aggregated:
     """
 
     params: Mapping[str, Any] = field(default_factory=dict)
-    """The parameters that may be asked for, of one sketch and of groups alike, with their defaults."""
+    """The parameters that may be set, of one sketch and of groups alike, with their defaults."""
     answer: Mapping[str, Any] = field(default_factory=dict)
-    """The parameters of the question that is asked in the end, with their defaults."""
+    """The parameters of the question that is answered in the end, with their defaults."""
     inputs: tuple[str, ...] = ()
     """Further row-wise inputs of `update`, such as ``weight``; ``time`` and a row's place need no column."""
     of_column: Callable[[pa.DataType], dict[str, Any]] = anything
     """The parameters that a column's type decides; raises `TypeError` for other columns (`column_kinds`)."""
+    hashes: bool = False
+    """Whether nothing but hashes is kept of values, which must then be of one kind (`item_kinds`)."""
+    skips_empty: bool = False
+    """Whether empty strings are not counted, as DataSketches has it, whose bytes these are."""
     seeded: bool = False
     """Whether groups draw random numbers and take a ``seed=``."""
     kinds: tuple[str, ...] = ()
-    """The kinds of item that `from_bytes` can be told an image holds, ``kind=``, as the image doesn't say."""
+    """The kinds of item that `from_bytes` can be given for an image, ``kind=``, as the image doesn't say."""
     must_tell_kind: bool = False
-    """Whether `from_bytes` refuses an image of which no kind is told."""
+    """Whether `from_bytes` refuses an image without a given kind."""
     spark_merge: str = ""
     """Spark's own aggregate that merges the column; empty where Spark has none.
 

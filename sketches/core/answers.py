@@ -1,4 +1,4 @@
-"""Answers as JSON can hold them, and how quantiles are told."""
+"""Answers as JSON can hold them, and how quantiles are described."""
 
 from __future__ import annotations
 
@@ -6,8 +6,16 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from .protocol import SketchError
+
 USUAL_QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999)
-"""The shares of an answer that isn't told which."""
+"""The shares of an answer by default."""
+
+
+def check_ranked(family: str, *values: Any) -> None:
+    """The rule of all quantile sketches: NaN, which none counts, has no rank. Raises `SketchError` for it."""
+    if any(x != x for x in values):
+        raise SketchError(f"{family}: a rank is that of a number, got nan")
 
 
 def quantile_rows(sketch: Any, shares: Sequence[float] = USUAL_QUANTILES) -> list[tuple[Any, ...]]:

@@ -27,7 +27,7 @@ def new_extent() -> np.ndarray:
 
 
 @inner
-def take(extent, size, room):
+def allocate(extent, size, room):
     """The first of `size` places behind the last region, of `room` in all; −1 if there are too few."""
     at = extent[0].used
     if at + size > room:

@@ -75,8 +75,8 @@ def as_array(values: Any) -> pa.Array:
     except _FAULTS as error:
         if type(error) is TypeError:  # our own words
             raise
-        told = f"a {type(values).__name__}" if dtype is None else f"a {type(values).__name__} of {dtype}"
-        raise TypeError(f"{told} can't be taken as a column: {_first_line(error)}; cast it") from None
+        type_name = f"a {type(values).__name__}" if dtype is None else f"a {type(values).__name__} of {dtype}"
+        raise TypeError(f"{type_name} can't be read as a column: {_first_line(error)}; cast it") from None
     if isinstance(values, (bytearray, memoryview)):
         return _of_python([bytes(values)])
     if isinstance(values, pa.Scalar):
@@ -170,32 +170,32 @@ def _of_numpy(array: np.ndarray) -> pa.Array:
         return pa.array(array, mask=mask)
     except _FAULTS as error:
         raise TypeError(
-            f"a NumPy array of {dtype} can't be taken as a column: {_first_line(error)}; cast it"
+            f"a NumPy array of {dtype} can't be read as a column: {_first_line(error)}; cast it"
         ) from None
 
 
 def _of_extension(values: Any) -> pa.Array:
     """A column of one of pandas' own types."""
     try:
-        found = pa.array(values)
+        array = pa.array(values)
     except (*_FAULTS, NotImplementedError):
         return _of_numpy(np.asarray(values))
-    return plain(found)
+    return plain(array)
 
 
 def _of_python(values: list[Any]) -> pa.Array:
     try:
-        found = pa.array(values)
-        if pa.types.is_date32(found.type) and any(isinstance(value, datetime) for value in values):
-            found = _mixed(values)  # Arrow would drop the time of day
-        return plain(found)
+        array = pa.array(values)
+        if pa.types.is_date32(array.type) and any(isinstance(value, datetime) for value in values):
+            array = _mixed(values)  # Arrow would drop the time of day
+        return plain(array)
     except _FAULTS:
         pass
     try:
         return plain(_mixed(values))
     except _FAULTS as error:
-        told = _shorten(values)
-        raise TypeError(f"expected a column of one type, got {told}: {_first_line(error)}") from None
+        shown = _shorten(values)
+        raise TypeError(f"expected a column of one type, got {shown}: {_first_line(error)}") from None
 
 
 def _mixed(values: list[Any]) -> pa.Array:

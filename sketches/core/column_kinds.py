@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
+from .lazy import pa
 
 
 def column_kind(leaf: pa.DataType) -> str:
@@ -44,14 +44,14 @@ def hashable(leaf: pa.DataType) -> dict[str, Any]:
 
 
 def countable(leaf: pa.DataType) -> dict[str, Any]:
-    """Values of which equal ones are counted together, which floats are not fit for."""
+    """Values whose equal ones are counted together, which floats are not fit for."""
     if column_kind(leaf) == "float64":
         raise TypeError(f"values of {leaf} can't be counted as equal ones; cast them to whole numbers")
     return {}
 
 
 def numeric(leaf: pa.DataType) -> dict[str, Any]:
-    """Whole numbers, floats, decimals and times, all of which are numbers in the end."""
+    """Whole numbers, floats, decimals and times, all numbers in the end."""
     if not pa.types.is_decimal(leaf) and column_kind(leaf) not in ("int64", "float64"):
         raise TypeError(f"a column of {leaf} can't be added up; cast it to a number")
     return {}
@@ -74,10 +74,10 @@ def kind_of(leaf: pa.DataType, **kinds: str) -> dict[str, Any]:
     """
     if pa.types.is_decimal(leaf) and "decimal" in kinds:
         return {"kind": kinds["decimal"]}
-    found = kinds.get("unsigned" if leaf == pa.uint64() else column_kind(leaf))
-    if found is None:
+    kind = kinds.get("unsigned" if leaf == pa.uint64() else column_kind(leaf))
+    if kind is None:
         raise TypeError(f"a column of {leaf} can't be used here, only {', '.join(kinds)}; cast it")
-    return {"kind": found}
+    return {"kind": kind}
 
 
 def long_or_double(leaf: pa.DataType) -> dict[str, Any]:

@@ -28,8 +28,8 @@ class Values:
 
     `numbers` holds int64 or float64 (contiguous); for strings and binary `data` (uint8) holds the bytes of
     value ``i`` from ``offsets[i]`` to ``offsets[i + 1]`` (int32 or int64). `rows` is None where value ``i``
-    came from row ``i``, else the row number of each value, among `height` rows. `unsigned` tells that int64
-    numbers are the bits of uint64 ones.
+    came from row ``i``, else the row number of each value, among `height` rows. `unsigned` says that int64
+    numbers are the bits of uint64 ones, `temporal` which sort of times they are, if any (`temporal_kind`).
     """
 
     kind: Kind
@@ -39,6 +39,12 @@ class Values:
     rows: np.ndarray | None
     height: int = 0
     unsigned: bool = False
+    temporal: str = ""
+
+    @property
+    def item_kind(self) -> str:
+        """The kind of these values, as `item_kinds` has them."""
+        return self.temporal or KIND_OF_ITEMS[self.kind]
 
     def __len__(self) -> int:
         return len(self.offsets) - 1 if self.kind in ("string", "binary") else len(self.numbers)
@@ -72,7 +78,10 @@ class Values:
         )
 
 
-_NUMBERS = frozenset(
+KIND_OF_ITEMS: dict[str, str] = {"int64": "long", "float64": "double", "string": "string", "binary": "string"}
+"""The kind of items (`item_kinds`) that values are which are no times."""
+
+NUMBERS = frozenset(
     kind.id
     for kind in (
         *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
@@ -98,7 +107,7 @@ def as_values(values: Any, decimals: bool = False) -> Values:
 
     Integers of every width and booleans become int64 (uint64 keeps its bits, as DataSketches does), floats
     float64. Points in time become microseconds since 1970, so that an instant is one value as a date, in
-    seconds or in nanoseconds (which are cut to the microsecond), and a time without a zone is taken as UTC;
+    seconds or in nanoseconds (which are cut to the microsecond), and a time without a zone is read as UTC;
     times of day and durations become microseconds too.
 
     Nulls are skipped, as in SQL: None, NA, NaT, what a NumPy mask hides. NaN is not null but a float, and all
@@ -122,9 +131,11 @@ def as_values(values: Any, decimals: bool = False) -> Values:
         return _numbers(values, None, 0)
     array = as_array(values)
     items, rows = flattened(array)
-    if items.type.id not in _NUMBERS and items.type.id not in _TEXTS:
+    if items.type.id not in NUMBERS and items.type.id not in _TEXTS:
         if pa.types.is_temporal(items.type):
-            return _numbers(micros(items), rows, len(array))
+            column = _numbers(micros(items), rows, len(array))
+            column.temporal = temporal_kind(items.type)
+            return column
         if decimals and pa.types.is_decimal(items.type):
             items = items.cast(pa.float64())
     return _values(items, rows, len(array))
@@ -156,6 +167,20 @@ def flattened(array: pa.Array) -> tuple[pa.Array, np.ndarray | None]:
     return array, rows
 
 
+def temporal_kind(kind: pa.DataType) -> str:
+    """Which sort of times a type holds, ``"timestamp"``, ``"time"`` or ``"duration"``; empty for others.
+
+    >>> temporal_kind(pa.date32()), temporal_kind(pa.time64("us")), temporal_kind(pa.int64())
+    ('timestamp', 'time', '')
+    """
+    types = pa.types
+    if not types.is_temporal(kind):
+        return ""
+    if types.is_time(kind):
+        return "time"
+    return "timestamp" if types.is_timestamp(kind) or types.is_date(kind) else "duration"
+
+
 def is_list(kind: pa.DataType) -> bool:
     """Whether values of the type are lists."""
     return kind.id in _LISTS
@@ -163,7 +188,7 @@ def is_list(kind: pa.DataType) -> bool:
 
 def _values(items: pa.Array, rows: np.ndarray | None, height: int) -> Values:
     kind = items.type
-    if kind.id in _NUMBERS:
+    if kind.id in NUMBERS:
         return _numbers(items.to_numpy(zero_copy_only=False), rows, height)
     if kind.id in _TEXTS:
         return _strings(items, _TEXTS[kind.id], rows, height)

@@ -10,6 +10,7 @@ import logging
 import multiprocessing
 import sys
 import time
+from pathlib import Path
 
 _LOG = logging.getLogger("streamgauge")
 _MOMENT = 1.0
@@ -35,9 +36,9 @@ _WORK = _Work()
 def begins() -> None:
     """A kernel is about to be compiled; those that it calls begin and end before it does."""
     now = time.perf_counter()
-    took = _WORK.seconds + (now - _WORK.began[0] if _WORK.began else 0.0)
+    elapsed = _WORK.seconds + (now - _WORK.began[0] if _WORK.began else 0.0)
     _WORK.began.append(now)
-    if took > _MOMENT:
+    if elapsed > _MOMENT:
         _WORK.say("compiling kernels for this processor, once; `streamgauge warm` does that ahead of time")
 
 
@@ -54,6 +55,18 @@ def not_kept(folders: list[str]) -> None:
         "compiled kernels can't be kept, so that every process compiles them again: %s can't be written; let "
         "NUMBA_CACHE_DIR name a folder that can",
         " and ".join(folders),
+    )
+
+
+def not_trusted(path: Path, owner: int, mode: int) -> None:
+    """Others may have written a folder or a file of compiled kernels."""
+    _WORK.say(
+        "compiled kernels are not read where others may write, since loading them runs code: %s belongs to "
+        "user %d with mode %03o; it must belong to you or to root and be writable by its owner alone (chown, "
+        "chmod go-w), or let NUMBA_CACHE_DIR name a folder that is",
+        path,
+        owner,
+        mode,
     )
 
 

@@ -13,7 +13,7 @@ from .protocol import Groups, Sketch, SketchError
 
 
 class DistinctCounter(Sketch):
-    """A sketch that tells how many different values there were, within bounds."""
+    """A sketch that estimates how many different values there were, within bounds."""
 
     @abstractmethod
     def estimate(self) -> float:
@@ -96,7 +96,7 @@ class StoredAsImages(DistinctGroups):
 
     @abstractmethod
     def _fold(self, groups: np.ndarray, offsets: np.ndarray, data: np.ndarray) -> tuple[int, int]:
-        """Fold images in: how many are, and what is wrong with the next (0: there is none)."""
+        """Fold images in, all or none: the first at fault, and what is wrong with it (0: there is none)."""
 
     def to_arrow(self) -> pa.Array:
         """Each group's image as Spark and DataSketches read it, in group order, as `binary`."""
@@ -111,7 +111,7 @@ class StoredAsImages(DistinctGroups):
         """Fold serialised sketches in: `column[i]` into group `groups[i]`, nulls skipped.
 
         Images of every form and version that DataSketches or Spark writes. Raises `SketchError`, naming the
-        row, for bytes that aren't one; the rows before it are folded in by then.
+        row, for bytes that aren't one: then nothing was folded in.
         """
         numbers, images = as_images(groups, column, self._n, self.family)
         at, fault = self._fold(numbers, images.offsets, images.data)
@@ -122,8 +122,8 @@ class StoredAsImages(DistinctGroups):
     @classmethod
     def refused(cls, what: str, size: int, fault: int) -> SketchError:
         """The error to raise for bytes that `_fold` found a fault in."""
-        told = f"{what} a sketch of Apache DataSketches ({size} bytes): {cls._reasons[fault]}"
-        return SketchError(f"{cls.family}: {told}")
+        message = f"{what} a sketch of Apache DataSketches ({size} bytes): {cls._reasons[fault]}"
+        return SketchError(f"{cls.family}: {message}")
 
 
 def checked(std_devs: int) -> int:

@@ -32,7 +32,7 @@ def as_groups(groups: Any, rows: int, n: int) -> np.ndarray:
 
 
 def frozen(array: np.ndarray) -> np.ndarray:
-    """A read-only view: Numba compiles a kernel anew for arrays that may be written, so inputs never are."""
+    """A read-only view: Numba compiles a kernel again for arrays that may be written, so inputs never are."""
     view = array.view()
     view.flags.writeable = False
     return view

@@ -19,10 +19,10 @@ Numbers = TypeVar("Numbers", bound=np.ndarray)
 @lean
 def _changes(groups):
     """How often the group changes from one row to the next."""
-    found = np.int64(0)
+    n_changes = np.int64(0)
     for i in range(1, len(groups)):
-        found += groups[i] != groups[i - 1]
-    return found
+        n_changes += groups[i] != groups[i - 1]
+    return n_changes
 
 
 @lean

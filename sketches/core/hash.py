@@ -1,7 +1,7 @@
 """MurmurHash3_x64_128, seed 9001: the hash of Apache DataSketches, a block at a time.
 
 Integers hash as int64 in 8 little-endian bytes, floats as doubles with −0.0 as 0.0 and one NaN, strings as
-their UTF-8 bytes. A hash is two words of 64 bits, `h1` and `h2`. The arithmetic is that of `lanes`.
+their UTF-8 bytes. A hash is two words of 64 bits, `h1` and `h2`. The arithmetic is that of `simd_murmur`.
 
 Source: Austin Appleby, MurmurHash3 (public domain); datasketches-java `MurmurHash3` and `hll.BaseHllSketch`.
 """
@@ -16,7 +16,7 @@ import numpy as np
 from .columns import Values
 from .group_numbers import frozen
 from .jit import inner, lean
-from .lanes import LANES, hash_numbers, mix_bodies, mix_tails
+from .simd_murmur import LANES, hash_numbers, mix_bodies, mix_tails
 from .words import load64
 
 SEED = np.uint64(9001)
@@ -27,7 +27,8 @@ STEP = 256
 
 _C1 = np.uint64(0x87C37B91114253D5)
 _C2 = np.uint64(0x4CF5AD432745937F)
-_CANONICAL_NAN = np.int64(0x7FF8000000000000)
+CANONICAL_NAN = np.int64(0x7FF8000000000000)
+"""The bits that every NaN is hashed by."""
 
 
 @inner
@@ -60,7 +61,7 @@ def canonical_bits(block, out):
     for i in range(len(block)):
         x = block[i]
         if x != x:
-            out[i] = _CANONICAL_NAN
+            out[i] = CANONICAL_NAN
         elif x == 0.0:
             out[i] = np.int64(0)
         else:

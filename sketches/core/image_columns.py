@@ -48,10 +48,10 @@ def begin_with(magic: bytes, images: Values) -> np.ndarray:
     [True, False, False]
     """
     starts = images.offsets[:-1]
-    found = np.diff(images.offsets) >= len(magic)
-    places = starts[found, None] + np.arange(len(magic))
-    found[found] = (images.data[places] == np.frombuffer(magic, np.uint8)).all(axis=1)
-    return found
+    matches = np.diff(images.offsets) >= len(magic)
+    places = starts[matches, None] + np.arange(len(magic))
+    matches[matches] = (images.data[places] == np.frombuffer(magic, np.uint8)).all(axis=1)
+    return matches
 
 
 def check_sums(data: np.ndarray, starts: np.ndarray, ends: np.ndarray, before: Any = None) -> np.ndarray:
@@ -67,10 +67,10 @@ def check_sums(data: np.ndarray, starts: np.ndarray, ends: np.ndarray, before: A
     view = memoryview(data)  # type: ignore[arg-type]
     spans = zip(starts.tolist(), ends.tolist())
     if before is None:
-        found = (zlib.crc32(view[start:end]) for start, end in spans)
+        sums = (zlib.crc32(view[start:end]) for start, end in spans)
     else:
-        found = (zlib.crc32(view[start:end], crc) for (start, end), crc in zip(spans, before.tolist()))
-    return np.fromiter(found, np.uint32, len(starts))
+        sums = (zlib.crc32(view[start:end], crc) for (start, end), crc in zip(spans, before.tolist()))
+    return np.fromiter(sums, np.uint32, len(starts))
 
 
 def image_column(data: np.ndarray, offsets: np.ndarray) -> pa.Array:

@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 
 import numba
 
-from .kernel_cache import KernelCache
-from .linked import LinkedCompiler
+from .numba_insides import usable
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -20,7 +19,11 @@ BLOCK = 2048
 """Rows hashed at a time: slices of this size are vectorised by LLVM and stay in the first-level cache."""
 
 
-_LINKED: dict[str, Any] = {"pipeline_class": LinkedCompiler, "no_cpython_wrapper": True}
+_LINKED: dict[str, Any] = {"no_cpython_wrapper": True}
+if usable("linking"):
+    from .numba_linking import LinkedCompiler
+
+    _LINKED["pipeline_class"] = LinkedCompiler
 _LEAN: dict[str, Any] = {"_nrt": False}
 
 
@@ -32,7 +35,12 @@ def _compiled(function: F, **options: Any) -> Any:
 
 def _called(function: F, **options: Any) -> F:
     compiled = _compiled(function, **options)
-    compiled._cache = KernelCache(function, __name__)
+    if usable("cache"):
+        from .kernel_cache import KernelCache
+
+        compiled._cache = KernelCache(function, __name__)
+    else:
+        compiled.enable_caching()
     return compiled
 
 
@@ -56,7 +64,7 @@ def lean(function: F) -> F:
 
 
 def inner(function: F) -> F:
-    """Compile a lean kernel that only kernels call: with them, and not before as well (`linked`).
+    """Compile a lean kernel that only kernels call: with them, and not before as well (`numba_linking`).
 
     Any kernel that Python doesn't call should be one: what lies several calls deep would else be compiled
     many times over.

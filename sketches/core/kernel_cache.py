@@ -9,7 +9,11 @@ Here a file's name holds a digest of the kernel, of every module of the package 
 from, directly or not, of the types, the processor, and the versions of Numba and Python. So what is found is
 right, processes that compile the same write the same, and machines, users and releases may share a folder.
 
-Of Numba this needs the cache that a dispatcher asks, and how a result of compiling is taken apart and put
+A file is unpickled and its code run, so whoever can write it controls this process. So a folder and a file
+are read only if they belong to this user or to root, and neither their group nor others may write them;
+otherwise a warning says so, once, and the kernel is compiled. Folders made here are so whatever the umask.
+
+Of Numba this needs the cache that a dispatcher uses, and how a result of compiling is taken apart and put
 together (`_reduce`, `_rebuild`); its tests notice where a new version changes that.
 """
 
@@ -17,8 +21,10 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import pickle
 import re
+import stat
 import sys
 import uuid
 from collections.abc import Callable, Iterator
@@ -34,6 +40,7 @@ from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
 from . import compiling
+from .errors import StreamgaugeError
 from .user_cache import user_cache
 
 config: Any = numba.core.config  # its settings are read from the environment: type checkers see none of them
@@ -42,7 +49,11 @@ HOME = Path(__file__).resolve().parents[2]
 _BESIDE = {__name__, compiling.__name__, user_cache.__module__}
 """Modules that see to kernels and leave no trace in their code."""
 
-_IMPORTS = re.compile(r"^[ \t]*from[ \t]+(\.+[\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)", re.MULTILINE)
+_FOLDER_MODE, _FILE_MODE = 0o755, 0o644
+"""Others may read, as what root compiled for an image serves every user of it."""
+
+# At the top level alone: a kernel sees nothing that a function imports, which may be loaded now or later.
+_IMPORTS = re.compile(r"^from[ \t]+(\.+[\w.]*)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)", re.MULTILINE)
 
 
 def folders() -> list[Path]:
@@ -54,7 +65,7 @@ def folders() -> list[Path]:
     return [first / f"{PACKAGE}-kernels", user_cache() / "kernels"]
 
 
-class NotKept(LookupError):
+class NotKept(StreamgaugeError, LookupError):
     """A kernel that would have to be compiled."""
 
 
@@ -72,7 +83,7 @@ def only_kept() -> Iterator[None]:
 
 
 class KernelCache(_Cache):
-    """What Numba asks of a dispatcher's cache, for one kernel that the module `compiler` has compiled."""
+    """What Numba needs of a dispatcher's cache, for one kernel that the module `compiler` has compiled."""
 
     def __init__(self, function: Callable[..., Any], compiler: str) -> None:
         self._function = function
@@ -127,8 +138,8 @@ class KernelCache(_Cache):
         code = self._function.__code__
         cells = [cell.cell_contents for cell in self._function.__closure__ or ()]
         versions = numba.__version__, llvmlite.__version__, sys.version_info[:2], bool(config.BOUNDSCHECK)
-        told = self._function.__qualname__, code.co_firstlineno, code.co_code, dumps(cells), versions
-        return hashlib.sha256(repr(told).encode() + self._stamp).hexdigest()
+        parts = self._function.__qualname__, code.co_firstlineno, code.co_code, dumps(cells), versions
+        return hashlib.sha256(repr(parts).encode() + self._stamp).hexdigest()
 
     def _file(self, key: tuple[Any, ...]) -> str:
         digest = hashlib.sha256(repr(key).encode()).hexdigest()[:24]
@@ -143,7 +154,12 @@ def _sealed(body: bytes) -> bytes:
 def _read(path: Path, key: Any) -> Any:
     """What a file holds, if it is there, whole, and of this kernel and these types; else None."""
     try:
-        content = path.read_bytes()
+        if not trusted(path.parent):
+            return None
+        with path.open("rb") as file:
+            if not trusted(path, os.fstat(file.fileno())):
+                return None
+            content = file.read()
     except OSError:
         return None
     body = content[hashlib.sha256().digest_size :]
@@ -153,12 +169,38 @@ def _read(path: Path, key: Any) -> Any:
     return kept if of == key else None
 
 
+def trusted(path: Path, status: os.stat_result | None = None) -> bool:
+    """Whether only this user and root may have written a folder or file, as ssh requires of its own.
+
+    Says so if not. Raises `OSError` for what is not there.
+    """
+    if not hasattr(os, "geteuid"):  # no such owners, as on Windows
+        return True
+    status = path.stat() if status is None else status
+    if status.st_uid in (0, os.geteuid()) and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return True
+    compiling.not_trusted(path, status.st_uid, stat.S_IMODE(status.st_mode))
+    return False
+
+
+def _made(folder: Path) -> None:
+    """Make a folder, and those above it, that only this user may write, whatever the umask."""
+    if not folder.is_dir():
+        _made(folder.parent)
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir()
+            folder.chmod(_FOLDER_MODE)
+
+
 def _written(path: Path, content: bytes) -> bool:
     """Whether the file could be written: at once, so that no other process sees a part of it."""
     part = path.with_suffix(f".{uuid.uuid4().hex[:12]}.part")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _made(path.parent)
+        if not trusted(path.parent):
+            return False
         part.write_bytes(content)
+        part.chmod(_FILE_MODE)
         part.replace(path)
     except OSError:
         with contextlib.suppress(OSError):
@@ -196,12 +238,12 @@ def _imported(module: str) -> set[str]:
     parts = module.split(".")
     if hasattr(sys.modules[module], "__path__"):
         parts.append("")
-    found: set[str] = set()
+    modules: set[str] = set()
     for origin, names in _IMPORTS.findall(_source(module)[0]):
         dots = len(origin) - len(origin.lstrip("."))
         base = ".".join([*parts[: len(parts) - dots], *filter(None, [origin.lstrip(".")])])
-        found |= {name for name in (base, *_below(base, names)) if name in sys.modules}
-    return found
+        modules |= {name for name in (base, *_below(base, names)) if name in sys.modules}
+    return modules
 
 
 def _below(base: str, names: str) -> Iterator[str]:

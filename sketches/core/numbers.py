@@ -9,40 +9,45 @@ from typing import Any
 import numpy as np
 
 from .columns import Kind, Values, as_values
+from .item_kinds import as_longs
 from .protocol import SketchError
 
 
 def as_numbers(values: Any, dtype: Any, family: str) -> Values:
     """`values` with `numbers` of `dtype` (float64, float32 or int64); `family` names the sketch in errors.
 
-    Whole numbers become floats, also those above 2^63, and so do decimals; neither floats nor decimals become
-    whole. Raises `TypeError` for types that are not numbers and `SketchError` for unsigned numbers beyond
-    int64.
+    Whole numbers become floats, also those above 2^63, and so do decimals. Floats become whole where all are,
+    NaN left out. Raises `TypeError` for types that are not numbers and `SketchError` for unsigned numbers
+    beyond int64.
 
     >>> as_numbers([1, None, 2], np.float64, "KLL").numbers.tolist()
     [1.0, 2.0]
     """
     dtype = np.dtype(dtype)
-    found = as_values(values, decimals=True)
-    if found.kind in ("string", "binary"):
-        raise TypeError(f"{family}: expected a column of numbers, got {found.kind}; cast it first")
+    column = as_values(values, decimals=True)
+    if column.kind in ("string", "binary"):
+        raise TypeError(f"{family}: expected a column of numbers, got {column.kind}; cast it first")
     if dtype.kind == "i":
-        check_signed(found, family)
-    if found.numbers.dtype == dtype:
-        return replace(found, numbers=_writable(found.numbers))
-    if dtype.kind == "i" and len(found):
-        raise TypeError(f"{family}: expected whole numbers, got floats; cast them or use a sketch of doubles")
-    numbers = found.numbers.view(np.uint64) if found.unsigned else found.numbers
+        check_signed(column, family)
+    if column.numbers.dtype == dtype:
+        numbers = _writable(column.numbers)
+        return column if numbers is column.numbers else replace(column, numbers=numbers)
+    if dtype.kind == "i" and len(column):
+        if (longs := as_longs(column)) is None:
+            message = "expected whole numbers, got floats; cast them or use a sketch of doubles"
+            raise TypeError(f"{family}: {message}")
+        return longs
+    numbers = column.numbers.view(np.uint64) if column.unsigned else column.numbers
     with np.errstate(over="ignore"):
         numbers = numbers.astype(dtype)
     kind: Kind = "int64" if dtype.kind == "i" else "float64"
-    return Values(kind, numbers, found.offsets, found.data, found.rows, found.height)
+    return Values(kind, numbers, column.offsets, column.data, column.rows, column.height)
 
 
-def check_signed(found: Values, family: str) -> None:
+def check_signed(column: Values, family: str) -> None:
     """Raise `SketchError` for unsigned numbers beyond int64: `as_values` keeps their bits, for hashing."""
-    if found.unsigned and len(found) and int(found.numbers.min()) < 0:
-        most = int(found.numbers.view(np.uint64).max())
+    if column.unsigned and len(column) and int(column.numbers.min()) < 0:
+        most = int(column.numbers.view(np.uint64).max())
         raise SketchError(f"{family}: a sketch of longs holds int64 only, and {most} is beyond; cast it")
 
 

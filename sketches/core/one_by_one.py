@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,17 +11,40 @@ import pyarrow as pa
 from .arrays import as_array, is_scalar
 from .group_numbers import as_groups
 from .image_columns import as_images
+from .item_kinds import as_items, kind_with
 from .protocol import Groups, Sketch, SketchError
+
+
+class Staged(Sketch):
+    """A sketch that says whether it accepts what it is given before anything is changed.
+
+    A sketch that can say so without a copy overrides `_staged` and `_add_staged`, and makes `update` of the
+    two.
+    """
+
+    def _staged(self, values: Any, *args: Any, **inputs: Any) -> Any:
+        """Rows as `_add_staged` takes them. Raises whatever `update` raises for them, and changes nothing."""
+        updated = self.copy()
+        updated.update(values, *args, **inputs)
+        return updated
+
+    def _add_staged(self, rows: Any) -> None:
+        """Add rows that were accepted."""
+        vars(self).update(rows.__getstate__())
+
+    def _refuse_merge(self, other: Any, coming: int = 0) -> None:
+        """Raise `SketchError` if `other` can't be merged in, after others of `coming` values in all."""
 
 
 class OneByOne(Groups):
     """One sketch object a group, made when the group first sees a value.
 
     Subclasses name their sketch as `_single`, and in `_read` the parameters that its `from_bytes` needs.
-    Updates cost a call a group and batch, merges a call a row.
+    Updates cost a call a group and batch, merges a call a row. The sketch is a `Staged` one, so that all
+    groups' rows are accepted before any is changed.
     """
 
-    _single: ClassVar[type[Sketch]]
+    _single: ClassVar[type[Staged]]
     _read: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, n: int = 0, **params: Any) -> None:
@@ -36,9 +60,16 @@ class OneByOne(Groups):
         """Grow to `n` groups; the new ones are empty. Never shrinks."""
         self._n = max(n, self._n)
 
-    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+    def update(self, groups: np.ndarray, values: Any) -> None:
         """Add each group's rows to its sketch, in their order. Raises `IndexError` for unknown groups."""
+        self._update(groups, values)
+
+    def _update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+        """Add rows with the inputs that a family's `update` names."""
         column = as_array(values)
+        item_kind = None
+        if self.aggregate.hashes:  # one kind for all groups, as they are of one column
+            item_kind = kind_with(self.item_kind, as_items(column, self.item_kind, self._single.family))
         per_row = {
             name: given if is_scalar(given) else _by_row(name, given, len(column))
             for name, given in inputs.items()
@@ -46,30 +77,62 @@ class OneByOne(Groups):
         numbers = as_groups(groups, len(column), self._n)
         order = np.argsort(numbers, kind="stable")
         ends = np.flatnonzero(np.diff(numbers[order])) + 1
+        staged = []
         for mine in np.split(order, ends) if len(order) else ():
-            chosen = pa.array(mine)
+            chosen, group = pa.array(mine), int(numbers[mine[0]])
             given = {name: one if is_scalar(one) else one.take(chosen) for name, one in per_row.items()}
-            self._at(int(numbers[mine[0]])).update(column.take(chosen), **given)
+            staged.append((group, self._of_kind(group, item_kind)._staged(column.take(chosen), **given)))
+        for group, rows in staged:
+            one = self._at(group)
+            one._add_staged(rows)
+            one.item_kind = item_kind
+        self.item_kind = item_kind
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
         """Fold serialised sketches in, nulls skipped. Raises `SketchError`, naming the row, for others."""
         numbers, values = as_images(groups, column, self._n, self._single.family)
+        others, coming = [], Counter[int]()
         for at, image in enumerate(values.to_arrow().to_pylist() if len(values) else ()):
+            group = int(numbers[at])
             try:
-                self._at(int(numbers[at])).merge(self._from_bytes(image))
+                other = self._from_bytes(image)
+                self._known(group)._refuse_merge(other, coming[group])
             except SketchError as error:
                 raise SketchError(f"row {values.row(at)}: {error}") from None
+            others.append((group, other))
+            coming[group] += getattr(other, "n", 0)
+        before = {group: dict(vars(self._at(group))) for group in coming}
+        try:
+            for group, other in others:
+                self._at(group).merge(other)
+        except Exception:  # families replace their arrays and peers rather than write to them
+            for group, state in before.items():
+                vars(self._at(group)).update(state)
+            raise
 
     def to_arrow(self) -> pa.Array:
         """The sketches' images as binary, in group order."""
         empty = self._empty.to_bytes()
-        found = (self._sketches.get(group) for group in range(self._n))
-        return pa.array([empty if one is None else one.to_bytes() for one in found], pa.binary())
+        sketches = (self._sketches.get(group) for group in range(self._n))
+        return pa.array([empty if one is None else one.to_bytes() for one in sketches], pa.binary())
 
     def __getitem__(self, group: int) -> Any:
         if not -self._n <= group < self._n:
             raise IndexError(f"group {group} of {self._n}")
-        return self._sketches.get(group % self._n, self._empty).copy()
+        return self._kind_to(self._sketches.get(group % self._n, self._empty).copy())
+
+    def _known(self, group: int) -> Any:
+        """The group's sketch to read from, the empty one where it saw nothing."""
+        return self._sketches.get(group, self._empty)
+
+    def _of_kind(self, group: int, item_kind: str | None) -> Any:
+        """The group's sketch to read from, its items of a kind that all groups have in common."""
+        known = self._known(group)
+        if known.item_kind == item_kind:
+            return known
+        one = known.copy()
+        one.item_kind = item_kind
+        return one
 
     def _at(self, group: int) -> Any:
         if group not in self._sketches:
@@ -77,8 +140,8 @@ class OneByOne(Groups):
         return self._sketches[group]
 
     def _from_bytes(self, image: bytes) -> Any:
-        told = {name: self._params[name] for name in self._read if name in self._params}
-        return self._single.from_bytes(image, **told)
+        params = {name: self._params[name] for name in self._read if name in self._params}
+        return self._single.from_bytes(image, **params)
 
 
 def _by_row(name: str, given: Any, rows: int) -> pa.Array:

@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
-import numpy as np
-
+from .lazy import np
 from .protocol import SketchError
 
 
@@ -20,8 +19,8 @@ def whole(family: str, name: str, value: Any, least: int, most: int = 2**63 - 1)
     fine = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not fine or not least <= value <= most:
         hint = f"; write {int(value)}" if isinstance(value, float) and value.is_integer() else ""
-        told = f"{name} must be a whole number {_range(least, most)}, got {value!r}{hint}"
-        raise SketchError(f"{family}: {told}")
+        message = f"{name} must be a whole number {_range(least, most)}, got {value!r}{hint}"
+        raise SketchError(f"{family}: {message}")
     return int(value)
 
 
@@ -55,14 +54,14 @@ def seconds(family: str, name: str, span: Any) -> float:
     """
     given = span.total_seconds() if isinstance(span, timedelta) else span
     try:
-        found = real(family, name, given, 1e-6, 1e12)
+        number = real(family, name, given, 1e-6, 1e12)
     except SketchError:
-        told = f"{name} must be a timedelta or seconds, from 1e-6 to 1e12, got {span!r}"
-        raise SketchError(f"{family}: {told}") from None
-    rounded = round(found * 1e6) / 1e6
-    if abs(found - rounded) > 1e-3 * found:
-        told = f"{name} must be whole microseconds, as times are, got {span!r}"
-        raise SketchError(f"{family}: {told}; write {rounded!r}")
+        message = f"{name} must be a timedelta or seconds, from 1e-6 to 1e12, got {span!r}"
+        raise SketchError(f"{family}: {message}") from None
+    rounded = round(number * 1e6) / 1e6
+    if abs(number - rounded) > 1e-3 * number:
+        message = f"{name} must be whole microseconds, as times are, got {span!r}"
+        raise SketchError(f"{family}: {message}; write {rounded!r}")
     return rounded
 
 

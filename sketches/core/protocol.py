@@ -10,29 +10,28 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, ClassVar, Self
 
-import numpy as np
-import pyarrow as pa
-
 from .aggregated import Aggregated
-from .shared import Shared
+from .errors import StreamgaugeError
+from .lazy import np, pa
+from .locking import Shared
 
 
-class SketchError(ValueError):
+class SketchError(StreamgaugeError, ValueError):
     """Bytes that are not this sketch, parameters out of range, or sketches that can't be merged.
 
     The message names the family, what was wrong, and what was expected.
     """
 
 
-def told_kind(family: str, kind: str | None, kinds: Iterable[str]) -> str:
+def required_kind(family: str, kind: str | None, kinds: Iterable[str]) -> str:
     """The kind of item that a caller says an image is of. Raises `SketchError` where it is left open.
 
     Images of some families don't say what their items are: read as another kind they would give numbers all
     the same, and wrong ones.
     """
     if kind is None:
-        told = " or ".join(f'"{one}"' for one in kinds)
-        raise SketchError(f"{family}: an image doesn't say of what kind its items are; give kind={told}")
+        kind_list = " or ".join(f'"{one}"' for one in kinds)
+        raise SketchError(f"{family}: an image doesn't say of what kind its items are; give kind={kind_list}")
     return kind
 
 
@@ -42,7 +41,8 @@ class Sketch(Shared, ABC):
     Subclasses promise: `update` of any cut of a stream into batches gives what item by item gives; `merge`
     is associative and commutative, and one that saw nothing changes nothing, whatever its size parameter;
     `from_bytes(to_bytes())` gives an equal sketch; nulls are skipped; threads may share a sketch, and take
-    turns (`shared`).
+    turns (`locking`). A call that raises has changed nothing: all that is given is converted and validated
+    before anything is changed.
 
     Two sketches are equal (``==``) that are of one family, have the same parameters and the same bytes. For
     some families these depend on the order of the values, too, so equal data may give unequal sketches. A
@@ -51,10 +51,16 @@ class Sketch(Shared, ABC):
 
     family: ClassVar[str]
     """The name in error messages and in the registry, such as ``"HLL"``."""
+    item_kind: str | None = None
+    """The kind of the values whose hashes it keeps, None as long as it isn't known (`item_kinds`)."""
 
     @abstractmethod
     def update(self, values: Any) -> Self:
-        """Add a scalar or a column of any sort that `columns.as_values` takes; returns the sketch itself."""
+        """Add a scalar or a column of any sort that `columns.as_values` takes; returns the sketch itself.
+
+        Further row-wise inputs have the same names in all families, alone and in groups: ``weight``,
+        ``time``, ``key`` and ``value``.
+        """
 
     @abstractmethod
     def merge(self, other: Self) -> Self:
@@ -75,7 +81,13 @@ class Sketch(Shared, ABC):
 
     def copy(self) -> Self:
         """An independent equal sketch."""
-        return self.from_bytes(self.to_bytes())
+        return self._of_my_kind(self.from_bytes(self.to_bytes()))
+
+    def _of_my_kind(self, other: Self) -> Self:
+        """Another sketch, of the same kind of items, as bytes of others don't say it."""
+        if self.item_kind is not None:
+            other.item_kind = self.item_kind
+        return other
 
     def _saw_nothing(self) -> bool:
         """Whether it is empty, so that its size parameter must not limit what it is merged with."""
@@ -92,7 +104,7 @@ class Sketch(Shared, ABC):
         return self.to_bytes()
 
     def _untold(self) -> tuple[Any, ...]:
-        """What `from_bytes` takes beside the bytes, as they don't tell it, such as the kind of item."""
+        """What `from_bytes` takes beside the bytes, as they don't say it, such as the kind of item."""
         return ()
 
     def _compared(self) -> tuple[Any, ...]:
@@ -100,22 +112,32 @@ class Sketch(Shared, ABC):
         return self._untold()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_bytes, (self.to_bytes(), *self._untold())
+        read = type(self).from_bytes, (self.to_bytes(), *self._untold())
+        return read if self.item_kind is None else (*read, (None, {"item_kind": self.item_kind}))
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self) or not isinstance(other, Sketch):
             return NotImplemented
-        return self._compared() == other._compared() and self.to_bytes() == other.to_bytes()
+        if None not in (kinds := {self.item_kind, other.item_kind}) and len(kinds) > 1:
+            return False
+        return self._compared() == other._compared() and self._image() == other._image()
+
+    def _image(self) -> bytes:
+        """The bytes, but for what they say of the kind of items, which may not be known."""
+        return self.to_bytes()
 
 
 class Groups(Shared, ABC):
     """Many sketches of one family and one set of parameters, side by side in arrays.
 
-    Group numbers run from 0 to ``len(self) - 1``. A group that has seen little costs little.
+    Group numbers run from 0 to ``len(self) - 1``. A group that has seen little costs little. A call that
+    raises has changed nothing in any group, unless its family says so of `merge`.
     """
 
     aggregate: ClassVar[Aggregated] = Aggregated()
-    """How the family is asked for as an aggregate of a column."""
+    """How the family is requested as an aggregate of a column."""
+    item_kind: str | None = None
+    """The kind of the values whose hashes they keep, None as long as it isn't known (`item_kinds`)."""
 
     @abstractmethod
     def __init__(self, n: int = 0, **params: Any) -> None: ...
@@ -128,11 +150,11 @@ class Groups(Shared, ABC):
         """Grow to `n` groups; the new ones are empty. Never shrinks."""
 
     @abstractmethod
-    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+    def update(self, groups: np.ndarray, values: Any, *args: Any, **inputs: Any) -> None:
         """Add values to their groups: `groups[i]` (any integer dtype) is the group of row `i`.
 
-        A null is skipped; of a list column every element counts towards its row's group. `inputs` are a
-        family's further row-wise inputs, such as ``weight=``.
+        A null is skipped; of a list column every element counts towards its row's group. A family names the
+        further row-wise inputs that it takes, such as ``weight``; others raise `TypeError`.
         """
 
     @abstractmethod
@@ -146,6 +168,11 @@ class Groups(Shared, ABC):
     @abstractmethod
     def __getitem__(self, group: int) -> Any:
         """A copy of one group as a single sketch."""
+
+    def _kind_to(self, one: Any) -> Any:
+        """A group's sketch, of the same kind of items."""
+        one.item_kind = self.item_kind
+        return one
 
     def answers(self, **question: Any) -> Any:
         """Each group's `answer`, in group order: a list, or an Arrow array of the same."""

@@ -19,7 +19,7 @@ def micros(array: pa.Array) -> np.ndarray:
     """A temporal column without nulls as int64 microseconds, points in time since 1970 UTC.
 
     Seconds, milliseconds and days become as many microseconds; nanoseconds are cut to the microsecond, which
-    is what Spark and Python tell apart. A time without a zone is taken as UTC. Raises `ValueError` for a
+    is what Spark and Python distinguish. A time without a zone is read as UTC. Raises `ValueError` for a
     time more than 292,000 years off.
 
     >>> from datetime import date
@@ -41,7 +41,7 @@ def micros(array: pa.Array) -> np.ndarray:
     if len(counts):
         most = (1 << 63) // each
         if int(counts.min()) <= -most or int(counts.max()) >= most:
-            raise ValueError(f"a {kind} more than 292,000 years off can't be told to the microsecond")
+            raise ValueError(f"a {kind} more than 292,000 years off can't be given to the microsecond")
     return counts * np.int64(each)
 
 
@@ -65,6 +65,8 @@ def as_times(time: Any, rows: int, family: str, null: int | None = None) -> np.n
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         known = micros(_filled(array) if missing else array)
     elif pa.types.is_integer(kind) or pa.types.is_null(kind):
+        if kind == pa.uint64() and (pc.max(array).as_py() or 0) > _FARTHEST:
+            raise ValueError(f"{family}: a time is more than 146,000 years from 1970")
         known = pc.fill_null(array.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
     else:
         raise TypeError(f"{family}: time must be timestamps or int64 microseconds, got {kind}")

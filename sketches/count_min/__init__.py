@@ -1,4 +1,4 @@
-"""How often did this value occur? Counters by hash, for any value, asked after the fact."""
+"""How often did this value occur? Counters by hash, for any value, queried after the fact."""
 
 from .groups import CountMinGroups
 from .heavy_hitters import HeavyHitters

@@ -11,15 +11,16 @@ from ..core.aggregated import Aggregated
 from ..core.column_kinds import countable
 from ..core.group_numbers import as_groups, grown
 from ..core.image_columns import as_images, begin_with, check_sums, image_column
+from ..core.item_kinds import code_of, joint_kind, kind_of_code, kind_with
 from ..core.java_random import next_ints
-from ..core.lazy_tables import ROWS_AT_ONCE, LazyTables
 from ..core.protocol import Groups, SketchError
 from ..core.resume import resume
+from ..core.sparse_tables import ROWS_AT_ONCE, LazyTables
 from ..core.weights import as_weights
 from . import images_many as many
 from . import update as kernels
 from .images import image_size, parse
-from .images_sparse import CHECK, MAGIC, NO_BITS, bits_of, most_room, parse_sparse
+from .images_sparse import CHECK, KIND_AT, MAGIC, NO_BITS, UNKNOWN, bits_of, most_room, parse_sparse
 from .log import LINE, by_group, replay
 from .sketch import CountMin, accepted, keys_of, shape
 
@@ -43,7 +44,9 @@ class CountMinGroups(Groups):
     (2, 0)
     """
 
-    aggregate: ClassVar = Aggregated({"eps": 0.001, "confidence": 0.99, "seed": 0}, of_column=countable)
+    aggregate: ClassVar = Aggregated(
+        {"eps": 0.001, "confidence": 0.99, "seed": 0}, of_column=countable, hashes=True
+    )
 
     def __init__(self, n: int = 0, eps: float = 0.001, confidence: float = 0.99, seed: int = 0) -> None:
         """Raises `SketchError` as `CountMin` does."""
@@ -51,7 +54,6 @@ class CountMinGroups(Groups):
         self._depth, self._width = shape(eps, confidence, seed)
         self._factors = np.array(next_ints(seed, self._depth), np.uint64)
         self._inverse = kernels.inverse(self._width)
-        self._headers = many.headers(seed, self._depth, self._width)
         self._n = 0
         self._total = np.zeros(0, np.int64)
         patience = max(self._depth * self._width // _PATIENCE, 16)
@@ -60,6 +62,10 @@ class CountMinGroups(Groups):
 
     def _replay(self, tables: np.ndarray, slots: np.ndarray, log: np.ndarray, keep: bool) -> int:
         return replay(tables, slots, log, _bytes(log), self._factors, *self._inverse, NO_BITS, keep)
+
+    @property
+    def _headers(self) -> many.Headers:
+        return many.headers(self._seed, self._depth, self._width, self.item_kind)
 
     def __len__(self) -> int:
         return self._n
@@ -70,22 +76,23 @@ class CountMinGroups(Groups):
         self._total = grown(self._total, len(self._lazy.slots))
         self._n = max(n, self._n)
 
-    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
-        """Count values in their groups, ``weight=`` giving whole numbers, one a row. Raises as for one."""
-        found = accepted(values)
-        rows = found.length
-        numbers = found.per_value(as_groups(groups, rows, self._n))
+    def update(self, groups: np.ndarray, values: Any, weight: Any = None) -> None:
+        """Count values in their groups, `weight` giving whole numbers, one a row. Raises as for one."""
+        column = accepted(values, self.item_kind)
+        rows = column.length
+        numbers = column.per_value(as_groups(groups, rows, self._n))
         heavy = _NONE
-        if inputs.get("weight") is not None:
-            heavy = np.ascontiguousarray(found.per_value(as_weights(inputs["weight"], rows)))
+        if weight is not None:
+            heavy = np.ascontiguousarray(column.per_value(as_weights(weight, rows)))
         # as doubles, to see an overflow before it happens
         more = np.bincount(numbers, heavy if len(heavy) else None, minlength=self._n).astype(np.float64)
         if ((self._total[: self._n] + more) >= float(_MOST)).any():
             raise OverflowError("count-min: the weights of a group add up to more than 2^62")
-        keys, factors = keys_of(found, self._factors)
+        keys, factors = keys_of(column, self._factors)
         for first in range(0, len(keys), ROWS_AT_ONCE):
             part = slice(first, first + ROWS_AT_ONCE)
             self._add(numbers[part], keys[part], heavy[part], factors)
+        self.item_kind = kind_with(self.item_kind, column)
 
     def _add(self, groups: np.ndarray, keys: np.ndarray, weights: np.ndarray, factors: np.ndarray) -> None:
         np.add.at(self._total, groups, weights if len(weights) else 1)
@@ -99,23 +106,38 @@ class CountMinGroups(Groups):
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
         """Add serialised sketches of the same shape and seed; nulls are skipped.
 
-        Raises `SketchError`, naming the row, for anything else; rows before it are merged.
+        Raises `SketchError`, naming the row, for anything else: then nothing was merged.
         """
-        numbers, found = as_images(groups, column, self._n, "count-min")
-        if not len(found):
+        numbers, images_column = as_images(groups, column, self._n, "count-min")
+        if not len(images_column):
             return
-        starts, ends = found.offsets[:-1], found.offsets[1:]
-        sparse = begin_with(MAGIC, found)
-        sums = np.zeros(len(found), np.uint32)
-        sums[sparse] = check_sums(found.data, starts[sparse], np.maximum(ends - CHECK, starts)[sparse])
-        self._lazy.give(numbers[~sparse & (ends - starts == image_size(self._depth, self._width))])
-        given = self._headers, found.data, found.offsets, numbers, sums, NO_BITS
-        longest = int((ends - starts).max()) // LINE + 2
+        starts, ends = images_column.offsets[:-1], images_column.offsets[1:]
+        sizes = ends - starts
+        sparse = begin_with(MAGIC, images_column)
+        dense = ~sparse
+        if dense.any():  # Spark's own size, or a byte more for the kind
+            dense &= (sizes - image_size(self._depth, self._width)).view(np.uint64) <= 1
+        sums = np.zeros(len(images_column), np.uint32)
+        sums[sparse] = check_sums(
+            images_column.data, starts[sparse], np.maximum(ends - CHECK, starts)[sparse]
+        )
+        self._lazy.give(numbers[dense])
+        kind = np.array([code_of(self.item_kind, UNKNOWN)[0]], np.uint8)
+        images = (
+            self._headers,
+            images_column.data,
+            images_column.offsets,
+            numbers,
+            sums,
+            np.full(len(sums), -1),
+            kind,
+        )
+        longest = int(sizes.max()) // LINE + 2
         lazy = self._lazy
 
         def step(at: int) -> tuple[int, int]:
             state = self._state()
-            at, lazy.lines, why = many.merge(state, lazy.lines, _MOST, *given, at)
+            at, lazy.lines, why = many.merge(state, lazy.lines, _MOST, *images, NO_BITS, at)
             return at, why
 
         def enlarge(why: int) -> None:
@@ -123,14 +145,17 @@ class CountMinGroups(Groups):
             lazy.make_room(max(longest, ROWS_AT_ONCE))
 
         at, why = resume(step, enlarge)
-        lazy.logged_up_to(lazy.lines)
+        item_kind = kind_of_code(kind[0], UNKNOWN, "count-min")
         if why == many.REFUSED:
-            image = memoryview(found.data)[starts[at] : ends[at]]  # type: ignore[arg-type]
-            self._refuse(found.row(at), image)
+            image = memoryview(images_column.data)[starts[at] : ends[at]]  # type: ignore[arg-type]
+            self._refuse(images_column.row(at), image, item_kind)
+        lazy.logged_up_to(lazy.lines)
+        self.item_kind = item_kind
 
-    def _refuse(self, row: int, image: memoryview) -> NoReturn:
+    def _refuse(self, row: int, image: memoryview, item_kind: str | None) -> NoReturn:
         """Raise what is wrong with an image that the kernel doesn't take."""
         one = parse_sparse(image) if image[: len(MAGIC)] == MAGIC else parse(image)
+        joint_kind(item_kind, one.item_kind, f"count-min: row {row}")
         theirs = *one.table.shape, one.seed
         mine = (self._depth, self._width, self._seed)
         if theirs != mine:
@@ -163,7 +188,9 @@ class CountMinGroups(Groups):
             lambda at: many.write(self._state(), self._n, *lines, self._headers, *scratch, out, offsets, at),
             enlarge,
         )
-        sparse = np.diff(offsets) != image_size(*shape)
+        sparse = out[offsets[:-1]] == MAGIC[0]  # Spark's begin with 0
+        # An empty sketch is of no kind yet, and always sparse or, if tiny, without a byte for it.
+        out[offsets[:-1][sparse & (self._total[: self._n] == 0)] + KIND_AT] = UNKNOWN[0]
         starts, ends = offsets[:-1][sparse], offsets[1:][sparse] - CHECK
         sums = check_sums(out, starts, ends).astype(">u4").view(np.uint8)
         out[ends[:, None] + np.arange(CHECK)] = sums.reshape(-1, CHECK)
@@ -180,7 +207,7 @@ class CountMinGroups(Groups):
         group = range(self._n)[group]
         one = CountMin(self._eps, self._confidence, self._seed)
         one._set(self._seed, int(self._total[group]), self._lazy.table(group))
-        return one
+        return self._kind_to(one)
 
 
 def _bytes(log: np.ndarray) -> np.ndarray:

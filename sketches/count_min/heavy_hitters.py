@@ -7,26 +7,29 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from ..core.columns import as_array
+from ..core.columns import Values, as_array, as_values
+from ..core.locking import Shared
 from ..core.parameters import whole
-from ..core.shared import Shared
+from ..core.protocol import SketchError
+from ..core.utf8_repair import readable
 from ..frequent_items.sketch import Item
 from .sketch import CountMin, accepted
 
 _SPARE = 4
-"""Values held for each that is told, so that what two sketches each just missed is rarely missed by both."""
+"""Values held for each that is reported, so that a value is rarely just missed by both of two sketches."""
 
 
 class HeavyHitters(Shared):
     """The `k` values with the largest count-min estimates.
 
-    Promise: a value that occurred more than `missed` times is held, always, and is told by `top` if no more
-    than `k` values have estimates as large. Of one stream `missed` is the 4 k-th largest estimate, so `top`
-    tells every value whose frequency exceeds its `k`-th estimate; merging adds up what each side missed, and
-    `complete` says whether `top` still does. Bounds are those of `CountMin`. A value that was frequent early
-    and fell out comes back as soon as it occurs again.
+    Promise: a value that occurred more than `missed` times is held, always, and is reported by `top` if no
+    more than `k` values have estimates as large. Of one stream `missed` is the 4 k-th largest estimate, so
+    `top` reports every value whose frequency exceeds its `k`-th estimate; merging adds up what each side
+    missed, and `complete` says whether `top` still does. Bounds are those of `CountMin`. A value that was
+    frequent early and fell out comes back as soon as it occurs again.
 
-    >>> tags = HeavyHitters(k=1).update(["a", "b", "a"])
+    >>> import streamgauge as sg
+    >>> tags = sg.HeavyHitters(k=1).update(["a", "b", "a"])
     >>> tags.top(), tags.complete
     ([Item(item='a', estimate=2, lower=2, upper=2)], True)
     """
@@ -37,6 +40,7 @@ class HeavyHitters(Shared):
         self.counts = CountMin(eps, confidence, seed)
         self._held: dict[Any, int] = {}
         self._missed = 0
+        self._kind: str | None = None  # that of the values held, as in `columns.Values`
 
     @property
     def missed(self) -> int:
@@ -45,20 +49,31 @@ class HeavyHitters(Shared):
 
     @property
     def complete(self) -> bool:
-        """Whether every value whose frequency exceeds the `k`-th largest estimate is told by `top`."""
-        told = sorted(self._held.values(), reverse=True)[: self.k]
-        return self.missed <= (told[-1] if len(told) == self.k else 0)
+        """Whether every value whose frequency exceeds the `k`-th largest estimate is reported by `top`."""
+        heaviest = sorted(self._held.values(), reverse=True)[: self.k]
+        return self.missed <= (heaviest[-1] if len(heaviest) == self.k else 0)
 
-    def update(self, values: Any, weights: Any = None) -> Self:
-        """Count values and keep the largest. Raises as `CountMin.update` does."""
-        array = as_array(values)
-        self.counts.update(array, weights)
-        found = accepted(array)
-        if len(found):
-            estimates = self.counts.estimates(found)
+    def update(self, values: Any, weight: Any = None) -> Self:
+        """Count values and keep the largest.
+
+        Raises as `CountMin.update` does, and `TypeError` for values of another kind than those before.
+        """
+        array = readable(as_array(values))
+        column = accepted(array, self.counts.item_kind)
+        kind = self._kind_with(column.kind if len(column) else None)
+        self.counts.update(array, weight)
+        self._kind = kind
+        if len(column):
+            estimates = self.counts.estimates(column)
             large = pa.array(estimates > self._floor())
-            self._keep(found.to_arrow().filter(large).unique().to_pylist())
+            self._keep(column.to_arrow().filter(large).unique().to_pylist())
         return self
+
+    def _kind_with(self, kind: str | None) -> str | None:
+        """The kind of what is held once values of a kind are, which all have in common."""
+        if self._kind and kind not in (None, self._kind):
+            raise TypeError(f"heavy hitters: values must be {self._kind}, as before, got {kind}; cast them")
+        return self._kind or kind
 
     def _floor(self) -> int:
         """The least estimate held, once as many are held as may be."""
@@ -68,14 +83,25 @@ class HeavyHitters(Shared):
         """The largest of those held and these, by what the sketch says now."""
         items = list({*candidates, *self._held})
         if items:
-            ranked = zip(self.counts.estimates(items).tolist(), items)
+            ranked = zip(self.counts.estimates(self._of_kind(items)).tolist(), items)
             self._held = {item: n for n, item in heapq.nsmallest(_SPARE * self.k, ranked, key=_rank)}
 
+    def _of_kind(self, items: list[Any]) -> Values:
+        """The items as what is counted; times are held as their microseconds."""
+        column, kind = as_values(items), self.counts.item_kind
+        column.temporal = kind if kind in ("timestamp", "time", "duration") else ""
+        return column
+
     def merge(self, other: Self) -> Self:
-        """Add the other's counts, and keep the largest of both. Raises `SketchError` as `CountMin.merge`."""
-        missed = self.missed + other.missed
+        """Add the other's counts, and keep the largest of both.
+
+        Raises `SketchError` as `CountMin.merge` does, and `TypeError` for one of another kind of value.
+        """
+        if not isinstance(other, HeavyHitters):
+            raise SketchError(f"heavy hitters: can't merge with {type(other).__name__}")
+        kind, missed = self._kind_with(other._kind), self.missed + other.missed
         self.counts.merge(other.counts)
-        self._missed = missed
+        self._kind, self._missed = kind, missed
         self._keep(list(other._held))
         return self
 

@@ -9,6 +9,9 @@
     int64   a factor a row, the first numbers of java.util.Random
     int64   the counters, row after row
 
+Behind them our images have one byte more, the kind of the items (`core.item_kinds`), which Spark, having all
+counters, doesn't read.
+
 Every row of a sketch adds up to the sum of all weights, and the factors come from one seed: both are checked,
 so that damaged bytes are refused rather than answered from.
 
@@ -21,6 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..core.item_kinds import kind_of_code
 from ..core.java_random import seed_of
 from ..core.protocol import SketchError
 
@@ -34,6 +38,7 @@ class Image(NamedTuple):
     seed: int
     total: int
     table: np.ndarray  # int64, depth × width, read-only
+    item_kind: str | None = None
 
 
 def image_size(depth: int, width: int) -> int:
@@ -66,7 +71,7 @@ def parse(data: bytes | memoryview, conservative: bool = False) -> Image:
         raise SketchError(f"count-min: expected version 1, got {version}")
     if not 1 <= depth <= MAX_DEPTH or not 1 <= width <= MAX_CELLS // depth or total < 0:
         raise SketchError(f"count-min: depth {depth}, width {width} and total {total} don't make a sketch")
-    if size != image_size(depth, width):
+    if size - image_size(depth, width) not in (0, 1):
         raise SketchError(
             f"count-min: {depth} rows of {width} take {image_size(depth, width)} bytes, got {size}"
         )
@@ -80,4 +85,5 @@ def parse(data: bytes | memoryview, conservative: bool = False) -> Image:
     wrong = (sums > total) if conservative else (sums != total)
     if wrong.any() or int(table.min()) < 0 or int(table.max()) > total:
         raise SketchError(f"count-min: row {int(np.argmax(wrong))} does not add up to its total {total}")
-    return Image(seed, total, table)
+    has_kind = size > image_size(depth, width)
+    return Image(seed, total, table, kind_of_code(data[-1], b"", "count-min") if has_kind else None)

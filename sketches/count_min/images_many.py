@@ -1,22 +1,24 @@
 """Many count-min sketches from and to their bytes, in both formats: those of `images` and of `images_sparse`.
 
-An image is taken here only if it is valid and of the groups' own depth, width and seed. What else is wrong
-with one is told by `parse` and `parse_sparse`.
+An image is accepted here only if it is valid and of the groups' own depth, width and seed. What else is wrong
+with one is reported by `parse` and `parse_sparse`.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from ..core.bits import swapped64
+from ..core.item_kinds import ARE_KINDS, code_of
 from ..core.java_random import next_ints
 from ..core.jit import inner, lean
 from ..core.resume import DONE, NO_ROOM
 from ..core.words import load64, store64
 from .images import header
-from .images_sparse import CHECK, add_rows, are_rows, mark, put_rows, sparse_header
+from .images_sparse import CHECK, KIND_AT, add_rows, are_rows, mark, put_rows, sparse_header
 from .log import LINE, add_line, log_rows
 
 REFUSED = 1
@@ -26,10 +28,12 @@ _SPARSE_TOTAL, _DENSE_TOTAL = 9, 4
 
 
 class Headers(NamedTuple):
-    """The bytes before the counters of a sketch without a count, sparse and Spark's own (uint8)."""
+    """The bytes before the counters of a sketch without a count, sparse and Spark's own (uint8), and what
+    stands behind Spark's: the kind of the items, where it is known."""
 
     sparse: np.ndarray
     dense: np.ndarray
+    tail: np.ndarray
 
 
 class State(NamedTuple):
@@ -43,71 +47,114 @@ class State(NamedTuple):
     logged: np.ndarray
 
 
-def headers(seed: int, depth: int, width: int) -> Headers:
-    """Those of all sketches of one shape and seed."""
-    both = sparse_header(seed, 0, depth, width), header(0, depth, width, next_ints(seed, depth))
-    return Headers(*(np.frombuffer(one, np.uint8) for one in both))
+@cache
+def headers(seed: int, depth: int, width: int, item_kind: str | None = None) -> Headers:
+    """Those of all sketches of one shape, seed and kind of items."""
+    dense = header(0, depth, width, next_ints(seed, depth))
+    all_three = sparse_header(seed, 0, depth, width, item_kind), dense, code_of(item_kind, b"")
+    return Headers(*(np.frombuffer(one, np.uint8) for one in all_three))
 
 
 @inner
 def _begins(data, begin, head, total_at):
-    """Whether an image begins with this header, whatever its total."""
+    """Whether an image begins with this header, whatever its total and the kind of its items."""
     for i in range(len(head)):
-        if data[begin + i] != head[i] and not total_at <= i < total_at + 8:
+        # Of Spark's header this byte is one of the total's.
+        if data[begin + i] != head[i] and i != KIND_AT and not total_at <= i < total_at + 8:
             return False
     return True
 
 
 @inner
-def _take_dense(data, begin, total, table):
-    """Whether every row of Spark's counters, from `begin` on, adds up to `total`; if so they are added."""
-    depth, width = table.shape
+def _are_dense(data, begin, depth, width, total):
+    """Whether every row of Spark's counters, from `begin` on, adds up to `total`, and none is negative."""
     for r in range(depth):
         first = begin + 8 * r * width
-        left = total
+        # By halves, which can't overflow and need no branch: a negative count has a high one of 2^31 or more.
+        high, low = np.uint64(0), np.uint64(0)
         for c in range(width):
-            count = np.int64(swapped64(load64(data, first + 8 * c)))
-            if count < 0 or count > left:
-                return False
-            left -= count
-        if left > 0:
+            count = swapped64(load64(data, first + 8 * c))
+            high += count >> np.uint64(32)
+            low += count & np.uint64(0xFFFFFFFF)
+        if high >> np.uint64(31) or (high << np.uint64(32)) + low != np.uint64(total):
             return False
-    for r in range(depth):
-        first = begin + 8 * r * width
-        row = table[r]
-        for c in range(width):
-            row[c] += np.int64(swapped64(load64(data, first + 8 * c)))
     return True
 
 
+@inner
+def _total(data, begin, end, heads, depth, width, check_sum):
+    """The weight in an image of this shape, −1 for anything else."""
+    long = end - begin >= len(heads.sparse) + CHECK
+    if long and _begins(data, begin, heads.sparse, _SPARSE_TOTAL):
+        total = np.int64(swapped64(load64(data, begin + _SPARSE_TOTAL)))
+        rows = data[begin + len(heads.sparse) : end - CHECK]
+        check = swapped64(load64(data, end - 8)) & np.uint64(0xFFFFFFFF)
+        sound = total >= 0 and check == np.uint64(check_sum) and are_rows(rows, depth, width, total)
+        return total if sound else np.int64(-1)
+    size = len(heads.dense) + 8 * depth * width
+    # What may stand behind Spark's own is the kind of the items.
+    if not size <= end - begin <= size + 1 or not _begins(data, begin, heads.dense, _DENSE_TOTAL):
+        return np.int64(-1)
+    total = np.int64(swapped64(load64(data, begin + _DENSE_TOTAL)))
+    sound = total >= 0 and _are_dense(data, begin + len(heads.dense), depth, width, total)
+    return total if sound else np.int64(-1)
+
+
+@inner
+def _check(state, limit, heads, data, offsets, groups, sums, added, kind):
+    """Add the weight of image i, from ``offsets[i]`` on, to group ``groups[i]``: where it ends, and why.
+
+    Where one is `REFUSED`, none is added. ``added[i]`` gets the weight, ``kind[0]`` the kind of the items.
+    """
+    totals = state.totals
+    depth, width = state.tables.shape[1], state.tables.shape[2]
+    dense_size = len(heads.dense) + 8 * depth * width
+    for i in range(len(groups)):
+        begin, end = offsets[i], offsets[i + 1]
+        added[i] = _total(data, begin, end, heads, depth, width, sums[i])
+        wrong = added[i] < 0 or added[i] >= limit - totals[groups[i]]
+        if not wrong:
+            sparse = data[begin] == heads.sparse[0]  # Spark's begin with 0
+            code = kind[0]
+            if sparse:
+                code = data[begin + KIND_AT]
+            elif end - begin > dense_size:
+                code = data[end - 1]
+                wrong = not ARE_KINDS[code]  # no check sum is over this byte
+            if code != kind[0] and ARE_KINDS[code]:
+                wrong = wrong or ARE_KINDS[kind[0]]
+                kind[0] = kind[0] if wrong else code
+        if wrong:
+            for j in range(i):
+                totals[groups[j]] -= added[j]
+            return i, REFUSED
+        totals[groups[i]] += added[i]
+    return len(groups), DONE
+
+
 @lean
-def merge(state, lines, limit, heads, data, offsets, groups, sums, no_bits, at):
+def merge(state, lines, limit, heads, data, offsets, groups, sums, added, kind, no_bits, at):
     """Add the counters of image i, from ``offsets[i]`` on, to group ``groups[i]``, from number `at` on.
 
-    As `resume` has it, with the log's new length besides: it ends at an image that is `REFUSED`, or for which
-    the log has no room. ``sums[i]`` is the check sum of a sparse image as it should be; a group that an image
-    of Spark's size goes to has a table.
+    As `resume` has it, with the log's new length besides. Where one is `REFUSED`, none is added. ``sums[i]``
+    is the check sum of a sparse image as it should be; `added`, −1 before the first call, gets the weight of
+    each; ``kind[0]`` stands for the kind of the items, before and after. A group that an image of Spark's
+    size goes to has a table.
     """
-    tables, slots, totals = state.tables, state.slots, state.totals
+    if added[len(added) - 1] < 0:
+        wrong, why = _check(state, limit, heads, data, offsets, groups, sums, added, kind)
+        if why:
+            return wrong, lines, why
+    tables, slots = state.tables, state.slots
     depth, width = tables.shape[1], tables.shape[2]
     dense_size = len(heads.dense) + 8 * depth * width
     for i in range(at, len(groups)):
         begin, end = offsets[i], offsets[i + 1]
         g = groups[i]
         slot = slots[g]
-        long = end - begin >= len(heads.sparse) + CHECK
-        sparse = long and _begins(data, begin, heads.sparse, _SPARSE_TOTAL)
-        if not sparse and (end - begin != dense_size or not _begins(data, begin, heads.dense, _DENSE_TOTAL)):
-            return i, lines, REFUSED
-        total_at = begin + (_SPARSE_TOTAL if sparse else _DENSE_TOTAL)
-        total = np.int64(swapped64(load64(data, total_at)))
-        if total < 0 or total >= limit - totals[g]:
-            return i, lines, REFUSED
-        if sparse:
+        dense = end - begin == dense_size or end - begin == dense_size + 1
+        if not dense or not _begins(data, begin, heads.dense, _DENSE_TOTAL):
             rows = data[begin + len(heads.sparse) : end - CHECK]
-            check = swapped64(load64(data, end - 8)) & np.uint64(0xFFFFFFFF)
-            if check != np.uint64(sums[i]) or not are_rows(rows, depth, width, total):
-                return i, lines, REFUSED
             if slot >= 0:
                 add_rows(tables[slot], no_bits, rows)
             else:
@@ -116,9 +163,12 @@ def merge(state, lines, limit, heads, data, offsets, groups, sums, no_bits, at):
                 after = log_rows(state.log, state.data, lines, g, rows)
                 state.logged[g] += after - lines
                 lines = after
-        elif not _take_dense(data, begin + len(heads.dense), total, tables[slot]):
-            return i, lines, REFUSED
-        totals[g] += total
+        else:
+            for r in range(depth):
+                first = begin + len(heads.dense) + 8 * r * width
+                row = tables[slot][r]
+                for c in range(width):
+                    row[c] += np.int64(swapped64(load64(data, first + 8 * c)))
     return len(groups), lines, DONE
 
 
@@ -152,7 +202,7 @@ def write(state, n, order, firsts, factors, factor, shift, heads, scratch, touch
     depth, width = scratch.shape
     dense_size = len(heads.dense) + 8 * depth * width
     for g in range(at, n):
-        if len(out) - offsets[g] < dense_size:
+        if len(out) - offsets[g] < dense_size + 1:
             return g, NO_ROOM
         slot = state.slots[g]
         table = state.tables[slot] if slot >= 0 else scratch
@@ -171,6 +221,10 @@ def write(state, n, order, firsts, factors, factor, shift, heads, scratch, touch
                 for c in range(width):
                     store64(out, end, swapped64(np.uint64(table[r, c])))
                     end += 8
+            if state.totals[g]:  # an empty sketch is of no kind yet
+                for byte in heads.tail:
+                    out[end] = byte
+                    end += 1
         offsets[g + 1] = end
         if slot >= 0:
             touched[:] = 0

@@ -1,9 +1,9 @@
-"""Our own bytes of a count-min sketch of which few counters are in use; Spark's own hold all of them.
+"""Our own bytes of a count-min sketch with few counters in use; Spark's own hold all of them.
 
 ::
 
     4 bytes  "SGcm"
-    int8     version, 1
+    int8     the kind of the items (`core.item_kinds`), 1 where it isn't known
     int32    seed
     int64    sum of all weights
     int32    depth, the rows
@@ -24,11 +24,13 @@ import zlib
 import numpy as np
 
 from ..core.bits import ctz64, ones64
+from ..core.item_kinds import code_of, kind_of_code
 from ..core.jit import inner, lean
 from ..core.protocol import SketchError
 from .images import MAX_CELLS, MAX_DEPTH, Image, image_size
 
 MAGIC = b"SGcm"
+KIND_AT, UNKNOWN = 4, b"\1"
 _HEAD = struct.Struct(">4sbiqii")
 CHECK = 4
 _LONGEST = 9
@@ -37,9 +39,9 @@ NO_BITS = np.zeros((0, 0), np.uint64)
 """For callers of `add_rows` who don't want to know which counters it has changed."""
 
 
-def sparse_header(seed: int, total: int, depth: int, width: int) -> bytes:
+def sparse_header(seed: int, total: int, depth: int, width: int, item_kind: str | None = None) -> bytes:
     """The bytes before the rows."""
-    return _HEAD.pack(MAGIC, 1, seed, total, depth, width)
+    return _HEAD.pack(MAGIC, code_of(item_kind, UNKNOWN)[0], seed, total, depth, width)
 
 
 def most_room(depth: int, width: int) -> int:
@@ -52,14 +54,15 @@ def bits_of(depth: int, width: int) -> np.ndarray:
     return np.zeros((depth, -(-width // 64)), np.uint64)
 
 
-def sparse_image(seed: int, total: int, table: np.ndarray) -> bytes | None:
+def sparse_image(seed: int, total: int, table: np.ndarray, item_kind: str | None = None) -> bytes | None:
     """The sketch in these bytes, None where they take more than a quarter of Spark's."""
     room = most_room(*table.shape)
     out = np.empty(max(room, 0) + 2 * _LONGEST, np.uint8)
     end = _write_rows(table, bits_of(*table.shape), room, out)
     if end < 0:
         return None
-    image = sparse_header(seed, total, *table.shape) + out[:end].tobytes()
+    depth, width = table.shape
+    image = sparse_header(seed, total, depth, width, item_kind) + out[:end].tobytes()
     return image + zlib.crc32(image).to_bytes(CHECK, "big")
 
 
@@ -70,9 +73,8 @@ def parse_sparse(data: bytes | memoryview) -> Image:
         raise SketchError(f"count-min: {size} bytes are too few for a sketch")
     if zlib.crc32(data[:-CHECK]) != int.from_bytes(data[-CHECK:], "big"):
         raise SketchError("count-min: the checksum is another; the bytes are damaged")
-    _, version, seed, total, depth, width = _HEAD.unpack_from(data)
-    if version != 1:
-        raise SketchError(f"count-min: expected version 1, got {version}")
+    _, code, seed, total, depth, width = _HEAD.unpack_from(data)
+    item_kind = kind_of_code(code, UNKNOWN, "count-min")
     if not 1 <= depth <= MAX_DEPTH or not 1 <= width <= MAX_CELLS // depth or total < 0:
         raise SketchError(f"count-min: depth {depth}, width {width} and total {total} are not a sketch's")
     body = np.frombuffer(data, np.uint8)[_HEAD.size : size - CHECK]
@@ -80,7 +82,7 @@ def parse_sparse(data: bytes | memoryview) -> Image:
         raise SketchError(f"count-min: the rows are not {depth} of {width} counters that add up to {total}")
     table = np.zeros((depth, width), np.int64)
     _read_rows(table, NO_BITS, body)
-    return Image(seed, total, table)
+    return Image(seed, total, table, item_kind)
 
 
 @inner
@@ -141,7 +143,7 @@ def _write_rows(table, touched, room, out):
 
 
 @inner
-def _take(data, at):
+def _read_varint(data, at):
     """A number and where it ends; −1 where it doesn't within the data, or is not an int64."""
     value = np.int64(0)
     shift = np.int64(0)
@@ -162,17 +164,17 @@ def are_rows(data, depth, width, total):
     """Whether these are the rows of a sketch of this shape that saw `total`."""
     at = np.int64(0)
     for _ in range(depth):
-        used, at = _take(data, at)
+        used, at = _read_varint(data, at)
         if at < 0 or used > width:
             return False
         left = total
         column = np.int64(-1)
         for _ in range(used):
-            gap, at = _take(data, at)
+            gap, at = _read_varint(data, at)
             if at < 0 or gap >= width - column - 1:
                 return False
             column += gap + 1
-            count, at = _take(data, at)
+            count, at = _read_varint(data, at)
             if at < 0 or count < 1 or count > left:
                 return False
             left -= count
@@ -186,11 +188,11 @@ def add_rows(table, touched, data):
     """Add rows that are known to be some; and set their counters' bits in `touched`, unless it has none."""
     at = np.int64(0)
     for r in range(table.shape[0]):
-        used, at = _take(data, at)
+        used, at = _read_varint(data, at)
         column = np.int64(-1)
         for _ in range(used):
-            gap, at = _take(data, at)
-            count, at = _take(data, at)
+            gap, at = _read_varint(data, at)
+            count, at = _read_varint(data, at)
             column += gap + 1
             count_in(table, touched, r, column, count)
 

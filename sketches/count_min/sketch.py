@@ -1,4 +1,4 @@
-"""How often did this value occur? Counters by hash, for any value, asked after the fact.
+"""How often did this value occur? Counters by hash, for any value, queried after the fact.
 
 Source: Cormode and Muthukrishnan, "An Improved Data Stream Summary: The Count-Min Sketch and its
 Applications", 2005; conservative update: Estan and Varghese 2002. Hash functions and bytes are Spark's
@@ -14,7 +14,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..core.columns import Values, as_values
+from ..core.columns import Values
+from ..core.item_kinds import as_items, as_longs, code_of, joint_kind, kind_with
 from ..core.java_random import next_ints
 from ..core.parameters import flag, real, whole
 from ..core.protocol import Sketch, SketchError
@@ -32,7 +33,7 @@ class CountMin(Sketch):
     """Frequencies of longs, strings and binary values, from above.
 
     Promise: an estimate is never too small, and too large by at most ``eps`` of all weight with probability
-    `confidence`, for each value asked. It takes ``ceil(2 / eps)`` counters in each of ``ceil(log2(1 / (1 −
+    `confidence`, for each value queried. It takes ``ceil(2 / eps)`` counters in each of ``ceil(log2(1 / (1 −
     confidence)))`` rows: 112 kB by default. `seed` chooses the hash functions; only sketches of the same
     three can be merged, and those built by Spark with the same three equal `to_spark` to the byte.
 
@@ -49,7 +50,8 @@ class CountMin(Sketch):
     "New Directions in Traffic Measurement", SIGCOMM 2002, section 3.3.2 (conservative update); Spark's
     CountMinSketch.
 
-    >>> words = CountMin(eps=0.01).update(["a", "b", "a"])
+    >>> import streamgauge as sg
+    >>> words = sg.CountMin(eps=0.01).update(["a", "b", "a"])
     >>> words.estimate("a"), words.bounds("b")
     (2, (1, 1))
     """
@@ -64,7 +66,8 @@ class CountMin(Sketch):
         self._set(seed, 0, np.zeros((self._depth, self._width), np.int64))
         self.conservative = flag("count-min", "conservative", conservative)
 
-    def _set(self, seed: int, total: int, table: np.ndarray) -> None:
+    def _set(self, seed: int, total: int, table: np.ndarray, item_kind: str | None = None) -> None:
+        self.item_kind = item_kind
         self.seed = seed
         self.total = total
         self._table = table
@@ -87,28 +90,32 @@ class CountMin(Sketch):
         """``eps`` of all weight so far, rounded down."""
         return int(self.eps * self.total)
 
-    def update(self, values: Any, weights: Any = None) -> Self:
+    def update(self, values: Any, weight: Any = None) -> Self:
         """Count values, each with its weight (a whole number from 0) if given.
 
-        Raises `TypeError` for floats (cast them to what you ask for), `ValueError` for weights that are
+        Raises `SketchError` for floats that aren't whole (cast them), `ValueError` for weights that are
         negative or not one a value, `OverflowError` where all weights together exceed int64.
         """
-        found = accepted(values)
-        heavy = _NONE if weights is None else found.per_value(as_weights(weights, found.length))
-        more = len(found) if weights is None else total(heavy)
+        column = accepted(values, self.item_kind)
+        heavy = _NONE if weight is None else column.per_value(as_weights(weight, column.length))
+        more = len(column) if weight is None else total(heavy)
         if self.total + more >= 1 << 63:
             raise OverflowError("count-min: the weights add up to more than int64 holds")
         kernel = kernels.add_conservatively if self.conservative else kernels.add
-        keys, factors = keys_of(found, self._factors)
+        keys, factors = keys_of(column, self._factors)
         kernel(self._table, keys, heavy, factors, *self._inverse)
         self.total += more
+        self.item_kind = kind_with(self.item_kind, column)
         return self
 
     def estimates(self, values: Any) -> np.ndarray:
-        """The estimate of every value (nulls left out) as int64."""
-        found = accepted(values)
-        out = np.empty(len(found), np.int64)
-        keys, factors = keys_of(found, self._factors)
+        """The estimate of every value (nulls left out) as int64.
+
+        Raises `TypeError` for values of another kind (`core.item_kinds`), `SketchError` for floats not whole.
+        """
+        column = accepted(values, self.item_kind)
+        out = np.empty(len(column), np.int64)
+        keys, factors = keys_of(column, self._factors)
         kernels.estimate(self._table, keys, factors, *self._inverse, out)
         return out
 
@@ -117,10 +124,10 @@ class CountMin(Sketch):
 
         Raises `ValueError` for a column of values.
         """
-        found = self.estimates(value)
-        if len(found) != 1:
-            raise ValueError(f"count-min: estimate takes one value, got {len(found)}; use estimates")
-        return int(found[0])
+        estimate = self.estimates(value)
+        if len(estimate) != 1:
+            raise ValueError(f"count-min: estimate takes one value, got {len(estimate)}; use estimates")
+        return int(estimate[0])
 
     def bounds(self, value: Any) -> tuple[int, int]:
         """Lower bound, which holds with probability `confidence`, and upper bound, which always holds."""
@@ -137,6 +144,7 @@ class CountMin(Sketch):
             )
         if self.conservative or other.conservative:
             raise SketchError(f"count-min: can't {verb} sketches that were updated conservatively")
+        joint_kind(self.item_kind, other.item_kind, self.family, verb)
 
     def merge(self, other: Self) -> Self:
         """Add another sketch of the same shape and seed; equals the sketch of both streams exactly."""
@@ -145,6 +153,7 @@ class CountMin(Sketch):
             raise OverflowError("count-min: the weights add up to more than int64 holds")
         self._table += other._table
         self.total += other.total
+        self.item_kind = self.item_kind or other.item_kind
         return self
 
     def subtract(self, other: Self) -> Self:
@@ -152,7 +161,8 @@ class CountMin(Sketch):
 
         Raises `SketchError` where it can't be a part, as a counter would become negative.
 
-        >>> hour, minute = CountMin().update([1, 1, 2]), CountMin().update([1])
+        >>> import streamgauge as sg
+        >>> hour, minute = sg.CountMin().update([1, 1, 2]), sg.CountMin().update([1])
         >>> hour.subtract(minute).estimate(1)
         1
         """
@@ -171,7 +181,8 @@ class CountMin(Sketch):
 
         Too large by at most ``eps`` of both totals multiplied, with probability `confidence`.
 
-        >>> CountMin().update(["a", "a", "b"]).inner_product(CountMin().update(["a"]))
+        >>> import streamgauge as sg
+        >>> sg.CountMin().update(["a", "a", "b"]).inner_product(sg.CountMin().update(["a"]))
         2
         """
         self._match(other, "multiply")
@@ -184,14 +195,24 @@ class CountMin(Sketch):
         return {"total": self.total, "error": self.error, "confidence": self.confidence}
 
     def to_bytes(self) -> bytes:
-        """Our own sparse bytes while they take at most a quarter of Spark's, else Spark's."""
-        sparse = None if self.conservative else sparse_image(self.seed, self.total, self._table)
-        return self.to_spark() if sparse is None else sparse
+        """Our own sparse bytes while they take at most a quarter of Spark's, else Spark's.
+
+        Behind Spark's stands the kind of the items, a byte that Spark doesn't read.
+        """
+        return self._written(self.item_kind if self.total else None)
+
+    def _image(self) -> bytes:
+        return self._written(None)
+
+    def _written(self, kind: str | None) -> bytes:
+        sparse = None if self.conservative else sparse_image(self.seed, self.total, self._table, kind)
+        return self.to_spark() + code_of(kind, b"") if sparse is None else sparse
 
     def to_spark(self) -> bytes:
         """Spark's bytes. Those of a conservative sketch answer too, but must not be merged.
 
-        >>> len(CountMin().update("a").to_spark()), len(CountMin().update("a").to_bytes())
+        >>> import streamgauge as sg
+        >>> len(sg.CountMin().update("a").to_spark()), len(sg.CountMin().update("a").to_bytes())
         (112076, 57)
         """
         factors = next_ints(self.seed, self._depth)
@@ -214,7 +235,7 @@ class CountMin(Sketch):
 
     def copy(self) -> Self:
         """An independent equal sketch."""
-        return self.from_bytes(self.to_bytes(), self.conservative)
+        return self._of_my_kind(self.from_bytes(self.to_bytes(), self.conservative))
 
     def _untold(self) -> tuple[Any, ...]:
         return (self.conservative,)
@@ -238,16 +259,18 @@ def shape(eps: float, confidence: float, seed: int) -> tuple[int, int]:
     return depth, width
 
 
-def accepted(values: Any) -> Values:
-    """Longs, strings or binary. Raises `TypeError` for floats."""
-    found = as_values(values)
-    if found.kind == "float64" and len(found):
-        raise TypeError("count-min: counts whole numbers, strings and binary; cast floats to one of them")
-    return found
+def accepted(values: Any, item_kind: str | None) -> Values:
+    """Longs, strings or binary, of this kind if one is known. Raises `SketchError` for floats not whole."""
+    column = as_items(values, item_kind, "count-min")
+    if column.kind != "float64":
+        return column
+    if (longs := as_longs(column)) is None:
+        raise SketchError("count-min: counts whole numbers, strings and binary, not floats; cast them")
+    return longs
 
 
-def keys_of(found: Values, factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def keys_of(column: Values, factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """What kernels take: longs with the rows' factors, or pairs of hashes without."""
-    if found.kind in ("string", "binary"):
-        return hash_pairs(found), _NO_FACTORS
-    return found.numbers.view(np.int64), factors
+    if column.kind in ("string", "binary"):
+        return hash_pairs(column), _NO_FACTORS
+    return column.numbers.view(np.int64), factors

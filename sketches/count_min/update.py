@@ -96,6 +96,8 @@ def add_conservatively(table, keys, weights, factors, factor, shift):
             least = min(least, table[r, at[r]])
         least += weights[i] if len(weights) > 0 else 1
         for r in range(depth):
+            # No counter is ever below a true count: it is not lowered, and the value's own all reach the new
+            # estimate, the old one and the weight.
             table[r, at[r]] = max(table[r, at[r]], least)
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.jit import lean
+from ..core.jit import inner, lean
 from .store import Store
 
 _ROUNDING = 1e-12
@@ -14,7 +14,7 @@ _LONGS = -(2.0**63), 2.0**63
 """Between these lies all of int64."""
 
 
-class Found(NamedTuple):
+class Estimates(NamedTuple):
     """Quantiles and their bounds, float64."""
 
     value: np.ndarray
@@ -34,39 +34,50 @@ def count_all(state, seen):
                 seen[g] += state.pool[i]
 
 
-@lean
-def locate(state, seen, shares, upwards, signs, keys):
-    """Of each sketch that isn't empty the bucket at each share, given ascending: its sign and key.
+@inner
+def _walk(state, g, rank, at, up_to, sign, key):
+    """From bucket number `at`, up to which so many values are, to that of a rank: its number, how many values
+    are up to it, its sign and key."""
+    start, first, positive, negative = state.start[g], state.low[g], state.length[g, 0], state.length[g, 1]
+    # Ascending: negative values from their window's end, zeros, positive values.
+    while up_to <= rank and at < negative + positive:
+        at += 1
+        if at < negative:
+            here, place, k = np.int64(-1), 1 + positive + negative - at, first[1] + negative - 1 - at
+        elif at == negative:
+            here, place, k = np.int64(0), np.int64(0), np.int64(0)
+        else:
+            here, place, k = np.int64(1), 1 + at - negative, first[0] + at - negative - 1
+        count = state.pool[start + place]
+        if count > 0.0:
+            up_to += count
+            sign, key = here, k
+    return at, up_to, sign, key
 
-    The value at share q has the rank ⌊q (n − 1)⌋, or ⌈q (n − 1)⌉ with `upwards`.
+
+@lean
+def locate(state, seen, shares, signs, keys):
+    """Of each sketch that isn't empty three buckets at each share, given ascending: their signs and keys.
+
+    That of the value at share q, of rank ⌊q (n − 1)⌋, and before and behind it those of the ranks ⌊q n⌋ − 1
+    and ⌈q n⌉, between which all definitions of a quantile stay.
     """
     for g in range(len(seen)):
         if seen[g] <= 0.0:
             continue
-        start, first, positive, negative = (
-            state.start[g],
-            state.low[g],
-            state.length[g, 0],
-            state.length[g, 1],
-        )
-        up_to, at, sign, key = 0.0, np.int64(-1), np.int64(0), np.int64(0)
+        at, up_to, sign, key = np.int64(-1), 0.0, np.int64(0), np.int64(0)
+        last = np.ceil(seen[g]) - 1.0
         for j in range(len(shares)):
-            rank = shares[j] * (seen[g] - 1.0)
-            rank = min(np.ceil(rank - 1e-9) if upwards else np.floor(rank + 1e-9), np.ceil(seen[g]) - 1.0)
-            # Ascending: negative values from their window's end, zeros, positive values.
-            while up_to <= max(rank, 0.0) and at < negative + positive:
-                at += 1
-                if at < negative:
-                    here, place, k = np.int64(-1), 1 + positive + negative - at, first[1] + negative - 1 - at
-                elif at == negative:
-                    here, place, k = np.int64(0), np.int64(0), np.int64(0)
-                else:
-                    here, place, k = np.int64(1), 1 + at - negative, first[0] + at - negative - 1
-                count = state.pool[start + place]
-                if count > 0.0:
-                    up_to += count
-                    sign, key = here, k
-            signs[g, j], keys[g, j] = sign, key
+            rank = max(min(np.floor(shares[j] * (seen[g] - 1.0) + 1e-9), last), 0.0)
+            before = max(min(np.floor(shares[j] * seen[g]) - 1.0, rank), 0.0)
+            behind = min(max(np.ceil(shares[j] * seen[g]), rank), last)
+            at, up_to, sign, key = _walk(state, g, before, at, up_to, sign, key)
+            signs[0, g, j], keys[0, g, j] = sign, key
+            # The next share may lie before these.
+            place, total, s, k = _walk(state, g, rank, at, up_to, sign, key)
+            signs[1, g, j], keys[1, g, j] = s, k
+            _, _, s, k = _walk(state, g, behind, place, total, s, k)
+            signs[2, g, j], keys[2, g, j] = s, k
 
 
 def seen_by(store: Store) -> np.ndarray:
@@ -76,27 +87,25 @@ def seen_by(store: Store) -> np.ndarray:
     return seen
 
 
-def quantiles(store: Store, shares: np.ndarray, whole: bool) -> Found:
+def quantiles(store: Store, shares: np.ndarray, whole: bool) -> Estimates:
     """The values of each sketch (rows) at shares of its values (columns); those of empty ones mean nothing.
 
-    A value's rank is ⌊q (n − 1)⌋; the bounds hold for the next rank too, so for a quantile by any of the
-    usual definitions. With `whole` all values are whole numbers: so are the bounds, and each quantile for
-    which a whole number is as close to all of its bucket as the accuracy says.
+    A value's rank is ⌊q (n − 1)⌋; the bounds hold for all ranks that a definition of a quantile may mean,
+    ⌊q n⌋ − 1 to ⌈q n⌉ from 0. With `whole` all values are whole numbers: so are the bounds, and each quantile
+    for which a whole number is as close to all of its bucket as the accuracy says.
     """
     order = np.argsort(shares, kind="stable")
     seen, ascending = seen_by(store), np.ascontiguousarray(shares[order], np.float64)
-    buckets = []
-    for upwards in (False, True):
-        signs, keys = (np.zeros((store.n, len(shares)), np.int64) for _ in range(2))
-        locate(store.state, seen, ascending, upwards, signs, keys)
-        back = np.argsort(order)
-        buckets.append(_buckets(store, signs[:, back], keys[:, back]))
+    signs, keys = (np.zeros((3, store.n, len(shares)), np.int64) for _ in range(2))
+    locate(store.state, seen, ascending, signs, keys)
+    back = np.argsort(order)
+    buckets = [_buckets(store, signs[i][:, back], keys[i][:, back]) for i in range(3)]
     if whole:
         buckets = [_whole(bucket, store.relative_accuracy) for bucket in buckets]
-    return Found(buckets[0].value, buckets[0].lower, buckets[1].upper)
+    return Estimates(buckets[1].value, buckets[0].lower, buckets[2].upper)
 
 
-def _buckets(store: Store, signs: np.ndarray, keys: np.ndarray) -> Found:
+def _buckets(store: Store, signs: np.ndarray, keys: np.ndarray) -> Estimates:
     with np.errstate(over="ignore"):
         near, far = (np.exp2((keys - inner) / store.multiplier) for inner in (1, 0))
         middle = np.exp2(keys / store.multiplier + np.log2(2 / (1 + store.gamma)))
@@ -107,15 +116,15 @@ def _buckets(store: Store, signs: np.ndarray, keys: np.ndarray) -> Found:
     value = signs * np.where(signs == 0, 0.0, middle)
     lower = np.where(signs > 0, near, np.where(signs < 0, -far, -least))
     upper = np.where(signs > 0, far, np.where(signs < 0, -near, least))
-    return Found(value, lower, upper)
+    return Estimates(value, lower, upper)
 
 
-def _whole(found: Found, accuracy: float) -> Found:
+def _whole(quantiles: Estimates, accuracy: float) -> Estimates:
     """The whole numbers at a bucket's ends for its edges, and one of them as value where it is close to all.
 
     A bucket that holds 58 and 59 has none that is within 1 % of both: there the value stays between them.
     """
-    value, lower, upper = found
+    value, lower, upper = quantiles
     with np.errstate(invalid="ignore"):
         # An edge that is itself a whole number may have come out a rounding error below or above it.
         least = np.ceil(lower - np.abs(lower) * _ROUNDING)
@@ -124,9 +133,9 @@ def _whole(found: Found, accuracy: float) -> Found:
     first, last = np.ceil(far * (1 - accuracy)), np.floor(near * (1 + accuracy))
     whole = np.copysign(np.clip(np.rint(np.abs(value)), first, last), value) + 0.0
     known = least <= most
-    told = (
+    rounded = (
         np.where(known & (first <= last), whole, value),
         np.where(known, least, lower),
         np.where(known, most, upper),
     )
-    return Found(*(np.clip(part, *_LONGS) for part in told))
+    return Estimates(*(np.clip(part, *_LONGS) for part in rounded))

@@ -57,14 +57,17 @@ class DDSketchGroups(Groups):
         """Grow to `n` groups; the new ones are empty."""
         self._store.resize(n)
 
-    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+    def update(self, groups: np.ndarray, values: Any) -> None:
         """Add numbers to their groups. Raises `TypeError` for other types."""
         numbers = as_numbers(values, np.float64, DDSketch.family)
         at = numbers.per_value(as_groups(groups, numbers.length, len(self)))
         self._store.update(at, numbers.numbers)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
-        """Fold protobufs in. Raises `SketchError` for bytes that are none."""
+        """Fold protobufs in.
+
+        Raises `SketchError` for bytes that are not a sketch's; nothing is folded in then.
+        """
         at, images = as_images(groups, column, len(self), "DDSketch")
         self._store.merge_images(at, images.data, images.offsets)
 
@@ -77,8 +80,8 @@ class DDSketchGroups(Groups):
         seen = seen_by(self._store)
         some = seen > 0
         shares = np.array(USUAL_QUANTILES)
-        found = quantiles(self._store, shares, self._kind == "long")
-        columns = [np.tile(shares, int(some.sum())), *(column[some].ravel() for column in found)]
+        estimates = quantiles(self._store, shares, self._kind == "long")
+        columns = [np.tile(shares, int(some.sum())), *(column[some].ravel() for column in estimates)]
         rows = pa.StructArray.from_arrays(columns, ["q", "value", "lower", "upper"])
         ends = np.concatenate([[0], np.cumsum(some * len(shares))]).astype(np.int32)
         whole = bool((seen == np.floor(seen)).all())

@@ -18,8 +18,6 @@ from ..core.resume import DONE, NO_ROOM
 from ..core.words import load64, store64
 from .update import FAR, widen
 
-NOT_PLAIN = 1
-"""What `merge` calls the fault of bytes that are laid out otherwise, or are of no DDSketch."""
 _MOST = 2.0**62
 
 
@@ -120,12 +118,12 @@ def write(state, gamma_bits, spans, offsets, data):
 
 
 @inner
-def _window(data, at, end, tag, bits, filled, found):
+def _window(data, at, end, tag, bits, filled, n_buckets):
     """Read one window's counts into `bits` from `filled` on; gives where it ends, −1 if it isn't plain.
 
-    `found` gets where its counts lie in `bits`, how many there are, and the first key.
+    `n_buckets` gets where its counts lie in `bits`, how many there are, and the first key.
     """
-    found[0], found[1], found[2] = filled, 0, 0
+    n_buckets[0], n_buckets[1], n_buckets[2] = filled, 0, 0
     if at >= end or data[at] != tag:
         return np.int64(-1)
     at, size = _get_varint(data, at + 1, end)
@@ -141,7 +139,7 @@ def _window(data, at, end, tag, bits, filled, found):
         return np.int64(-1)
     for i in range(size // 8):
         bits[filled + i] = load64(data, at + 8 * i)
-    found[1] = size // 8
+    n_buckets[1] = size // 8
     at += size
     if at < stop:
         if data[at] != 0x18:
@@ -149,51 +147,75 @@ def _window(data, at, end, tag, bits, filled, found):
         at, first = _get_varint(data, at + 1, stop)
         if at != stop or first >= 1 << 32:
             return np.int64(-1)
-        found[2] = (first >> 1) ^ -(first & 1)
+        n_buckets[2] = (first >> 1) ^ -(first & 1)
     return stop
 
 
-@lean
-def merge(state, gamma, infinite, data, offsets, groups, bits, work, at):
-    """Add the counts of protobuf i, from ``offsets[i]`` on, to sketch ``groups[i]``, from number `at` on.
+@inner
+def _plain(gamma, data, here, end, bits, counts, windows):
+    """Read a protobuf whose layout is plain: the count of zeros into ``bits[0]``, the others behind it.
 
-    As `resume` has it: it ends at one that is `NOT_PLAIN` or not valid. `bits` (uint64) has room for the
-    counts of any.
+    `windows` gets where each sign's counts lie, how many there are, and the first key, empty ends left out.
+    Gives whether it is plain and of this γ; the counts themselves are unchecked.
+    """
+    if end - here < 11 or data[here] != 0x0A or data[here + 1] != 9 or data[here + 2] != 9:
+        return False
+    bits[0] = load64(data, here + 3)
+    if not abs(counts[0] - gamma) <= 1e-9 * gamma:
+        return False
+    here = _window(data, here + 11, end, 0x12, bits, 1, windows[0])
+    if here >= 0:
+        here = _window(data, here, end, 0x1A, bits, 1 + windows[0, 1], windows[1])
+    if here < 0 or (here < end and (end - here != 9 or data[here] != 0x21)):
+        return False
+    bits[0] = load64(data, here + 1) if here < end else np.uint64(0)
+    for s in range(2):
+        while windows[s, 1] and counts[windows[s, 0]] == 0.0:
+            windows[s, 0] += 1
+            windows[s, 1] -= 1
+            windows[s, 2] += 1
+        while windows[s, 1] and counts[windows[s, 0] + windows[s, 1] - 1] == 0.0:
+            windows[s, 1] -= 1
+    return True
+
+
+@lean
+def check(gamma, infinite, data, offsets, bits, work, at):
+    """The number of the first protobuf from `at` on that `merge` can't take: `_plain` it is not, or a count
+    or a key is out of range. `bits` (uint64) has room for the counts of any."""
+    counts, windows = bits.view(np.float64), work.windows
+    for i in range(at, len(offsets) - 1):
+        if not _plain(gamma, data, offsets[i], offsets[i + 1], bits, counts, windows):
+            return i
+        # Without a branch, which lets LLVM compare several at once; NaN is not `>= 0`.
+        n, good, most = max(1, windows[0, 0] + windows[0, 1], windows[1, 0] + windows[1, 1]), True, 0.0
+        for j in range(n):
+            good &= counts[j] >= 0.0
+            most = max(most, counts[j])
+        # A sum of n counts is at most n times the largest; what may reach 2^62 is for `read_image` to add up.
+        if not good or not most * n < _MOST:
+            return i
+        for s in range(2):
+            first, length = windows[s, 2], windows[s, 1]
+            if length and (first < -infinite or first + length - 1 > infinite):
+                return i
+    return len(offsets) - 1
+
+
+@lean
+def merge(state, gamma, data, offsets, groups, end, bits, work, at):
+    """Add the counts of protobuf i, from ``offsets[i]`` on, to sketch ``groups[i]``, from `at` up to `end`.
+
+    As `resume` has it. All were seen by `check`.
     """
     counts = bits.view(np.float64)
     windows, low, high = work.windows, work.low, work.high
-    for i in range(at, len(groups)):
-        here, end = offsets[i], offsets[i + 1]
-        if end - here < 11 or data[here] != 0x0A or data[here + 1] != 9 or data[here + 2] != 9:
-            return i, NOT_PLAIN
-        bits[0] = load64(data, here + 3)
-        if not abs(counts[0] - gamma) <= 1e-9 * gamma:
-            return i, NOT_PLAIN
-        here = _window(data, here + 11, end, 0x12, bits, 1, windows[0])
-        if here >= 0:
-            here = _window(data, here, end, 0x1A, bits, 1 + windows[0, 1], windows[1])
-        if here < 0 or (here < end and (end - here != 9 or data[here] != 0x21)):
-            return i, NOT_PLAIN
-        bits[0] = load64(data, here + 1) if here < end else np.uint64(0)
-        total = 0.0
-        for j in range(1 + windows[0, 1] + windows[1, 1]):
-            if not (counts[j] >= 0.0 and counts[j] < _MOST):
-                return i, NOT_PLAIN
-            total += counts[j]
-        if total >= _MOST:
-            return i, NOT_PLAIN
+    for i in range(at, end):
+        _plain(gamma, data, offsets[i], offsets[i + 1], bits, counts, windows)
         for s in range(2):
-            while windows[s, 1] and counts[windows[s, 0]] == 0.0:
-                windows[s, 0] += 1
-                windows[s, 1] -= 1
-                windows[s, 2] += 1
-            while windows[s, 1] and counts[windows[s, 0] + windows[s, 1] - 1] == 0.0:
-                windows[s, 1] -= 1
             low[s], high[s] = FAR, -FAR
             if windows[s, 1]:
                 low[s], high[s] = windows[s, 2], windows[s, 2] + windows[s, 1] - 1
-                if low[s] < -infinite or high[s] > infinite:
-                    return i, NOT_PLAIN
         g = groups[i]
         if not widen(state, g, low, high):
             return i, NO_ROOM
@@ -202,4 +224,4 @@ def merge(state, gamma, infinite, data, offsets, groups, bits, work, at):
             to = state.start[g] + 2 + windows[s, 2] - state.low[g, s] + (state.length[g, 0] if s else 0)
             for j in range(windows[s, 1]):
                 state.pool[to + j] += counts[windows[s, 0] + j]
-    return len(groups), DONE
+    return end, DONE

@@ -6,11 +6,11 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from ..core.answers import quantile_answer
+from ..core.answers import check_ranked, quantile_answer
 from ..core.numbers import as_numbers
 from ..core.parameters import one_of
 from ..core.protocol import Sketch, SketchError
-from .estimate import Found, quantiles, seen_by
+from .estimate import Estimates, quantiles, seen_by
 from .store import Store, read_image
 
 Kind = Literal["double", "long"]
@@ -21,7 +21,7 @@ class DDSketch(Sketch):
 
     Error promised, always: each quantile is off by at most `relative_accuracy` of the true value, also far in
     the tail and after any merging, up to the largest double; magnitudes below γ 2.23e-308 (γ = (1 + a) /
-    (1 − a) for an accuracy of a; 2.27e-308 at 1 %) count as zero, which bounds tell.
+    (1 − a) for an accuracy of a; 2.27e-308 at 1 %) count as zero, which bounds show.
     Positive, negative and infinite values and zeros are kept apart; NaN and nulls are skipped. Memory is one
     count for each bucket between the smallest and largest magnitude: 115 buckets a factor of ten at 1 %.
 
@@ -36,13 +36,14 @@ class DDSketch(Sketch):
 
     Source: Masson, Rim, Lee, "DDSketch", VLDB 2019; DataDog sketches-py and sketches-java.
 
-    >>> sketch = DDSketch(0.01).update(np.arange(1, 100_001))
+    >>> import streamgauge as sg
+    >>> sketch = sg.DDSketch(0.01).update(np.arange(1, 100_001))
     >>> abs(sketch.quantile(0.999) / 99_900 - 1) <= 0.01, sketch.n
     (True, 100000)
     >>> lower, upper = sketch.quantile_bounds(0.5)
     >>> lower <= 50_000 <= upper
     True
-    >>> DDSketch(kind="long").update([23, 31, 47]).quantiles([0, 0.5, 1])
+    >>> sg.DDSketch(kind="long").update([23, 31, 47]).quantiles([0, 0.5, 1])
     [23.0, 31.0, 47.0]
     """
 
@@ -96,22 +97,24 @@ class DDSketch(Sketch):
         return self._at(qs).value.tolist()
 
     def quantile_bounds(self, q: float) -> tuple[float, float]:
-        """Between them the true quantile always lies, by any definition: the edges of its ranks' buckets."""
-        found = self._at([q])
-        return found.lower.tolist()[0], found.upper.tolist()[0]
+        """Between them the true quantile always lies, by all 13 definitions that NumPy knows, the nine
+        of Hyndman and Fan among them: the edges of the buckets of the ranks ⌊q n⌋ − 1 to ⌈q n⌉ from 0."""
+        estimates = self._at([q])
+        return estimates.lower.tolist()[0], estimates.upper.tolist()[0]
 
     def quantiles_within(self, qs: Any) -> tuple[list[float], list[float], list[float]]:
         """The values at several shares, and their lower and upper bounds, found in one go."""
-        found = self._at(qs)
-        return found.value.tolist(), found.lower.tolist(), found.upper.tolist()
+        estimates = self._at(qs)
+        return estimates.value.tolist(), estimates.lower.tolist(), estimates.upper.tolist()
 
     def rank(self, x: float) -> float:
-        """The share of values in the buckets up to that of `x`."""
+        """The share of values in the buckets up to that of `x`. Raises `SketchError` if empty or for NaN."""
         return self.rank_bounds(x)[1]
 
     def rank_bounds(self, x: float) -> tuple[float, float]:
         """The shares between which the true rank of `x` always lies: without and with its bucket."""
         _, lower, upper, counts = self._buckets()
+        check_ranked(self.family, x)
         total = counts.sum()
         return float(counts[upper <= x].sum() / total), float(counts[lower <= x].sum() / total)
 
@@ -145,7 +148,7 @@ class DDSketch(Sketch):
                 logs = np.arange(first - 1, first + len(counts)) / store.multiplier
                 powers = np.exp2(logs)
                 middle = np.exp2(logs[1:] + np.log2(2 / (1 + store.gamma)))
-            powers, middle = (np.minimum(found, np.finfo(float).max) for found in (powers, middle))
+            powers, middle = (np.minimum(column, np.finfo(float).max) for column in (powers, middle))
             if first + len(counts) > store.infinite:
                 middle[-1] = powers[-2] = powers[-1] = np.inf
             edge = np.array([middle, powers[:-1], powers[1:], counts])
@@ -154,12 +157,14 @@ class DDSketch(Sketch):
         zeros = np.array([[0.0], [-least], [least], [store.zeros(0)]])
         return tuple(np.concatenate([parts[0], zeros, parts[1]], axis=1))
 
-    def _at(self, qs: Any) -> Found:
+    def _at(self, qs: Any) -> Estimates:
         shares = np.asarray(qs, np.float64)
         if not ((shares >= 0) & (shares <= 1)).all():
-            raise SketchError(f"DDSketch: a quantile is asked by a share from 0 to 1, got {shares.tolist()}")
+            raise SketchError(
+                f"DDSketch: a quantile's share must be a number from 0 to 1, got {shares.tolist()}"
+            )
         self._check_not_empty()
-        return Found(*(rows[0] for rows in quantiles(self._store, shares, self.kind == "long")))
+        return Estimates(*(rows[0] for rows in quantiles(self._store, shares, self.kind == "long")))
 
     def _check_not_empty(self) -> None:
         if not self.n:

@@ -88,15 +88,15 @@ def tally(bits, shift, ends, bases, counts):
 
 def work_out(numbers: np.ndarray, slots: Slots) -> np.ndarray:
     """The slot of each double (int32) by its logarithm, for accuracies that have no table."""
-    found = np.empty(len(numbers), np.int32)
+    numbers_out = np.empty(len(numbers), np.int32)
     for at in range(0, len(numbers), _AT_ONCE):
         bits = numbers[at : at + _AT_ONCE].view(np.int64)
         magnitude = bits & _MAGNITUDE
         own = keys_of(bits, slots.multiplier) - slots.first + 1
         own[magnitude < slots.least] = 0
         own[magnitude > _INFINITY] = slots.spread - 1
-        found[at : at + len(bits)] = own + np.where(bits < 0, slots.spread, 0)
-    return found
+        numbers_out[at : at + len(bits)] = own + np.where(bits < 0, slots.spread, 0)
+    return numbers_out
 
 
 @lru_cache(maxsize=16)
@@ -138,6 +138,7 @@ def _ends(first: int, last: int, multiplier: float) -> np.ndarray:
     wanted = np.arange(first, last)
     whole, rest = np.divmod(wanted / multiplier, 1.0)
     ends = np.ldexp(np.exp2(rest), whole.astype(np.int64)).view(np.int64) - _ULPS
+    # By bisection over bits: keys never fall as doubles grow, and ends lie within ±`_ULPS` of their guess.
     step = _ULPS
     while step:
         ends += step * (keys_of(ends + step, multiplier) <= wanted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from google.protobuf.message import DecodeError
@@ -25,6 +26,14 @@ _LEAST = 1024
 _NO_SLOTS = np.empty(0, np.int32)
 _MANY, _MOST = 1 << 16, 1 << 30
 """Values from which on all slots are counted at once, and that their counts can take."""
+
+
+class WindowCounts(NamedTuple):
+    """WindowCounts of consecutive keys from `first` on, and of zeros."""
+
+    first: int
+    counts: np.ndarray
+    zeros: float
 
 
 class Store:
@@ -145,28 +154,47 @@ class Store:
         return data, offsets
 
     def merge_images(self, groups: np.ndarray, data: np.ndarray, offsets: np.ndarray) -> None:
-        """Add the counts of protobuf i, from ``offsets[i]`` on, to sketch ``groups[i]``."""
+        """Add the counts of protobuf i, from ``offsets[i]`` on, to sketch ``groups[i]``.
+
+        Raises `SketchError` naming the fault of the first that is refused; none is added then.
+        """
         bits = np.empty(int(np.diff(offsets).max(initial=0)) // 8 + 1, np.uint64)
-        more = self.gamma, self.infinite, data, offsets, groups, bits, self._work
+        given = self.gamma, self.infinite, data, offsets, bits, self._work
+        others: dict[int, list[WindowCounts]] = {}
+        while (at := images.check(*given, next(reversed(others), -1) + 1)) < len(groups):
+            others[at] = self._checked(data[offsets[at] : offsets[at + 1]].tobytes())
         enlarge = partial(self._enlarge, coming=len(data) // 8)
-        done = 0
-        while done < len(groups):
-            done, why = resume(lambda at: images.merge(self.state, *more, at), enlarge, done)
-            if why == images.NOT_PLAIN:
-                self.merge_image(int(groups[done]), data[offsets[done] : offsets[done + 1]].tobytes())
-                done += 1
+
+        def merge_plain(begin: int, end: int) -> None:
+            given = self.gamma, data, offsets, groups, end, bits, self._work
+            resume(lambda at: images.merge(self.state, *given, at), enlarge, begin)
+
+        at = 0
+        for end in [*others, len(groups)]:
+            merge_plain(at, end)
+            if end in others:
+                self._add_windows(int(groups[end]), others[end])
+            at = end + 1
 
     def merge_image(self, g: int, data: bytes) -> None:
         """Add the counts of a protobuf. Raises `SketchError` for other bytes and other accuracies."""
+        self._add_windows(g, self._checked(data))
+
+    def _add_windows(self, g: int, windows: list[WindowCounts]) -> None:
+        for sign, (first, counts, zeros) in enumerate(windows):
+            self.add(g, sign, first, counts, zeros)
+
+    def _checked(self, data: bytes) -> list[WindowCounts]:
+        """The counts of a protobuf by sign; or `SketchError`."""
         gamma, zeros, parts = read_image(data)
         if not math.isclose(gamma, self.gamma, rel_tol=1e-9):
             raise SketchError(
                 f"DDSketch: sketches of relative accuracy {self.relative_accuracy:.6g} and "
                 f"{(gamma - 1) / (gamma + 1):.6g} have different buckets and can't be merged"
             )
-        checked = [(sign, *self._dense(*part)) for sign, part in enumerate(parts)]
-        for sign, first, counts in checked:
-            self.add(g, sign, first, counts, zeros if sign == 0 else 0.0)
+        return [
+            WindowCounts(*self._dense(*part), zeros if sign == 0 else 0.0) for sign, part in enumerate(parts)
+        ]
 
     def _dense(self, places: np.ndarray, counts: np.ndarray) -> tuple[int, np.ndarray]:
         if not len(places):

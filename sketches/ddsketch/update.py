@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arena import take
+from ..core.arena import allocate
 from ..core.jit import inner, lean
 from ..core.resume import DONE, NO_ROOM
 from .slots import look_up
@@ -23,7 +23,7 @@ FAR = np.int64(1 << 40)
 
 
 class State(NamedTuple):
-    """The pool, of which `extent` says how much is used, and a row for each sketch; −1 starts no region."""
+    """The pool, `extent` words of it in use, and a row for each sketch; −1 starts no region."""
 
     pool: np.ndarray
     extent: np.ndarray
@@ -36,7 +36,7 @@ class Work(NamedTuple):
     """What a block of values is worked out in: slots, places in a region, and the keys they reach to; of an
     image where its windows' counts lie, how many there are, and their first keys."""
 
-    found: np.ndarray
+    slots: np.ndarray
     places: np.ndarray
     low: np.ndarray
     high: np.ndarray
@@ -45,9 +45,9 @@ class Work(NamedTuple):
 
 def new_work() -> Work:
     """For one caller."""
-    found, places = np.empty((2, _BLOCK), np.int32)
+    slots, places = np.empty((2, _BLOCK), np.int32)
     low, high = np.empty((2, 2), np.int64)
-    return Work(found, places, low, high, windows=np.empty((2, 3), np.int64))
+    return Work(slots, places, low, high, windows=np.empty((2, 3), np.int64))
 
 
 @inner
@@ -77,7 +77,7 @@ def widen(state, g, low, high):
     old = state.start[g]
     if not grows and not other_grows and old >= 0:
         return True
-    to = take(state.extent, 2 + length + other_length, len(state.pool))
+    to = allocate(state.extent, 2 + length + other_length, len(state.pool))
     if to < 0:
         return False
     region = state.pool[to : to + 2 + length + other_length]
@@ -96,20 +96,20 @@ def widen(state, g, low, high):
 
 
 @inner
-def _reach(slots, found, low, high):
+def _reach(slots, slots_of, low, high):
     """The lowest and the highest key of the positive and of the negative values of a block."""
     low[0] = low[1] = FAR
     high[0] = high[1] = -FAR
-    for i in range(len(found)):
-        s = np.int64(found[i] >= slots.spread)
-        slot = found[i] - s * slots.spread
+    for i in range(len(slots_of)):
+        s = np.int64(slots_of[i] >= slots.spread)
+        slot = slots_of[i] - s * slots.spread
         if 0 < slot < slots.spread - 1:
             low[s] = min(low[s], slot + slots.first - 1)
             high[s] = max(high[s], slot + slots.first - 1)
 
 
 @inner
-def _place(state, slots, g, found, places):
+def _place(state, slots, g, slots_of, places):
     """Where in the region of sketch `g` each slot is counted; whether any has no bucket yet, as 0 or 1."""
     spread = np.int32(slots.spread)
     first = np.int32(state.low[g, 0] - slots.first + 1)
@@ -117,9 +117,11 @@ def _place(state, slots, g, found, places):
     to_first = np.int32(state.low[g, 1] - slots.first + 1) - first
     to_length = np.int32(state.length[g, 1]) - length
     missing = np.int32(0)
-    for i in range(len(found)):
-        negative = -np.int32(found[i] >= spread)  # all bits set, or none
-        slot = found[i] - (negative & spread)
+    for i in range(len(slots_of)):
+        # Place 0 for zeros, 1 for NaN, else 2 + where the key lies in the windows: by arithmetic, as
+        # branches would go either way.
+        negative = -np.int32(slots_of[i] >= spread)  # all bits set, or none
+        slot = slots_of[i] - (negative & spread)
         place = slot - first - (negative & to_first)
         counts = np.int32(slot > 0) & np.int32(slot < spread - 1)
         missing |= counts & (np.int32(place < 0) | np.int32(place >= length + (negative & to_length)))
@@ -131,17 +133,18 @@ def _place(state, slots, g, found, places):
 @inner
 def _count(state, slots, g, values, given, work):
     """Count a block; False, and nothing has changed, if the pool is too small."""
-    found, places = work.found[: len(values)], work.places[: len(values)]
+    slots_of, places = work.slots[: len(values)], work.places[: len(values)]
     if len(given):
         for i in range(len(values)):
-            found[i] = given[i]
+            slots_of[i] = given[i]
     else:
-        look_up(values.view(np.uint64), slots.shift, slots.ends, slots.bases, found)
-    if state.start[g] < 0 or _place(state, slots, g, found, places):
-        _reach(slots, found, work.low, work.high)
+        look_up(values.view(np.uint64), slots.shift, slots.ends, slots.bases, slots_of)
+    if state.start[g] < 0 or _place(state, slots, g, slots_of, places):
+        _reach(slots, slots_of, work.low, work.high)
         if not widen(state, g, work.low, work.high):
             return False
-        _place(state, slots, g, found, places)
+        _place(state, slots, g, slots_of, places)
+    # All places exist by now, so a block is counted as a whole or not at all.
     region = state.pool[state.start[g] :]
     for i in range(len(values)):
         region[np.uint64(places[i])] += 1.0

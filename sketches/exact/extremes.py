@@ -18,9 +18,10 @@ import pyarrow.compute as pc
 from ..core.aggregated import Aggregated
 from ..core.column_kinds import column_kind
 from ..core.columns import Kind, Values, as_array, as_values, stored_values
+from ..core.event_moments import FIELDS, NO_TIME, TIMELESS, as_struct, moments, of_struct
 from ..core.group_numbers import as_groups, grown
-from ..core.moments import FIELDS, NO_TIME, TIMELESS, as_struct, moments, of_struct
 from ..core.protocol import Groups, SketchError
+from ..core.utf8_repair import readable
 from . import update as kernels
 from .decimals import of_ordered_bytes, ordered_bytes
 
@@ -60,30 +61,27 @@ class _Extreme(Groups):
             self._row = grown(self._row, room, -1)
         self._n = max(n, self._n)
 
-    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
-        """Add values, of one type from the first to the last.
-
-        Raises `TypeError` for a change of type, and, for first and last, where `time=` is missing.
-        """
+    def _add(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+        """Add values, of one type from the first to the last, with their moments if they count."""
         if not isinstance(values, Values):
-            values = as_array(values)
-        found = values if isinstance(values, Values) else _found(values)
-        numbers = as_groups(groups, found.length, self._n)
+            values = readable(as_array(values))
+        column = values if isinstance(values, Values) else _as_column(values)
+        numbers = as_groups(groups, column.length, self._n)
         when = TIMELESS
         if self._timed:
             if inputs.get("time") is None:
                 raise TypeError(f"{self._name}: needs the rows' event time, update(groups, values, time=…)")
             when = moments(len(numbers), self._name, **inputs)
         in_order = inputs.get("offset") is not None
-        self._take(numbers, when, found, _leaf(values), in_order)
+        self._update_rows(numbers, when, column, _leaf(values), in_order)
 
-    def _take(
-        self, groups: np.ndarray, when: np.ndarray, found: Values, leaf: pa.DataType, in_order: bool
+    def _update_rows(
+        self, groups: np.ndarray, when: np.ndarray, column: Values, leaf: pa.DataType, in_order: bool
     ) -> None:
         """Take values in; of one moment the first or last row's if rows are `in_order`, else by value."""
-        if not len(found):
+        if not len(column):
             return
-        groups = found.per_value(groups)
+        groups = column.per_value(groups)
         leaf = _stored_type(leaf)
         if self._type is None:
             self._type = leaf
@@ -92,18 +90,18 @@ class _Extreme(Groups):
                 f"{self._name}: this column was {self._type} and is {leaf} now; cast it to one type"
             )
         if self._timed:
-            when = found.per_value(when)
+            when = column.per_value(when)
             known = when[:, 0] != NO_TIME
             if not known.all():
                 kept = np.flatnonzero(known)
                 groups, when = groups[kept], when[kept]
-                found = as_values(found.to_arrow().take(pa.array(kept)))
+                column = as_values(column.to_arrow().take(pa.array(kept)))
             if self._sign < 0:
                 when = ~when
-        if found.kind in ("string", "binary"):
-            self._take_strings(groups, when, found, in_order)
+        if column.kind in ("string", "binary"):
+            self._update_strings(groups, when, column, in_order)
             return
-        keys = _keys(found, leaf)
+        keys = _keys(column, leaf)
         if self._sign < 0:
             keys = ~keys
         if self._timed:
@@ -112,16 +110,16 @@ class _Extreme(Groups):
         else:
             kernels.least(groups, keys, self._key, self._seen)
 
-    def _take_strings(self, groups: np.ndarray, when: np.ndarray, found: Values, in_order: bool) -> None:
+    def _update_strings(self, groups: np.ndarray, when: np.ndarray, column: Values, in_order: bool) -> None:
         touched = np.empty(min(len(groups), self._n), np.int64)
         state = self._row, self._moment, self._key, self._size
-        rows = when, found.offsets, found.data, self._sign
+        rows = when, column.offsets, column.data, self._sign
         touched = touched[: kernels.choose_rows(groups, *rows, in_order, self._row, touched)]
         needed = kernels.drop_losers(touched, *rows, *state, self._arena)
         if self._used + needed > len(self._arena):
             self._compact(needed)
         self._used = kernels.keep_rows(
-            touched, when, found.offsets, found.data, *state, self._arena, self._used
+            touched, when, column.offsets, column.data, *state, self._arena, self._used
         )
 
     def _compact(self, needed: int) -> None:
@@ -166,10 +164,10 @@ class _Extreme(Groups):
         return as_struct(~when if self._sign < 0 else when, values)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
-        """Fold in values, for first and last structs as `to_arrow` wrote them, now or in earlier versions."""
+        """Fold in values, for first and last structs as `to_arrow` wrote them."""
         column = as_array(column)
         if not self._timed:
-            self.update(groups, column)
+            self._add(groups, column)
             return
         numbers = as_groups(groups, len(column), self._n)
         if pa.types.is_null(column.type):
@@ -179,7 +177,7 @@ class _Extreme(Groups):
         kept = column.is_valid()
         when, values = of_struct(column.filter(kept), self._name)
         rows = numbers[kept.to_numpy(zero_copy_only=False)]
-        self._take(rows, when, _found(values), _leaf(values), in_order=False)
+        self._update_rows(rows, when, _as_column(values), _leaf(values), in_order=False)
 
     def __getitem__(self, group: int) -> Any:
         return self.answers()[range(self._n)[group]].as_py()
@@ -195,7 +193,27 @@ def kept_as(leaf: pa.DataType) -> dict[str, Any]:
     return {"type": widest[kind] if whole or kind != "int64" else str(leaf)}
 
 
-class MinGroups(_Extreme):
+class _Ranked(_Extreme):
+    """Extremes by value."""
+
+    def update(self, groups: np.ndarray, values: Any) -> None:
+        """Add values. Raises `TypeError` for a change of type."""
+        self._add(groups, values)
+
+
+class _Timed(_Extreme):
+    """Extremes by moment."""
+
+    _timed = True
+
+    def update(
+        self, groups: np.ndarray, values: Any, time: Any = None, partition: Any = None, offset: Any = None
+    ) -> None:
+        """Add values with their moments. Raises `TypeError` for a change of type, and without times."""
+        self._add(groups, values, time=time, partition=partition, offset=offset)
+
+
+class MinGroups(_Ranked):
     """Smallest value a group. Exact. NaN counts only where there is nothing else.
 
     `type` (an Arrow type) fixes the column's type before the first value; otherwise the first column decides.
@@ -212,7 +230,7 @@ class MinGroups(_Extreme):
     _sign = 1
 
 
-class MaxGroups(_Extreme):
+class MaxGroups(_Ranked):
     """Largest value a group. Exact. NaN is larger than any number, as in Spark.
 
     >>> highest = MaxGroups(1)
@@ -227,7 +245,7 @@ class MaxGroups(_Extreme):
     _sign = -1
 
 
-class FirstGroups(_Extreme):
+class FirstGroups(_Timed):
     """Value with the earliest event time a group. Exact.
 
     Times are timestamps, or int64 microseconds since 1970; rows without a time are skipped. Of several rows
@@ -244,10 +262,9 @@ class FirstGroups(_Extreme):
 
     _name = "first"
     _sign = 1
-    _timed = True
 
 
-class LastGroups(_Extreme):
+class LastGroups(_Timed):
     """Value with the latest event time a group. Exact.
 
     Of several rows of that time the one of the highest partition and offset, and the last row of those;
@@ -263,14 +280,13 @@ class LastGroups(_Extreme):
 
     _name = "last"
     _sign = -1
-    _timed = True
 
 
 def _as_type(type: Any) -> pa.DataType:
     return type if isinstance(type, pa.DataType) else pa.type_for_alias(str(type))
 
 
-def _found(values: pa.Array) -> Values:
+def _as_column(values: pa.Array) -> Values:
     return ordered_bytes(values) if pa.types.is_decimal128(_leaf(values)) else stored_values(values)
 
 
@@ -297,12 +313,12 @@ def _stored_type(leaf: pa.DataType) -> pa.DataType:
     return leaf
 
 
-def _keys(found: Values, kind: pa.DataType) -> np.ndarray:
-    if found.kind == "float64":
-        keys = np.empty(len(found), np.int64)
-        kernels.order_doubles(found.numbers, keys)
+def _keys(column: Values, kind: pa.DataType) -> np.ndarray:
+    if column.kind == "float64":
+        keys = np.empty(len(column), np.int64)
+        kernels.order_doubles(column.numbers, keys)
         return keys
-    return found.numbers ^ _SIGN if kind == pa.uint64() else found.numbers
+    return column.numbers ^ _SIGN if kind == pa.uint64() else column.numbers
 
 
 def _from_keys(keys: np.ndarray, kind: pa.DataType, absent: np.ndarray) -> pa.Array:

@@ -92,7 +92,7 @@ class CountGroups(_Arrays):
 
     _state: ClassVar = {"n": np.int64}
 
-    def update(self, groups: np.ndarray, values: Any = None, **inputs: Any) -> None:
+    def update(self, groups: np.ndarray, values: Any = None) -> None:
         """Count rows (`values` None) or the values that are not null."""
         if values is None:
             kernels.count(as_groups(groups, len(groups), self._n), self._at("n"))
@@ -154,7 +154,7 @@ class SumGroups(_Arrays):
         self._kind = None if type is None else ("float64" if pa.types.is_floating(_type(type)) else "int64")
         super().__init__(n)
 
-    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+    def update(self, groups: np.ndarray, values: Any) -> None:
         """Add numbers. Raises `TypeError` for other types and for a change between whole and float."""
         numbers = _summands(values, "sum")
         groups = numbers.per_value(as_groups(groups, numbers.length, self._n))
@@ -220,7 +220,7 @@ class MeanGroups(_Arrays):
 
     _state: ClassVar = {"total": float, "lost": float, "n": np.int64}
 
-    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+    def update(self, groups: np.ndarray, values: Any) -> None:
         """Add numbers. Raises `TypeError` for other types."""
         groups, numbers = _doubles(groups, values, self._n, "mean")
         kernels.add_real(groups, numbers, self._at("total"), self._at("lost"), self._at("n"), _NO_COUNTS)
@@ -261,7 +261,7 @@ class VarianceGroups(_Arrays):
 
     _state: ClassVar = {"n": np.int64, "mean": float, "m2": float}
 
-    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+    def update(self, groups: np.ndarray, values: Any) -> None:
         """Add numbers. Raises `TypeError` for other types."""
         groups, numbers = _doubles(groups, values, self._n, "variance")
         kernels.welford(groups, numbers, self._at("n"), self._at("mean"), self._at("m2"))

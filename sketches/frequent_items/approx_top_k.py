@@ -2,9 +2,9 @@
 
 Spark 4.3 keeps a frequent items sketch as ``struct<sketch: binary, maxItemsTracked: int, itemDataType: T,
 itemDataTypeDDL: string>``: the image of DataSketches followed by the number of nulls (int64, big-endian; 0
-from here, where nulls are skipped), how many items it was told to track, a null whose type is that of the
+from here, where nulls are skipped), how many items it was set to track, a null whose type is that of the
 items, and that type by name. `approx_top_k_combine` refuses sketches whose `maxItemsTracked`
-differ unless told one, so the same number must be given for the same aggregate everywhere.
+differ by default, so the same number must be given for the same aggregate everywhere.
 
 Source: Spark `ApproxTopK.getSketchStateDataType`, `calMaxMapSize`, `dataTypeToDDL`.
 """

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..core.columns import Values
-from .order import rank
+from .ranking import rank
 from .store import LONG, Tables
-from .texts import SHORT, copy_texts
+from .string_arena import SHORT, copy_texts
 
 _AT_ONCE = 1 << 20
 """Counters that are ordered at a time, or one group's."""
@@ -24,19 +24,24 @@ def top(tables: Tables, groups: int, k: int) -> pa.ListArray:
     heap = np.empty(int(active.max(initial=0)), np.int64)
     parts, sizes = [], []
     for first, end in _blocks(active):
-        places, found = np.empty(int(active[first:end].sum()), np.int64), np.empty(end - first, np.int64)
-        places = places[: rank(tables, first, k, heap, places, found)]
-        owners, counts, items = np.repeat(np.arange(len(found)), found), *counted(tables, places)
+        places, n_listed = np.empty(int(active[first:end].sum()), np.int64), np.empty(end - first, np.int64)
+        places = places[: rank(tables, first, k, heap, places, n_listed)]
+        owners, counts, items = np.repeat(np.arange(len(n_listed)), n_listed), *counted(tables, places)
         order = _order(owners, counts, items)
         owners = owners[order]
-        chosen = np.arange(len(owners)) - np.searchsorted(owners, np.arange(len(found)))[owners] < k
+        chosen = np.arange(len(owners)) - np.searchsorted(owners, np.arange(len(n_listed)))[owners] < k
         rows = order[chosen]
         lower = counts[rows]
         upper = lower + tables.groups["offset"][first:end][owners[chosen]]
-        told = items.take(pa.array(rows))
-        columns = [told if len(tables.cell) == LONG else told.cast(pa.string()), upper, lower, upper]
+        top_items = items.take(pa.array(rows))
+        columns = [
+            top_items if len(tables.cell) == LONG else top_items.cast(pa.string()),
+            upper,
+            lower,
+            upper,
+        ]
         parts.append(pa.StructArray.from_arrays(columns, ["item", "estimate", "lower", "upper"]))
-        sizes.append(np.bincount(owners[chosen], minlength=len(found)))
+        sizes.append(np.bincount(owners[chosen], minlength=len(n_listed)))
     ends = np.zeros(groups + 1, np.int32)
     np.cumsum(np.concatenate([_NO_NUMBERS, *sizes]), out=ends[1:])
     return pa.ListArray.from_arrays(ends, pa.concat_arrays(parts or [_none(len(tables.cell))]))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -14,21 +15,20 @@ from ..core.columns import Values, as_values
 from ..core.group_numbers import as_groups, frozen
 from ..core.group_order import by_group, is_scattered
 from ..core.image_columns import as_images, image_column
+from ..core.item_kinds import as_longs, kind_with
 from ..core.numbers import check_signed
 from ..core.parameters import one_of, whole
 from ..core.protocol import Groups, SketchError
 from ..core.resume import NO_ROOM, resume
+from ..core.utf8_repair import readable
 from ..core.weights import as_weights, total
 from . import images
 from . import update as kernels
 from .deletion import delete, overdrawn
 from .estimate import counted, top
-from .order import rank
+from .ranking import rank
 from .store import GROUP, LONG, STRING, Tables, new_tables, table_sizes
-from .texts import compact_texts, identify
-
-if TYPE_CHECKING:
-    from .sketch import FrequentItems
+from .string_arena import compact_texts, identify
 
 Kind = Literal["string", "long"]
 
@@ -45,6 +45,7 @@ class FrequentItemsGroups(Groups):
     [Item(item='a', estimate=2, lower=2, upper=2)]
     """
 
+    _single: ClassVar[type[Any]]
     aggregate: ClassVar = Aggregated(
         {"max_size": 4096},
         answer={"k": 10},
@@ -82,35 +83,36 @@ class FrequentItemsGroups(Groups):
         self.max_size = max(self.max_size, max_size)
         self._tables = self._tables._replace(lg_max=self.max_size.bit_length() - 1)
 
-    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
-        """Count values in their groups, ``weight=`` giving whole numbers, one a row. Raises as for one."""
-        self._change(groups, values, inputs.get("weight"), deleting=False)
+    def update(self, groups: np.ndarray, values: Any, weight: Any = None) -> None:
+        """Count values in their groups, `weight` giving whole numbers, one a row. Raises as for one."""
+        self._change(groups, values, weight, deleting=False)
 
-    def delete(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+    def delete(self, groups: np.ndarray, values: Any, weight: Any = None) -> None:
         """Take values back that were counted in their groups. Raises as for one."""
-        self._change(groups, values, inputs.get("weight"), deleting=True)
+        self._change(groups, values, weight, deleting=True)
 
     def _change(self, groups: np.ndarray | None, values: Any, weights: Any, deleting: bool) -> None:
-        found = self._accepted(values)
-        rows = found.length
+        column = self._accepted(values)
+        rows, item_kind = column.length, kind_with(self.item_kind, column)
         numbers = _NONE if groups is None else as_groups(groups, rows, self._n)
-        numbers = _NONE if self._n == 1 else found.per_value(numbers)
+        numbers = _NONE if self._n == 1 else column.per_value(numbers)
         heavy = _NONE
         if weights is not None:
-            heavy = np.ascontiguousarray(found.per_value(as_weights(weights, rows)))
+            heavy = np.ascontiguousarray(column.per_value(as_weights(weights, rows)))
             if not heavy.all():
                 kept = np.flatnonzero(heavy)
                 numbers = numbers[kept] if len(numbers) else numbers
-                found, heavy = as_values(found.to_arrow().take(pa.array(kept))), heavy[kept]
+                column, heavy = as_values(column.to_arrow().take(pa.array(kept))), heavy[kept]
         if not deleting:
-            self._refuse_overflow(total(heavy) if weights is not None else len(found))
-        if deleting and len(found):
-            self._refuse_too_many(numbers, heavy, len(found))
-            self._delete(numbers, found, heavy)
-        elif len(found):
-            self._add(numbers, found, heavy, deleting)
+            self._refuse_overflow(total(heavy) if weights is not None else len(column))
+        if deleting and len(column):
+            self._refuse_too_many(numbers, heavy, len(column))
+            self._delete(numbers, column, heavy)
+        elif len(column):
+            self._add(numbers, column, heavy, deleting)
+        self.item_kind = item_kind
 
-    def _delete(self, numbers: np.ndarray, found: Values, heavy: np.ndarray) -> None:
+    def _delete(self, numbers: np.ndarray, column: Values, heavy: np.ndarray) -> None:
         """Delete all of the rows, or none where that shows one that was not there."""
         t = self._tables
         touched = np.unique(numbers) if len(numbers) else np.zeros(1, np.int64)
@@ -118,7 +120,7 @@ class FrequentItemsGroups(Groups):
         first = np.repeat(before["base"] - (np.cumsum(sizes) - sizes), sizes)
         words = first + np.arange(len(first))  # of their tables
         saved = t.cells[words]
-        self._add(numbers, found, heavy, deleting=True)
+        self._add(numbers, column, heavy, deleting=True)
         group = overdrawn(t, touched)
         if group >= 0:
             t.cells[words], t.groups[touched] = saved, before
@@ -146,35 +148,44 @@ class FrequentItemsGroups(Groups):
             )
 
     def _accepted(self, values: Any) -> Values:
-        found = as_values(values)
+        column = as_values(values)
+        if self.kind == "long" and column.kind == "float64":
+            column = as_longs(column) or column
         wanted = "string" if self.kind == "string" else "int64"
-        if len(found) and found.kind != wanted:
-            raise TypeError(f"frequent items: this sketch counts {self.kind}s, got a column of {found.kind}")
-        check_signed(found, "frequent items")
-        return found
+        if len(column) and column.kind != wanted:
+            raise TypeError(f"frequent items: this sketch counts {self.kind}s, got a column of {column.kind}")
+        # `top` gives times as whole numbers: those may be looked up, too.
+        if column.temporal and len(column) and self.item_kind not in (None, column.temporal):
+            raise TypeError(f"frequent items: this sketch counts {self.item_kind}s, got {column.temporal}s")
+        check_signed(column, "frequent items")
+        if column.kind != "string":
+            return column
+        texts = column.to_arrow()
+        shown = readable(texts)
+        return column if shown is texts else replace(as_values(shown), rows=column.rows, height=column.height)
 
-    def _add(self, groups: np.ndarray, found: Values, weights: np.ndarray, deleting: bool) -> None:
+    def _add(self, groups: np.ndarray, items: Values, weights: np.ndarray, deleting: bool) -> None:
         work = kernels.new_work()
-        for begin in range(0, len(found), _ROWS_AT_ONCE):
-            part = slice(begin, min(begin + _ROWS_AT_ONCE, len(found)))
-            words = self._words(found, part, deleting)
+        for begin in range(0, len(items), _ROWS_AT_ONCE):
+            part = slice(begin, min(begin + _ROWS_AT_ONCE, len(items)))
+            words = self._words(items, part, deleting)
             columns = [groups[part], *words, weights[part]]
             if is_scattered(frozen(groups[part]), self._n):
                 _, order = by_group(groups[part], np.arange(len(groups[part])), self._n)
                 columns = [column[order] if len(column) else column for column in columns]
-            rows = kernels.Rows._make(map(frozen, (*columns, found.data)))
+            rows = kernels.Rows._make(map(frozen, (*columns, items.data)))
             if deleting:
                 delete(self._tables, rows)
             else:
                 self._count_rows(rows, work)
 
-    def _words(self, found: Values, part: slice, deleting: bool) -> tuple[np.ndarray, ...]:
+    def _words(self, column: Values, part: slice, deleting: bool) -> tuple[np.ndarray, ...]:
         """Keys, second words and where the bytes begin, of a part of the values; room for their bytes."""
         if self.kind == "long":
-            return (found.numbers[part],) * 3
-        offsets = found.offsets[part.start : part.stop + 1].astype(np.int64)
+            return (column.numbers[part],) * 3
+        offsets = column.offsets[part.start : part.stop + 1].astype(np.int64)
         keys, mores, begins = np.empty((3, len(offsets) - 1), np.int64)
-        needed = identify(frozen(offsets), frozen(found.data), keys, mores, begins)
+        needed = identify(frozen(offsets), frozen(column.data), keys, mores, begins)
         if not deleting:
             self._make_room(needed)
         return keys, mores, begins
@@ -209,19 +220,19 @@ class FrequentItemsGroups(Groups):
 
         Raises `SketchError`, naming the row, for bytes that are not such an image: then nothing was merged.
         """
-        numbers, found = as_images(groups, column, self._n, "frequent items")
-        if not len(found):
+        numbers, images_column = as_images(groups, column, self._n, "frequent items")
+        if not len(images_column):
             return
-        row, code = images.check_images(found.data, found.offsets, len(self._tables.cell))
+        row, code = images.check_images(images_column.data, images_column.offsets, len(self._tables.cell))
         if code:
-            told = f"row {found.row(row)} is not an image of one: {images.FAULTS[code]}"
-            raise SketchError(f"frequent items ({self.kind}s): {told}")
+            message = f"row {images_column.row(row)} is not an image of one: {images.FAULTS[code]}"
+            raise SketchError(f"frequent items ({self.kind}s): {message}")
         most = self._tables.groups["weight"] + self._tables.groups["offset"]
-        if images.beyond_int64(most, numbers, found.data, found.offsets):
+        if images.beyond_int64(most, numbers, images_column.data, images_column.offsets):
             raise OverflowError("frequent items: the weights add up to more than int64 holds")
         if self.kind == "string":
-            self._make_room(int(found.offsets[-1]) - int(found.offsets[0]))
-        given = numbers, found.data, found.offsets
+            self._make_room(int(images_column.offsets[-1]) - int(images_column.offsets[0]))
+        given = numbers, images_column.data, images_column.offsets
         resume(lambda at: images.merge_images(self._tables, *given, at), self._enlarge)
 
     def to_arrow(self) -> pa.Array:
@@ -242,12 +253,11 @@ class FrequentItemsGroups(Groups):
         """What `FrequentItems.answer` gives, of each group: a list of structs of item and bounds."""
         return top(self._tables, self._n, whole("frequent items", "k", k, 0))
 
-    def __getitem__(self, group: int) -> FrequentItems:
-        from .sketch import FrequentItems
-
-        one = FrequentItems(self.max_size, self.kind)
+    def __getitem__(self, group: int) -> Any:
+        one: Any = self._single(self.max_size, self.kind)
         items, counts = self._ranked(range(self._n)[group])
         one.update(items, counts)
+        one.item_kind = self.item_kind
         for name in ("weight", "offset"):
             one._groups._tables.groups[name][0] = self._tables.groups[name][group]
         return one

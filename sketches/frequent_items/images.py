@@ -11,7 +11,7 @@ Little-endian; an empty sketch is the first eight bytes alone::
           6  2 where items are longs, 4 for strings: a mark of ours, which no other library reads
           8  int32, counters; 4 unused bytes
          16  int64, sum of all weights
-         24  int64, offset: what purges took from every counter
+         24  int64, offset: what purges subtracted from every counter
          32  int64 a counter, then its items: int64, or int32 length and UTF-8
 
 Counters are written from the largest to the smallest, equal ones by the words they are known by, so that
@@ -29,9 +29,9 @@ import numpy as np
 from ..core.jit import inner, lean
 from ..core.resume import DONE, NO_ROOM
 from ..core.words import load32, load64, store32, store64
-from .order import ranked
+from .ranking import ranked
 from .store import LONG, NO_SCRATCH, STRING, can_purge, capacity, close_table, open_table
-from .texts import put_text, size_of, words_of
+from .string_arena import put_text, size_of, words_of
 from .update import insert
 
 EMPTY_BYTES, PREAMBLE_BYTES = 8, 32
@@ -214,7 +214,7 @@ def beyond_int64(most, groups, data, ends):
 def merge_images(tables, groups, data, ends, start):
     """Fold checked images into their groups, from row `start` on, as `resume` has it.
 
-    There is room for the bytes of all strings. All counters are taken in before a group is purged, so that
+    There is room for the bytes of all strings. All counters are added before a group is purged, so that
     two sketches give the same in either order.
     """
     for row in range(start, len(ends) - 1):

@@ -1,8 +1,8 @@
 """Which items are the most frequent? Counters with bounds, for strings and longs.
 
 Misra and Gries' counters with the purge of Anderson and others: when a map is full, the median of its
-counters is taken from all of them and what falls to zero is dropped. Every count that was taken is in
-`offset`, so the true frequency of an item lies between its counter and its counter plus `offset`, always.
+counters is subtracted from all of them and what falls to zero is dropped. Every count that was subtracted is
+in `offset`, so the true frequency of an item lies between its counter and its counter plus `offset`, always.
 
 Source: Misra and Gries 1982; Anderson, Bevan, Lang, Liberty, Rhodes, Thaler, "A High-Performance Algorithm
 for Identifying Frequent Items in Data Streams", IMC 2017; Agarwal and others, "Mergeable Summaries", 2012.
@@ -18,8 +18,9 @@ import pyarrow as pa
 
 from ..core.arrays import as_array
 from ..core.columns import as_values
+from ..core.item_kinds import as_longs, joint_kind
 from ..core.parameters import whole
-from ..core.protocol import Sketch, SketchError, told_kind
+from ..core.protocol import Sketch, SketchError, required_kind
 from .groups import FrequentItemsGroups, Kind
 from .images import MAX_LG, MIN_LG, kind_of
 
@@ -45,7 +46,7 @@ class FrequentItems(Sketch):
     that share of the stream is always found. At 4,096, the default, that is 0.085 % of the stream; a full
     sketch takes 50 kB and its strings in bytes, up to four times that in memory.
 
-    What is counted, `kind`, is "string" or "long" (whole numbers); unless told, the first values decide.
+    What is counted, `kind`, is "string" or "long" (whole numbers); by default the first values decide.
 
     Merged with a sketch of another `max_size`, it takes the larger one; the promise is then the smaller
     one's. Merging is commutative to the counter, and associative up to the bounds.
@@ -53,8 +54,9 @@ class FrequentItems(Sketch):
     Source: Anderson, Bevan, Lang, Liberty, Rhodes, Thaler, "A High-Performance Algorithm for Identifying
     Frequent Items in Data Streams", IMC 2017; Apache DataSketches.
 
-    >>> tags = FrequentItems().update(["a", "b", "a", None, "c", "a"])
-    >>> FrequentItems().update([7, 7]).top()
+    >>> import streamgauge as sg
+    >>> tags = sg.FrequentItems().update(["a", "b", "a", None, "c", "a"])
+    >>> sg.FrequentItems().update([7, 7]).top()
     [Item(item=7, estimate=2, lower=2, upper=2)]
     >>> tags.top(2)
     [Item(item='a', estimate=3, lower=3, upper=3), Item(item='b', estimate=1, lower=1, upper=1)]
@@ -67,20 +69,34 @@ class FrequentItems(Sketch):
         self._groups = FrequentItemsGroups(1, max_size, "string" if kind is None else kind)
         self._undecided = kind is None
 
-    def _settle(self, kind: Kind) -> None:
+    def _fix_kind(self, kind: Kind) -> None:
         """Count values of that kind, unless it was said or decided before."""
         if self._undecided:
             self._groups = FrequentItemsGroups(1, self.max_size, kind)
             self._undecided = False
 
-    def _first(self, values: Any) -> Any:
-        """The same values; the first of all decide what is counted."""
+    def _change(self, values: Any, weight: Any, deleting: bool) -> Self:
+        """Count values or take them back; the first that are not refused decide what is counted."""
+        groups = self._groups
         if self._undecided:
             values = as_array(values)
-            found = as_values(values)
-            if len(found):
-                self._settle("long" if found.kind == "int64" else "string")
-        return values
+            column = as_values(values)
+            if len(column):
+                whole = column.kind == "int64" or (column.kind == "float64" and as_longs(column) is not None)
+                groups = FrequentItemsGroups(1, self.max_size, "long" if whole else "string")
+        groups._change(None, values, weight, deleting)
+        if groups is not self._groups:
+            self._groups, self._undecided = groups, False
+        return self
+
+    @property
+    def item_kind(self) -> str | None:
+        """The kind of the values (`core.item_kinds`): which sort of times longs are, too."""
+        return self._groups.item_kind
+
+    @item_kind.setter
+    def item_kind(self, kind: str | None) -> None:
+        self._groups.item_kind = kind
 
     @property
     def max_size(self) -> int:
@@ -109,18 +125,16 @@ class FrequentItems(Sketch):
         """Items counted now."""
         return int(self._groups._tables.groups["active"][0])
 
-    def update(self, values: Any, weights: Any = None) -> Self:
+    def update(self, values: Any, weight: Any = None) -> Self:
         """Count values, each with its weight (a whole number from 0) if given.
 
         Raises `TypeError` for values of the other kind, `SketchError` for unsigned ones beyond int64,
         `ValueError` for weights that are negative or not one a value, `OverflowError` where all weights
         together exceed int64.
         """
-        values = self._first(values)
-        self._groups._change(None, values, weights, deleting=False)
-        return self
+        return self._change(values, weight, deleting=False)
 
-    def delete(self, values: Any, weights: Any = None) -> Self:
+    def delete(self, values: Any, weight: Any = None) -> Self:
         """Take back values that were counted before, for streams with retractions (SpaceSaving±).
 
         Bounds stay certain as long as no more of a value is deleted than was added. `error` does not shrink
@@ -128,23 +142,25 @@ class FrequentItems(Sketch):
         left at most `α` times that share where no more than ``1 − 1/α`` of it was deleted. Raises as `update`
         does, and `ValueError` for more weight than there is, or where it shows that a value was not there.
 
-        >>> FrequentItems().update(["a", "a", "b"]).delete(["a", "b"]).top()
+        >>> import streamgauge as sg
+        >>> sg.FrequentItems().update(["a", "a", "b"]).delete(["a", "b"]).top()
         [Item(item='a', estimate=1, lower=1, upper=1)]
         """
-        values = self._first(values)
-        self._groups._change(None, values, weights, deleting=True)
-        return self
+        return self._change(values, weight, deleting=True)
 
     def merge(self, other: Self) -> Self:
         """Add the counters of another sketch of the same kind. Raises `SketchError` for another kind."""
         if not isinstance(other, FrequentItems):
             raise SketchError(f"frequent items: can't merge {other!r}")
-        if not other._undecided:
-            self._settle(other.kind)
-        if not other._undecided and other.kind != self.kind:
+        if not (self._undecided or other._undecided) and other.kind != self.kind:
             raise SketchError(f"frequent items: can't merge {other!r} into a sketch of {self.kind}s")
+        item_kind = joint_kind(self.item_kind, other.item_kind, self.family)
+        self._groups._refuse_overflow(other.weight + other.error)
+        if not other._undecided:
+            self._fix_kind(other.kind)
         if other._saw_nothing():
             return self
+        self.item_kind = item_kind
         self._groups._widen(other.max_size)
         self._groups.merge(np.zeros(1, np.int64), other._groups.to_arrow())
         return self
@@ -154,7 +170,8 @@ class FrequentItems(Sketch):
 
         Raises `ValueError` for a column of items.
 
-        >>> FrequentItems(kind="long").update([7, 7]).bounds(7)
+        >>> import streamgauge as sg
+        >>> sg.FrequentItems(kind="long").update([7, 7]).bounds(7)
         (2, 2)
         """
         if self._undecided:
@@ -195,7 +212,8 @@ class FrequentItems(Sketch):
         that possibly are (upper bound above it), so that none is missed. Raises `ValueError` for another
         word.
 
-        >>> tags = FrequentItems().update(["a", "b", "a"])
+        >>> import streamgauge as sg
+        >>> tags = sg.FrequentItems().update(["a", "b", "a"])
         >>> [found.item for found in tags.frequent(1)]
         ['a']
         """
@@ -226,7 +244,7 @@ class FrequentItems(Sketch):
         if kind is None:
             kind = kind_of(data)
             if kind is None and data[:1] and data[0] & 63 != 1:
-                kind = cast(Kind, told_kind(cls.family, None, ("string", "long")))
+                kind = cast(Kind, required_kind(cls.family, None, ("string", "long")))
         largest = data[3] if len(data) > 3 and MIN_LG <= data[3] <= MAX_LG else MIN_LG
         sketch = cls(1 << largest, kind)
         sketch._groups.merge(np.zeros(1, np.int64), pa.array([data], pa.binary()))
@@ -234,7 +252,7 @@ class FrequentItems(Sketch):
 
     def copy(self) -> Self:
         """An independent equal sketch."""
-        return self.from_bytes(self.to_bytes(), None if self._undecided else self.kind)
+        return self._of_my_kind(self.from_bytes(self.to_bytes(), None if self._undecided else self.kind))
 
     def _untold(self) -> tuple[Any, ...]:
         return (None if self._undecided else self.kind,)
@@ -245,3 +263,6 @@ class FrequentItems(Sketch):
     def __repr__(self) -> str:
         top = ", ".join(f"{i.item!r}: {i.lower:,}…{i.upper:,}" for i in self.top(3)) or "nothing yet"
         return f"FrequentItems(max_size={self.max_size}, kind={self.kind!r}, weight={self.weight:,}; {top})"
+
+
+FrequentItemsGroups._single = FrequentItems

@@ -1,8 +1,8 @@
 """Hash tables of the frequent items, many groups in one arena of cells.
 
 A group's table is a power of two of cells, from word `base` on; it starts with four and doubles. A cell is
-``(key, count)`` for longs and ``(key, count, more, place)`` for strings, see `texts`; a count of 0 is a free
-cell. Collisions go to the next cell.
+``(key, count)`` for longs and ``(key, count, more, place)`` for strings, see `string_arena`; a count of 0 is
+a free cell. Collisions go to the next cell.
 
 Both kinds go through the same kernels. What an item is known by is a key and a second word: of a long that
 is the key once more, which lies where the cell's second word would be, ``width − 2`` words after the first.
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arena import new_extent, take
+from ..core.arena import allocate, new_extent
 from ..core.jit import inner
 from ..core.select import select
 
@@ -28,7 +28,7 @@ _SMALLEST = 2
 _BY_VALUE = 256
 
 GROUP = np.dtype([(name, np.int64) for name in ("base", "lg", "active", "offset", "weight")])
-"""A group: its table's first word, log2 of its cells (0: none yet), the cells in use, what purges have taken
+"""A group: its table's first word, log2 of its cells (0: none yet), the cells in use, what purges subtracted
 from every counter, and the sum of all weights."""
 
 
@@ -127,7 +127,7 @@ def _double(tables, g):
     """Move a group to a table of twice the cells. False where the arena is full."""
     cells, width, group = tables.cells, len(tables.cell), tables.groups[g]
     lg = group.lg + 1 if group.lg else np.int64(_SMALLEST)
-    to = take(tables.extent, width << lg, len(cells))
+    to = allocate(tables.extent, width << lg, len(cells))
     if to < 0:
         return False
     cells[to : to + (width << lg)] = 0
@@ -221,6 +221,8 @@ def purge(tables, g):
     """
     group, width, kept = tables.groups[g], len(tables.cell), tables.scratch
     table = tables.cells[group.base : group.base + (width << group.lg)]
+    # Of more than `capacity` counters at least half lose all of `less`, so purges subtract at most
+    # 2 · weight / capacity from a counter altogether: the bound that `FrequentItems` promises.
     less = _median(table, tables.cell, group.active, tables.scratch)
     n = _larger(table, tables.cell, less, kept)
     if n == 0:
@@ -237,8 +239,8 @@ def purge(tables, g):
 
 
 @inner
-def settle(tables, g):
-    """Purge a group that took in more than it may keep."""
+def purge_to_capacity(tables, g):
+    """Purge a group that holds more than it may keep."""
     while tables.groups[g].active > capacity(tables.lg_max):
         purge(tables, g)
 
@@ -256,7 +258,7 @@ def open_table(tables, g, more):
 @inner
 def close_table(tables, g):
     """After a merge: keep no more counters than allowed, in a table of at most the full size."""
-    settle(tables, g)
+    purge_to_capacity(tables, g)
     group, width = tables.groups[g], len(tables.cell)
     full = np.int64(tables.lg_max) + 1
     if group.lg <= full:

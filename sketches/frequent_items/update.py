@@ -1,6 +1,6 @@
 """Counting items, longs and strings alike, and looking them up in the tables of `store`.
 
-Rows are taken strictly in order, so that any cut into batches gives the same counters. Within a stretch that
+Rows are added strictly in order, so that any cut into batches gives the same counters. Within a stretch that
 can't overfill a table order doesn't matter: there the hits on a first probe are counted without a branch
 before the others are looked up.
 """
@@ -13,8 +13,8 @@ import numpy as np
 
 from ..core.jit import inner, lean
 from ..core.resume import DONE, NO_ROOM
-from .store import LONG, NO_SCRATCH, can_purge, capacity, hashed, home, limit, roomy, settle
-from .texts import keep_text, same_text, size_of
+from .store import LONG, NO_SCRATCH, can_purge, capacity, hashed, home, limit, purge_to_capacity, roomy
+from .string_arena import keep_text, same_text, size_of
 
 _STRETCH = 1024
 """Rows that are looked up together."""
@@ -55,6 +55,7 @@ def find(tables, base, lg, key, more, data, begin):
     end = base + (width << lg)
     at = base + width * home(key, more, tables.cell, lg)
     whole = more >= 0 or width == LONG  # the words are all there is of it
+    # Ends: `limit` leaves a cell free.
     while cells[at + 1] != 0:
         if (
             cells[at] == key
@@ -143,12 +144,13 @@ def add(tables, rows, work, start):
         end = last if single else i + 1
         while end < last and rows.groups[end] == g:
             end += 1
+        # As many rows as there is room for if each is a new item: within those, order doesn't matter.
         end = i + max(min(end - i, limit(group.lg, lg_max) - group.active), 1)
         if group.active + end - i > capacity(lg_max) and not can_purge(tables, group.active + end - i):
             return i, NO_SCRATCH
         _count(tables, g, rows, i, end, work)
         if group.active > capacity(lg_max):
-            settle(tables, g)
+            purge_to_capacity(tables, g)
         i = end
     return n, DONE
 

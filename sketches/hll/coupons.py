@@ -50,12 +50,12 @@ def _select(h1, h2, n, limit, out, at):
     """The coupons of a block's first `n` hashes whose second half is at most `limit`, in their order, to
     ``out[at:]``; where they end. One comparison decides for 64 of them."""
     for begin in range(0, n, 64):
-        found = at_most(h2, begin, limit)
+        n_selected = at_most(h2, begin, limit)
         if n - begin < 64:
-            found &= (np.uint64(1) << np.uint64(n - begin)) - np.uint64(1)
-        while found:
-            i = np.uint64(begin) + ctz64(found)
-            found &= found - np.uint64(1)
+            n_selected &= (np.uint64(1) << np.uint64(n - begin)) - np.uint64(1)
+        while n_selected:
+            i = np.uint64(begin) + ctz64(n_selected)
+            n_selected &= n_selected - np.uint64(1)
             value = min(clz64(h2[i]), np.uint64(62)) + np.uint64(1)
             out[np.uint64(at)] = np.uint32(value << np.uint64(ADDRESS_BITS) | h1[i] & np.uint64(ADDRESS_MASK))
             at += 1

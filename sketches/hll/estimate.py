@@ -137,8 +137,8 @@ def coupon_estimates(n: np.ndarray) -> np.ndarray:
     """The distinct values that leave so many coupons, of each number of them (float64)."""
     i = np.clip(np.searchsorted(_COUPONS, n, "right") - 2, 0, len(_COUPONS) - 4)
     xs, ys = ([table[i + j] for j in range(4)] for table in (_COUPONS, _DISTINCT))
-    found = _cubic_at(xs[0], ys[0], xs[1], ys[1], xs[2], ys[2], xs[3], ys[3], n)
-    return np.maximum(found, n)
+    estimate = _cubic_at(xs[0], ys[0], xs[1], ys[1], xs[2], ys[2], xs[3], ys[3], n)
+    return np.maximum(estimate, n)
 
 
 @inner

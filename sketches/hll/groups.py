@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..core.aggregated import Aggregated
 from ..core.column_kinds import hashable
-from ..core.columns import as_values
 from ..core.distinct_counter import StoredAsImages
 from ..core.group_numbers import as_groups, frozen
 from ..core.group_order import by_group
+from ..core.item_kinds import as_items, kind_with
 from ..core.parameters import whole
+from ..core.protocol import Sketch
 from ..core.resume import resume
-from . import answers
+from . import batch_answers
 from .coupons import CHUNK, coupon_chunks
 from .images import sizes, write_images
 from .images_read import REASONS
 from .limits import limits, shares
 from .merge import fold_images, new_scratch, rebuild_stale
-from .ordered import ORDERED, new_candidates, update_ordered
-from .store import Store, new_store, with_room, with_sketches
+from .sorted_update import ORDERED, new_candidates, update_ordered
+from .store import SUMS, Store, new_store, with_room, with_sketches
 from .update import new_update_scratch, update_groups
-
-if TYPE_CHECKING:
-    from .sketch import HLL
-
 
 _ROWS_A_GROUP = 32
 """Rows a group of a chunk from which on it pays to bring them together first."""
@@ -45,8 +42,11 @@ class HLLGroups(StoredAsImages):
     [2, 1]
     """
 
+    _single: ClassVar[type[Sketch]]
     family: ClassVar[str] = "HLL"
-    aggregate: ClassVar = Aggregated({"lg_k": 12}, of_column=hashable, spark_merge="hll_union_agg")
+    aggregate: ClassVar = Aggregated(
+        {"lg_k": 12}, of_column=hashable, hashes=True, skips_empty=True, spark_merge="hll_union_agg"
+    )
     _reasons: ClassVar = REASONS
 
     def __init__(self, n: int = 0, lg_k: int = 12) -> None:
@@ -60,15 +60,13 @@ class HLLGroups(StoredAsImages):
     def _make_room(self, why: int) -> None:
         self._store = with_room(self._store)
 
-    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+    def update(self, groups: np.ndarray, values: Any) -> None:
         """Count values in their groups: row i in group `groups[i]`, nulls and empty strings skipped.
 
         Raises `ValueError` or `IndexError` for group numbers that aren't one a row, of groups there are; what
         stands before them may be counted by then.
         """
-        if inputs:
-            raise TypeError(f"HLL takes no further inputs, got {', '.join(inputs)}")
-        values = as_values(values)
+        values = as_items(values, self.item_kind, self.family)
         if type(groups) is not np.ndarray or len(groups) != values.length or groups.dtype.kind not in "iu":
             groups = as_groups(groups, values.length, self._n)
         numbers = values.per_value(groups)
@@ -85,6 +83,7 @@ class HLLGroups(StoredAsImages):
                 self.update_ordered(*by_group(some, coupons, self._n))
             else:
                 self._update(some, coupons)
+        self.item_kind = kind_with(self.item_kind, values)
 
     def update_ordered(self, ends: np.ndarray, coupons: np.ndarray) -> None:
         """Count coupons in the order of their groups: those of group g end at ``ends[g]``."""
@@ -104,6 +103,7 @@ class HLLGroups(StoredAsImages):
         heads = offsets[:-1] + 3
         lg_ks = data[heads[heads < offsets[1:]]]
         scratch = new_scratch(max(self.lg_k, min(int(lg_ks.max(initial=0)), 21)))
+        sums = np.empty(len(groups), SUMS)
 
         dense = int(np.count_nonzero(np.diff(offsets) >= 1 << self.lg_k))
 
@@ -111,7 +111,9 @@ class HLLGroups(StoredAsImages):
             self._store = with_room(self._store, words=len(data) // 4, rows=dense)
 
         try:
-            return resume(lambda at: fold_images(self._store, groups, offsets, data, scratch, at), make_room)
+            return resume(
+                lambda at: fold_images(self._store, groups, offsets, data, scratch, sums, at), make_room, -1
+            )
         finally:
             rebuild_stale(self._store, self._n)
 
@@ -123,16 +125,14 @@ class HLLGroups(StoredAsImages):
         write_images(store, ends, data)
         return data, ends
 
-    def __getitem__(self, group: int) -> HLL:
-        from .sketch import HLL
-
-        return HLL.from_bytes(self.image(self._place(group)))
+    def __getitem__(self, group: int) -> Any:
+        return self._kind_to(self._single.from_bytes(self.image(self._place(group))))
 
     def _estimates(self) -> np.ndarray:
-        return answers.estimates(self._store, self._n)[0]
+        return batch_answers.estimates(self._store, self._n)[0]
 
     def _bounds(self, std_devs: int) -> tuple[np.ndarray, np.ndarray]:
-        return answers.bounds(self._store, self._n, std_devs)
+        return batch_answers.bounds(self._store, self._n, std_devs)
 
     def shares(self) -> dict[str, np.ndarray]:
         """What each sketch adds at most to the estimate of a union, in numbers that add up."""

@@ -12,10 +12,10 @@ import numpy as np
 
 from ..core.jit import inner
 from ..core.words import load32, load64
+from .coupon_tables import place_of
 from .images import COMPACT, EMPTY_FLAG, EXCEPTION, FULL_SIZE_FLAG, LG_EXCEPTIONS, OUT_OF_ORDER_FLAG
 from .registers import greatest, power_sums
 from .store import FIRST_SET
-from .tables import place_of
 
 REASONS = {
     1: "too short for a preamble",
@@ -62,8 +62,8 @@ def check_preamble(data, start, end):
 
 
 @inner
-def _read_table(data, first, count, lg, out, found):
-    """Unpack a table of 2^lg places into `out`, and its coupons, in their order, into `found`; a status.
+def _read_table(data, first, count, lg, out, coupons):
+    """Unpack a table of 2^lg places into `out`, and its coupons, in their order, into `coupons`; a status.
 
     About every other place is empty, which no branch could foretell: so the coupons are first gathered.
     """
@@ -72,17 +72,40 @@ def _read_table(data, first, count, lg, out, found):
         table[i] = load32(data, first + 4 * i)
     n = np.int64(0)
     for i in range(len(table)):
-        found[np.uint64(n)] = i
+        coupons[np.uint64(n)] = i
         n += np.int64(table[i] != 0)
     if n != count:
         return 7
     for i in range(n):
-        place = np.int64(found[i])
+        place = np.int64(coupons[i])
         coupon = table[np.uint64(place)]
         if coupon < np.uint32(1 << 26) or place_of(table, 0, lg, coupon) != place:
             return 8
-        found[i] = coupon
+        coupons[i] = coupon
     return 0
+
+
+@inner
+def take_coupons(data, start, end, out, spare):
+    """The (count, lg) and the coupons that `read_coupons` gives of a list or set, once it has checked it."""
+    if data[start + 7] & 3 == LIST_FORM:
+        count = np.int64(data[start + 6])
+        first = start + 8
+    else:
+        count = np.int64(load32(data, start + 8))
+        first = start + 12
+        if not data[start + 5] & COMPACT:
+            lg = np.int64(data[start + 4])
+            n = np.int64(0)
+            for i in range(np.int64(1) << lg):
+                coupon = load32(data, first + 4 * i)
+                out[i] = coupon
+                spare[np.uint64(n)] = coupon
+                n += np.int64(coupon != 0)
+            return count, lg
+    for i in range(count):
+        out[i] = load32(data, first + 4 * i)
+    return count, np.int64(0)
 
 
 @inner
@@ -138,14 +161,6 @@ def read_coupons(data, start, end, out, spare):
 
 
 @inner
-def _unpack_hll8(data, at, out):
-    image = data[at : at + len(out)]
-    for i in range(len(out)):
-        out[i] = image[i]
-    return 0
-
-
-@inner
 def _unpack_hll6(data, at, out):
     for i in range(len(out) // 4):
         b = at + 3 * i
@@ -160,15 +175,20 @@ def _unpack_hll6(data, at, out):
 
 
 @inner
-def _unpack_hll4(data, start, end, out):
-    k = len(out)
-    least = data[start + 6]
-    image = data[start + 40 : start + 40 + k // 2]
-    if least > 63:
-        return 9
+def _spread_nibbles(data, at, least, out):
+    image = data[at : at + len(out) // 2]
     for i in range(len(image)):
         out[2 * i] = least + (image[i] & np.uint8(15))
         out[2 * i + 1] = least + (image[i] >> np.uint8(4))
+
+
+@inner
+def _unpack_hll4(data, start, end, out):
+    k = len(out)
+    least = data[start + 6]
+    if least > 63:
+        return 9
+    _spread_nibbles(data, start + 40, least, out)
     token = np.uint8(least + EXCEPTION)
     exceptions = 0
     if greatest(out) == token:
@@ -177,7 +197,7 @@ def _unpack_hll4(data, start, end, out):
     if exceptions != load32(data, start + 36):
         return 11
     at = start + 40 + k // 2
-    found = 0
+    n_exceptions = 0
     while at < end:
         pair = load32(data, at)
         at += 4
@@ -188,41 +208,68 @@ def _unpack_hll4(data, start, end, out):
         if slot >= k or out[slot] != token or value < token:
             return 11
         out[slot] = value | np.uint8(128)  # marked, so that no other exception takes the same register
-        found += 1
-    if found != exceptions:
+        n_exceptions += 1
+    if n_exceptions != exceptions:
         return 11
-    if found:
+    if n_exceptions:
         for i in range(k):
             out[i] &= np.uint8(127)
     return 0
 
 
 @inner
-def read_registers(data, start, end, out, scratch):
-    """Unpack and check an image in HLL form into `out`, 2^lg_k places, and ``scratch.sums``."""
+def _unpack(data, start, end, out):
+    """Unpack and check an image of HLL_4 or HLL_6 into `out`, 2^lg_k places; a status."""
+    k = len(out)
+    flags = data[start + 5]
+    if data[start + 7] >> 2 == 1:
+        if end - start != 40 + 3 * k // 4 + 1:
+            return 6
+        return _unpack_hll6(data, start + 40, out)
+    n = np.int64(load32(data, start + 36))
+    if not flags & COMPACT:
+        lg = np.int64(data[start + 4]) if n else LG_EXCEPTIONS[data[start + 3]]
+        if lg > 21 or 4 * n > 3 * (np.int64(1) << lg):
+            return 11
+        n = np.int64(1) << lg
+    if end - start != 40 + k // 2 + 4 * n:
+        return 6
+    return _unpack_hll4(data, start, end, out)
+
+
+@inner
+def take_registers(data, start, end, out):
+    """Unpack an image of HLL_4 or HLL_6 into `out`, 2^lg_k places, once `check_registers` has checked it."""
+    if data[start + 7] >> 2 == 1:
+        _unpack_hll6(data, start + 40, out)
+        return
+    _spread_nibbles(data, start + 40, data[start + 6], out)
+    for at in range(start + 40 + len(out) // 2, end, 4):
+        pair = load32(data, at)
+        if pair:
+            out[np.int64(pair & np.uint32(0x3FFFFFF))] = np.uint8(pair >> np.uint32(26))
+
+
+@inner
+def check_registers(data, start, end, out, sums):
+    """Check an image in HLL form, by unpacking it into `out`, 2^lg_k places, but if it is HLL_8; a status.
+
+    `sums`, one of `store.SUMS`, gets those of the registers.
+    """
+    if data[start + 7] >> 2 == 2:
+        if end - start != 40 + len(out):
+            return 6
+        return _check_sums(data, start, data[start + 40 : end], sums)
+    status = _unpack(data, start, end, out)
+    return status if status else _check_sums(data, start, out, sums)
+
+
+@inner
+def _check_sums(data, start, out, sums):
+    """Check the registers `out` of the image at `start` against the sums stored in it."""
     k = len(out)
     kind = data[start + 7] >> 2
     flags = data[start + 5]
-    if kind == 2:
-        if end - start != 40 + k:
-            return 6
-        status = _unpack_hll8(data, start + 40, out)
-    elif kind == 1:
-        if end - start != 40 + 3 * k // 4 + 1:
-            return 6
-        status = _unpack_hll6(data, start + 40, out)
-    else:
-        n = np.int64(load32(data, start + 36))
-        if not flags & COMPACT:
-            lg = np.int64(data[start + 4]) if n else LG_EXCEPTIONS[data[start + 3]]
-            if lg > 21 or 4 * n > 3 * (np.int64(1) << lg):
-                return 11
-            n = np.int64(1) << lg
-        if end - start != 40 + k // 2 + 4 * n:
-            return 6
-        status = _unpack_hll4(data, start, end, out)
-    if status:
-        return status
     hip = np.uint64(load64(data, start + 8)).view(np.float64)
     stored_low = np.uint64(load64(data, start + 16)).view(np.float64)
     stored_high = np.uint64(load64(data, start + 24)).view(np.float64)
@@ -230,7 +277,6 @@ def read_registers(data, start, end, out, scratch):
     if highest > 63:
         return 9
     low, high = power_sums(out, highest)
-    sums = scratch.sums[0]
     sums.hip, sums.low, sums.high = hip, low, high
     off = abs(stored_low + stored_high - (low + high))
     if flags & FULL_SIZE_FLAG == 0 and not off <= 1e-12 * (low + high):

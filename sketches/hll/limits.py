@@ -43,14 +43,14 @@ def shares(store: Store, n: int, lg_k: int) -> dict[str, np.ndarray]:
     coupons = sketches["coupons"].astype(np.float64)
     raised = np.empty(n)
     _raised(store, raised)
-    taken, hip = coupons.copy(), np.zeros(n)
+    seen, hip = coupons.copy(), np.zeros(n)
     dense = np.flatnonzero(sketches["form"] == DENSE)
     sums = store.sums[sketches["where"][dense] >> store.rows["lg_stride"][0]]
     raised[dense] = sums["k"] - (sums["low"] + sums["high"])
-    taken[dense] = sums["k"] - np.where(sums["least"] == 0, sums["left"], 0)
+    seen[dense] = sums["k"] - np.where(sums["least"] == 0, sums["left"], 0)
     hip[dense] = np.where(sums["flags"] & OUT_OF_ORDER, 0.0, sums["hip"])
     coupons[sketches["lg_k"] != lg_k] = np.inf
-    return {"coupons": coupons, "raised": raised, "taken": taken, "hip": hip}
+    return {"coupons": coupons, "raised": raised, "taken": seen, "hip": hip}
 
 
 def limits(sums: dict[str, np.ndarray], lg_k: int) -> np.ndarray:
@@ -59,12 +59,12 @@ def limits(sums: dict[str, np.ndarray], lg_k: int) -> np.ndarray:
     coupons, hip = sums["coupons"], sums["hip"]
     left = k - sums["raised"] * _ROUNDING
     known = np.isfinite(coupons) & (left >= k * 2.0**-64)
-    found = np.full(len(coupons), np.inf)
+    bounds = np.full(len(coupons), np.inf)
     zeros = np.maximum(k - np.ceil(sums["taken"][known]), 0.0)
     composite = np.empty(len(zeros))
     composite_limits(lg_k, left[known], zeros, composite_table(), composite)
     # A table of coupons has at most 2^18 places; its estimate is above their number by the more the more.
     most = np.minimum(coupons[known], 2.0**18)
     in_order = (coupons[known] + coupon_estimates(most) - most) * (k / left[known]) + hip[known]
-    found[known] = np.maximum(composite, in_order) * _ROUNDING
-    return found
+    bounds[known] = np.maximum(composite, in_order) * _ROUNDING
+    return bounds

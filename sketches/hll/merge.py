@@ -16,9 +16,18 @@ import numpy as np
 
 from ..core.jit import inner, lean
 from ..core.resume import DONE, NO_ROOM
+from .coupon_tables import add_coupon, add_to_table, clear, set_table
 from .images import FULL_SIZE_FLAG, OUT_OF_ORDER_FLAG
-from .images_read import HLL_FORM, check_preamble, read_coupons, read_registers
-from .registers import count_least, greatest, inverse_power, power_sums, raise_coupon, raise_coupons, take_row
+from .images_read import HLL_FORM, check_preamble, check_registers, read_coupons, take_coupons, take_registers
+from .registers import (
+    claim_row,
+    count_least,
+    greatest,
+    inverse_power,
+    power_sums,
+    raise_coupon,
+    raise_coupons,
+)
 from .store import (
     DENSE,
     EMPTY,
@@ -26,20 +35,16 @@ from .store import (
     LEAST_KNOWN,
     OUT_OF_ORDER,
     STALE,
-    SUMS,
     has_room,
     row_of,
     span_of,
 )
-from .tables import add_coupon, add_to_table, clear, take_table
 
 
 class Scratch(NamedTuple):
-    """Space to unpack one image into, registers with their sums (one of `SUMS`) or coupons, and spare space
-    for as many coupons again."""
+    """Space to unpack one image into, registers or coupons, and spare space for as many coupons again."""
 
     registers: np.ndarray
-    sums: np.ndarray
     coupons: np.ndarray
     spare: np.ndarray
 
@@ -49,7 +54,6 @@ def new_scratch(lg_k: int) -> Scratch:
     places = max(64, (1 << lg_k) // 8)
     return Scratch(
         np.empty(1 << lg_k, np.uint8),
-        np.empty(1, SUMS),
         np.empty(places, np.uint32),
         np.empty(places, np.uint32),
     )
@@ -73,6 +77,7 @@ def _fold_coupons(store, g, coupons, count, lg):
     """Count a read list or set. False if there was no room; the same call then goes on."""
     places = np.int64(1) << lg if lg else count
     i = np.int64(0)
+    # A coupon counted twice changes nothing, so a call that ran out of room begins the image again.
     while i < places and store.sketches[g].form != DENSE:
         if coupons[i]:
             done = False
@@ -94,6 +99,7 @@ def _lower_lg_k(store, g, lg_k, spare):
         begin, end = span_of(store, g)
         own = store.registers[begin:end]
         for i in range(k, len(own)):
+            # As k is a power of two, i mod k are the low bits that a smaller sketch would have taken.
             own[i & (k - 1)] = max(own[i & (k - 1)], own[i])
             own[i] = 0
         store.sums[row].low, store.sums[row].high = power_sums(own[:k], greatest(own[:k]))
@@ -109,9 +115,9 @@ def _lower_lg_k(store, g, lg_k, spare):
 
 
 @inner
-def _take_registers(store, g, registers, sums, flags, least_known):
+def _merge_registers(store, g, registers, sums, flags, least_known):
     """Make an empty sketch of read registers, folded to its own lg_k if they are more."""
-    row = take_row(store, g)
+    row = claim_row(store, g)
     begin, end = span_of(store, g)
     own = store.registers[begin:end]
     k = len(own)
@@ -139,6 +145,9 @@ def _fold_registers(store, g, registers, sums, flags, least_known, spare):
     if store.sketches[g].form == DENSE:
         begin, end = span_of(store, g)
         own = store.registers[begin:end]
+        # An address is the low bits of a hash and a value doesn't depend on k: register i of a larger sketch
+        # is i mod k here. A maximum has no order, so neither have merges; HIP's sum has one, and is given up
+        # (`OUT_OF_ORDER`).
         for part in range(0, len(registers), len(own)):
             theirs = registers[part : part + len(own)]
             for i in range(len(own)):
@@ -147,7 +156,7 @@ def _fold_registers(store, g, registers, sums, flags, least_known, spare):
         return
     n = _spare_coupons(store, g, spare)
     clear(store, g)
-    _take_registers(store, g, registers, sums, flags, least_known)
+    _merge_registers(store, g, registers, sums, flags, least_known)
     for i in range(n):
         raise_coupon(store, g, spare[i])
 
@@ -178,35 +187,61 @@ def rebuild_stale(store, n):
         count_least(own, store.sums, row)
 
 
+@inner
+def _check_images(offsets, data, scratch, sums):
+    """The first image that is at fault and a key of `images_read.REASONS`, or how many there are and 0.
+
+    ``sums[i]`` gets those of the registers of image i, ``data[offsets[i]:offsets[i + 1]]``, if it has any.
+    """
+    for i in range(len(sums)):
+        first = offsets[i]
+        end = offsets[i + 1]
+        status = check_preamble(data, first, end)
+        if status:
+            return i, status
+        if data[first + 7] & 3 == HLL_FORM:
+            registers = scratch.registers[: np.int64(1) << data[first + 3]]
+            status = check_registers(data, first, end, registers, sums[i])
+        else:
+            status = read_coupons(data, first, end, scratch.coupons, scratch.spare)[0]
+        if status:
+            return i, status
+    return len(sums), DONE
+
+
 @lean
-def fold_images(store, groups, offsets, data, scratch, start):
+def fold_images(store, groups, offsets, data, scratch, sums, start):
     """Fold image i, ``data[offsets[i]:offsets[i + 1]]``, into sketch groups[i], from image `start` on.
 
-    Gives how far it came and why it stopped: a key of `images_read.REASONS` if an image is at fault.
+    A `start` of −1 has them all checked first, which fills `sums`: where one is at fault, none is folded in.
+    Gives how far it came and why it stopped, or the first at fault and a key of `images_read.REASONS`.
     """
+    if start < 0:
+        i, status = _check_images(offsets, data, scratch, sums)
+        if status:
+            return i, status
+        start = np.int64(0)
     for i in range(start, len(groups)):
         first = offsets[i]
         end = offsets[i + 1]
         g = groups[i]
-        status = check_preamble(data, first, end)
-        if status:
-            return i, status
         if not has_room(store):
             return i, NO_ROOM
         lg_k = data[first + 3]
         if data[first + 7] & 3 == HLL_FORM:
-            own = scratch.registers[: np.int64(1) << lg_k]
-            status = read_registers(data, first, end, own, scratch)
-            if status:
-                return i, status
             if lg_k < store.sketches[g].lg_k:
                 _lower_lg_k(store, g, lg_k, scratch.spare)
-            hll8_least = data[first + 7] == 10 and data[first + 6] > 0
-            _fold_registers(store, g, own, scratch.sums, data[first + 5], hll8_least, scratch.spare)
+            flags = data[first + 5]
+            if data[first + 7] >> 2 == 2:  # HLL_8 are bytes as they are kept
+                own = data[first + 40 : end]
+                least_known = data[first + 6] > 0
+                _fold_registers(store, g, own, sums[i : i + 1], flags, least_known, scratch.spare)
+            else:
+                unpacked = scratch.registers[: np.int64(1) << lg_k]
+                take_registers(data, first, end, unpacked)
+                _fold_registers(store, g, unpacked, sums[i : i + 1], flags, False, scratch.spare)
         else:
-            status, count, lg = read_coupons(data, first, end, scratch.coupons, scratch.spare)
-            if status:
-                return i, status
+            count, lg = take_coupons(data, first, end, scratch.coupons, scratch.spare)
             if count == 0:
                 continue
             coupons, places = scratch.coupons, lg
@@ -215,7 +250,7 @@ def fold_images(store, groups, offsets, data, scratch, start):
             elif lg:
                 coupons, places = scratch.spare, np.int64(0)
             if lg and store.sketches[g].form == EMPTY and lg_k == store.sketches[g].lg_k:
-                take_table(store, g, scratch.coupons, count, lg)
+                set_table(store, g, scratch.coupons, count, lg)
             elif not _fold_coupons(store, g, coupons, count, places):
                 return i, NO_ROOM
     return len(groups), DONE

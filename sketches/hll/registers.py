@@ -65,7 +65,10 @@ def raise_register(registers, sums, row, at, value):
     """
     old = registers[at]
     registers[at] = value
+    # A new value changes the registers with probability Σ 2^−v / k: each change stands for one over that many
+    # values (HIP; Cohen 2015, Ting 2014). So the sums must still be those from before the change.
     sums[row].hip += sums[row].k / (sums[row].low + sums[row].high)
+    # Two sums, so that the first is exact: up to 2^21 multiples of 2^−31, none above 1, fit 53 bits.
     if old < 32:
         sums[row].low -= inverse_power(old)
     else:
@@ -96,7 +99,7 @@ def raise_coupon(store, g, coupon):
 
 @inner
 def raise_coupons(store, g, coupons):
-    """Count coupons in a sketch that has registers; zeros among them are none."""
+    """Count coupons in a sketch that has registers; zeros among them count nothing."""
     if not len(coupons):
         return
     k = np.uint64(1) << np.uint64(store.sketches[g].lg_k)
@@ -115,7 +118,7 @@ def raise_coupons(store, g, coupons):
 
 
 @inner
-def take_row(store, g):
+def claim_row(store, g):
     """Give a sketch an array of registers, all zero; the row. Room is the caller's care."""
     row = store.rows[0].used
     store.rows[0].used = row + 1

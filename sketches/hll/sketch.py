@@ -6,14 +6,14 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from ..core.columns import as_values
 from ..core.distinct_counter import DistinctCounter
 from ..core.image_columns import one_image
+from ..core.item_kinds import as_items, joint_kind, kind_with
 from ..core.protocol import SketchError
 from .coupons import coupon_chunks
 from .groups import HLLGroups
 from .images import write_compact_coupons, write_hll4
-from .ordered import ORDERED
+from .sorted_update import ORDERED
 from .store import DENSE, EMPTY
 
 
@@ -21,10 +21,11 @@ class HLL(DistinctCounter):
     """How many distinct values a stream holds, in 2^lg_k bytes (`lg_k` 4 to 21).
 
     Promise: in stream order the relative standard error is 0.833 / √(2^lg_k) (1.3 % at 12), and once
-    sketches have been merged 1.04 / √(2^lg_k) (1.6 %); up to about 0.09 × 2^lg_k distinct values the count
-    is exact to 0.005 %. `bounds` holds the true count with 68.3, 95.4 or 99.7 % confidence at
-    1, 2 or 3 standard deviations. Duplicates and nulls change nothing, empty strings are not counted (as in
-    DataSketches); integers and floats hash as int64 and float64, so 1 and 1.0 differ.
+    sketches have been merged 1.04 / √(2^lg_k) (1.6 %); up to about 0.09 × 2^lg_k distinct values it is
+    0.005 % at most. These are single standard deviations: `bounds` holds the true count with 68.3, 95.4 or
+    99.7 % confidence at 1, 2 or 3 of them. Duplicates and nulls change nothing, nor do empty strings, as in
+    DataSketches: to have '' counted, turn it into a text of your own. Values are of one kind, whole numbers,
+    floats, texts or times (`core.item_kinds`).
 
     Merging takes the smaller lg_k of the two, an empty sketch's not counted; registers come out the same in
     every order, and ``a | b`` is ``b | a`` to the byte. Raises `SketchError` for an lg_k out of range, bytes
@@ -34,8 +35,9 @@ class HLL(DistinctCounter):
     bytes, hash and constants of Apache DataSketches `hll`: HLL_4, HLL_6 and HLL_8 images are read, HLL_8
     and HLL_4 written.
 
-    >>> users = HLL().update(["ann", "bob", "ann"]) | HLL().update(["eve", None])
-    >>> round(users.estimate()), HLL.from_bytes(bytes(users))
+    >>> import streamgauge as sg
+    >>> users = sg.HLL().update(["ann", "bob", "ann"]) | sg.HLL().update(["eve", None])
+    >>> round(users.estimate()), sg.HLL.from_bytes(bytes(users))
     (3, HLL(lg_k=12): 3 distinct, 3 to 3 at 95.4 %)
     """
 
@@ -51,8 +53,10 @@ class HLL(DistinctCounter):
 
     def update(self, values: Any) -> Self:
         """Count a scalar or a column; nulls and empty strings are skipped. Returns the sketch itself."""
-        for _, coupons in coupon_chunks(as_values(values), ORDERED, self._least):
+        items = as_items(values, self.item_kind, self.family)
+        for _, coupons in coupon_chunks(items, ORDERED, self._least):
             self._one.update_ordered(np.array([len(coupons)]), coupons)
+        self.item_kind = kind_with(self.item_kind, items)
         return self
 
     def _least(self) -> int:
@@ -69,7 +73,9 @@ class HLL(DistinctCounter):
         """
         if not isinstance(other, HLL):
             raise SketchError(f"HLL: can't merge with {type(other).__name__}")
+        item_kind = joint_kind(self.item_kind, other.item_kind, self.family)
         self._one.merge(np.zeros(1, np.int64), other._one.to_arrow())
+        self.item_kind = item_kind
         return self
 
     def to_bytes(self, target: Literal["hll_8", "hll_4"] = "hll_8") -> bytes:
@@ -127,3 +133,6 @@ class HLL(DistinctCounter):
 
     def __repr__(self) -> str:
         return f"HLL(lg_k={self.lg_k}): {self._in_words()}"
+
+
+HLLGroups._single = HLL

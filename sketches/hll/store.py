@@ -38,11 +38,11 @@ SKETCH = np.dtype(
 OUT_OF_ORDER = np.uint32(1)
 """The HIP sum means nothing any more; the composite estimator answers."""
 LEAST_KNOWN = np.uint32(2)
-"""The image tells the least register, not only the count of zeros (as the reference does after a union)."""
+"""The image has the least register, not only the count of zeros (as the reference does after a union)."""
 STALE = np.uint32(4)
 """Registers were merged and the sums are not rebuilt yet."""
 FROM_ZERO = np.uint32(8)
-"""The HIP sum began with registers, not with coupons, as C++ makes a sketch when it is told to."""
+"""The HIP sum began with registers, not with coupons, as C++ makes a sketch on request."""
 
 SUMS = np.dtype(
     [

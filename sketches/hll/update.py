@@ -15,10 +15,10 @@ import numpy as np
 from ..core.bits import prefetch
 from ..core.jit import inner, lean
 from ..core.resume import DONE, NO_ROOM
+from .coupon_tables import add_coupon, add_to_table
 from .coupons import value_of
 from .registers import count_least, raise_coupon, raise_register
 from .store import DENSE, EMPTY
-from .tables import add_coupon, add_to_table
 
 BLOCK = 512
 """Rows looked up together; all that is known of them fits the first-level cache."""
@@ -54,6 +54,7 @@ def _look_up(store, n, groups, coupons, scratch):
         g = np.uint64(groups[i])
         inside = g < np.uint64(n)
         outside |= not inside
+        # A number outside looks at group 0 instead: no branch, and nothing is read outside the arrays.
         sketch = sketches[g if inside else np.uint64(0)]
         mask = (np.uint64(1) << np.uint64(sketch.lg_k)) - np.uint64(1)
         first = np.uint64(sketch.where) if sketch.form == DENSE else np.uint64(0)
@@ -91,12 +92,15 @@ def _count(store, groups, coupons, candidates, places):
     """Count the candidates, in order; the number of the first that found no room, or −1."""
     registers, sums = store.registers, store.sums
     lg_stride = np.uint64(store.rows[0].lg_stride)
+    # In stream order: the HIP sum depends on it, and a call that ran out of room goes on from this row.
     for place in candidates:
         i = np.uint64(place)
         at = places[i]
+        # Row 0 belongs to no sketch: a place in it means that the group had coupons at the look-up.
         row = at >> lg_stride
         if row:
             value = value_of(coupons[i])
+            # Compared once more: an earlier row of the block may have raised it since.
             if value > registers[at] and raise_register(registers, sums, row, at, value):
                 first = row << lg_stride
                 count_least(registers[first : first + np.uint64(sums[row].k)], sums, row)
@@ -116,7 +120,7 @@ def _count(store, groups, coupons, candidates, places):
 
 @lean
 def update_groups(store, n, groups, coupons, scratch, at):
-    """Count each coupon in its group, of which there are `n`, from number `at` on.
+    """Count each coupon in its group (there are `n` groups), from number `at` on.
 
     Gives how far it came, and why it stopped.
     """

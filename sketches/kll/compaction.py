@@ -20,10 +20,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arena import take
+from ..core.arena import allocate
 from ..core.jit import inner, lean
 from ..core.resume import DONE, NO_ROOM
-from .blocks import THINNED, thin
+from .block_thinning import THINNED, thin
 from .sort import copy, merge_apart, sort
 
 MORE_LEVELS = -2
@@ -78,7 +78,7 @@ def scrambled(coin):
 @inner
 def move(state, g, room):
     """Give group `g` a region of `room` items at the pool's end; False if the pool has no such room."""
-    to = take(state.extent, room, len(state.items))
+    to = allocate(state.extent, room, len(state.items))
     if to < 0:
         return False
     old, depth, at, grain = state.room[g], state.depth[g], state.start[g], state.grain[g]
@@ -96,6 +96,9 @@ def move(state, g, room):
 @inner
 def promote(buffer, begin, middle, end, coin, scratch, top):
     """Half of the even, sorted run ``buffer[begin:middle]`` joins the sorted level ``buffer[middle:end]``."""
+    # All items of even or all of odd rank, by a fair coin: any rank is off by at most the weight of one item,
+    # and by nothing on average (Karnin, Lang and Liberty 2016). Into an empty level the reference halves from
+    # the upper end, which swaps the two choices.
     half = (middle - begin) // 2
     bit = toss(coin)
     chosen = buffer[begin + (bit if end > middle else 1 - bit) : middle : 2]
@@ -106,6 +109,7 @@ def promote(buffer, begin, middle, end, coin, scratch, top):
 @inner
 def fullest(levels, depth, below_top):
     """The lowest level that holds at least its capacity; there is one in a region without free space."""
+    # Lowest first: the lighter the items, the smaller the error that halving them adds.
     level = 0
     while levels[level + 1] - levels[level] < below_top[depth - 1 - level]:
         level += 1
@@ -117,6 +121,7 @@ def compact(buffer, levels, level, coin, scratch, top):
     """Halve one level of a region into the one above it and hand the freed space to level 0."""
     begin, end = np.int64(levels[level]), np.int64(levels[level + 1])
     odd = (end - begin) & 1
+    # Level 0 alone is unsorted. Of an odd level one item stays, so that the weights add up to n.
     if level == 0:
         sort(buffer[begin + odd : end], scratch, top)
     half = promote(buffer, begin + odd, end, np.int64(levels[level + 2]), coin, scratch, top)
@@ -279,6 +284,7 @@ def coarsen(state, g):
     sort(buffer[begin + odd : end], state.scratch, state.high[g])
     coin, top = state.coin[g : g + 1], state.high[g]
     levels[1] -= promote(buffer, begin + odd, end, np.int64(levels[2]), coin, state.scratch, top)
+    # Two items of weight 2^grain became one of twice that; the odd one is what the sampler keeps for its bit.
     if odd:
         buffer[state.grain[g]] = left
     depth = state.depth[g]
@@ -289,7 +295,7 @@ def coarsen(state, g):
 
 
 @inner
-def settle(state, total, g):
+def flatten_sampler(state, total, g):
     """Give group `g` the shape of grain 0, the sampler's items as levels of their own, for a merge.
 
     What was level 0 below a sampler is a level like any other from here on, so it is sorted.
@@ -301,7 +307,7 @@ def settle(state, total, g):
     if depth + 2 > state.levels.shape[1]:
         return MORE_LEVELS
     at, room = state.start[g], total[depth]
-    to = take(state.extent, room, len(state.items))
+    to = allocate(state.extent, room, len(state.items))
     if to < 0:
         return NO_ROOM
     levels = state.levels[g]

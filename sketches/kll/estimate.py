@@ -14,7 +14,7 @@ _AT_ONCE = 1 << 20
 """Items that are put in order at a time, or one sketch's."""
 
 
-class Found(NamedTuple):
+class RankEstimates(NamedTuple):
     """Of each sketch (rows) the values at shares of its values (columns), in the type of its items."""
 
     value: np.ndarray
@@ -22,7 +22,7 @@ class Found(NamedTuple):
     upper: np.ndarray
 
 
-def quantiles(store: Store, shares: np.ndarray) -> Found:
+def quantiles(store: Store, shares: np.ndarray) -> RankEstimates:
     """The values at shares, and between which ones they lie at 99 % confidence; of empty sketches zeros."""
     state = store.state
     exact = state.depth + state.grain == 1
@@ -30,11 +30,11 @@ def quantiles(store: Store, shares: np.ndarray) -> Found:
     known = np.array([normalized_rank_error(int(k)) for k in sizes])
     errors = np.where(exact, 0.0, known[at])[:, None] if len(sizes) else np.empty((0, 1))
     columns = shares + 0 * errors, np.maximum(shares - errors, 0.0), np.minimum(shares + errors, 1.0)
-    asked = np.concatenate(columns, axis=1)
-    found = np.zeros(asked.shape, store.dtype)
+    requested = np.concatenate(columns, axis=1)
+    estimates = np.zeros(requested.shape, store.dtype)
     for first, end in _blocks(state.room):
-        found[first:end] = _at_shares(store, first, end, asked[first:end])
-    return Found(*np.split(found, 3, axis=1))
+        estimates[first:end] = _at_shares(store, first, end, requested[first:end])
+    return RankEstimates(*np.split(estimates, 3, axis=1))
 
 
 def _blocks(rooms: np.ndarray) -> Iterator[tuple[int, int]]:
@@ -57,5 +57,5 @@ def _at_shares(store: Store, first: int, end: int, shares: np.ndarray) -> np.nda
     wanted = np.clip(np.ceil(shares * n).astype(np.int64), 1, np.maximum(n, 1))
     before = np.concatenate([[0], up_to])[ends - held][:, None]
     places = np.minimum(np.searchsorted(up_to, before + wanted), np.maximum(ends[:, None] - 1, 0))
-    found = np.where(wanted == 1, low, np.where(wanted == n, high, items[places] if len(items) else low))
-    return np.where(n == 0, np.zeros(1, items.dtype), found)
+    estimates = np.where(wanted == 1, low, np.where(wanted == n, high, items[places] if len(items) else low))
+    return np.where(n == 0, np.zeros(1, items.dtype), estimates)

@@ -53,14 +53,17 @@ class KLLGroups(Groups):
         """Grow to `n` groups; the new ones are empty."""
         self._store.resize(n)
 
-    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+    def update(self, groups: np.ndarray, values: Any) -> None:
         """Add numbers to their groups. Raises `TypeError` for other types."""
         numbers = as_numbers(values, self._store.dtype, KLL.family)
         at = numbers.per_value(as_groups(groups, numbers.length, len(self)))
         self._store.update(at, numbers.numbers)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
-        """Fold DataSketches images in, of any k. Raises `SketchError` for bytes that are none."""
+        """Fold DataSketches images in, of any k.
+
+        Raises `SketchError` for bytes that are not a sketch's; nothing is folded in then.
+        """
         numbers, images = as_images(groups, column, len(self), "KLL")
         self._store.merge_images(numbers, images.data, images.offsets)
 
@@ -73,8 +76,8 @@ class KLLGroups(Groups):
         shares = np.array(USUAL_QUANTILES)
         n = self._store.state.n
         some = n > 0
-        found = (column[some].ravel() for column in quantiles(self._store, shares))
-        columns = [np.tile(shares, int(some.sum())), *found]
+        fields = (column[some].ravel() for column in quantiles(self._store, shares))
+        columns = [np.tile(shares, int(some.sum())), *fields]
         rows = pa.StructArray.from_arrays(columns, ["q", "value", "lower", "upper"])
         ends = np.concatenate([[0], np.cumsum(some * len(shares))]).astype(np.int32)
         quantiles_of = pa.ListArray.from_arrays(ends, rows)

@@ -30,7 +30,7 @@ MAX_DEPTH = 61
 class Capacities(NamedTuple):
     """`below_top[d]`: items of the level d below the top; `total[depth]`: items of a sketch of that depth;
     `deepest`: levels kept, the sampler standing for those below; `leaps[depth]`: how many levels up a block
-    of level 0 goes at once (`blocks`), 0: none does.
+    of level 0 goes at once (`block_thinning`), 0: none does.
 
     A sampler of weight 2^s has a variance of n 2^s / 4, all levels above it together one of about
     1.5 n 2^(levels − 1 + s) / k; with 2^(levels − 1) ≥ 1.25 k the sampler adds at most an eighth. A leap of j

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core.jit import allocating, kernel
+from ..core.jit import allocating, kernel, lean
 from ..core.resume import DONE, NO_ROOM
-from .compaction import MAX_N, MORE_LEVELS, OTHER, TOO_MANY, move, promote, settle
-from .images import body, header
+from .compaction import MAX_N, MORE_LEVELS, OTHER, TOO_MANY, flatten_sampler, move, promote
+from .images import body, header, ordered
 from .sort import merge_apart, sort
 from .update import absorb, fill, widen
 
@@ -36,14 +36,15 @@ def _merge_one(state, below_top, total, deepest, leaps, g, items, levels, n, low
     before = state.n[g] - done
     if n > MAX_N - before:
         return done, TOO_MANY
-    if depth == 1:  # it holds every value: they are taken in like any others
+    if depth == 1:  # it holds every value: they are added like any others
         widen(state, g, low, high)
         end, added = absorb(state, below_top, total, deepest, leaps, g, items[levels[0] + done : levels[1]])
         return done + added, end
-    end = settle(state, total, g)
+    end = flatten_sampler(state, total, g)
     if end != DONE:
         return done, end
     widen(state, g, low, high)
+    # Level 0 goes in as values of weight 1; then level meets level, for which both need grain 0.
     zero = items[levels[0] + done : levels[1]]
     while len(zero):
         end, added = fill(state, below_top, total, _NEVER_COARSER, g, zero)
@@ -59,22 +60,36 @@ def _merge_one(state, below_top, total, deepest, leaps, g, items, levels, n, low
     return done, DONE
 
 
+@lean
+def check_images(given, read, at):
+    """How many images from `at` on are in order and of ``given.k``, and how many values they have seen."""
+    seen = 0.0
+    for i in range(at, len(given.offsets) - 1):
+        image = given.data[given.offsets[i] : given.offsets[i + 1]]
+        fault, k, n, _, depth, updatable = header(image, read.width)
+        if fault or k != given.k:
+            return i - at, seen
+        if n > 0:
+            if body(image, n, depth, updatable, given.total[depth], read) or not ordered(read, depth):
+                return i - at, seen
+            seen += n
+    return len(given.offsets) - 1 - at, seen
+
+
 @kernel
 def merge_images(state, below_top, total, deepest, leaps, groups, given, read, at):
     """Fold images into their groups, as `resume` has it, from `at` on: (an image's number, how many of its
-    level 0 items an interrupted call has added). Ends at one that is broken or not of ``given.k``, of which
-    nothing was counted, as OTHER.
+    level 0 items an interrupted call has added). Ends at one that is not of ``given.k``, of which nothing was
+    counted, as OTHER. `check_images` has seen them all before.
     """
     i, done = at
     while i < len(groups):
         image = given.data[given.offsets[i] : given.offsets[i + 1]]
-        fault, own_k, n, min_k, depth, updatable = header(image, read.width)
-        if fault or own_k != given.k:
+        _, own_k, n, min_k, depth, updatable = header(image, read.width)
+        if own_k != given.k:
             return (i, done), OTHER
         if n > 0:
-            capacity = given.total[depth]
-            if body(image, n, depth, updatable, capacity, read):
-                return (i, done), OTHER
+            body(image, n, depth, updatable, given.total[depth], read)
             own, edges = read.levels[: depth + 1], read.edges
             done, why = _merge_one(
                 state, below_top, total, deepest, leaps, groups[i],
@@ -133,6 +148,7 @@ def compress(state, below_top, total, g, work, bounds, depth):
     target = total[depth]
     out = np.zeros(len(bounds), np.int64)
     coin = state.coin[g : g + 1]
+    # Bottom up: what a level hands to the next is counted before that one is looked at.
     level = 0
     while level < depth:
         if level == depth - 1:

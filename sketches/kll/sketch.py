@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import zlib
+from itertools import pairwise
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from ..core.answers import quantile_answer
+from ..core.answers import check_ranked, quantile_answer
 from ..core.numbers import as_numbers
-from ..core.protocol import Sketch, SketchError, told_kind
+from ..core.protocol import Sketch, SketchError, required_kind
 from .levels import normalized_rank_error
 from .store import DTYPES, Kind, Store
 
@@ -28,13 +30,14 @@ class KLL(Sketch):
 
     Source: Karnin, Lang, Liberty, "Optimal Quantile Approximation in Streams", FOCS 2016; DataSketches.
 
-    >>> sketch = KLL(k=200, seed=1).update(np.arange(100_000.0))
+    >>> import streamgauge as sg
+    >>> sketch = sg.KLL(k=200, seed=1).update(np.arange(100_000.0))
     >>> abs(sketch.quantile(0.5) - 50_000) < 1_330, sketch.quantiles([0, 1])
     (True, [0.0, 99999.0])
     >>> lower, upper = sketch.rank_bounds(25_000)
     >>> lower <= 0.25 <= upper, sketch.n
     (True, 100000)
-    >>> KLL.from_bytes(sketch.to_bytes(), kind="double") == sketch
+    >>> sg.KLL.from_bytes(sketch.to_bytes(), kind="double") == sketch
     True
     """
 
@@ -117,10 +120,10 @@ class KLL(Sketch):
     def from_bytes(cls, data: bytes, kind: Kind | None = None, seed: int | None = None) -> Self:
         """The sketch of a DataSketches image. Raises `SketchError` for bytes that aren't one.
 
-        `kind` must be said, as an image doesn't tell: what Spark's ``kll_sketch_agg_bigint`` wrote is "long".
+        `kind` must be said, as an image doesn't say: what Spark's ``kll_sketch_agg_bigint`` wrote is "long".
         Without a `seed` the coins are seeded by the bytes' checksum, so that what follows can be repeated.
         """
-        kind = cast(Kind, told_kind(cls.family, kind, DTYPES))
+        kind = cast(Kind, required_kind(cls.family, kind, DTYPES))
         image = np.frombuffer(data, np.uint8)
         k = int(image[4]) | int(image[5]) << 8 if len(image) >= 8 else 8
         sketch = cls(max(k, 8), kind, seed=zlib.crc32(data) if seed is None else seed)
@@ -146,12 +149,12 @@ class KLL(Sketch):
         """The values at several shares, and their lower and upper bounds, found in one go."""
         shares, error = np.asarray(qs, np.float64), self.normalized_rank_error()
         self._check_shares(shares)
-        asked = shares, np.maximum(shares - error, 0.0), np.minimum(shares + error, 1.0)
-        return tuple(column.tolist() for column in np.split(self._at(np.concatenate(asked)), 3))
+        requested = shares, np.maximum(shares - error, 0.0), np.minimum(shares + error, 1.0)
+        return tuple(column.tolist() for column in np.split(self._at(np.concatenate(requested)), 3))
 
     def rank(self, x: float) -> float:
-        """The share of values that are at most `x`."""
-        return float(self._ranks(np.array([x]))[0])
+        """The share of values that are at most `x`. Raises `SketchError` while empty, and for NaN."""
+        return float(self._ranks([x])[0])
 
     def rank_bounds(self, x: float) -> tuple[float, float]:
         """The shares between which the true rank of `x` lies at 99 % confidence."""
@@ -162,10 +165,11 @@ class KLL(Sketch):
 
     def cdf(self, points: Any) -> np.ndarray:
         """The share at most each of the ascending `points`, then 1.0: one more than there are points."""
-        split = np.asarray(points, np.float64)
-        if split.ndim != 1 or np.isnan(split).any() or (np.diff(split) <= 0).any():
+        split = np.asarray(points, object)
+        given = split.tolist()
+        if split.ndim != 1 or any(x != x for x in given) or any(a >= b for a, b in pairwise(given)):
             raise SketchError(f"KLL: points must be ascending numbers, each once, got {points!r}")
-        return np.append(self._ranks(split), 1.0)
+        return np.append(self._ranks(given), 1.0)
 
     def pmf(self, points: Any) -> np.ndarray:
         """The share in each interval that the ascending `points` bound, (−∞, p0], (p0, p1] … (pm, ∞)."""
@@ -206,16 +210,26 @@ class KLL(Sketch):
         items, up_to = self._sorted()
         self._check_shares(qs)
         wanted = np.clip(np.ceil(qs * self.n), 1, self.n).astype(np.int64)
-        found = items[np.minimum(np.searchsorted(up_to, wanted), len(items) - 1)]
-        return np.where(wanted == 1, self.low, np.where(wanted == self.n, self.high, found)).astype(
+        estimates = items[np.minimum(np.searchsorted(up_to, wanted), len(items) - 1)]
+        return np.where(wanted == 1, self.low, np.where(wanted == self.n, self.high, estimates)).astype(
             items.dtype
         )
 
-    def _ranks(self, xs: np.ndarray) -> np.ndarray:
+    def _ranks(self, points: list[Any]) -> np.ndarray:
         items, up_to = self._sorted()
-        before = np.searchsorted(items, xs, side="right")
-        ranks = np.concatenate([[0], up_to])[before] / self.n
-        return np.where(xs < self.low, 0.0, np.where(xs >= self.high, 1.0, ranks))
+        check_ranked(self.family, *points)
+        # Python compares whole numbers and doubles exactly; beyond 2^53 a cast would make another number.
+        exact = [x.item() if isinstance(x, np.generic) else x for x in points]
+        low, high = self.low, self.high
+        within = [min(max(x, low), high) for x in exact]
+        if self.kind == "long":
+            xs = np.array([math.floor(x) for x in within], np.int64)
+        else:
+            xs = np.array(within, np.float64)
+        ranks = np.concatenate([[0], up_to])[np.searchsorted(items, xs, side="right")] / self.n
+        below = np.array([x < low for x in exact], bool)
+        above = np.array([x >= high for x in exact], bool)
+        return np.where(below, 0.0, np.where(above, 1.0, ranks))
 
     def _check_not_empty(self) -> None:
         if not self.n:
@@ -224,4 +238,4 @@ class KLL(Sketch):
     @staticmethod
     def _check_shares(qs: np.ndarray) -> None:
         if not ((qs >= 0) & (qs <= 1)).all():
-            raise SketchError(f"KLL: a quantile is asked by a share from 0 to 1, got {qs.tolist()}")
+            raise SketchError(f"KLL: a quantile's share must be a number from 0 to 1, got {qs.tolist()}")

@@ -1,13 +1,13 @@
 """Sorting and merging runs of KLL's items without unpredictable branches: where its time goes.
 
-Both work on chunks of 64 items in vector registers (`network`), a fraction of the time of Numba's own
+Both work on chunks of 64 items in vector registers (`sorting_network`), a fraction of the time of Numba's own
 sort and of a merge item by item.
 """
 
 from __future__ import annotations
 
 from ..core.jit import inner
-from .network import CHUNK, merge_chunk, sort_chunk
+from .sorting_network import CHUNK, merge_chunk, sort_chunk
 
 _FEW = 8
 
@@ -41,9 +41,9 @@ def merge_sorted(a, b, out, top, spare):
     """
     i, j, done = 0, 0, 0
     while len(out) - done >= CHUNK:
-        taken = _share(a, i, b, j)
-        merge_chunk(a, i, taken, b, j, CHUNK - taken, top, out[done:])
-        i, j, done = i + taken, j + CHUNK - taken, done + CHUNK
+        from_a = _share(a, i, b, j)
+        merge_chunk(a, i, from_a, b, j, CHUNK - from_a, top, out[done:])
+        i, j, done = i + from_a, j + CHUNK - from_a, done + CHUNK
     if done < len(out):
         merge_chunk(a, i, len(a) - i, b, j, len(b) - j, top, spare)
         copy(spare[: len(out) - done], out[done:])

@@ -17,7 +17,7 @@ from . import compaction as kernels
 from . import images as kll_bytes
 from . import merge as kll_merge
 from . import update as kll_update
-from .blocks import THINNED
+from .block_thinning import THINNED
 from .levels import MAX_DEPTH, MAX_K, MIN_K, capacities
 
 Kind = Literal["double", "float", "long"]
@@ -27,6 +27,9 @@ _SLICE = 1 << 20
 """Rows ordered by group at a time."""
 _JAVA_SCRAMBLE = 0x5DEECE66D
 _MASK_48 = (1 << 48) - 1
+
+
+_TOO_MANY = f"KLL: merging would count more than {kernels.MAX_N} values"
 
 
 class Checked(NamedTuple):
@@ -89,7 +92,7 @@ class Store:
         self.n = max(self.n, n)
 
     def _enlarge(self, why: int, least: int = 0) -> None:
-        """Room of the sort that a kernel asked for; `least`: items that it brings along."""
+        """Room of the sort that a kernel requested; `least`: items that it brings along."""
         old = self._state
         if why == kernels.MORE_LEVELS:
             levels = np.zeros((len(old.n), old.levels.shape[1] + 4), np.int32)
@@ -116,12 +119,37 @@ class Store:
             self._merge(np.array([g]), given, image.depth)
 
     def merge_images(self, groups: np.ndarray, images: np.ndarray, offsets: np.ndarray) -> None:
-        """Fold images in: the one whose bytes (uint8) begin at ``offsets[i]`` into sketch ``groups[i]``."""
+        """Fold images in: the one whose bytes (uint8) begin at ``offsets[i]`` into sketch ``groups[i]``.
+
+        Raises `SketchError` naming the fault of the first that is refused; none is folded in then.
+        """
         given = kll_merge.Given(frozen(images), frozen(offsets), self.k, self.tables.total)
+        self._check_images(groups, given)
         at = 0
         while (at := self._merge(groups, given, MAX_DEPTH, at)) < len(groups):
             self.merge_image(int(groups[at]), images[offsets[at] : offsets[at + 1]])
             at += 1
+
+    def _check_images(self, groups: np.ndarray, given: kll_merge.Given) -> None:
+        """Read every image once before any is folded in. Raises `SketchError` naming the first fault."""
+        read, at, seen = kll_bytes.new_read(self.dtype, int(given.total[MAX_DEPTH])), 0, 0.0
+        while True:
+            some, values = kll_merge.check_images(given, read, at)
+            at, seen = at + some, seen + values
+            if at == len(groups):
+                break
+            seen += self._checked(given.data[given.offsets[at] : given.offsets[at + 1]]).n
+            at += 1
+        if seen + float(self.state.n.max(initial=0)) > 0.99 * kernels.MAX_N:
+            self._check_counts(groups, given)
+
+    def _check_counts(self, groups: np.ndarray, given: kll_merge.Given) -> None:
+        """Refuse what would count too many values, which only images made for it can."""
+        n = {int(g): int(self.state.n[g]) for g in groups}
+        for i, g in enumerate(groups.tolist()):
+            n[g] += self._checked(given.data[given.offsets[i] : given.offsets[i + 1]]).n
+            if n[g] > kernels.MAX_N:
+                raise SketchError(_TOO_MANY)
 
     def _merge(self, groups: np.ndarray, given: kll_merge.Given, depth: int, at: int = 0) -> int:
         """Fold in images of one k and of at most so many levels; the number of the first that isn't one."""
@@ -136,7 +164,7 @@ class Store:
 
         (at, _), why = resume(step, lambda why: self._enlarge(why, least), (at, 0))
         if why == kernels.TOO_MANY:
-            raise SketchError(f"KLL: merging would count more than {kernels.MAX_N} values")
+            raise SketchError(_TOO_MANY)
         return int(at)
 
     def _checked(self, data: np.ndarray) -> Checked:
@@ -158,16 +186,16 @@ class Store:
         for at in range(0, len(numbers), _SLICE):
             some, values = groups[at : at + _SLICE], numbers[at : at + _SLICE]
             if len(values) * 4 < self.n:
-                self._take_in(some, np.arange(1, len(values) + 1), values)
+                self._absorb(some, np.arange(1, len(values) + 1), values)
             else:
                 ends, ordered = by_group(some, values, self.n)
-                self._take_in(np.arange(self.n), ends, ordered)
+                self._absorb(np.arange(self.n), ends, ordered)
 
     def update_one(self, g: int, numbers: np.ndarray) -> None:
         """Add numbers to sketch `g`."""
-        self._take_in(np.array([g]), np.array([len(numbers)]), numbers)
+        self._absorb(np.array([g]), np.array([len(numbers)]), numbers)
 
-    def _take_in(self, groups: np.ndarray, ends: np.ndarray, values: np.ndarray) -> None:
+    def _absorb(self, groups: np.ndarray, ends: np.ndarray, values: np.ndarray) -> None:
         """Add runs of values, those of sketch ``groups[r]`` up to ``ends[r]``."""
         workspace = kll_update.new_workspace(self.dtype, len(values))
         rows = frozen(groups), ends, values, workspace

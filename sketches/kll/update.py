@@ -8,11 +8,11 @@ import numpy as np
 
 from ..core.jit import inner, lean
 from ..core.resume import DONE, NO_ROOM
-from .blocks import THINNED
+from .block_thinning import THINNED
 from .compaction import coarsen, compact, fullest, leap_up, make_space, move, relieve
 
 SCANNED = 1 << 14
-"""Values scanned at a time: they are still in the second-level cache when they are taken in."""
+"""Values scanned at a time: they are still in the second-level cache when they are added."""
 _LANES = 64
 _ONE = np.uint64(1)
 SPARE = 34
@@ -60,13 +60,13 @@ def _top_bit(x):
 
 @inner
 def _drawn(kept, place, within):
-    """The value at `place` of a block of which `within` > `place` values were seen."""
+    """The value at `place` of a block that has seen `within` > `place` values."""
     return kept[_top_bit(place ^ within)]
 
 
 @inner
 def _keep(kept, place, within, values):
-    """Take `values` as places `within` … of an unfinished block, of which place `place` will be drawn.
+    """Take `values` as places `within` … of an unfinished block whose value at `place` will be drawn.
 
     For each set bit j of the count, ``kept[j]`` is the value that would be drawn from its 2^j places by the
     low j bits of `place`; so the whole block's draw is always one of its parts' draws.
@@ -81,11 +81,12 @@ def _keep(kept, place, within, values):
 @inner
 def _sample(region, levels, grain, floor, coin, n, values):
     """Draw from the values after the first `n` until they end or level 0 is down to `floor`, at least
-    `grain`; gives how many it took."""
+    `grain`; returns how many it consumed."""
     size = np.int64(1) << grain
     slot, done = np.int64(levels[0]), 0
     within = n & (size - 1)
     if within:
+        # The place follows from the coin and the number of the block: no state for blocks that batches cut.
         place = _draw(coin, grain, n >> grain)
         need = size - within
         if len(values) < need:
@@ -108,21 +109,21 @@ def _sample(region, levels, grain, floor, coin, n, values):
 
 
 @inner
-def _take(state, g, floor, values):
-    """Fill level 0 of group `g` down to `floor`, by its sampler if it has one; gives how many it took."""
+def _fill_level_zero(state, g, floor, values):
+    """Fill level 0 of group `g` down to `floor`, by its sampler if it has one; returns how many it used."""
     levels, grain, n = state.levels[g], np.int64(state.grain[g]), state.n[g]
     region = state.items[state.start[g] : state.start[g] + state.room[g]]
     if grain:
-        taken = _sample(region, levels, grain, floor, state.coin[g : g + 1], n, values)
+        n_read = _sample(region, levels, grain, floor, state.coin[g : g + 1], n, values)
     else:
         slot = np.int64(levels[0])
-        taken = min(slot - floor, len(values))
-        to = region[slot - taken : slot]
-        for i in range(taken):
-            to[taken - 1 - i] = values[i]
-        levels[0] = slot - taken
-    state.n[g] = n + taken
-    return taken
+        n_read = min(slot - floor, len(values))
+        to = region[slot - n_read : slot]
+        for i in range(n_read):
+            to[n_read - 1 - i] = values[i]
+        levels[0] = slot - n_read
+    state.n[g] = n + n_read
+    return n_read
 
 
 @inner
@@ -139,7 +140,7 @@ def fill(state, below_top, total, deepest, g, values):
             region = state.items[state.start[g] : state.start[g] + room]
             compact(region, levels, level, state.coin[g : g + 1], state.scratch, state.high[g])
         else:
-            done += _take(state, g, grain, values[done:])
+            done += _fill_level_zero(state, g, grain, values[done:])
     return DONE, done
 
 
@@ -158,14 +159,14 @@ def _fill_by_blocks(state, below_top, total, deepest, leap, g, values):
         if levels[1] - levels[0] >= THINNED:
             leap_up(state, g, leap)
         elif done < len(values):
-            done += _take(state, g, np.int64(levels[1]) - THINNED, values[done:])
+            done += _fill_level_zero(state, g, np.int64(levels[1]) - THINNED, values[done:])
         else:
             return DONE, done
 
 
 @inner
 def absorb(state, below_top, total, deepest, leaps, g, values):
-    """Take in values without NaN, extremes apart; gives (how it ended, how many were taken in)."""
+    """Add values without NaN, extremes apart; returns (how it ended, how many were added)."""
     levels = state.levels[g]
     surplus = state.depth[g] - deepest
     if surplus > 0 and len(values):
@@ -178,10 +179,10 @@ def absorb(state, below_top, total, deepest, leaps, g, values):
         leap = leaps[state.depth[g]]
         rest = values[done:]
         if leap:
-            end, taken = _fill_by_blocks(state, below_top, total, deepest, leap, g, rest)
+            end, n_read = _fill_by_blocks(state, below_top, total, deepest, leap, g, rest)
         else:
-            end, taken = fill(state, below_top, total, deepest, g, rest)
-        done += taken
+            end, n_read = fill(state, below_top, total, deepest, g, rest)
+        done += n_read
         if end != DONE:
             return end, done
     return DONE, done

@@ -3,39 +3,35 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from ..core.aggregated import Aggregated
 from ..core.column_kinds import hashable
-from ..core.columns import as_values
 from ..core.distinct_counter import DistinctGroups, checked
 from ..core.group_numbers import as_groups, frozen
 from ..core.image_columns import as_images, joined_images
+from ..core.item_kinds import as_items, kind_with
 from ..core.parameters import seconds, whole
-from ..core.protocol import SketchError
+from ..core.protocol import Sketch, SketchError
 from ..core.resume import resume
 from ..core.times import as_times
+from ..hll.bounds import collisions
 from ..hll.coupons import coupon_chunks
-from ..hll.estimate import composite_table, relative_errors
-from .images import read_image, write_image
+from ..hll.estimate import composite_table, coupon_estimates, relative_errors
+from .images import Image, read_image, write_image
+from .reading import estimates, kept_entries
 from .store import (
     NEVER,
     Store,
-    estimates,
-    kept_entries,
     new_store,
     update_entries,
     update_groups,
     with_room,
     with_sketches,
 )
-
-if TYPE_CHECKING:
-    from .sketch import SlidingHLL
-
 
 Span = timedelta | float
 
@@ -44,7 +40,8 @@ class SlidingHLLGroups(DistinctGroups):
     """One `SlidingHLL` a group, in one set of arrays: see there for the error promised.
 
     A group takes 12 bytes for each value that may still be a register's greatest in some span, and as much
-    again for the places of its hash table that are free.
+    again for the places of its hash table that are free; and for each of the values that came most
+    recently, 4 √(2^lg_k) of them at most.
 
     >>> groups = SlidingHLLGroups(2, window=60.0)
     >>> groups.update([0, 1, 1], ["ann", "bob", "cat"], time=[0, 0, 90_000_000])
@@ -52,8 +49,11 @@ class SlidingHLLGroups(DistinctGroups):
     [1.0, 1.0]
     """
 
+    _single: ClassVar[type[Sketch]]
     family: ClassVar[str] = "SlidingHLL"
-    aggregate: ClassVar = Aggregated({"lg_k": 12, "window": 3600.0}, inputs=("time",), of_column=hashable)
+    aggregate: ClassVar = Aggregated(
+        {"lg_k": 12, "window": 3600.0}, inputs=("time",), of_column=hashable, hashes=True, skips_empty=True
+    )
 
     def __init__(self, n: int = 0, lg_k: int = 12, window: Span = 3600.0) -> None:
         self.lg_k = whole("SlidingHLL", "lg_k", lg_k, 4, 21)
@@ -62,7 +62,7 @@ class SlidingHLLGroups(DistinctGroups):
 
     @property
     def window(self) -> float:
-        """The longest span that can be asked for, in seconds."""
+        """The longest span that can be queried, in seconds."""
         return self._window / 1e6
 
     @property
@@ -76,16 +76,15 @@ class SlidingHLLGroups(DistinctGroups):
     def _make_room(self, why: int) -> None:
         self._store = with_room(self._store)
 
-    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+    def update(self, groups: np.ndarray, values: Any, time: Any = None) -> None:
         """Count values at their `time`, one a row, in their groups; nulls and empty strings are skipped."""
-        if set(inputs) != {"time"}:
-            raise TypeError("SlidingHLL: expected update(…, time=…), one event time a row")
-        values = as_values(values)
-        times = values.per_value(as_times(inputs["time"], values.length, "SlidingHLL"))
+        values = as_items(values, self.item_kind, self.family)
+        times = values.per_value(as_times(time, values.length, "SlidingHLL"))
         numbers = values.per_value(as_groups(groups, values.length, self._n))
         for start, coupons in coupon_chunks(values):
             chunk = slice(start, start + len(coupons))
             self._run(update_groups, numbers[chunk], coupons, times[chunk])
+        self.item_kind = kind_with(self.item_kind, values)
 
     def add(self, groups: np.ndarray, keys: np.ndarray, times: np.ndarray) -> None:
         """See entries, each a key at a time (microseconds), in their groups (int64, within range)."""
@@ -99,25 +98,37 @@ class SlidingHLLGroups(DistinctGroups):
         """Fold serialised sketches in: `column[i]` into group `groups[i]`, nulls skipped.
 
         A sketch of a larger lg_k is folded to the groups' own. Raises `SketchError`, naming the row, for one
-        of a smaller lg_k or another window and for bytes that aren't a sketch; those before it are in then.
+        of a smaller lg_k or another window and for bytes that aren't a sketch: then nothing was folded in.
         """
         numbers, images = as_images(groups, column, self._n, self.family)
-        for at, group in enumerate(numbers.tolist()):
+        read = []
+        for at in range(len(numbers)):
             try:
-                self.fold(group, images.data[images.offsets[at] : images.offsets[at + 1]])
+                read.append(self._accepted(images.data[images.offsets[at] : images.offsets[at + 1]]))
             except SketchError as refused:
                 raise SketchError(f"row {images.row(at)}: {refused}") from None
+        for group, image in zip(numbers.tolist(), read):
+            self._fold(group, image)
 
     def fold(self, group: int, data: Any) -> None:
         """Fold one image in. Raises `SketchError` for those that `merge` refuses."""
+        self._fold(group, self._accepted(data))
+
+    def _fold(self, group: int, image: Image) -> None:
+        sketch = self._store.sketches[group]
+        # From then on the image saw as many coupons as its own lg_k needs, so as many as a smaller one does.
+        sketch["cutoff"] = max(sketch["cutoff"], image.cutoff)
+        self.add(np.full(len(image.keys), group), image.keys, image.times)
+
+    def _accepted(self, data: Any) -> Image:
+        """An image that can be folded in."""
         image = read_image(data)
         if image.window != self._window:
             theirs = image.window / 1e6
             raise SketchError(f"SlidingHLL: windows of {self.window:g} s and {theirs:g} s can't be merged")
         if image.lg_k < self.lg_k and len(image.keys):
             raise SketchError(f"SlidingHLL: groups of lg_k={self.lg_k} can't take one of lg_k={image.lg_k}")
-        keys = image.keys & np.uint32((64 << self.lg_k) - 1)
-        self.add(np.full(len(keys), group), keys, image.times)
+        return image
 
     def to_arrow(self) -> pa.Array:
         """The sketches' bytes, in group order."""
@@ -125,24 +136,17 @@ class SlidingHLLGroups(DistinctGroups):
 
     def image(self, group: int) -> bytes:
         """One group's image."""
-        keys, times = self.entries(group)
-        return write_image(self.lg_k, self._window, keys, times)
+        return write_image(self.lg_k, self._window, *kept_entries(self._store, group))
 
-    def entries(self, group: int) -> tuple[np.ndarray, np.ndarray]:
-        """The keys and times that may still win in one group, in the order of the keys."""
-        return kept_entries(self._store, group)
-
-    def __getitem__(self, group: int) -> SlidingHLL:
-        from .sketch import SlidingHLL
-
-        return SlidingHLL.from_bytes(self.image(self._place(group)))
+    def __getitem__(self, group: int) -> Any:
+        return self._kind_to(self._single.from_bytes(self.image(self._place(group))))
 
     def estimates(self, window: Span | None = None, now: datetime | int | None = None) -> np.ndarray:
         """The distinct values in each group later than `now` − `window` (float64).
 
         Spans, times and errors are those of `SlidingHLL.estimate`.
         """
-        return self._found(window, now)[0]
+        return self._registers_in(window, now)[0]
 
     def bounds(
         self, std_devs: int = 2, window: Span | None = None, now: datetime | int | None = None
@@ -152,8 +156,12 @@ class SlidingHLLGroups(DistinctGroups):
         Raises `ValueError` for any other number of them, and as `estimates` does.
         """
         lower, upper = relative_errors()[self.lg_k, 1, checked(std_devs) - 1]
-        estimate, seen = self._found(window, now)
-        return np.maximum(estimate / (1 + lower), seen), np.maximum(estimate / (1 - upper), seen)
+        estimate, seen, few = self._registers_in(window, now)
+        least, greatest = estimate / (1 + lower), estimate / (1 - upper)
+        if few.any():
+            fewest, most = collisions(estimate[few] - seen[few], std_devs)
+            least[few], greatest[few] = seen[few] + fewest, np.maximum(seen[few] + most, estimate[few])
+        return np.maximum(least, seen), np.maximum(greatest, seen)
 
     def _estimates(self) -> np.ndarray:
         return self.estimates()
@@ -161,8 +169,9 @@ class SlidingHLLGroups(DistinctGroups):
     def _bounds(self, std_devs: int) -> tuple[np.ndarray, np.ndarray]:
         return self.bounds(std_devs)
 
-    def _found(self, window: Span | None, now: datetime | int | None) -> tuple[np.ndarray, np.ndarray]:
-        """Each group's estimate of a span, and the values that it has certainly seen in it."""
+    def _registers_in(self, window: Span | None, now: datetime | int | None) -> tuple[np.ndarray, ...]:
+        """Each group's estimate of a span, the values that it has certainly seen in it, and whether these are
+        few enough to be known by their coupons."""
         span = self._window if window is None else _microseconds(window)
         if span > self._window:
             raise ValueError(
@@ -174,11 +183,13 @@ class SlidingHLLGroups(DistinctGroups):
             raise ValueError(
                 f"SlidingHLL: a row of {latest.max()} µs was seen, so {ends.max()} µs can't be now"
             )
-        estimate, seen = np.empty(self._n), np.empty(self._n)
+        estimate, seen, few = np.empty(self._n), np.empty(self._n), np.empty(self._n, bool)
         registers = np.empty(1 << self.lg_k, np.uint8)
         after = np.where(ends == NEVER, NEVER, np.maximum(ends, NEVER + span) - span)
-        estimates(self._store, after, composite_table(), registers, estimate, seen)
-        return estimate, seen
+        estimates(self._store, after, composite_table(), registers, estimate, seen, few)
+        if few.any():
+            estimate[few] = coupon_estimates(seen[few])
+        return estimate, seen, few
 
 
 def _microseconds(span: Span) -> int:

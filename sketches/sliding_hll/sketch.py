@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ..core.columns import as_values
 from ..core.distinct_counter import DistinctCounter
+from ..core.item_kinds import as_items, joint_kind, kind_with
 from ..core.protocol import SketchError
 from .groups import SlidingHLLGroups, Span
 from .images import read_image
@@ -17,21 +17,24 @@ from .images import read_image
 class SlidingHLL(DistinctCounter):
     """How many distinct values the last time span held, for the longest `window` or any shorter span.
 
-    The span ends with the latest row seen, or at the time that is asked for; rows may come late and in any
+    The span ends with the latest row seen, or at the time that is queried; rows may come late and in any
     order. Promise: the relative standard error of any span is that of a HyperLogLog of 2^lg_k registers that
-    saw this span alone, 1.04 / √(2^lg_k) (1.6 % at 12; `lg_k` 4 to 21). `bounds` holds the true count with
-    68.3, 95.4 or 99.7 % confidence at 1, 2 or 3 standard deviations. A sketch depends on the rows alone: no
-    order of rows or merges changes a byte. Nulls and empty strings are not counted.
+    saw this span alone, 1.04 / √(2^lg_k) (1.6 % at 12; `lg_k` 4 to 21). A span of fewer than 2 √(2^lg_k)
+    values (127 at 12, 7 at 4) is counted by 32 bits of each value's hash: exact but for two values in 2^26 or
+    rarer that share these. `bounds` holds the true count with 68.3, 95.4 or 99.7 %
+    confidence at 1, 2 or 3 standard deviations, however few values there are. A sketch depends on the rows
+    alone: no order of rows or merges changes a byte. Nulls and empty strings are not counted.
 
     Each register keeps the values that are its greatest in some span that ends now, about ln(rows in the
-    window / 2^lg_k) + 1 of them, 12 bytes each in the image. `window` is a timedelta or seconds, times are
-    timestamps or int64 microseconds since 1970. Merging takes the smaller lg_k; sketches of other windows are
-    refused with `SketchError`.
+    window / 2^lg_k) + 1 of them, 12 bytes each in the image, as are the latest values that are
+    counted by their hash. `window` is a timedelta or seconds, times are timestamps or int64 microseconds
+    since 1970. Merging takes the smaller lg_k; sketches of other windows are refused with `SketchError`.
 
     Source: Chabchoub and Hébrail, Sliding HyperLogLog (2010), sections III and IV; the estimator is the
     composite one of Apache DataSketches.
 
-    >>> visits = SlidingHLL(window=3600.0)
+    >>> import streamgauge as sg
+    >>> visits = sg.SlidingHLL(window=3600.0)
     >>> visits = visits.update([f"user-{i}" for i in range(1000)], time=[i * 1_000_000 for i in range(1000)])
     >>> abs(visits.estimate() - 1000) < 50, abs(visits.estimate(window=100.0) - 100) < 10
     (True, True)
@@ -49,13 +52,14 @@ class SlidingHLL(DistinctCounter):
 
     @property
     def window(self) -> float:
-        """The longest span that can be asked for, in seconds."""
+        """The longest span that can be queried, in seconds."""
         return self._one.window
 
     def update(self, values: Any, time: Any = None) -> Self:
         """Count a column at its event times, one a row, or one for all. Returns the sketch itself."""
-        values = as_values(values)
+        values = as_items(values, self.item_kind, self.family)
         self._one.update(np.zeros(values.length, np.int64), values, time=time)
+        self.item_kind = kind_with(self.item_kind, values)
         return self
 
     def merge(self, other: Self) -> Self:
@@ -66,6 +70,7 @@ class SlidingHLL(DistinctCounter):
             raise SketchError(
                 f"SlidingHLL: windows of {self.window:g} s and {other.window:g} s can't be merged"
             )
+        self.item_kind = joint_kind(self.item_kind, other.item_kind, self.family)
         if other._saw_nothing():
             return self
         if other.lg_k < self.lg_k:
@@ -76,7 +81,7 @@ class SlidingHLL(DistinctCounter):
         return self
 
     def _saw_nothing(self) -> bool:
-        return not len(self._one.entries(0)[0])
+        return not self._one._store.sketches["count"][0]
 
     def to_bytes(self) -> bytes:
         """The sketch in its own format, drawn in `images`, as no other library has one."""
@@ -87,7 +92,7 @@ class SlidingHLL(DistinctCounter):
         """The sketch those bytes hold. Raises `SketchError` for anything else."""
         image = read_image(data)
         sketch = cls(image.lg_k, image.window / 1e6)
-        sketch._one.add(np.zeros(len(image.keys), np.int64), image.keys, image.times)
+        sketch._one.fold(0, data)
         return sketch
 
     def estimate(self, window: Span | None = None, now: datetime | int | None = None) -> float:
@@ -107,3 +112,6 @@ class SlidingHLL(DistinctCounter):
 
     def __repr__(self) -> str:
         return f"SlidingHLL(lg_k={self.lg_k}, window={self.window:g}): {self._in_words()}"
+
+
+SlidingHLLGroups._single = SlidingHLL

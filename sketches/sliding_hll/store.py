@@ -6,8 +6,14 @@ time or after, the paper's "list of future possible maxima". They lie in a hash 
 and value to the latest time; what has become dominated or has left the window is dropped when the table is
 full.
 
+Where a span has few values, a register that two of them share is an error that no estimator mends. So what
+came most recently is kept as coupons, 32 bits of hash, and a span of fewer than `most_coupons` of them is
+answered by their number. A sketch's `cutoff` is a time from which on so many coupons were seen: at or before
+it an entry stands for its register and value only, after it for its coupon. It moves on with the stream: when
+enough coupons came since some time, that time is the new cutoff.
+
 Source: Chabchoub and Hébrail, Sliding HyperLogLog: Estimating Cardinality in a Data Stream over a Sliding
-Window (2010).
+Window (2010); the coupons are those of Apache DataSketches' HLL.
 """
 
 from __future__ import annotations
@@ -16,14 +22,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arena import new_extent, packed, take
+from ..core.arena import allocate, new_extent, packed
 from ..core.bits import prefetch
 from ..core.group_numbers import grown
 from ..core.jit import inner, lean
 from ..core.resume import DONE, NO_ROOM
-from ..hll.coupons import ADDRESS_BITS
-from ..hll.estimate import composite_estimate
-from ..hll.registers import greatest, power_sums
+from ..hll.coupons import ADDRESS_BITS, ADDRESS_MASK
+from .heap import replace_least
 
 NEVER = -(1 << 63)
 VALUE_MASK = np.uint32(63)
@@ -32,6 +37,9 @@ SKETCH = np.dtype(
     [
         ("where", np.int64),
         ("latest", np.int64),
+        ("cutoff", np.int64),
+        ("since", np.int64),
+        ("fresh", np.uint32),
         ("count", np.uint32),
         ("lg", np.uint8),
         ("greatest", np.uint8),
@@ -39,22 +47,32 @@ SKETCH = np.dtype(
     align=True,
 )
 """What there is of each sketch: the first place and the lg of the places of its table (0: none yet), the
-latest time seen, how many entries there are, and the greatest value among them."""
+latest time seen, the cutoff, a time that may become the next one with the number of coupons seen from then
+on, how many entries there are, and the greatest value among them."""
 
-PARAMS = np.dtype([("lg_k", np.int64), ("window", np.int64)])
-"""What all sketches of a store share: the lg of the number of registers, the window in microseconds."""
+PARAMS = np.dtype([("lg_k", np.int64), ("window", np.int64), ("most", np.int64)])
+"""What all sketches of a store share: the lg of the number of registers, the window in microseconds, and the
+number of coupons from which on registers answer."""
 
+_TIMES = ("latest", "cutoff", "since")
 _LG_SMALLEST = 3
 _VALUE_BITS = 6
 _AHEAD = 16
 """Rows between fetching a table and using it."""
+_LG_NEAR = 11
+"""A single sketch's table of so many places (lg) stays in the first-level cache."""
+_LATEST_FIRST = 8
+"""From so many rows on, in numbers of `most`, the later half of the fewest such comes first."""
 
 
 class Store(NamedTuple):
     """The arrays; a kernel's one argument.
 
-    A place of a table is a key, ``register << 6 | value`` (0: free), and a time, in microseconds; `keys` and
-    `times` are an arena of `extent`.
+    A place of a table is a key, ``address << 6 | value`` (0: free), and a time, in microseconds; `keys` and
+    `times` are an arena of `extent`. The low lg_k bits of an address's 26 are the register. Of the entries of
+    one register and value a look-up comes to the latest first.
+
+    `highest` (uint8, one a register) and `recent` (`most` times) are scratch of the one kernel that runs.
     """
 
     sketches: np.ndarray
@@ -62,20 +80,35 @@ class Store(NamedTuple):
     times: np.ndarray
     extent: np.ndarray
     params: np.ndarray
+    highest: np.ndarray
+    recent: np.ndarray
+
+
+def most_coupons(lg_k: int) -> int:
+    """From so many coupons in a span on its registers answer: by then their measured errors hold."""
+    return max(8, 2 << lg_k // 2)
 
 
 def new_store(n: int, lg_k: int, window: int) -> Store:
     """`n` empty sketches."""
     sketches = np.zeros(n, SKETCH)
-    sketches["latest"] = NEVER
-    params = np.array([(lg_k, window)], PARAMS)
-    return Store(sketches, np.zeros(8, np.uint32), np.zeros(8, np.int64), new_extent(), params)
+    for time in _TIMES:
+        sketches[time] = NEVER
+    params = np.array([(lg_k, window, most_coupons(lg_k))], PARAMS)
+    arena = np.zeros(8, np.uint32), np.zeros(8, np.int64), new_extent()
+    return Store(sketches, *arena, params, *new_scratch(lg_k))
+
+
+def new_scratch(lg_k: int) -> tuple[np.ndarray, np.ndarray]:
+    """What a kernel needs to find out what counts: `highest` and `recent`."""
+    return np.empty(1 << lg_k, np.uint8), np.empty(most_coupons(lg_k), np.int64)
 
 
 def with_sketches(store: Store, n: int) -> Store:
     """The same store with `n` sketches, the new ones empty."""
     sketches = grown(store.sketches, n)
-    sketches["latest"][len(store.sketches) :] = NEVER
+    for time in _TIMES:
+        sketches[time][len(store.sketches) :] = NEVER
     return store._replace(sketches=sketches)
 
 
@@ -90,62 +123,174 @@ def with_room(store: Store) -> Store:
 
 
 @inner
-def _home(key, lg):
-    """Where a key belongs in a table of 2^lg places."""
-    return (np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - lg)
+def register_bits(store):
+    """The bits of a key that say its register and value."""
+    return (np.uint32(64) << np.uint32(store.params[0].lg_k)) - np.uint32(1)
 
 
 @inner
-def _place(keys, at, lg, key):
-    """The place of a key in the table of 2^lg places at `at`, or the free one where it belongs."""
+def _home(key, bits, lg):
+    """Where a key belongs in a table of 2^lg places: all of one register and value belong to the same."""
+    return (np.uint64(key & bits) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - lg)
+
+
+@inner
+def _first(keys, at, lg, key, bits):
+    """The first place of a key's register and value in the table of 2^lg places at `at`, or a free one."""
     mask = (np.uint64(1) << np.uint64(lg)) - np.uint64(1)
-    place = _home(key, lg)
+    place = _home(key, bits, lg)
     while True:  # ends: at most three quarters are used
-        found = keys[np.uint64(at) + place]
-        if found == 0 or found == key:
+        stored = keys[np.uint64(at) + place]
+        if stored == 0 or (stored ^ key) & bits == 0:
             return np.uint64(at) + place
         place = (place + np.uint64(1)) & mask
 
 
 @inner
-def _may_win(store, g, key, time):
-    """Whether an entry is within the window and no greater value of its register is as late or later."""
+def _find(keys, times, at, lg, first, key, bits, cutoff):
+    """The place of a coupon, from `first` on; or of an entry of its register and value that is not after the
+    cutoff, and so no longer needed; or a free one."""
+    mask = (np.uint64(1) << np.uint64(lg)) - np.uint64(1)
+    # A needless entry may be overwritten, but only once the run has ended: the coupon may lie behind it.
+    place, needless = first, np.int64(-1)
+    while keys[place]:
+        if (keys[place] ^ key) & bits == 0 and times[place] <= cutoff:
+            needless = np.int64(place)
+        elif keys[place] == key:
+            return place
+        place = np.uint64(at) + ((place - np.uint64(at) + np.uint64(1)) & mask)
+    return np.uint64(needless) if needless >= 0 else place
+
+
+@inner
+def _put(keys, times, place, first, key, time):
+    """Put an entry into a place that it may have; the latest of its register and value goes first."""
+    if place != first and time > times[first]:
+        keys[place], times[place] = keys[first], times[first]
+        place = first
+    keys[place] = key
+    times[place] = time
+
+
+@inner
+def places(store, g):
+    """Where a sketch's table begins and ends."""
     sketch = store.sketches[g]
-    if time <= sketch.latest - store.params[0].window:
+    return sketch.where, sketch.where + ((np.int64(1) << sketch.lg) if sketch.lg else 0)
+
+
+@inner
+def has_left(store, g, time):
+    """Whether a time has left the window."""
+    return time <= store.sketches[g].latest - store.params[0].window
+
+
+@inner
+def register_of(key, bits):
+    """The register of a key."""
+    return np.uint64((key & bits) >> np.uint32(_VALUE_BITS))
+
+
+@inner
+def measure_registers(store, g):
+    """Find the greatest value in each register; False if there are more registers than places, and it isn't
+    worth it."""
+    first, end = places(store, g)
+    if end - first < len(store.highest):
         return False
-    lg = np.int64(sketch.lg)
-    for greater in range(np.int64(key & VALUE_MASK) + 1, np.int64(sketch.greatest) + 1):
-        other = (key & ~VALUE_MASK) | np.uint32(greater)
-        place = _place(store.keys, sketch.where, lg, other)
-        if store.keys[place] == other and store.times[place] >= time:
-            return False
+    keys, highest, bits = store.keys[first:end], store.highest, register_bits(store)
+    highest[:] = 0
+    for i in range(len(keys)):
+        register = register_of(keys[i], bits)
+        highest[register] = max(highest[register], np.uint8(keys[i] & VALUE_MASK))
     return True
 
 
 @inner
+def _may_win(store, g, i, measured):
+    """Whether no entry of its register is as late or later than that of a place, and as great or greater; of
+    those of one register, value and time the first may win."""
+    sketch, keys, times, bits = store.sketches[g], store.keys, store.times, register_bits(store)
+    at, lg, key, time = sketch.where, np.int64(sketch.lg), keys[i], times[i]
+    last = np.int64(store.highest[register_of(key, bits)] if measured else sketch.greatest)
+    # Only entries that nothing as late or later outdoes can be the maximum of some span: the list of possible
+    # future maxima (Chabchoub and Hébrail, Sliding HyperLogLog, 2010).
+    for greater in range(np.int64(key & VALUE_MASK) + 1, last + 1):
+        place = _first(keys, at, lg, (key & ~VALUE_MASK) | np.uint32(greater), bits)
+        if keys[place] and times[place] >= time:
+            return False
+    return _first(keys, at, lg, key, bits) == np.uint64(i)
+
+
+@inner
+def number_after(store, g, time):
+    """How many entries are later than a time."""
+    first, end = places(store, g)
+    keys, times = store.keys[first:end], store.times[first:end]
+    n = np.int64(0)
+    for i in range(len(keys)):
+        n += np.int64(keys[i] != 0) & np.int64(times[i] > time)  # no branch, so it vectorises
+    return n
+
+
+@inner
+def latest_cutoff(store, g):
+    """The latest time from which on so many coupons were seen that registers answer, or `NEVER`."""
+    sketch, heap, window = store.sketches[g], store.recent, store.params[0].window
+    cutoff = sketch.cutoff
+    if has_left(store, g, cutoff):
+        cutoff = np.int64(NEVER)
+    after = max(cutoff, max(sketch.latest, NEVER + window) - window)
+    if number_after(store, g, after) < len(heap):
+        return cutoff
+    first, end = places(store, g)
+    keys, times = store.keys[first:end], store.times[first:end]
+    # The least of the latest `most` times: coupons from then on are enough for registers to answer.
+    heap[:] = after
+    for i in range(len(keys)):
+        if times[i] > heap[0] and keys[i]:
+            replace_least(heap, times[i])
+    return heap[0]
+
+
+@inner
+def is_kept(store, g, i, cutoff, measured):
+    """Whether the entry of a place is one that counts: a coupon of the window, or one that may win."""
+    if store.keys[i] == 0 or has_left(store, g, store.times[i]):
+        return False
+    return store.times[i] > cutoff or _may_win(store, g, i, measured)
+
+
+@inner
 def _rebuild(store, g):
-    """Move what may still win to a table at most half full. False, and nothing done, if there is no room."""
-    sketch = store.sketches[g]
-    at, old = sketch.where, np.int64(sketch.lg)
-    end = at + (np.int64(1) << old) if old else at
+    """Move what counts to a table at most half full. False, and nothing of note done, if there is no room."""
+    at, end = places(store, g)
+    keys, times = store.keys, store.times
+    if store.sketches[g].count >= 2 * store.params[0].most:  # rows that came in no order have not moved it on
+        store.sketches[g].cutoff = max(store.sketches[g].cutoff, latest_cutoff(store, g))
+    cutoff, measured = store.sketches[g].cutoff, measure_registers(store, g)
     kept = np.int64(0)
     for i in range(at, end):
-        kept += store.keys[i] != 0 and _may_win(store, g, store.keys[i], store.times[i])
+        if keys[i]:
+            if is_kept(store, g, i, cutoff, measured):
+                kept += 1
+            else:  # it doesn't count, and what it outdid is outdone by what outdid it
+                times[i] = NEVER
     lg = np.int64(_LG_SMALLEST)
     while (np.int64(1) << lg) < 2 * (kept + 1):
         lg += 1
     size = np.int64(1) << lg
-    to = take(store.extent, size, len(store.keys))
+    to = allocate(store.extent, size, len(keys))
     if to < 0:
         return False
-    store.keys[to : to + size] = 0
-    greatest = np.uint32(0)
+    keys[to : to + size] = 0
+    greatest, bits = np.uint32(0), register_bits(store)
     for i in range(at, end):
-        if store.keys[i] and _may_win(store, g, store.keys[i], store.times[i]):
-            place = _place(store.keys, to, lg, store.keys[i])
-            store.keys[place] = store.keys[i]
-            store.times[place] = store.times[i]
-            greatest = max(greatest, store.keys[i] & VALUE_MASK)
+        if keys[i] and times[i] > NEVER:
+            first = _first(keys, to, lg, keys[i], bits)
+            place = _find(keys, times, to, lg, first, keys[i], bits, NEVER)
+            _put(keys, times, place, first, keys[i], times[i])
+            greatest = max(greatest, keys[i] & VALUE_MASK)
     store.sketches[g].where = to
     store.sketches[g].lg = lg
     store.sketches[g].count = kept
@@ -154,36 +299,68 @@ def _rebuild(store, g):
 
 
 @inner
-def add_entry(store, g, key, time):
-    """See a value in a register at a time. False, and nothing done, if there is no room."""
-    sketch = store.sketches[g]
-    if time > sketch.latest:
-        store.sketches[g].latest = time
-    elif time <= sketch.latest - store.params[0].window:
-        return True
-    place = np.uint64(0)
-    if sketch.lg:
-        place = _place(store.keys, sketch.where, np.int64(sketch.lg), key)
-        if store.keys[place] == key:
-            store.times[place] = max(store.times[place], time)
+def _count_fresh(store, g):
+    """Count a coupon that was not seen since `since`; enough of them move the cutoff there."""
+    store.sketches[g].fresh += 1
+    if store.sketches[g].fresh >= store.params[0].most:
+        store.sketches[g].cutoff = max(store.sketches[g].cutoff, store.sketches[g].since)
+        store.sketches[g].since = store.sketches[g].latest
+        store.sketches[g].fresh = 0
+
+
+@inner
+def _insert(store, g, key, time, first):
+    """See a value at a time that is new to its register, or known by its coupon beside others, whose first
+    place is `first`. False, and nothing done, if there is no room."""
+    sketch, keys, times, bits = store.sketches[g], store.keys, store.times, register_bits(store)
+    place, fresh = first, True
+    if sketch.lg and keys[first] and times[first] > sketch.cutoff:
+        place = _find(keys, times, sketch.where, np.int64(sketch.lg), first, key, bits, sketch.cutoff)
+    if sketch.lg and keys[place]:
+        if times[place] >= time:
             return True
-    if 4 * (np.int64(sketch.count) + 1) > (3 * (np.int64(1) << sketch.lg) if sketch.lg else 0):
-        if not _rebuild(store, g):
-            return False
-        sketch = store.sketches[g]
-        place = _place(store.keys, sketch.where, np.int64(sketch.lg), key)
-    store.keys[place] = key
-    store.times[place] = time
-    store.sketches[g].count += 1
-    store.sketches[g].greatest = max(store.sketches[g].greatest, np.uint8(key & VALUE_MASK))
+        fresh = keys[place] != key or times[place] < sketch.since
+    else:
+        if 4 * (np.int64(sketch.count) + 1) > (3 * (np.int64(1) << sketch.lg) if sketch.lg else 0):
+            if not _rebuild(store, g):
+                return False
+            first = _first(keys, sketch.where, np.int64(sketch.lg), key, bits)
+            place = _find(keys, times, sketch.where, np.int64(sketch.lg), first, key, bits, NEVER)
+        store.sketches[g].count += 1
+        store.sketches[g].greatest = max(sketch.greatest, np.uint8(key & VALUE_MASK))
+    _put(keys, times, place, first, key, time)
+    if fresh and time >= sketch.since:
+        _count_fresh(store, g)
     return True
 
 
 @inner
-def _key(coupon, lg_k):
+def add_entry(store, g, key, time, bits, window):
+    """See a value at a time. False, and nothing done, if there is no room."""
+    sketch = store.sketches[g]
+    if time > sketch.latest:
+        store.sketches[g].latest = time
+    elif time <= sketch.latest - window:
+        return True
+    first = np.uint64(0)
+    if sketch.lg:
+        keys, times = store.keys, store.times
+        first = _first(keys, sketch.where, np.int64(sketch.lg), key, bits)
+        known = keys[first]
+        if known == key or (known and time <= sketch.cutoff):  # its register and value are all that counts
+            then = times[first]
+            if then < time:
+                times[first] = time
+                if then < sketch.since and sketch.since <= time:
+                    _count_fresh(store, g)
+            return True
+    return _insert(store, g, key, time, first)
+
+
+@inner
+def _key(coupon):
     """An HLL coupon as the key of an entry."""
-    slots = (np.uint32(1) << np.uint32(lg_k)) - np.uint32(1)
-    return (coupon & slots) << np.uint32(_VALUE_BITS) | coupon >> np.uint32(ADDRESS_BITS)
+    return (coupon & ADDRESS_MASK) << np.uint32(_VALUE_BITS) | coupon >> np.uint32(ADDRESS_BITS)
 
 
 @lean
@@ -192,64 +369,34 @@ def update_groups(store, groups, coupons, times, at):
 
     Gives how far it came, and why it stopped.
     """
-    lg_k = store.params[0].lg_k
-    for i in range(at, len(coupons)):
-        if i + _AHEAD < len(coupons):  # have the table that comes up fetched
-            sketch = store.sketches[groups[i + _AHEAD]]
-            if sketch.lg:
-                home = _home(_key(coupons[i + _AHEAD], lg_k), np.int64(sketch.lg))
-                prefetch(store.keys, np.uint64(sketch.where) + home)
-        if coupons[i] and not add_entry(store, groups[i], _key(coupons[i], lg_k), times[i]):
-            return i, NO_ROOM
-    return len(coupons), DONE
+    bits, most, window = register_bits(store), store.params[0].most, store.params[0].window
+    n, begin, near = len(coupons), at, np.uint8(0)
+    if len(store.sketches) == 1:
+        near = np.uint8(_LG_NEAR)
+    if len(store.sketches) == 1 and n - at > _LATEST_FIRST * most:
+        # The last rows first: the cutoff comes to lie among them, and those before need no coupons.
+        begin = n - _LATEST_FIRST // 2 * most
+    while True:
+        part, part_groups, part_times = coupons[begin:n], groups[begin:n], times[begin:n]
+        for i in range(len(part)):  # from 0 on: no index is checked for being negative
+            if i + _AHEAD < len(part):  # have the table that comes up fetched
+                sketch = store.sketches[np.uint64(part_groups[i + _AHEAD])]
+                if sketch.lg > near:
+                    home = _home(_key(part[i + _AHEAD]), bits, np.int64(sketch.lg))
+                    prefetch(store.keys, np.uint64(sketch.where) + home)
+            g = np.uint64(part_groups[i])
+            if part[i] and not add_entry(store, g, _key(part[i]), part_times[i], bits, window):
+                return (begin + i if begin == at else at), NO_ROOM
+        if begin == at:
+            return len(coupons), DONE
+        n, begin = begin, at
 
 
 @lean
 def update_entries(store, groups, keys, times, at):
     """See each key in its group at its time, from number `at` on: how far it came, and why it stopped."""
+    bits, window = register_bits(store), store.params[0].window
     for i in range(at, len(keys)):
-        if not add_entry(store, groups[i], keys[i], times[i]):
+        if not add_entry(store, np.uint64(groups[i]), keys[i], times[i], bits, window):
             return i, NO_ROOM
     return len(keys), DONE
-
-
-@lean
-def estimates(store, after, table, registers, estimate, seen):
-    """What each sketch saw later than `after[g]`: the estimate, and the registers that certainly did."""
-    lg_k = store.params[0].lg_k
-    k = np.int64(1) << lg_k
-    for g in range(len(estimate)):
-        sketch = store.sketches[g]
-        registers[:] = 0
-        if sketch.lg:
-            for i in range(sketch.where, sketch.where + (np.int64(1) << sketch.lg)):
-                if store.keys[i] and store.times[i] > after[g]:
-                    slot = store.keys[i] >> np.uint32(_VALUE_BITS)
-                    registers[slot] = max(registers[slot], np.uint8(store.keys[i] & VALUE_MASK))
-        zeros = np.int64(0)
-        for v in registers:
-            zeros += v == 0
-        low, high = power_sums(registers, greatest(registers))
-        seen[g] = np.float64(k - zeros)
-        estimate[g] = composite_estimate(lg_k, low + high, zeros, table)
-
-
-@lean
-def _kept(store, g, keys, times):
-    n = np.int64(0)
-    sketch = store.sketches[g]
-    if sketch.lg:
-        for i in range(sketch.where, sketch.where + (np.int64(1) << sketch.lg)):
-            if store.keys[i] and _may_win(store, g, store.keys[i], store.times[i]):
-                keys[n], times[n] = store.keys[i], store.times[i]
-                n += 1
-    return n
-
-
-def kept_entries(store: Store, g: int) -> tuple[np.ndarray, np.ndarray]:
-    """(keys, times) of what may still win, in the order of the keys."""
-    most = int(store.sketches["count"][g])
-    keys, times = np.empty(most, np.uint32), np.empty(most, np.int64)
-    n = _kept(store, g, keys, times)
-    order = np.argsort(keys[:n])
-    return keys[order], times[order]

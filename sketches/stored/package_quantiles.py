@@ -1,8 +1,8 @@
 """What quantile sketches have in common that the `datasketches` package computes, for what others stored.
 
-They are read, asked, added to, merged and written behind the protocol of all sketches. The package trusts its
-bytes (a broken image makes it read out of bounds), so each family checks its images before the package sees
-them. The package's coins are seeded by the clock: two runs may differ within the promised error.
+They are read, queried, added to, merged and written behind the protocol of all sketches. The package trusts
+its bytes (a broken image makes it read out of bounds), so each family checks its images before the package
+sees them. The package's coins are seeded by the clock: two runs may differ within the promised error.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core.protocol import Sketch, SketchError
+from ..core.answers import check_ranked
+from ..core.one_by_one import Staged
+from ..core.protocol import SketchError
 
 
 def read_checked(family: str, data: bytes, fault: str, read: Callable[[bytes], Any]) -> Any:
@@ -25,7 +27,7 @@ def read_checked(family: str, data: bytes, fault: str, read: Callable[[bytes], A
         raise SketchError(f"{family}: these {len(data)} bytes are not a sketch: {error}") from None
 
 
-class PackageQuantiles(Sketch):
+class PackageQuantiles(Staged):
     """A quantile sketch whose `_peer` is the package's."""
 
     _peer: Any
@@ -39,6 +41,9 @@ class PackageQuantiles(Sketch):
     def _saw_nothing(self) -> bool:
         return not self.n
 
+    def _add_staged(self, rows: np.ndarray) -> None:
+        self._peer.update(rows)
+
     def quantile(self, q: float) -> float:
         """The value that a share `q` of all values is at most. Raises `SketchError` while empty."""
         return self.quantiles([q])[0]
@@ -48,7 +53,7 @@ class PackageQuantiles(Sketch):
         shares = np.asarray(qs, np.float64)
         self._check_not_empty()
         if not ((shares >= 0) & (shares <= 1)).all():
-            raise SketchError(f"{self.family}: a quantile is asked by a share from 0 to 1, got {qs}")
+            raise SketchError(f"{self.family}: a quantile's share must be a number from 0 to 1, got {qs}")
         # The lowest and the highest value are kept apart from the samples that quantiles are read off.
         ends = {0.0: self._peer.get_min_value, 1.0: self._peer.get_max_value}
         return [float(ends[q]() if q in ends else self._at(q)) for q in shares.tolist()]
@@ -57,8 +62,9 @@ class PackageQuantiles(Sketch):
         return float(self._peer.get_quantile(q, *self._inclusive))
 
     def rank(self, x: float) -> float:
-        """The share of values that are at most `x`. Raises `SketchError` while empty."""
+        """The share of values that are at most `x`. Raises `SketchError` while empty, and for NaN."""
         self._check_not_empty()
+        check_ranked(self.family, x)
         return float(self._peer.get_rank(x, *self._inclusive))
 
     def to_bytes(self) -> bytes:

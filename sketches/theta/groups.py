@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..core.aggregated import Aggregated
 from ..core.column_kinds import hashable
-from ..core.columns import as_values
 from ..core.distinct_counter import StoredAsImages
 from ..core.group_numbers import as_groups, frozen
 from ..core.hash import hashed_chunks
+from ..core.item_kinds import as_items, kind_with
 from ..core.parameters import whole
 from ..core.resume import resume
 from .bounds import bounds
 from .images import HEAD, REASONS, fold_images, sizes, write_images
 from .store import MAX_THETA, Store, new_store, tidy_all, with_room, with_sketches
 from .update import new_update_scratch, update_groups
-
-if TYPE_CHECKING:
-    from .sketch import Theta
-
 
 USUAL_LG_K = 12
 
@@ -38,8 +34,11 @@ class ThetaGroups(StoredAsImages):
     [2.0, 1.0]
     """
 
+    _single: ClassVar[type[Any]]
     family: ClassVar[str] = "Theta"
-    aggregate: ClassVar = Aggregated({"lg_k": 12}, of_column=hashable, spark_merge="theta_union_agg")
+    aggregate: ClassVar = Aggregated(
+        {"lg_k": 12}, of_column=hashable, hashes=True, skips_empty=True, spark_merge="theta_union_agg"
+    )
     _reasons: ClassVar = REASONS
 
     def __init__(self, n: int = 0, lg_k: int = USUAL_LG_K) -> None:
@@ -58,15 +57,13 @@ class ThetaGroups(StoredAsImages):
         """Enlarge the arrays by what a kernel wanted."""
         self._store = with_room(self._store)
 
-    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+    def update(self, groups: np.ndarray, values: Any) -> None:
         """Count values in their groups: row i in group `groups[i]`, nulls and empty strings skipped.
 
         Raises `ValueError` or `IndexError` for group numbers that aren't one a row, of groups there are; what
         stands before them may be counted by then.
         """
-        if inputs:
-            raise TypeError(f"Theta takes no further inputs, got {', '.join(inputs)}")
-        values = as_values(values)
+        values = as_items(values, self.item_kind, self.family)
         if type(groups) is not np.ndarray or len(groups) != values.length or groups.dtype.kind not in "iu":
             groups = as_groups(groups, values.length, self._n)
         numbers = values.per_value(groups)
@@ -78,6 +75,7 @@ class ThetaGroups(StoredAsImages):
             mine = frozen(np.ascontiguousarray(numbers[hashes.first : hashes.first + len(h1)], np.int64))
             if self._update(mine, h1, scratch):
                 as_groups(mine, len(h1), self._n)
+        self.item_kind = kind_with(self.item_kind, values)
 
     def _update(self, groups: np.ndarray, h1: np.ndarray, scratch: Any) -> int:
         """Count each hash in its group; not 0 if there isn't such a group."""
@@ -86,8 +84,12 @@ class ThetaGroups(StoredAsImages):
         )[1]
 
     def _fold(self, groups: np.ndarray, offsets: np.ndarray, data: np.ndarray) -> tuple[int, int]:
-        heads = np.empty(1, HEAD)
-        return resume(lambda at: fold_images(self._store, groups, offsets, data, heads, at), self.make_room)
+        heads = np.empty(len(groups), HEAD)
+
+        def step(at: int) -> tuple[int, int]:
+            return fold_images(self._store, groups, offsets, data, heads, at)
+
+        return resume(step, self.make_room, -1)
 
     def _images(self, store: Store, n: int) -> tuple[np.ndarray, np.ndarray]:
         ends = np.zeros(n + 1, np.int64)
@@ -97,10 +99,8 @@ class ThetaGroups(StoredAsImages):
         write_images(store, ends, data)
         return data.view(np.uint8), 8 * ends
 
-    def __getitem__(self, group: int) -> Theta:
-        from .sketch import Theta
-
-        return Theta.from_bytes(self.image(self._place(group)), self.lg_k)
+    def __getitem__(self, group: int) -> Any:
+        return self._kind_to(self._single.from_bytes(self.image(self._place(group)), self.lg_k))
 
     def _kept(self) -> tuple[np.ndarray, np.ndarray]:
         """How many hashes each group keeps, below which theta."""

@@ -207,6 +207,18 @@ def _hash(data, start, head, i, previous):
 
 
 @inner
+def _are_ordered(data, first, count, theta):
+    """Whether these hashes are above zero, below theta and each above the one before, without a branch."""
+    if not count:
+        return True
+    falls = np.int64(0)
+    for at in range(first, first + 8 * (count - 1), 8):
+        falls |= np.int64(np.int64(load64(data, at)) >= np.int64(load64(data, at + 8)))
+    lowest = np.int64(load64(data, first))
+    return falls == 0 and lowest > 0 and np.int64(load64(data, first + 8 * (count - 1))) < theta
+
+
+@inner
 def _fault(data, start, end, head):
     """0 if ``data[start:end]`` is a Theta image, else a key of `REASONS`; `head` is filled."""
     status = _read_head(data, start, end, head)
@@ -215,6 +227,8 @@ def _fault(data, start, end, head):
     if head.theta <= 0:
         return 7
     table = head.places != head.count
+    if head.ordered and not head.bits and not table:
+        return 0 if _are_ordered(data, start + head.first, head.count, head.theta) else 8
     previous = np.int64(0)
     used = np.int64(0)
     for i in range(head.places):
@@ -238,18 +252,31 @@ def check_image(data, heads):
     return _fault(data, 0, len(data), heads[0])
 
 
+@inner
+def _check_images(offsets, data, heads):
+    """Fill `heads`: the first image at fault, and a key of `REASONS`, or how many there are, and 0."""
+    for i in range(len(heads)):
+        status = _fault(data, offsets[i], offsets[i + 1], heads[i])
+        if status:
+            return i, status
+    return len(heads), 0
+
+
 @lean
 def fold_images(store, groups, offsets, data, heads, start):
     """Unite image i, ``data[offsets[i]:offsets[i + 1]]``, with sketch groups[i], from image `start` on.
 
-    Gives how far it came, and why it stopped: a key of `REASONS` if an image is at fault.
+    A `start` of −1 has them all checked first, which fills `heads`: where one is at fault, none is united.
+    Gives how far it came and why it stopped, or the first at fault and a key of `REASONS`.
     """
-    head = heads[0]
-    for i in range(start, len(groups)):
-        first = offsets[i]
-        status = _fault(data, first, offsets[i + 1], head)
+    if start < 0:
+        i, status = _check_images(offsets, data, heads)
         if status:
             return i, status
+        start = np.int64(0)
+    for i in range(start, len(groups)):
+        first = offsets[i]
+        head = heads[i]
         g = groups[i]
         if head.count or head.theta < MAX_THETA:
             store.sketches[g].seen = 1

@@ -6,11 +6,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ..core.columns import as_values
 from ..core.distinct_counter import DistinctCounter
 from ..core.group_numbers import frozen
 from ..core.hash import READ_AHEAD, STEP, hashed_chunks
 from ..core.image_columns import one_image
+from ..core.item_kinds import as_items, joint_kind, kind_with
 from ..core.protocol import SketchError
 from ..core.resume import resume
 from .bounds import ratio_bounds
@@ -31,14 +31,15 @@ class Theta(DistinctCounter):
 
     ``a | b``, ``a & b``, ``a - b`` and ``a.jaccard(b)`` leave both as they are; `merge` unites in place.
     Results have the smaller lg_k of the two, an empty sketch's not counted; a difference has that of the
-    sketch it is taken from. An image doesn't tell its lg_k: a sketch read from bytes takes the one given, or
+    sketch it is taken from. An image doesn't say its lg_k: a sketch read from bytes takes the one given, or
     else the other's when they meet (and 12, or what its entries need, meanwhile). Raises `SketchError` for an
     lg_k out of range, bytes of anything else, and sketches of another family.
 
     Source: Dasgupta, Lang, Rhodes, Thaler (2016); bytes, hash and bounds of Apache DataSketches `theta`:
     compact images of versions 1 to 4 are read, version 3 written.
 
-    >>> ann, bob = Theta().update(["tea", "milk", "rice"]), Theta().update(["tea", "rice", "beer"])
+    >>> import streamgauge as sg
+    >>> ann, bob = sg.Theta().update(["tea", "milk", "rice"]), sg.Theta().update(["tea", "rice", "beer"])
     >>> (ann & bob).estimate(), (ann - bob).estimate(), (ann | bob).estimate(), ann.jaccard(bob)[1]
     (2.0, 1.0, 4.0, 0.5)
     """
@@ -47,7 +48,7 @@ class Theta(DistinctCounter):
 
     def __init__(self, lg_k: int = USUAL_LG_K) -> None:
         self._one = ThetaGroups(1, lg_k)
-        self._told = True  # whether somebody said which lg_k this sketch has
+        self._explicit_lg_k = True  # whether somebody said which lg_k this sketch has
 
     @property
     def lg_k(self) -> int:
@@ -62,7 +63,8 @@ class Theta(DistinctCounter):
 
     def update(self, values: Any) -> Self:
         """Count a scalar or a column; nulls and empty strings are skipped. Returns the sketch itself."""
-        values = as_values(values)
+        values = as_items(values, self.item_kind, self.family)
+        self.item_kind = kind_with(self.item_kind, values)
         if values.kind == "int64":
             numbers = frozen(values.numbers)
             h1, h2 = np.zeros((2, STEP), np.uint64)
@@ -85,11 +87,12 @@ class Theta(DistinctCounter):
         """Unite with `other`, in place; the result has the smaller lg_k. Returns the sketch itself."""
         if not isinstance(other, Theta):
             raise SketchError(f"Theta: can't merge with {type(other).__name__}")
-        lg_k, told = self._common_lg_k(other)
+        self.item_kind = self._joint_kind(other)
+        lg_k, explicit = self._common_lg_k(other)
         if lg_k > self.lg_k:
-            return self._become(Theta._of(lg_k, told, self._hashes(), self._theta()).merge(other))
+            return self._become(Theta._of(lg_k, explicit, self._hashes(), self._theta()).merge(other))
         self._one._store.lg_k[0] = lg_k
-        self._told = told
+        self._explicit_lg_k = explicit
         self._one._fold(*one_image(other.to_bytes()))
         return self
 
@@ -97,26 +100,29 @@ class Theta(DistinctCounter):
         """What is in both."""
         if not isinstance(other, Theta):
             return NotImplemented
+        kind = self._joint_kind(other, "intersect")
         if not (self._seen() and other._seen()):
-            return Theta._of(*self._common_lg_k(other), np.empty(0, np.int64), MAX_THETA)
+            return Theta._of(*self._common_lg_k(other), np.empty(0, np.int64), MAX_THETA, kind)
         theta = min(self._theta(), other._theta())
         common = np.intersect1d(self._hashes(), other._hashes(), assume_unique=True)
-        return Theta._of(*self._common_lg_k(other), common[common < theta], theta)
+        return Theta._of(*self._common_lg_k(other), common[common < theta], theta, kind)
 
     def __sub__(self, other: Self) -> Theta:
         """What is in this sketch and not in the other."""
         if not isinstance(other, Theta):
             return NotImplemented
+        kind = self._joint_kind(other, "subtract")
         if not self._seen():
-            return Theta._of(self.lg_k, self._told, np.empty(0, np.int64), MAX_THETA)
+            return Theta._of(self.lg_k, self._explicit_lg_k, np.empty(0, np.int64), MAX_THETA, kind)
         theta = min(self._theta(), other._theta())
         rest = np.setdiff1d(self._hashes(), other._hashes(), assume_unique=True)
-        return Theta._of(self.lg_k, self._told, rest[rest < theta], theta)
+        return Theta._of(self.lg_k, self._explicit_lg_k, rest[rest < theta], theta, kind)
 
     def jaccard(self, other: Self) -> tuple[float, float, float]:
         """(lower, estimate, upper) of the share that both have of what either has, at 95.4 % confidence."""
         if not isinstance(other, Theta):
             raise SketchError(f"Theta: can't compare with {type(other).__name__}")
+        self._joint_kind(other, "compare")
         if not (self._seen() and other._seen()):
             same = float(self._seen() == other._seen())
             return same, same, same
@@ -130,12 +136,15 @@ class Theta(DistinctCounter):
         lower, upper = ratio_bounds(n, k, theta / MAX_THETA)
         return lower, k / n if n else 0.5, upper
 
+    def _joint_kind(self, other: Theta, verb: str = "merge") -> str | None:
+        return joint_kind(self.item_kind, other.item_kind, self.family, verb)
+
     def _common_lg_k(self, other: Theta) -> tuple[int, bool]:
         if not other._seen():
-            return self.lg_k, self._told
-        if self._told == other._told:
-            return (min if self._told else max)(self.lg_k, other.lg_k), self._told
-        return (self if self._told else other).lg_k, True
+            return self.lg_k, self._explicit_lg_k
+        if self._explicit_lg_k == other._explicit_lg_k:
+            return (min if self._explicit_lg_k else max)(self.lg_k, other.lg_k), self._explicit_lg_k
+        return (self if self._explicit_lg_k else other).lg_k, True
 
     def _saw_nothing(self) -> bool:
         return not self._seen()
@@ -153,10 +162,13 @@ class Theta(DistinctCounter):
         return hashes_of(self._one._store, 0).copy()
 
     @classmethod
-    def _of(cls, lg_k: int, told: bool, hashes: np.ndarray, theta: int) -> Self:
-        """The sketch of hashes below theta; an empty one if there are none and theta is the greatest."""
+    def _of(
+        cls, lg_k: int, explicit: bool, hashes: np.ndarray, theta: int, item_kind: str | None = None
+    ) -> Self:
+        """The sketch of hashes below theta; an empty one if there are no hashes and theta is the greatest."""
         sketch = cls(lg_k)
-        sketch._told = told
+        sketch.item_kind = item_kind
+        sketch._explicit_lg_k = explicit
         sketch._one._store.sketches["theta"][0] = theta
         h1 = np.zeros(len(hashes) + READ_AHEAD, np.uint64)
         h1[: len(hashes)] = hashes.view(np.uint64) << np.uint64(1)
@@ -165,7 +177,7 @@ class Theta(DistinctCounter):
         return sketch
 
     def _become(self, other: Theta) -> Self:
-        self._one, self._told = other._one, other._told
+        self._one, self._explicit_lg_k = other._one, other._explicit_lg_k
         return self
 
     def to_bytes(self) -> bytes:
@@ -184,16 +196,16 @@ class Theta(DistinctCounter):
             raise ThetaGroups.refused("not", len(image[2]), fault)
         needed = max(USUAL_LG_K, (int(heads["count"][0]) - 1).bit_length())
         sketch = cls(needed if lg_k is None else lg_k)
-        sketch._told = lg_k is not None
+        sketch._explicit_lg_k = lg_k is not None
         sketch._one._fold(*image)
         return sketch
 
     def copy(self) -> Self:
         """An independent equal sketch."""
-        return type(self)._of(self.lg_k, self._told, self._hashes(), self._theta())
+        return type(self)._of(self.lg_k, self._explicit_lg_k, self._hashes(), self._theta(), self.item_kind)
 
     def _untold(self) -> tuple[Any, ...]:
-        return (self.lg_k if self._told else None,)
+        return (self.lg_k if self._explicit_lg_k else None,)
 
     def _compared(self) -> tuple[Any, ...]:
         return (self.lg_k,)
@@ -209,3 +221,6 @@ class Theta(DistinctCounter):
 
     def __repr__(self) -> str:
         return f"Theta(lg_k={self.lg_k}): {self._in_words()}"
+
+
+ThetaGroups._single = Theta

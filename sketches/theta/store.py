@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.arena import new_extent, packed, take
+from ..core.arena import allocate, new_extent, packed
 from ..core.group_numbers import grown
 from ..core.jit import inner, lean
 
@@ -94,7 +94,7 @@ def with_room(store: Store) -> Store:
 
 @inner
 def _sorted(store, at, n, theta):
-    """Sort the `n` hashes from `at` on, of which those from `theta` on and what comes twice are left out.
+    """Sort the `n` hashes from `at` on, without those from `theta` on and without repetitions.
 
     Hashes spread evenly below theta, so each has its place in a table of twice as many: it goes there, or
     behind smaller ones in its way, and pushes greater ones on. How many are left.
@@ -107,17 +107,19 @@ def _sorted(store, at, n, theta):
         if value >= theta:
             continue
         place = np.uint64(np.int64(np.float64(value) * scale))
-        found = table[place]
-        while 0 < found < value:
+        entry = table[place]
+        # Homes ascend with values, and no value passes a smaller one: the table is in order at all times.
+        # Homes lie in the first 2n of 3n places, so that n values are never pushed past the end.
+        while 0 < entry < value:
             place += np.uint64(1)
-            found = table[place]
-        if found == value:
+            entry = table[place]
+        if entry == value:
             continue
-        while found:
+        while entry:
             table[place] = value
-            value = found
+            value = entry
             place += np.uint64(1)
-            found = table[place]
+            entry = table[place]
         table[place] = value
     kept = np.int64(0)
     for value in table:  # no branch on the value, as none would be foreseen
@@ -137,6 +139,7 @@ def tidy(store, g):
     n = _sorted(store, sketch.where, np.int64(sketch.count), sketch.theta)
     k = np.int64(1) << store.lg_k[0]
     if n > k:
+        # The (k + 1)-th smallest hash is left out: k / theta is unbiased then (Dasgupta and others 2016).
         store.sketches[g].theta = store.words[sketch.where + k]
         n = k
     store.sketches[g].count = n
@@ -160,7 +163,7 @@ def _enlarge(store, g):
     if 3 * size > len(store.table):
         store.extent[0].wanted = size
         return False
-    to = take(store.extent, size, len(store.words))
+    to = allocate(store.extent, size, len(store.words))
     if to < 0:
         return False
     at = store.sketches[g].where
@@ -173,7 +176,7 @@ def _enlarge(store, g):
 
 @inner
 def make_place(store, g):
-    """Make room in a region that is full. False, and nothing changed that anybody sees, if there is none.
+    """Make room in a region that is full. False, with no visible change, if there is no room.
 
     Regions are enlarged where more than half of them is distinct, so that each tidying pays for itself.
     """
@@ -193,6 +196,7 @@ def add_hash(store, g, value):
     if store.sketches[g].count == store.sketches[g].room:
         if not make_place(store, g):
             return False
+        # Tidying may have lowered theta.
         if value >= store.sketches[g].theta:
             return True
     sketch = store.sketches[g]

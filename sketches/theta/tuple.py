@@ -12,16 +12,18 @@ from ..core.aggregated import Aggregated
 from ..core.answers import finite
 from ..core.arrays import as_array, is_scalar
 from ..core.column_kinds import hashable
-from ..core.columns import as_values, is_list
+from ..core.columns import is_list
 from ..core.hash import hashed_chunks
-from ..core.one_by_one import OneByOne
+from ..core.item_kinds import as_items, joint_kind, kind_with
+from ..core.one_by_one import OneByOne, Staged
 from ..core.parameters import one_of, whole
-from ..core.protocol import Sketch, SketchError
+from ..core.protocol import SketchError
 from .sketch import Theta
 from .store import MAX_THETA
 from .tuple_images import KINDS, MODES, read_image, write_image
 
 _USUAL_LG_K = 12
+_STATE = ("kind", "mode", "_explicit_lg_k", "_theta", "_seen", "_hashes", "_numbers")
 _FOLDS: dict[str, Any] = {"sum": np.add, "min": np.minimum, "max": np.maximum}
 
 
@@ -33,7 +35,7 @@ class Total(NamedTuple):
     upper: float
 
 
-class Tuple(Sketch):
+class Tuple(Staged):
     """How many distinct keys a stream holds, and the totals of a number that each carries (DataSketches
     Tuple).
 
@@ -51,14 +53,15 @@ class Tuple(Sketch):
     of sums of doubles. Not through the package: it keeps a Python object an entry, and can't read Spark's or
     Druid's.
 
-    An image doesn't tell its lg_k: without one a sketch takes the other's when they meet. Raises
+    An image doesn't say its lg_k: without one a sketch takes the other's when they meet. Raises
     `SketchError` for broken bytes, parameters out of range, and sketches of another kind, mode or width;
     `OverflowError` for integers beyond int32.
 
     Source: Dasgupta, Lang, Rhodes, Thaler, "A Framework for Estimating Stream Expression Cardinalities", ICDT
     2016; bytes of Apache DataSketches `tuple`.
 
-    >>> spent = Tuple().update(["ann", "bob", "ann"], value=[5.0, 1.0, 2.0])
+    >>> import streamgauge as sg
+    >>> spent = sg.stored.Tuple().update(["ann", "bob", "ann"], value=[5.0, 1.0, 2.0])
     >>> spent.estimate(), spent.totals()[0].estimate
     (2.0, 8.0)
     """
@@ -73,7 +76,7 @@ class Tuple(Sketch):
         one_of("Tuple", "kind", kind, KINDS)
         one_of("Tuple", "mode", mode, MODES if kind != "array" else ("sum",))
         width = whole("Tuple", "width", width, 1, 255 if kind == "array" else 1)
-        self.kind, self.mode, self._told = kind, mode, lg_k
+        self.kind, self.mode, self._explicit_lg_k = kind, mode, lg_k
         self._theta, self._seen = MAX_THETA, False
         self._hashes = np.empty(0, np.int64)
         self._numbers = np.empty((0, width), np.int64 if kind == "integer" else np.float64)
@@ -81,7 +84,7 @@ class Tuple(Sketch):
     @property
     def lg_k(self) -> int:
         """The base-2 logarithm of how many keys are kept."""
-        return self._told or max(_USUAL_LG_K, (len(self._hashes) - 1).bit_length())
+        return self._explicit_lg_k or max(_USUAL_LG_K, (len(self._hashes) - 1).bit_length())
 
     @property
     def width(self) -> int:
@@ -98,7 +101,14 @@ class Tuple(Sketch):
 
         Keys that are null or empty are skipped. Raises `ValueError` for nulls or another number of numbers.
         """
-        keys = as_values(values)
+        keys = as_items(values, self.item_kind, self.family)
+        self._add_staged(self._staged(keys, value))
+        self.item_kind = kind_with(self.item_kind, keys)
+        return self
+
+    def _staged(self, values: Any, value: Any = 1) -> dict[str, Any]:
+        """The sketch with those rows; its arrays are replaced, never written to."""
+        keys = as_items(values, self.item_kind, self.family)
         if is_scalar(value):
             numbers = self._checked(np.full((len(keys), self.width), value))
         else:
@@ -106,45 +116,51 @@ class Tuple(Sketch):
             if len(rows) != keys.length:
                 raise ValueError(f"Tuple: expected one number a row, {keys.length} in all, got {len(rows)}")
             numbers = keys.per_value(rows)
-        before = self._theta, self._hashes, self._numbers, self._seen
-        try:
-            for chunk in hashed_chunks(keys):
-                hashes = (chunk.h1 >> np.uint64(1)).view(np.int64)
-                if chunk.empty is not None:
-                    hashes[chunk.empty] = 0
-                kept = (hashes > 0) & (hashes < self._theta)
-                self._seen = self._seen or bool((hashes > 0).any())
-                own = numbers[chunk.first : chunk.first + len(hashes)]
-                self._fold(hashes[kept], own[kept], self._theta)
-        except OverflowError:
-            self._theta, self._hashes, self._numbers, self._seen = before
-            raise
-        return self
+        twin = object.__new__(type(self))
+        vars(twin).update({name: vars(self)[name] for name in _STATE})
+        for chunk in hashed_chunks(keys):
+            hashes = (chunk.h1 >> np.uint64(1)).view(np.int64)
+            if chunk.empty is not None:
+                hashes[chunk.empty] = 0
+            kept = (hashes > 0) & (hashes < twin._theta)
+            twin._seen = twin._seen or bool((hashes > 0).any())
+            part = numbers[chunk.first : chunk.first + len(hashes)]
+            twin._fold(hashes[kept], part[kept], twin._theta)
+        return {name: vars(twin)[name] for name in _STATE}
+
+    def _add_staged(self, rows: dict[str, Any]) -> None:
+        vars(self).update(rows)
 
     def _checked(self, numbers: np.ndarray) -> np.ndarray:
         kinds = "iub" if self.kind == "integer" else "iufb"
         if numbers.dtype.kind not in kinds or numbers.shape[1] != self.width:
-            told = f"{numbers.shape[1]} of {numbers.dtype}"
-            raise ValueError(f"Tuple: expected {self.width} {self.kind} numbers a row, got {told}")
+            description = f"{numbers.shape[1]} of {numbers.dtype}"
+            raise ValueError(f"Tuple: expected {self.width} {self.kind} numbers a row, got {description}")
         if self.kind == "integer" and numbers.size:
             _check_int32(numbers)
         return numbers.astype(self._numbers.dtype)
 
     def merge(self, other: Self) -> Self:
         """Unite with `other`, in place; the smaller lg_k wins. Returns the sketch itself."""
+        self._refuse_merge(other)
+        item_kind = self.item_kind or other.item_kind
+        if not other._seen:
+            self.item_kind = item_kind
+            return self
+        explicit = [one._explicit_lg_k for one in (self, other) if one._explicit_lg_k]
+        lg_k = min(explicit) if explicit else max(self.lg_k, other.lg_k)
+        self._fold(other._hashes, other._numbers, other._theta, lg_k)
+        self._explicit_lg_k = min(explicit) if explicit else None
+        self._seen, self.item_kind = self._seen or other._seen, item_kind
+        return self
+
+    def _refuse_merge(self, other: Any, coming: int = 0) -> None:
         if not isinstance(other, Tuple):
             raise SketchError(f"Tuple: can't merge with {type(other).__name__}")
         mine, theirs = ((one.kind, one.mode, one.width) for one in (self, other))
         if mine != theirs:
             raise SketchError(f"Tuple: can't merge sketches of kind, mode and width {mine} and {theirs}")
-        if not other._seen:
-            return self
-        told = [one._told for one in (self, other) if one._told]
-        lg_k = min(told) if told else max(self.lg_k, other.lg_k)
-        self._fold(other._hashes, other._numbers, other._theta, lg_k)
-        self._told = min(told) if told else None
-        self._seen = self._seen or other._seen
-        return self
+        joint_kind(self.item_kind, other.item_kind, self.family)
 
     def _saw_nothing(self) -> bool:
         return not self._seen
@@ -180,32 +196,34 @@ class Tuple(Sketch):
     ) -> Self:
         """The sketch of a compact image of that kind. Raises `SketchError` for anything else.
 
-        No image tells the `lg_k` it was made with; empty and bare ones don't tell their `mode` either, which
+        No image says the `lg_k` it was made with; empty and bare ones don't say their `mode` either, which
         is "sum" unless given, and must be the image's own otherwise.
         """
         one_of("Tuple", "kind", kind, KINDS)
-        found = read_image(bytes(data), kind)
-        if mode and found.mode not in (None, mode):
-            raise SketchError(f"Tuple: expected numbers folded by {mode}, the image's are by {found.mode}")
-        sketch = cls(lg_k, kind, found.mode or mode or "sum", found.numbers.shape[1])
-        sketch._seen = found.seen
-        limit = None if lg_k else max(_USUAL_LG_K, (len(found.hashes) - 1).bit_length())
-        sketch._fold(found.hashes, found.numbers.astype(sketch._numbers.dtype), found.theta, limit)
+        entries = read_image(bytes(data), kind)
+        if mode and entries.mode not in (None, mode):
+            raise SketchError(f"Tuple: expected numbers folded by {mode}, the image's are by {entries.mode}")
+        sketch = cls(lg_k, kind, entries.mode or mode or "sum", entries.numbers.shape[1])
+        sketch._seen = entries.seen
+        limit = None if lg_k else max(_USUAL_LG_K, (len(entries.hashes) - 1).bit_length())
+        sketch._fold(entries.hashes, entries.numbers.astype(sketch._numbers.dtype), entries.theta, limit)
         return sketch
 
     def copy(self) -> Self:
         """An independent equal sketch."""
-        return self.from_bytes(self.to_bytes(), self._told, self.kind, self.mode)
+        return self._of_my_kind(self.from_bytes(self.to_bytes(), self._explicit_lg_k, self.kind, self.mode))
 
     def _untold(self) -> tuple[Any, ...]:
-        return (self._told, self.kind, self.mode)
+        return (self._explicit_lg_k, self.kind, self.mode)
 
     def _compared(self) -> tuple[Any, ...]:
         return self.lg_k, self.kind, self.mode
 
     def keys(self) -> Theta:
         """The keys alone, for intersections and differences with those of others."""
-        return Theta._of(self.lg_k, self._told is not None, self._hashes, self._theta)
+        return Theta._of(
+            self.lg_k, self._explicit_lg_k is not None, self._hashes, self._theta, self.item_kind
+        )
 
     def estimate(self) -> float:
         """The distinct keys so far."""
@@ -217,7 +235,7 @@ class Tuple(Sketch):
 
     def totals(self, std_devs: int = 2) -> list[Total]:
         """The sum over all keys of each number, with bounds at so many standard deviations."""
-        found = []
+        totals = []
         for numbers in self._numbers.T.astype(np.float64):
             with np.errstate(
                 over="ignore", invalid="ignore"
@@ -227,8 +245,8 @@ class Tuple(Sketch):
                     float(np.sqrt((numbers**2).sum() * (1 - self.theta))) if self._theta < MAX_THETA else 0.0
                 )
                 spread = std_devs * missing / self.theta
-            found.append(Total(estimate, estimate - spread, estimate + spread))
-        return found
+            totals.append(Total(estimate, estimate - spread, estimate + spread))
+        return totals
 
     def answer(self) -> dict[str, Any]:
         """The count of keys and the totals of their numbers, with bounds at 95.4 % confidence."""
@@ -254,6 +272,8 @@ class TupleGroups(OneByOne):
         {"lg_k": 12, "kind": "double", "mode": "sum"},
         inputs=("value",),
         of_column=hashable,
+        hashes=True,
+        skips_empty=True,
         kinds=("integer",),
     )
 
@@ -264,6 +284,10 @@ class TupleGroups(OneByOne):
         self, n: int = 0, lg_k: int = _USUAL_LG_K, kind: str = "double", mode: str = "sum", width: int = 1
     ) -> None:
         super().__init__(n, lg_k=lg_k, kind=kind, mode=mode, width=width)
+
+    def update(self, groups: np.ndarray, values: Any, value: Any = 1) -> None:
+        """Add each group's keys with their numbers to its sketch. Raises as for one."""
+        self._update(groups, values, value=value)
 
 
 def _check_int32(numbers: np.ndarray) -> None:

@@ -37,7 +37,7 @@ _ENTRY = {
 
 
 class Image(NamedTuple):
-    """What an image holds; no mode if it doesn't tell. `numbers` has a row an entry, in order of hash."""
+    """What an image holds; no mode if it doesn't say. `numbers` has a row an entry, in order of hash."""
 
     mode: str | None
     theta: int
@@ -48,11 +48,11 @@ class Image(NamedTuple):
 
 def read_image(data: bytes, kind: str) -> Image:
     """The parts of an image of that kind. Raises `SketchError` for anything else."""
-    found = _read_array(data) if kind == "array" else _read_entries(data, kind)
-    if isinstance(found, str):
-        raise SketchError(f"Tuple: these {len(data)} bytes aren't a sketch: {found}")
-    hashes = found.hashes
-    if len(hashes) and (hashes.min() <= 0 or hashes.max() >= found.theta):
+    entries = _read_array(data) if kind == "array" else _read_entries(data, kind)
+    if isinstance(entries, str):
+        raise SketchError(f"Tuple: these {len(data)} bytes aren't a sketch: {entries}")
+    hashes = entries.hashes
+    if len(hashes) and (hashes.min() <= 0 or hashes.max() >= entries.theta):
         raise SketchError(
             f"Tuple: these {len(data)} bytes aren't a sketch: a hash is not from 1 to below theta"
         )
@@ -60,7 +60,7 @@ def read_image(data: bytes, kind: str) -> Image:
     ordered = hashes[order]
     if (ordered[1:] == ordered[:-1]).any():
         raise SketchError(f"Tuple: these {len(data)} bytes aren't a sketch: two entries have one hash")
-    return found._replace(hashes=ordered, numbers=found.numbers[order])
+    return entries._replace(hashes=ordered, numbers=entries.numbers[order])
 
 
 def _read_entries(data: bytes, kind: str) -> Image | str:
@@ -85,16 +85,16 @@ def _read_entries(data: bytes, kind: str) -> Image | str:
         return f"a length that isn't its entries' of kind {kind!r}"
     if not n:
         return Image(None, theta, True, *_none())
-    found = np.frombuffer(data, entry, n, 8 * longs)
+    entries = np.frombuffer(data, entry, n, 8 * longs)
     mode = None
     if kind != "bare":
-        if found["mode"][0] >= len(MODES) or (found["mode"] != found["mode"][0]).any():
+        if entries["mode"][0] >= len(MODES) or (entries["mode"] != entries["mode"][0]).any():
             return "a mode that doesn't exist, or more than one"
-        mode = MODES[found["mode"][0]]
-        if mode == "always_one" and (found["number"] != 1).any():
+        mode = MODES[entries["mode"][0]]
+        if mode == "always_one" and (entries["number"] != 1).any():
             return "numbers other than 1, where each is always 1"
-    numbers = found["number"].astype(np.int64 if kind == "integer" else np.float64)[:, None]
-    return Image(mode, theta, True, found["hash"].astype(np.int64), numbers)
+    numbers = entries["number"].astype(np.int64 if kind == "integer" else np.float64)[:, None]
+    return Image(mode, theta, True, entries["hash"].astype(np.int64), numbers)
 
 
 def _read_array(data: bytes) -> Image | str:

@@ -1,6 +1,6 @@
 """Values to Theta sketches: hashed a block at a time, and only hashes below theta go any further.
 
-Once a sketch estimates, that is one in a hundred or a million: of 64 hashes at a time one comparison tells
+Once a sketch estimates, that is one in a hundred or a million: of 64 hashes at a time one comparison shows
 which are below. Hashes are those of `core.hash`, of which Theta takes the first half without its lowest bit;
 zero, which stands for an empty string, is never kept.
 """
@@ -28,13 +28,15 @@ NO_GROUP = 1
 def _keep(store, h1, n):
     """Keep the first `n` hashes in sketch 0; `READ_AHEAD` more may be read. The first without room, or −1."""
     for begin in range(0, n, READ_AHEAD):
+        # Theta's hash is h1 without its lowest bit: h1 ≤ 2 · theta − 1 is the same as h1 >> 1 < theta. If
+        # theta falls within these 64, `add_hash` drops what is no longer below it.
         limit = np.uint64(2) * np.uint64(store.sketches[0].theta) - np.uint64(1)
-        found = at_most(h1, begin, limit)
+        n_kept = at_most(h1, begin, limit)
         if n - begin < READ_AHEAD:
-            found &= (np.uint64(1) << np.uint64(n - begin)) - np.uint64(1)
-        while found:
-            i = begin + np.int64(ctz64(found))
-            found &= found - np.uint64(1)
+            n_kept &= (np.uint64(1) << np.uint64(n - begin)) - np.uint64(1)
+        while n_kept:
+            i = begin + np.int64(ctz64(n_kept))
+            n_kept &= n_kept - np.uint64(1)
             value = np.int64(h1[np.uint64(i)] >> np.uint64(1))
             if value and not add_hash(store, 0, value):
                 return i
@@ -93,7 +95,7 @@ def _look_up(store, n, groups, h1, flags):
 
 @lean
 def update_groups(store, n, groups, h1, scratch, at):
-    """Count each hash in its group, of which there are `n`, from number `at` on.
+    """Count each hash in its group (there are `n` groups), from number `at` on.
 
     Gives how far it came, and why it stopped.
     """

@@ -19,12 +19,13 @@ from .catalogue import catalogue
 _AGGREGATES = re.compile(r"\b(sketch|merge)_[a-z_]+")
 _INSTEAD = {
     "sketch": (
-        "Use streamgauge.sketch(df).groupBy(...).agg(...): it makes the same sketches, in batches and in "
-        'streams, and takes F.count("*"), F.sum, F.avg, F.min, F.max and F.variance beside them'
+        "Use streamgauge.spark.sketch(df).groupBy(...).agg(...): it makes the same sketches, in batches and "
+        'in streams, and takes F.count("*"), F.sum, F.avg, F.min, F.max and F.variance beside them'
     ),
     "merge": (
-        "Use streamgauge.rollup(table, ...), which merges tables that streamgauge.sketch(df) made, in "
-        "batches and streams, with the counts, sums, means and extremes that stand beside sketches there"
+        "Use streamgauge.spark.rollup(table, ...), which merges tables that streamgauge.spark.sketch(df) "
+        "made, in batches and streams, with the counts, sums, means and extremes that stand beside sketches "
+        "there"
     ),
 }
 _IN_PLACE = {
@@ -38,10 +39,10 @@ class Advice:
 
     def __get__(self, error: PySparkException | None, kind: type) -> Any:
         """The notes; those of an error are kept with it, where `add_note` adds to them."""
-        told = None if error is None else advice(error)
-        if error is None or told is None:
+        message = None if error is None else advice(error)
+        if error is None or message is None:
             raise AttributeError("__notes__")
-        notes = error.__dict__["__notes__"] = [told]
+        notes = error.__dict__["__notes__"] = [message]
         return notes
 
 
@@ -57,7 +58,7 @@ def advice(error: PySparkException) -> str | None:
     try:
         return _advice(error.getCondition() or "", error.getMessageParameters() or {}, error)
     except Exception:
-        # The JVM that is asked may have ended; the traceback has to be printed all the same.
+        # The JVM may have ended meanwhile; the traceback has to be printed all the same.
         return None
 
 
@@ -72,5 +73,5 @@ def _advice(condition: str, given: dict[str, str], error: PySparkException) -> s
         why = f"takes no {given['syntax']}. {_IN_PLACE.get(given['syntax'], '')}"
     else:
         return None
-    ours = (found for found in _AGGREGATES.finditer(named) if found[0] in catalogue())
-    return next((f"streamgauge: {found[0]} {why}{_INSTEAD[found[1]]}." for found in ours), None)
+    ours = (match for match in _AGGREGATES.finditer(named) if match[0] in catalogue())
+    return next((f"streamgauge: {match[0]} {why}{_INSTEAD[match[1]]}." for match in ours), None)

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...operators.definition.aggregate import Aggregate, aggregate
-from ...operators.definition.inputs import check_input, usable, within_reach
+from ...operators.definition.input_cleaning import check_input, usable, within_reach
 from ...operators.families import MOMENT, family
-from ..asked import takes
+from ...sketches.core.utf8_repair import readable
+from ..aggregate_request import takes
 from ..seeds import seed_of_task
-from ..text import as_shown
 from .arguments import constant
 from .reading import check_sketches, read_options, reader
 
@@ -38,27 +38,27 @@ def sketch_of(name: str, seeds: TaskSeeds, arguments: dict[str, Any]) -> bytes:
     return sketched(aggregate(name, "column", **named, **options), seeds.next(), column, inputs)
 
 
-def sketched(asked: Aggregate, seed: int, column: pa.Array, inputs: Mapping[str, pa.Array]) -> bytes:
+def sketched(aggregate: Aggregate, seed: int, column: pa.Array, inputs: Mapping[str, pa.Array]) -> bytes:
     """The sketch of a column, and of the family's further inputs by their names.
 
     Raises `TypeError` for columns of types that the family doesn't take.
     """
-    column, given = within_reach(_counted(asked, column)), dict(inputs)
-    if asked.family.keeps_values:
-        column, given = as_shown(column), {one: as_shown(values) for one, values in given.items()}
+    column, given = within_reach(_counted(aggregate, column)), dict(inputs)
+    if aggregate.family.keeps_values:
+        column, given = readable(column), {one: readable(values) for one, values in given.items()}
     for one, values in given.items():
         check_input(one, one, values.type)
         if one == "time":
             column, given[one] = _timed(column, within_reach(values))
     column, given = usable(column, given)
-    groups = asked.typed(column.type).groups(1, seed=seed)
+    groups = aggregate.typed(column.type).groups(1, seed=seed)
     groups.update(np.zeros(len(column), np.int64), column, **given)
     return groups.to_arrow()[0].as_py()
 
 
-def _counted(asked: Aggregate, column: pa.Array) -> pa.Array:
+def _counted(aggregate: Aggregate, column: pa.Array) -> pa.Array:
     """Decimals as their text where the family takes none, as `frames.sketch` counts them."""
-    if not pa.types.is_decimal(column.type) or takes(asked, column.type):
+    if not pa.types.is_decimal(column.type) or takes(aggregate, column.type):
         return column
     # Arrow would write small ones with an exponent.
     return pl.Series(column).cast(pl.String).to_arrow()

@@ -1,7 +1,7 @@
 """The table of functions: which there are, what each takes, returns and says, and what runs in a worker.
 
 A function's name is VERB_NAME, with _KIND after it where bytes don't say what kind of items they hold; NAME
-is an aggregate's. The registry's families give the names, and what their sketches can be asked the verbs.
+is an aggregate's. The registry's families give the names, and the questions their sketches answer the verbs.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type
 
-from ...operators.definition.asking import asking
+from ...operators.definition.aggregate_factory import aggregate_function
 from ...operators.families import FAMILIES, Family
-from ..settled import settle
+from ..gc_freeze import freeze_imports
 from .aggregates import TaskSeeds, merged, sketch_of
 from .arguments import bound, signature
 from .questions import item_kinds, question_of
 from .reading import read_options
-from .scalars import asked_each, read_states
+from .scalars import answers_each, read_states
 
 VERBS = {
     "sketch": "aggregates a column into a sketch",
@@ -71,7 +71,7 @@ class SqlFunction:
     def must_tell_kind(self) -> bool:
         """Whether its name lacks the kind of items, without which bytes can't be read."""
         reads = self.verb not in ("sketch", "from_spark")
-        return reads and self.line.asked.must_tell_kind and self.name == f"{self.verb}_{self.line.name}"
+        return reads and self.line.aggregate.must_tell_kind and self.name == f"{self.verb}_{self.line.name}"
 
     @property
     def usage(self) -> str:
@@ -89,12 +89,12 @@ class SqlFunction:
         >>> catalogue()["merge_cpc"].says
         'aggregates sketches into one (how many different values, in the fewest bytes: CPC)'
         >>> catalogue()["merge_top_k"].says
-        "is refused, as bytes don't tell the kind of items: write merge_top_k_string or merge_top_k_long"
+        "is refused, as bytes don't say the kind of items: write merge_top_k_string or merge_top_k_long"
         """
         if self.must_tell_kind:
-            names = " or ".join(f"{self.name}_{kind}" for kind in self.line.asked.kinds)
-            return f"is refused, as bytes don't tell the kind of items: write {names}"
-        about = (getdoc(asking(self.line.name)) or "").partition("\n\n")[0].replace("\n", " ")
+            names = " or ".join(f"{self.name}_{kind}" for kind in self.line.aggregate.kinds)
+            return f"is refused, as bytes don't say the kind of items: write {names}"
+        about = (getdoc(aggregate_function(self.line.name)) or "").partition("\n\n")[0].replace("\n", " ")
         about = about.partition(";")[0].rstrip(".")
         return f"{VERBS[self.verb]} ({about[0].lower()}{about[1:]})"
 
@@ -112,16 +112,16 @@ class SqlFunction:
         name, columns, options, work = self.name, self.columns, dict(self.options), self.work
 
         def aggregated(*given: pa.Array, **named: pa.Array) -> bytes:
-            settle()
+            freeze_imports()
             return work(bound(name, columns, options, given, named))
 
-        def asked(*given: pa.Array, **named: pa.Array) -> pa.Array:
-            settle()
+        def scalar(*given: pa.Array, **named: pa.Array) -> pa.Array:
+            freeze_imports()
             return work(bound(name, columns, options, given, named))
 
-        found = aggregated if self.aggregates else asked
-        found.__name__ = found.__qualname__ = name
-        return found
+        function = aggregated if self.aggregates else scalar
+        function.__name__ = function.__qualname__ = name
+        return function
 
 
 def catalogue() -> Mapping[str, SqlFunction]:
@@ -142,24 +142,24 @@ def _functions(line: Family) -> Iterator[SqlFunction]:
     columns, options = ("column", *line.inputs), _options(line)
     yield SqlFunction(f"sketch_{line.name}", "sketch", line, columns, options, binary, sketching)
     reading = dict.fromkeys(read_options(line))
-    for kind in ("", *line.asked.kinds):
+    for kind in ("", *line.aggregate.kinds):
         name = "_".join(filter(None, ("merge", line.name, kind)))
         work: Callable[[Arguments], Any] = partial(merged, line.name, kind)
         yield SqlFunction(name, "merge", line, ("sketch",), reading, binary, work)
     for verb in VERBS:
         for kind in ("", *item_kinds(line)):
-            asked = question_of(verb, line, kind)
-            if asked is None:
+            question = question_of(verb, line, kind)
+            if question is None:
                 continue
             name = "_".join(filter(None, (verb, line.name, kind)))
-            work = partial(asked_each, verb, line.name, kind)
-            given = {**asked.options, **reading}
-            yield SqlFunction(name, verb, line, ("sketch", *asked.columns), given, asked.returns, work)
+            work = partial(answers_each, verb, line.name, kind)
+            given = {**question.options, **reading}
+            yield SqlFunction(name, verb, line, ("sketch", *question.columns), given, question.returns, work)
     if line.name == "top_k":
         yield SqlFunction("from_spark_top_k", "from_spark", line, ("state",), {}, binary, read_states)
 
 
 def _options(line: Family) -> dict[str, Any]:
     """The parameters of a family's sketches, in the order in which Python takes them."""
-    order = signature_of(asking(line.name)).parameters
+    order = signature_of(aggregate_function(line.name)).parameters
     return {name: line.params[name] for name in order if name in line.params}

@@ -31,11 +31,11 @@ def column_function(name: str) -> Callable[..., Column]:
     advise()
 
     def call(*given: Any, **named: Any) -> Column:
-        told = bound(name, function.columns, function.options, given, named)
-        columns = [_column(told.pop(one)) for one in function.columns]
+        arguments = bound(name, function.columns, function.options, given, named)
+        columns = [_column(arguments.pop(one)) for one in function.columns]
         # By place, as Spark loses names where one Python function is given another's result.
-        last = max((at for at, one in enumerate(function.options, 1) if one in told), default=0)
-        options = [F.lit(told.get(one, default)) for one, default in function.options.items()]
+        last = max((at for at, one in enumerate(function.options, 1) if one in arguments), default=0)
+        options = [F.lit(arguments.get(one, default)) for one, default in function.options.items()]
         return arrow_function(function)(*columns, *options[:last])
 
     call.__name__ = call.__qualname__ = name
@@ -46,8 +46,8 @@ def column_function(name: str) -> Callable[..., Column]:
 
 def arrow_function(function: SqlFunction) -> Any:
     """A function as Spark's Arrow function, for the session's kind: on a JVM or Connect."""
-    # Spark tells aggregates from scalar functions by the type hints: an array in and a single value out, or
-    # an array out. Its stubs don't know that.
+    # Spark distinguishes aggregates from scalar functions by the type hints: an array in and a single value
+    # out, or an array out. Its stubs don't know that.
     arrow_udf: Any = F.arrow_udf
     return arrow_udf(function.run(), from_arrow_type(function.returns))
 

@@ -1,6 +1,7 @@
 """What DESCRIBE FUNCTION says of functions in Python, which Spark registers without a description.
 
-The registry of a session on a JVM takes a description through Py4J. A Spark Connect server can't be told one.
+The registry of a session on a JVM takes a description through Py4J. A Spark Connect server can't be given
+one.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ _PLACE = ("session", "system")
 
 NOTE = (
     "A Python aggregate: it stands in GROUP BY and OVER. In streams, and beside Spark's own aggregates such "
-    "as count(*), use streamgauge.sketch(df). In place of FILTER (WHERE x), aggregate CASE WHEN x THEN … END."
+    "as count(*), use streamgauge.spark.sketch(df). In place of FILTER (WHERE x), aggregate "
+    "CASE WHEN x THEN … END."
 )
 """What Spark's errors don't say where it refuses a Python aggregate."""
 
@@ -36,19 +38,21 @@ def describe(spark: SparkSession, functions: Iterable[SqlFunction]) -> None:
         identifier = catalyst.FunctionIdentifier(function.name, *map(option, _PLACE))
         builder = registry.lookupFunctionBuilder(identifier)
         if builder.isDefined():
-            info = catalyst.expressions.ExpressionInfo("streamgauge", None, function.name, *told(function))
+            info = catalyst.expressions.ExpressionInfo(
+                "streamgauge", None, function.name, *description(function)
+            )
             registry.registerFunction(identifier, info, builder.get())
 
 
-def told(function: SqlFunction) -> tuple[str, ...]:
+def description(function: SqlFunction) -> tuple[str, ...]:
     """Usage, arguments, examples, note, group, first version, deprecation and source, as Spark lays them out.
 
     >>> from .catalogue import catalogue
-    >>> print(told(catalogue()["contains_membership"])[1])
+    >>> print(description(catalogue()["contains_membership"])[1])
     <BLANKLINE>
         Arguments:
           * sketch - the bytes of a sketch
-          * item - what is asked for
+          * item - what is looked up
         Returns: boolean
     <BLANKLINE>
     """
@@ -75,7 +79,7 @@ _ARGUMENTS = {
     "sketch": "the bytes of a sketch",
     "other": "the bytes of another sketch",
     "state": "what approx_top_k_accumulate or approx_top_k_combine gave",
-    "item": "what is asked for",
+    "item": "what is looked up",
     "value": "a value of the kind that was sketched",
     "weight": "numbers: a value of twice the weight is as likely as two",
     "time": "timestamps: when each value was",
@@ -91,19 +95,19 @@ _OPTIONS = {
     (True, "seed"): "of the hashes; sketches merge with those of the same",
     (True, "capacity"): "how many values it is laid out for",
     (True, "fpp"): "the share of values wrongly found in it, at that many",
-    (True, "window"): "the longest span it is asked for, an interval or seconds",
+    (True, "window"): "the longest span that will be queried, an interval or seconds",
     (True, "half_life"): "the age at which a value counts half, an interval or seconds",
     (True, "p"): "the share of values kept",
     (True, "high_ranks"): "whether high quantiles are the exact ones, or low ones",
     (True, "kind"): "of the numbers added up, 'double' or 'integer'",
     (True, "mode"): "of a value's numbers the 'sum', the 'min' or the 'max'; 'always_one' counts the values",
     (False, "lg_k"): "the size it was made with, if above 12: its bytes don't say",
-    (False, "mode"): "the mode it was made with, 'sum' if not told: its bytes don't say",
+    (False, "mode"): "the mode it was made with, 'sum' by default: its bytes don't say",
     (
         False,
         "q",
-    ): "a share such as 0.99, or an array of them; 0.25, 0.5, 0.75, 0.9, 0.95, 0.99 and 0.999 if not told",
-    (False, "window"): "the last seconds asked for, or an interval; all that it holds if not told",
+    ): "a share such as 0.99, or an array of them; 0.25, 0.5, 0.75, 0.9, 0.95, 0.99 and 0.999 by default",
+    (False, "window"): "the last seconds, or an interval; all that it holds by default",
     (False, "k"): "how many",
 }
 """What an option of sketching, and one of reading or asking, says."""
@@ -112,4 +116,6 @@ _OPTIONS = {
 def _argument(function: SqlFunction, name: str) -> str:
     if function.verb == "sketch" and name == "value":
         return "numbers that are added up for each different value of column"
+    if function.verb == "sketch" and name == "column" and function.line.aggregate.skips_empty:
+        return _ARGUMENTS[name].replace("nulls", "nulls and empty strings")
     return _ARGUMENTS[name]

@@ -53,7 +53,7 @@ def made_for(function: SqlFunction) -> str:
 def _kind(function: SqlFunction) -> str:
     """The kind of items in its name; where it has none and must, the first there is."""
     kind = function.name.partition(function.line.name)[2].removeprefix("_")
-    return kind or (function.line.asked.kinds[0] if function.must_tell_kind else "")
+    return kind or (function.line.aggregate.kinds[0] if function.must_tell_kind else "")
 
 
 def _values(function: SqlFunction) -> str:

@@ -41,10 +41,10 @@ COMPARED = pa.struct([(name, BOUNDED) for name in ("union", "intersection", "dif
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SketchQuestion:
     """A question: what it returns, its options, and the function that asks a sketch, given the options.
 
-    `columns` are what must be told beside the sketch.
+    `columns` are what must be given beside the sketch.
     """
 
     returns: pa.DataType
@@ -53,7 +53,7 @@ class Asked:
     columns: tuple[str, ...] = ()
 
 
-def answer_of(line: Family, kind: str) -> Asked:
+def answer_of(line: Family, kind: str) -> SketchQuestion:
     """The usual question of a family, to sketches of that kind of item."""
     sketch: Any = line.sketch_class()
     if hasattr(sketch, "quantiles"):
@@ -62,61 +62,65 @@ def answer_of(line: Family, kind: str) -> Asked:
         row = pa.struct([("q", _DOUBLE), ("value", value), ("lower", value), ("upper", value)])
         # Weighted DDSketches of others hold fractions of values.
         n = _DOUBLE if line.name == "quantiles" else _LONG
-        return Asked(pa.struct([("n", n), ("quantiles", pa.list_(row))]), _quantiles, {"q": None})
+        return SketchQuestion(pa.struct([("n", n), ("quantiles", pa.list_(row))]), _quantiles, {"q": None})
     if hasattr(sketch, "top"):
         item = pa.struct([("item", _ITEM[kind]), *COUNTED])
-        return Asked(pa.list_(item), _top, dict(line.answer))
+        return SketchQuestion(pa.list_(item), _top, dict(line.answer))
     if hasattr(sketch, "strata"):
         texts = [("key", _TEXT), ("n", _LONG), ("values", pa.list_(_TEXT)), ("error", _DOUBLE)]
-        return Asked(pa.struct([("n", _LONG), ("strata", pa.list_(pa.struct(texts)))]), _strata)
+        return SketchQuestion(pa.struct([("n", _LONG), ("strata", pa.list_(pa.struct(texts)))]), _strata)
     if hasattr(sketch, "samples"):
         kept = pa.list_(pa.struct([("item", _ITEM[kind]), ("weight", _DOUBLE)]))
-        return Asked(pa.struct([("n", _LONG), ("weight", _DOUBLE), ("values", kept)]), _answer)
+        return SketchQuestion(pa.struct([("n", _LONG), ("weight", _DOUBLE), ("values", kept)]), _answer)
     if hasattr(sketch, "values"):
         fields = [("n", _LONG), ("values", pa.list_(_ITEM[kind])), ("error", _DOUBLE)]
-        return Asked(pa.struct(fields), _SAMPLES[kind])
+        return SketchQuestion(pa.struct(fields), _SAMPLES[kind])
     if line.name == "sliding_distinct":
-        return Asked(BOUNDED, _lately, {"window": None})
+        return SketchQuestion(BOUNDED, _lately, {"window": None})
     if line.name in _OTHER:
-        return Asked(_OTHER[line.name], _answer)
-    return Asked(BOUNDED, _answer) if issubclass(sketch, DistinctCounter) else Asked(_TEXT, _told)
+        return SketchQuestion(_OTHER[line.name], _answer)
+    return (
+        SketchQuestion(BOUNDED, _answer)
+        if issubclass(sketch, DistinctCounter)
+        else SketchQuestion(_TEXT, _shown)
+    )
 
 
-def question_of(verb: str, line: Family, kind: str) -> Asked | None:
-    """What a verb asks of a family's sketches of that kind of item; None if they can't be asked that."""
+def question_of(verb: str, line: Family, kind: str) -> SketchQuestion | None:
+    """What a verb asks of a family's sketches of that kind of item; None if they can't answer that."""
     sketch: Any = line.sketch_class()
     other = ("other",)
     if verb == "answer":
         return answer_of(line, kind)
-    if kind not in ("", *line.asked.kinds):
+    if kind not in ("", *line.aggregate.kinds):
         return None
     if verb == "rank" and hasattr(sketch, "rank"):
-        return Asked(BOUNDED, _rank, columns=("value",))
+        return SketchQuestion(BOUNDED, _rank, columns=("value",))
     if verb == "count" and line.name in _COUNTING:
-        return Asked(COUNTED, _count, columns=("item",))
+        return SketchQuestion(COUNTED, _count, columns=("item",))
     if verb == "contains" and hasattr(sketch, "contains"):
-        return Asked(pa.bool_(), _contains, columns=("item",))
+        return SketchQuestion(pa.bool_(), _contains, columns=("item",))
     if verb == "union":
-        return Asked(pa.binary(), _union, columns=other)
+        return SketchQuestion(pa.binary(), _union, columns=other)
     if verb == "intersect" and (hasattr(sketch, "__and__") or hasattr(sketch, "intersect")):
-        return Asked(pa.binary(), _intersect, columns=other)
+        return SketchQuestion(pa.binary(), _intersect, columns=other)
     if verb == "subtract" and hasattr(sketch, "__sub__"):
-        return Asked(pa.binary(), _subtract, columns=other)
+        return SketchQuestion(pa.binary(), _subtract, columns=other)
     if verb == "compare" and hasattr(sketch, "jaccard"):
-        return Asked(COMPARED, compared, columns=other)
+        return SketchQuestion(COMPARED, compared, columns=other)
     if verb == "print":
-        return Asked(_TEXT, repr)
+        return SketchQuestion(_TEXT, repr)
     if verb == "to_spark" and line.name == "frequency":
-        return Asked(pa.binary(), _to_spark)
+        return SketchQuestion(pa.binary(), _to_spark)
     if verb == "to_spark" and line.name == "top_k":
-        return Asked(state_type(kind or "string"), _to_state)
+        return SketchQuestion(state_type(kind or "string"), _to_state)
     return None
 
 
 def item_kinds(line: Family) -> tuple[str, ...]:
-    """The kinds of item that names of functions tell: those that bytes don't, and plain ones of samples."""
-    if line.asked.kinds:
-        return line.asked.kinds
+    """The kinds of item that functions are named after: those that bytes don't, and plain ones of samples."""
+    if line.aggregate.kinds:
+        return line.aggregate.kinds
     sketch: Any = line.sketch_class()
     return ("long", "double") if hasattr(sketch, "values") and not hasattr(sketch, "strata") else ()
 
@@ -131,14 +135,14 @@ _OTHER = {
 
 
 _COUNTING = ("frequency", "top_k")
-"""Families that tell how often one item occurred."""
+"""Families that estimate how often one item occurred."""
 
 
 def _answer(sketch: Any) -> Any:
     return sketch.answer()
 
 
-def _told(sketch: Any) -> str:
+def _shown(sketch: Any) -> str:
     return json.dumps(sketch.answer())
 
 
@@ -214,10 +218,10 @@ _SAMPLES: dict[str, Callable[[Any], dict[str, Any]]] = {
 
 
 def _strata(sketch: Any) -> dict[str, Any]:
-    found = sketch.answer()
-    for row in found["strata"]:
+    answer = sketch.answer()
+    for row in answer["strata"]:
         row["key"], row["values"] = _text(row["key"]), [_text(value) for value in row["values"]]
-    return found
+    return answer
 
 
 def _text(value: Any) -> str | None:
@@ -226,8 +230,8 @@ def _text(value: Any) -> str | None:
     >>> _text("a"), _text(1), _text({"user": "ann"})
     ('a', '1', '{"user": "ann"}')
     """
-    told = plain(value)
-    return told if told is None or isinstance(told, str) else json.dumps(told, ensure_ascii=False)
+    shown = plain(value)
+    return shown if shown is None or isinstance(shown, str) else json.dumps(shown, ensure_ascii=False)
 
 
 def _union(sketch: Any, other: Any) -> bytes:

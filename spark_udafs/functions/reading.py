@@ -1,4 +1,4 @@
-"""Bytes read as sketches, by what a function's name and options tell of them."""
+"""Bytes read as sketches, by what a function's name and options say of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LIKE = {"lg_k": 12, "mode": "sum"}
 
 
 def read_options(line: Family) -> dict[str, Any]:
-    """What reading takes beside the bytes and the kind of item, as they don't tell it, and a value like it.
+    """What reading takes beside the bytes and the kind of item, as they don't say it, and a value like it.
 
     >>> from ...operators.families import FAMILIES
     >>> read_options(FAMILIES["distinct_set"])
@@ -30,20 +30,21 @@ def read_options(line: Family) -> dict[str, Any]:
 def reader(function: str, line: Family, kind: str) -> Callable[..., Any]:
     """What reads bytes that hold items of that kind as a sketch; it takes the `read_options` by name.
 
-    It raises `SketchError` for other bytes, and where the kind must be told and is not: bytes read as the
+    It raises `SketchError` for other bytes, and where the kind must be given and is not: bytes read as the
     wrong kind would still look like a sketch.
     """
 
     def refuse(image: bytes, **options: Any) -> Any:
-        told = ", ".join(f"{function}_{one}" for one in line.asked.kinds)
+        alternatives = ", ".join(f"{function}_{one}" for one in line.aggregate.kinds)
         raise SketchError(
-            f"{function}: the bytes of such a sketch don't say what kind of items it holds; write {told}"
+            f"{function}: the bytes of such a sketch don't say what kind of items it holds; write "
+            f"{alternatives}"
         )
 
-    if line.asked.must_tell_kind and not kind:
+    if line.aggregate.must_tell_kind and not kind:
         return refuse
     sketch: Any = line.sketch_class()
-    return partial(sketch.from_bytes, kind=kind) if kind in line.asked.kinds else sketch.from_bytes
+    return partial(sketch.from_bytes, kind=kind) if kind in line.aggregate.kinds else sketch.from_bytes
 
 
 def check_sketches(function: str, arguments: Mapping[str, pa.Array]) -> None:

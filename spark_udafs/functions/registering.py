@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from ..kafka.source import KafkaSketchSource
 from ..parquet.readable import ParquetRows
+from ..worker_python import check_worker_python
 from .advice import advise
 from .catalogue import catalogue
 from .columns import arrow_function
@@ -60,19 +61,21 @@ def register(spark: SparkSession) -> list[str]:
 
     ``SHOW FUNCTIONS LIKE '*_distinct'`` finds them, ``DESCRIBE FUNCTION EXTENDED sketch_distinct`` says what
     one takes. Over Spark Connect, whose server takes no descriptions, ``help`` does, of the function of the
-    same name in `streamgauge.functions`.
+    same name in `streamgauge.spark.functions`.
 
     The sources are ``spark.readStream.format("streamgauge-kafka")``, Kafka messages in the columns, and with
     the options, of Spark's own Kafka source, without its jars; and ``"streamgauge-parquet"``, rows of Parquet
     files and of files as they arrive (`sketch_parquet` sketches them without the JVM).
 
-    >>> names = register(spark)
+    >>> import streamgauge as sg
+    >>> names = sg.spark.register(spark)
     >>> rows = [("ann", "en"), ("bob", "en"), ("eve", "de")]
     >>> posts = spark.createDataFrame(rows, "user string, lang string")
     >>> posts.createOrReplaceTempView("posts")
     >>> spark.sql("SELECT answer_distinct(sketch_distinct(user)) users FROM posts WHERE lang = 'de'").first()
     Row(users=Row(estimate=1.0, lower=1.0, upper=1.0))
     """
+    check_worker_python(spark)
     functions = catalogue()
     for name, function in functions.items():
         spark.udf.register(name, arrow_function(function))

@@ -13,38 +13,45 @@ from .questions import question_of
 from .reading import check_sketches, read_options, reader
 
 
-def asked_each(verb: str, name: str, kind: str, arguments: dict[str, pa.Array]) -> pa.Array:
-    """What a verb finds for each row; null where a sketch, or what is asked about it, is null.
+def answers_each(verb: str, name: str, kind: str, arguments: dict[str, pa.Array]) -> pa.Array:
+    """A verb's answer for each row; null where a sketch or an argument is null.
 
-    Raises `SketchError` for bytes that are not such a sketch, and for what it can't be asked; `TypeError` for
-    sketches that are not bytes, and for decimals as items.
+    Raises `SketchError` for bytes that are not such a sketch, and for a question that it can't answer;
+    `TypeError` for sketches that are not bytes, and for items of another kind than the sketch's
+    (`item_kinds`).
     """
     line, function = family(name), f"{verb}_{name}"
-    asked = question_of(verb, line, kind)
-    assert asked is not None, f"there is no {function}"
+    question = question_of(verb, line, kind)
+    assert question is not None, f"there is no {function}"
     read, likes = reader(function, line, kind), read_options(line)
     check_sketches(function, arguments)
-    if "item" in arguments and pa.types.is_decimal(arguments["item"].type):
-        raise TypeError(
-            f"{function}: item is a decimal, and sketches of decimals hold their text: cast it to STRING, "
-            "or to BIGINT or DOUBLE where such values were sketched"
-        )
-    told = dict(arguments)
-    images = told.pop("sketch").to_pylist()
-    reading = {one: told.pop(one).to_pylist() for one in likes if one in told}
-    options = {one: told.pop(one).to_pylist() for one in asked.options if one in told}
-    found: list[Any] = []
+    given_options = dict(arguments)
+    images = given_options.pop("sketch").to_pylist()
+    reading = {one: given_options.pop(one).to_pylist() for one in likes if one in given_options}
+    options = {one: given_options.pop(one).to_pylist() for one in question.options if one in given_options}
+    answers: list[Any] = []
     for row, image in enumerate(images):
-        if image is None or any(not column[row].is_valid for column in told.values()):
-            found.append(None)
+        if image is None or any(not column[row].is_valid for column in given_options.values()):
+            answers.append(None)
             continue
         how = {one: converted(function, one, value, likes[one]) for one, value in _given(reading, row)}
         beside = {
             one: read(column[row].as_py(), **how) if one == "other" else column[row : row + 1]
-            for one, column in told.items()
+            for one, column in given_options.items()
         }
-        found.append(asked.ask(read(image, **how), **beside, **dict(_given(options, row))))
-    return pa.array(found, asked.returns)
+        sketch = read(image, **how)
+        if "item" in given_options and sketch.item_kind not in ("long", "double"):
+            _refuse_decimals(function, given_options["item"].type)
+        answers.append(question.ask(sketch, **beside, **dict(_given(options, row))))
+    return pa.array(answers, question.returns)
+
+
+def _refuse_decimals(function: str, kind: pa.DataType) -> None:
+    if pa.types.is_decimal(kind):
+        raise TypeError(
+            f"{function}: item is a decimal, and sketches of decimals hold their text: cast it to STRING, "
+            "or to BIGINT or DOUBLE where such values were sketched"
+        )
 
 
 def read_states(arguments: dict[str, pa.Array]) -> pa.Array:

@@ -64,8 +64,7 @@ def check_bounded(begin: Place | None, end: Place | None) -> None:
             at = [f"{topic}-{p}" for (topic, p), offset in by_place(place).items() if offset == number]
             if at:
                 raise ValueError(
-                    f"{option} gives {number} ({word}) for {', '.join(at)}, of which spark.read would read "
-                    "nothing"
+                    f"{option} gives {number} ({word}) for {', '.join(at)}; spark.read would read nothing"
                 )
 
 
@@ -82,13 +81,13 @@ def check_order(begins: Mapping[TopicPartition, int], ends: Mapping[TopicPartiti
             )
 
 
-def by_place(found: ByPartition) -> dict[TopicPartition, int]:
+def by_place(offsets: ByPartition) -> dict[TopicPartition, int]:
     """The same by topic and partition.
 
     >>> by_place({"posts": {"0": 23}})
     {('posts', 0): 23}
     """
-    return {(topic, int(p)): number for topic, ps in found.items() for p, number in ps.items()}
+    return {(topic, int(p)): number for topic, ps in offsets.items() for p, number in ps.items()}
 
 
 def _first(given: Mapping[str, str], which: str, or_end: bool) -> Place | None:
@@ -110,8 +109,8 @@ def _first(given: Mapping[str, str], which: str, or_end: bool) -> Place | None:
 
 def _numbers(option: str, text: str, least: int, like: str) -> ByPartition:
     try:
-        found = json.loads(text)
-        numbers = {str(t): {str(int(p)): int(n) for p, n in ps.items()} for t, ps in found.items()}
+        parsed = json.loads(text)
+        numbers = {str(t): {str(int(p)): int(n) for p, n in ps.items()} for t, ps in parsed.items()}
         if min((n for ps in numbers.values() for n in ps.values()), default=least) < least:
             raise ValueError
     except (ValueError, TypeError, AttributeError):

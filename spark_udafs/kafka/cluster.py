@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -14,8 +15,13 @@ from confluent_kafka import TopicPartition as Partition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, stop_never, wait_fixed
 
-from ...operators.kafka.clients import admin_config, member_config
+from ...operators.consumer.group.co_partitioning import check_alike
+from ...operators.consumer.group.input_topics import check_one_reader, readers_of
+from ...operators.definition.stream import Stream
+from ...operators.definition.topic_patterns import is_pattern, matches
+from ...operators.kafka.client_config import admin_config, member_config
 from ...operators.kafka.faults import may_pass, passing
+from ...operators.watching.terminal import write_line
 from .bounds import ByPartition, Place, Since, by_place
 from .offsets import Known, TopicPartition
 from .options import KafkaOptions
@@ -46,55 +52,78 @@ class Cluster:
         self._said_after = 0.0
 
     def partitions(self) -> list[TopicPartition]:
-        """The partitions of the topics to read.
+        """The partitions of the topics to read, those that match a pattern by now among them.
 
-        Raises `LookupError` for a topic that doesn't exist.
+        Raises `LookupError` for a topic that doesn't exist, and where a stream's patterns match none;
+        `TopicError` for a topic that matches the patterns of two merged streams, and for joined topics that
+        don't have equally many partitions.
         """
         options = self._options
         if options.pattern is not None:
-            known = self._patiently(lambda: self._admin.list_topics(timeout=_REQUEST_SECONDS)).topics
-            topics = [t for t in known if re.fullmatch(options.pattern, t) and not t.startswith("__")]
+            topics = [t for t in self._known() if re.fullmatch(options.pattern, t) and not t.startswith("__")]
+        elif options.stream is not None and any(map(is_pattern, options.topics)):
+            topics = self._matching(options.stream)
         else:
             topics = list(options.topics or dict.fromkeys(topic for topic, _ in options.assigned))
-        found = [place for topic in sorted(topics) for place in self._of_topic(topic)]
+        partitions = [place for topic in sorted(topics) for place in self._of_topic(topic)]
+        if options.stream is not None:
+            check_alike(options.stream, Counter(topic for topic, _ in partitions))
         if options.assigned:
-            missing = sorted(set(options.assigned) - set(found))
+            missing = sorted(set(options.assigned) - set(partitions))
             if missing:
                 raise LookupError(f"assign names partitions that don't exist at {self._address}: {missing}")
-            found = sorted(options.assigned)
-        return found
+            partitions = sorted(options.assigned)
+        return partitions
+
+    def _known(self) -> list[str]:
+        """All topics there are."""
+        return list(self._patiently(lambda: self._admin.list_topics(timeout=_REQUEST_SECONDS)).topics)
+
+    def _matching(self, stream: Stream) -> list[str]:
+        """The topics that a stream names, and those that its patterns match."""
+        names = self._options.topics
+        named = [name for name in names if not is_pattern(name)]
+        topics = [*named, *(topic for topic in self._known() if topic not in named and matches(names, topic))]
+        for topic in topics:
+            check_one_reader(readers_of(stream.kafka_sources, topic), topic)
+        if not topics:
+            raise LookupError(
+                f"no topic at {self._address} matches {', '.join(map(repr, names))} yet; create one, or "
+                "check the pattern (topics of dead letters and table topics don't count)"
+            )
+        return topics
 
     def _of_topic(self, topic: str) -> list[TopicPartition]:
         def ask() -> Any:
-            found = self._admin.list_topics(topic, timeout=_REQUEST_SECONDS).topics[topic]
-            if found.error is not None and found.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                raise KafkaException(found.error)
-            return found
+            metadata = self._admin.list_topics(topic, timeout=_REQUEST_SECONDS).topics[topic]
+            if metadata.error is not None and metadata.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise KafkaException(metadata.error)
+            return metadata
 
-        found = self._patiently(ask)
-        if found.error is not None or not found.partitions:
+        partitions = self._patiently(ask)
+        if partitions.error is not None or not partitions.partitions:
             raise LookupError(
                 f"topic {topic!r} doesn't exist at {self._address}; create it, or correct its name"
             )
-        return [(topic, partition) for partition in sorted(found.partitions)]
+        return [(topic, partition) for partition in sorted(partitions.partitions)]
 
     def topic_ids(self, places: Iterable[TopicPartition]) -> dict[str, str]:
-        """The topics' ids; a topic that is deleted and made anew gets another.
+        """The topics' ids; a topic that is deleted and recreated gets another.
 
         Topics that are gone are left out, and so are all if brokers are too old to have ids (before 2.8).
         """
         topics = sorted({topic for topic, _ in places})
 
         def ask() -> dict[str, str]:
-            asked = self._admin.describe_topics(TopicCollection(topics), request_timeout=_REQUEST_SECONDS)
-            found = {}
-            for topic, answer in asked.items():
+            futures = self._admin.describe_topics(TopicCollection(topics), request_timeout=_REQUEST_SECONDS)
+            ids = {}
+            for topic, answer in futures.items():
                 try:
-                    found[topic] = str(answer.result().topic_id)
+                    ids[topic] = str(answer.result().topic_id)
                 except KafkaException as error:
                     if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                         raise
-            return {topic: told for topic, told in found.items() if told != _NO_ID}
+            return {topic: topic_id for topic, topic_id in ids.items() if topic_id != _NO_ID}
 
         return self._patiently(ask) if topics else {}
 
@@ -103,7 +132,7 @@ class Cluster:
         return self._offsets(dict.fromkeys(places, OffsetSpec.earliest()))
 
     def ends(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The next offset to be written (of transactions only committed ones, unless asked)."""
+        """The next offset to be written (of transactions only committed ones, unless set otherwise)."""
         return self._offsets(dict.fromkeys(places, OffsetSpec.latest()))
 
     def high_watermarks(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
@@ -113,7 +142,7 @@ class Cluster:
     def resolve(
         self, places: list[TopicPartition], place: Place, option: str = "startingOffsets"
     ) -> dict[TopicPartition, int]:
-        """Offsets from the options, of which `option` may name them one by one.
+        """Offsets from the options; `option` may name them one by one.
 
         Raises `ValueError` if one is missing or out of range.
         """
@@ -132,32 +161,32 @@ class Cluster:
             times = dict.fromkeys(places, since.timestamp_ms)
         else:
             times = _for_all(since.option, since.timestamp_ms, places)
-        found = self._offsets({place: OffsetSpec.for_timestamp(ms) for place, ms in times.items()})
-        none = [place for place, offset in found.items() if offset < 0]
+        offsets = self._offsets({place: OffsetSpec.for_timestamp(ms) for place, ms in times.items()})
+        none = [place for place, offset in offsets.items() if offset < 0]
         if none and not since.or_end:
             raise ValueError(
                 f"{since.option}: no message of {_listed(none)} is as late as that; name an earlier time, or "
                 "set startingOffsetsByTimestampStrategy to latest to begin at the end there"
             )
-        return {**found, **self.ends(none)}
+        return {**offsets, **self.ends(none)}
 
     def _named(
         self, places: list[TopicPartition], named: ByPartition, option: str
     ) -> dict[TopicPartition, int]:
         given = _for_all(option, named, places)
         first, last = self.beginnings(places), self.ends(places)
-        found = {}
+        offsets = {}
         for place, offset in given.items():
-            found[place] = first[place] if offset == -2 else last[place] if offset == -1 else offset
-            if not first[place] <= found[place] <= last[place]:
+            offsets[place] = first[place] if offset == -2 else last[place] if offset == -1 else offset
+            if not first[place] <= offsets[place] <= last[place]:
                 if self._options.fail_on_data_loss:
                     raise ValueError(
                         f"{option}: offset {offset} of {place[0]}-{place[1]} is out of range: there are "
                         f"{first[place]} to {last[place]}; correct it, or set failOnDataLoss to false to "
                         "take the nearest"
                     )
-                found[place] = min(max(found[place], first[place]), last[place])
-        return found
+                offsets[place] = min(max(offsets[place], first[place]), last[place])
+        return offsets
 
     def reports(self, group: str, places: Iterable[TopicPartition]) -> dict[TopicPartition, Report]:
         """What workers have reported about the partitions to a group, as far as they have.
@@ -166,21 +195,21 @@ class Cluster:
         """
         if self._consumer is None:
             self._consumer = reporting_consumer(self._options.config, group)
-        asked = [Partition(topic, partition) for topic, partition in places]
+        partitions = [Partition(topic, partition) for topic, partition in places]
 
         def ask() -> Any:
             try:
-                return self._consumer.committed(asked, timeout=_REQUEST_SECONDS)
+                return self._consumer.committed(partitions, timeout=_REQUEST_SECONDS)
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
                     raise group_refused(group) from None
                 raise
 
-        found = {}
+        reports = {}
         for answer in self._patiently(ask):
-            if answer.error is None and answer.offset >= 0 and (told := read_report(answer.metadata)):
-                found[(answer.topic, answer.partition)] = told
-        return found
+            if answer.error is None and answer.offset >= 0 and (read := read_report(answer.metadata)):
+                reports[(answer.topic, answer.partition)] = read
+        return reports
 
     def close(self) -> None:
         """Close the connections."""
@@ -189,20 +218,20 @@ class Cluster:
             self._consumer = None
 
     def _offsets(
-        self, asked: Mapping[TopicPartition, Any], level: IsolationLevel | None = None
+        self, specs: Mapping[TopicPartition, Any], level: IsolationLevel | None = None
     ) -> dict[TopicPartition, int]:
         if level is None:
             loose = self._options.config.get("isolation.level") == "read_uncommitted"
             level = IsolationLevel.READ_UNCOMMITTED if loose else IsolationLevel.READ_COMMITTED
 
         def ask() -> dict[TopicPartition, int]:
-            requests = {Partition(topic, partition): spec for (topic, partition), spec in asked.items()}
+            requests = {Partition(topic, partition): spec for (topic, partition), spec in specs.items()}
             futures = self._admin.list_offsets(
                 requests, isolation_level=level, request_timeout=_REQUEST_SECONDS
             )
             return {(p.topic, p.partition): int(f.result().offset) for p, f in futures.items()}
 
-        return self._patiently(ask) if asked else {}
+        return self._patiently(ask) if specs else {}
 
     def _patiently(self, call: Callable[[], T]) -> T:
         """Call until the broker answers, however long it is away."""
@@ -214,7 +243,7 @@ class Cluster:
             reraise=True,
         )
         try:
-            found = trying(call)
+            answer = trying(call)
         except KafkaException as problem:
             error = problem.args[0]
             if not passing(error):
@@ -224,7 +253,7 @@ class Cluster:
                 "option kafka.bootstrap.servers"
             ) from None
         self._reached = True
-        return found
+        return answer
 
     def _say(self, tries: RetryCallState) -> None:
         """Say at once, and every ten seconds, that a broker is waited for."""
@@ -232,7 +261,7 @@ class Cluster:
         if tries.attempt_number == 1 or waited - self._said_after > _SAY_AGAIN_SECONDS:
             self._said_after = waited
             error = tries.outcome.exception().args[0]  # type: ignore[union-attr]
-            print(f"streamgauge: waiting for {self._address}: {error.str()}", file=sys.stderr)
+            write_line(f"streamgauge: waiting for {self._address}: {error.str()}", sys.stderr)
 
 
 def reporting_consumer(config: Mapping[str, str], group: str) -> Any:
@@ -256,17 +285,17 @@ class Report(NamedTuple):
     known: Known
 
 
-def report(told: Report) -> str:
+def report(report_: Report) -> str:
     """As the text beside a committed offset (Kafka takes 4,096 bytes)."""
-    found = {"streamgauge": 1, "query": told.query, "known": told.known.to_list()}
-    return json.dumps(found, separators=(",", ":"))
+    fields = {"streamgauge": 1, "query": report_.query, "known": report_.known.to_list()}
+    return json.dumps(fields, separators=(",", ":"))
 
 
 def read_report(text: str | None) -> Report | None:
     """What `report` wrote; None for anything else."""
     try:
-        found = json.loads(text or "")
-        return Report(str(found["query"]), Known.from_list(found["known"]))
+        fields = json.loads(text or "")
+        return Report(str(fields["query"]), Known.from_list(fields["known"]))
     except (ValueError, TypeError, KeyError):
         return None
 

@@ -11,13 +11,26 @@ from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
-from ...operators.definition.windows import EARLIEST, Window
 from ...operators.kafka.source import TopicPartition
-from ...operators.sketching.accounting import Account
-from ...operators.sketching.lateness import PartitionTime
+from ...operators.sketching.account import Account
+from ...operators.sketching.partition_watermark import PartitionTime
 from ...operators.sketching.position import Position
+from ...operators.windows.window import EARLIEST, StreamWindows
 
 _TIME = len(PartitionTime().to_list())
+
+
+@dataclass(frozen=True)
+class Partner:
+    """What is known of a partition of a join beside its own position, for one of its partner's.
+
+    `offset` is that of the partner, `holds` says whether the partner's rows wait to learn from this one that
+    they find none, `heard` counts the ranges that had rows with an event time.
+    """
+
+    offset: int
+    holds: bool
+    heard: int
 
 
 @dataclass(frozen=True)
@@ -25,11 +38,17 @@ class Known:
     """What is known of a partition up to a position: what became of its messages.
 
     Like the position it depends only on the messages before that, so any worker that reads them finds the
-    same.
+    same; in a join of two streams, on those of the partition with the same number too.
     """
 
     position: Position
     account: Account = field(default_factory=Account)
+    partner: Partner | None = None
+
+    @property
+    def heard(self) -> int:
+        """A number that grows whenever rows with an event time have come."""
+        return self.account.counted + self.account.late if self.partner is None else self.partner.heard
 
     def floored(self, watermark_us: int) -> Known:
         """The same with windows up to a watermark closed, whatever this partition has seen."""
@@ -44,19 +63,29 @@ class Known:
 
     def to_list(self) -> list[int]:
         """As plain JSON."""
-        position = self.position
-        replay = [] if position.replay is None else [position.replay]
-        return [position.offset, *astuple(self.account), *position.time.to_list(), *replay]
+        position, partner = self.position, self.partner
+        numbers = [position.offset, *astuple(self.account), *position.time.to_list()]
+        if position.replay is not None:
+            numbers.append(position.replay)
+        if partner is not None:
+            time = position.replay_time or position.time
+            numbers += [partner.offset, int(partner.holds), partner.heard, *time.to_list()]
+        return numbers
 
     @classmethod
-    def from_list(cls, found: Iterable[int]) -> Known:
+    def from_list(cls, numbers: Iterable[int]) -> Known:
         """From plain JSON."""
-        offset, read, counted, filtered, late, dead, *rest = map(int, found)
-        time, replay = rest[:_TIME], rest[_TIME:]
-        if len(time) != _TIME or len(replay) > 1:
-            raise ValueError(f"a partition's event time is {_TIME} numbers, got {len(rest)}")
-        position = Position(offset, PartitionTime(*time), replay[0] if replay else None)
-        return cls(position, Account(read, counted, filtered, late, dead))
+        offset, read, counted, filtered, late, dead, *rest = map(int, numbers)
+        time, more = rest[:_TIME], rest[_TIME:]
+        if len(time) != _TIME or len(more) not in (0, 1, 4 + _TIME):
+            raise ValueError(f"a partition's event time must have {_TIME} numbers, got {len(rest)}")
+        position = Position(offset, PartitionTime(*time), more[0] if more else None)
+        account = Account(read, counted, filtered, late, dead)
+        if len(more) < 2:
+            return cls(position, account)
+        _, other, holds, heard, *replay_time = more
+        position = replace(position, replay_time=PartitionTime(*replay_time))
+        return cls(position, account, Partner(other, bool(holds), heard))
 
 
 @dataclass(frozen=True)
@@ -66,9 +95,10 @@ class Offsets:
     `ends` is the next offset to read of each partition and `begin` the first that the batch reads; `known` is
     what was known about them beforehand, usually at `begin`. `watermark_us` is the watermark that the batch
     announces: windows that end at or before it are complete. `topics` are the topics' ids, which change if a
-    topic is made anew, and `definition` is the packed one (`definitions.pack`); checkpoints of earlier
+    topic is recreated, and `definition` is the packed one (`definitions.pack`); checkpoints of earlier
     versions have neither. `clock_us` is the wall clock when the batch was planned, which decides what is a
-    broken clock whenever the batch is run. `lag` is how many messages the batch leaves for later ones.
+    broken clock whenever the batch is run. `lag` is how many messages the batch leaves for later ones. After
+    the `last` batch of a query no row of a join waits for a partner any more.
 
     >>> here = Offsets("q1", {("posts", 0): 12}, {("posts", 0): 7}, {("posts", 0): Known(Position(7))})
     >>> Offsets.from_json(here.to_json()) == here
@@ -84,42 +114,46 @@ class Offsets:
     definition: str | None = None
     clock_us: int = 0
     lag: int = 0
+    last: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """What Spark logs; `offsets` has the shape of Spark's own Kafka source."""
-        found: dict[str, Any] = {"query": self.query, "offsets": _by_topic(self.ends)}
+        fields: dict[str, Any] = {"query": self.query, "offsets": _by_topic(self.ends)}
         if self.begin:
-            found["begin"] = _by_topic(self.begin)
+            fields["begin"] = _by_topic(self.begin)
         if self.known:
-            found["known"] = _by_topic({place: known.to_list() for place, known in self.known.items()})
-            found["watermark"] = self.watermark_us
-            found["clock"] = self.clock_us
-            found["lag"] = self.lag
+            fields["known"] = _by_topic({place: known.to_list() for place, known in self.known.items()})
+            fields["watermark"] = self.watermark_us
+            fields["clock"] = self.clock_us
+            fields["lag"] = self.lag
+        if self.last:
+            fields["last"] = True
         if self.topics:
-            found["topics"] = dict(sorted(self.topics.items()))
+            fields["topics"] = dict(sorted(self.topics.items()))
         if self.definition is not None:
-            found["definition"] = self.definition
-        return found
+            fields["definition"] = self.definition
+        return fields
 
     @classmethod
-    def from_json(cls, found: Mapping[str, Any]) -> Offsets:
+    def from_json(cls, fields: Mapping[str, Any]) -> Offsets:
         """What `to_json` wrote. Raises `ValueError` for the checkpoint of another source."""
         try:
-            begin, known = (_by_place(found.get(name, {})) for name in ("begin", "known"))
+            begin, known = (_by_place(fields.get(name, {})) for name in ("begin", "known"))
             return cls(
-                str(found["query"]),
-                _by_place(found["offsets"]),
+                str(fields["query"]),
+                _by_place(fields["offsets"]),
                 begin,
                 {place: Known.from_list(listed) for place, listed in known.items()},
-                int(found.get("watermark", EARLIEST)),
-                dict(found.get("topics", {})),
-                found.get("definition"),
-                int(found.get("clock", 0)),
-                int(found.get("lag", 0)),
+                int(fields.get("watermark", EARLIEST)),
+                dict(fields.get("topics", {})),
+                fields.get("definition"),
+                int(fields.get("clock", 0)),
+                int(fields.get("lag", 0)),
+                bool(fields.get("last", False)),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(
-                f"the checkpoint doesn't hold offsets of streamgauge-kafka ({error!r}): {str(found)[:200]}; "
+                f"the checkpoint doesn't hold offsets of streamgauge-kafka ({error!r}): {str(fields)[:200]}; "
                 "give the query a checkpoint folder of its own"
             ) from None
 
@@ -148,7 +182,7 @@ def share(
     }
 
 
-def last_window_end(known: Mapping[TopicPartition, Known], window: Window) -> int:
+def last_window_end(known: Mapping[TopicPartition, Known], window: StreamWindows) -> int:
     """The end of the last window that any partition has reached.
 
     A single row far ahead of its partition's time, from a wrong clock, doesn't count: its window stays open.
@@ -159,10 +193,10 @@ def last_window_end(known: Mapping[TopicPartition, Known], window: Window) -> in
 
 
 def _by_topic(places: Mapping[TopicPartition, Any]) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
+    by_topic: dict[str, dict[str, Any]] = {}
     for (topic, partition), value in sorted(places.items()):
-        found.setdefault(topic, {})[str(partition)] = value
-    return found
+        by_topic.setdefault(topic, {})[str(partition)] = value
+    return by_topic
 
 
 def _by_place(topics: Mapping[str, Mapping[str, Any]]) -> dict[TopicPartition, Any]:

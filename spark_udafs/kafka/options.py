@@ -8,14 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ...operators.definition.sources import KafkaSource
 from ...operators.definition.stream import Stream
 from ...operators.kafka.reader import Corrupt
-from ...operators.kafka.secrets import Settings, is_secret
 from ...operators.kafka.settings import check_settings
+from ...operators.secrets import Settings, is_secret
 from .bounds import Place, check_bounded, ending, starting
 
 Emit = Literal["messages", "rows", "sketches"]
+
+EACH = "<topic>"
+"""In the name of a topic for dead letters, that of the topic from which a message comes."""
 
 _OWN = {
     "kafka.key.deserializer": "decode with from_json or a stream",
@@ -53,9 +55,11 @@ _KNOWN = (
     "groupIdPrefix",
     "emit",
     "deadLetterTopic",
+    "lateTopic",
     "corruptBatches",
     "idleTimeout",
     "closeAtEnd",
+    "endFile",
 )
 
 
@@ -63,7 +67,9 @@ _KNOWN = (
 class KafkaOptions:
     """What to read and how, checked.
 
-    Exactly one of `topics`, `pattern` and `assigned` is set. `config` goes to librdkafka unchanged.
+    Exactly one of `topics`, `pattern` and `assigned` is set. `topics` are names, and a stream's patterns
+    (`operators.definition.topic_patterns`). `config` goes to librdkafka unchanged. Once there is an
+    `end_file`, a stream reads what has come by then and closes its windows, as at ``availableNow``.
     """
 
     config: Mapping[str, Any]
@@ -84,7 +90,9 @@ class KafkaOptions:
     emit: Emit = "messages"
     idle_timeout_ms: int = 10_000
     close_at_end: bool = True
+    end_file: str | None = None
     dead_letter_topic: str | None = None
+    late_topic: str | None = None
     corrupt: Corrupt = "stop"
 
     @classmethod
@@ -93,9 +101,9 @@ class KafkaOptions:
     ) -> KafkaOptions:
         """Read the options of ``spark.read`` and ``spark.readStream``.
 
-        `stream` is what a bound source reads (`kafka.source.bound`): its topic unless the options name
-        others. `settings` are librdkafka's that came with it. Raises `ValueError` that names the option, what
-        is wrong with it and what it may be.
+        `stream` is what a bound source reads (`kafka.source.bound`): its topics, unless it has one and the
+        options name others. `settings` are librdkafka's that came with it. Raises `ValueError` that names the
+        option, what is wrong with it and what it may be.
         """
         given = {key.lower(): str(value) for key, value in options.items()}
         _refuse(given)
@@ -109,9 +117,11 @@ class KafkaOptions:
         topics, pattern, assigned = _subscription(given, stream)
         emit = given.get("emit", "messages" if stream is None else "sketches")
         if emit not in ("messages", "rows", "sketches"):
-            raise ValueError(f"emit is {emit!r}; it may be messages, rows or sketches")
+            raise ValueError(f"emit must be messages, rows or sketches, got {emit!r}")
         if emit != "messages" and stream is None:
-            raise ValueError(f'emit "{emit}" needs the stream whose {emit} are asked for; see run.source_of')
+            raise ValueError(
+                f'emit "{emit}" needs the stream whose {emit} are to be emitted; see run.source_of'
+            )
         return cls(
             config=config,
             topics=topics,
@@ -131,15 +141,25 @@ class KafkaOptions:
             emit=emit,  # type: ignore[arg-type]
             idle_timeout_ms=_idle(given),
             close_at_end=_truth(given, "closeAtEnd", True),
+            end_file=given.get("endfile"),
             dead_letter_topic=given.get("deadlettertopic"),
+            late_topic=given.get("latetopic"),
             corrupt=_corrupt(given, stream),
         )
 
     @property
     def reads_headers(self) -> bool:
-        """Whether headers are read: if asked for, or if the stream's rows need them."""
-        source = None if self.stream is None else self.stream.source
-        return self.headers or (isinstance(source, KafkaSource) and source.reads_headers)
+        """Whether headers are read: if requested, or if the stream's rows need them."""
+        sources = () if self.stream is None else self.stream.kafka_sources
+        return self.headers or any(source.reads_headers for source in sources)
+
+    def letters_of(self, topic: str) -> str | None:
+        """Where messages of a topic go that can't be counted, if anywhere."""
+        return _of_topic(self.dead_letter_topic, topic)
+
+    def late_messages_of(self, topic: str) -> str | None:
+        """Where messages of a topic go that are late, if anywhere."""
+        return _of_topic(self.late_topic, topic)
 
     def bounded(self) -> KafkaOptions:
         """The options, checked for ``spark.read``. Raises `ValueError` if they don't fit."""
@@ -161,8 +181,12 @@ class KafkaOptions:
         return self._consistent()
 
     def _consistent(self) -> KafkaOptions:
-        check_settings(self.config)
+        check_settings(self.config, obeyed=("group.id",))
         return self
+
+
+def _of_topic(name: str | None, topic: str) -> str | None:
+    return None if name is None else name.replace(EACH, topic)
 
 
 def _refuse(given: Mapping[str, str]) -> None:
@@ -185,8 +209,10 @@ def _subscription(
     given: Mapping[str, str], stream: Stream | None
 ) -> tuple[tuple[str, ...], str | None, tuple[tuple[str, int], ...]]:
     chosen = [name for name in ("subscribe", "subscribepattern", "assign") if name in given]
-    if not chosen and stream is not None and isinstance(stream.source, KafkaSource):
-        return stream.source.topics, None, ()
+    if stream is not None and stream.reads_several and chosen:
+        raise ValueError(f"{chosen[0]} can't be given for a stream that names its topics, {stream.reads()}")
+    if stream is not None and not chosen:
+        return tuple(topic for source in stream.kafka_sources for topic in source.topics), None, ()
     if len(chosen) != 1:
         raise ValueError("exactly one of subscribe, subscribePattern and assign must be given")
     text = given[chosen[0]].strip()
@@ -247,13 +273,13 @@ def _truth(given: Mapping[str, str], name: str, default: bool) -> bool:
 
 
 def _corrupt(given: Mapping[str, str], stream: Stream | None) -> Corrupt:
-    of_stream = stream is not None and isinstance(stream.source, KafkaSource)
-    found = given.get("corruptbatches", stream.source.corrupt if of_stream else "stop").lower()  # type: ignore[union-attr]
-    if found not in ("stop", "skip"):
-        raise ValueError(f"corruptBatches must be stop or skip, got {found!r}")
-    return found  # type: ignore[return-value]
+    usual = "stop" if stream is None else stream.kafka_sources[0].corrupt
+    policy = given.get("corruptbatches", usual).lower()
+    if policy not in ("stop", "skip"):
+        raise ValueError(f"corruptBatches must be stop or skip, got {policy!r}")
+    return policy  # type: ignore[return-value]
 
 
 def _idle(given: Mapping[str, str]) -> int:
-    found = _whole(given, "idleTimeout", 0)
-    return 10_000 if found is None else found
+    timeout_ms = _whole(given, "idleTimeout", 0)
+    return 10_000 if timeout_ms is None else timeout_ms

@@ -14,10 +14,13 @@ range of offsets again gives the same rows and the same sketches.
 
 from __future__ import annotations
 
+import logging
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -31,22 +34,28 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from ...operators.consumer.forwarding_options import forwarding_partitions
+from ...operators.consumer.group.co_partitioning import partners_of
 from ...operators.definition.stream import Stream
-from ...operators.kafka.secrets import Settings
 from ...operators.kafka.topics import admin, ensure_topic
+from ...operators.secrets import Settings
 from ...operators.sketching.clock import wall_clock
-from ...operators.sketching.closing import Mark, closing, tell
 from ...operators.sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
-from ...operators.sketching.position import Position
-from ...operators.sketching.silence import Rest, Silence
+from ...operators.sketching.global_watermark import Mark, closing_times, update_idleness
+from ...operators.sketching.idle_timer import IdleTimer, Rest
+from ...operators.sketching.position import Input, Position
+from ...operators.windows.window import EARLIEST
 from ..definitions import check_same, pack
+from .admission import Pace
 from .bounds import check_order
 from .cluster import Cluster
 from .offsets import Known, Offsets, TopicPartition, last_window_end, share
 from .options import KafkaOptions
-from .pace import Pace
-from .readable import check_readable, check_rows
-from .tasks import columns_of, group_of, plan_tasks, read_task
+from .planning import group_of, plan_tasks
+from .stream_checks import check_readable, check_rows
+from .tasks import columns_of, read_task
+
+log = logging.getLogger("streamgauge.kafka")
 
 NAME = "streamgauge-kafka"
 _NOTHING_NEW_SECONDS = 0.05
@@ -106,17 +115,18 @@ class KafkaBatchReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One task for each partition; more if ``minPartitions`` asks for them and rows are wanted."""
+        """One task for each partition; more if ``minPartitions`` requests them and rows are wanted."""
         options = self._options
-        _ensure_letters(options)
         cluster = Cluster(options)
         places = cluster.partitions()
+        _ensure_letters(options, places)
         begin = cluster.resolve(places, options.starting or "earliest")
         ends = cluster.resolve(places, options.ending or "latest", "endingOffsets")
         cluster.close()
         check_order(begin, ends)
         known = {place: Known(Position(begin[place])) for place in places}
-        return plan_tasks(options, Offsets("", ends, begin, known, clock_us=_now_us()))
+        last = _waits(options)
+        return plan_tasks(options, Offsets("", ends, begin, known, clock_us=_now_us(), last=last))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """In a worker: the batches of one task."""
@@ -137,11 +147,13 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._cluster: Cluster | None = None
         self._target: dict[TopicPartition, int] | None = None
         self._marks: dict[TopicPartition, Mark] = {}
-        self._silences: dict[TopicPartition, Silence] = {}
+        self._silences: dict[TopicPartition, IdleTimer] = {}
         self._heard: dict[TopicPartition, int] = {}
+        self._held_up: set[TopicPartition] = set()
         self._gone: dict[TopicPartition, int] = {}
         self._pace = Pace(options.min_per_trigger, options.max_delay_seconds)
         self._looked = False
+        self._sent = 0
         self._reporting: set[TopicPartition] = set()
         stream = options.stream if options.emit == "sketches" else None
         self._definition = None if stream is None else pack(stream.definition())
@@ -160,8 +172,8 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def initialOffset(self) -> dict[str, Any]:
         """Where a new query begins."""
         options, kafka = self._options, self._kafka
-        _ensure_letters(options)
         places = kafka.partitions()
+        _ensure_letters(options, places)
         topics = kafka.topic_ids(places)
         begin = kafka.resolve(places, options.starting or "latest")
         query = uuid.uuid4().hex[:12]
@@ -183,10 +195,13 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Where the next micro-batch ends; `start` itself if there is nothing to do.
 
-        Raises `ChangedDefinition` for a checkpoint that another definition made.
+        Raises `DefinitionChanged` for a checkpoint that another definition made.
         """
         here = Offsets.from_json(start)
         check_same(here.definition, self._definition)
+        ending = self._options.end_file
+        if self._target is None and ending is not None and Path(ending).exists():
+            self.prepareForTriggerAvailableNow()
         here, begin, there = self._waiting(here)
         self._looked = True
         ends = share(begin, there, limit.max_rows) if isinstance(limit, ReadMaxRows) else there
@@ -196,25 +211,38 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._options.emit != "sketches":
             return self._nothing(start) if drained else replace(here, ends=ends, begin=begin).to_json()
         known = self._known(here, begin)
-        mark = max(here.watermark_us, self._watermark(known, drained))
+        last = drained and self._target is not None and self._options.close_at_end
+        mark = max(here.watermark_us, self._watermark(known, last))
         if drained and not self._worth_telling(here, known, mark):
             return self._nothing(start)
         ahead = replace(here, ends=ends, begin=begin, known=known, watermark_us=mark, clock_us=_now_us())
-        return replace(ahead, definition=self._definition, lag=_between(ends, there)).to_json()
+        ahead = replace(ahead, definition=self._definition, lag=_between(ends, there))
+        return replace(ahead, last=last and _waits(self._options)).to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The tasks of a micro-batch; a single one that only announces if there is nothing to read.
 
-        Raises `ChangedDefinition` for an unfinished batch that another definition planned.
+        Raises `DefinitionChanged` for an unfinished batch that another definition planned.
         """
         there = Offsets.from_json(end)
         check_same(there.definition, self._definition)
         # A batch that an earlier query left unfinished.
         if not self._looked:
             there = self._still_there(there)
-        tasks = plan_tasks(self._options, there)
+        tasks = [
+            replace(task, sent_partitions=self._sent_partitions(there))
+            for task in plan_tasks(self._options, there)
+        ]
         self._reporting = {r.place for task in tasks for r in task.ranges if task.query}
         return tasks
+
+    def _sent_partitions(self, batch: Offsets) -> int:
+        """How many partitions the topic has to which rows are sent on, and that is there; 0 without one."""
+        stream = self._options.stream
+        if stream is not None and stream.sending is not None and not self._sent:
+            inputs = Counter(topic for topic, _ in batch.ends)
+            self._sent = forwarding_partitions(stream, admin(self._options.config), inputs)
+        return self._sent
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """In a worker: the batches of one task."""
@@ -229,14 +257,15 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._cluster.close()
 
     def _waiting(self, here: Offsets) -> tuple[Offsets, dict[TopicPartition, int], dict[TopicPartition, int]]:
-        """`here` updated for topics made anew since, where each partition goes on, and up to where."""
+        """`here` updated for topics recreated since, where each partition goes on, and up to where."""
         kafka = self._kafka
         places = kafka.partitions()
-        here = self._made_anew(here, places)
+        here = self._restart_recreated(here, places)
         ends = kafka.ends(places)
         gone = [place for place in here.ends if place not in ends]
         begin = {place: here.ends[place] for place in places if place in here.ends}
         appeared = [place for place in places if place not in begin]
+        _ensure_letters(self._options, appeared)
         begin.update(kafka.beginnings(appeared))
         lost = [f"{t}-{p} is gone" for t, p in gone]
         lost += [
@@ -247,22 +276,22 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._gone = {place: here.ends[place] for place in gone}
         for place in gone:
             begin[place] = ends[place] = here.ends[place]
-        # A topic made anew is read from its beginning.
+        # A recreated topic is read from its beginning.
         begin.update(kafka.beginnings([place for place, at in begin.items() if ends[place] < at]))
         if self._target is not None:
             ends = {place: min(end, self._target.get(place, 0)) for place, end in ends.items()}
         return here, begin, {place: max(end, begin[place]) for place, end in ends.items()}
 
-    def _made_anew(self, here: Offsets, places: Sequence[TopicPartition]) -> Offsets:
-        """`here` for the topics that exist now; a topic made anew begins again.
+    def _restart_recreated(self, here: Offsets, places: Sequence[TopicPartition]) -> Offsets:
+        """`here` for the topics that exist now; a recreated topic begins again.
 
         The account goes on from what is logged; reports of the last batch were lost with the topic.
         """
         ids = self._kafka.topic_ids(places)
-        anew = self._changed(here, ids)
-        if not anew:
+        recreated = self._changed(here, ids)
+        if not recreated:
             return replace(here, topics={**here.topics, **ids})
-        begin = self._kafka.beginnings([place for place in places if place[0] in anew])
+        begin = self._kafka.beginnings([place for place in places if place[0] in recreated])
         return replace(
             here,
             ends={**here.ends, **begin},
@@ -271,26 +300,26 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def _still_there(self, batch: Offsets) -> Offsets:
-        """A planned batch without its ranges in topics that were made anew since."""
-        anew = self._changed(batch, self._kafka.topic_ids(batch.ends))
-        gone = {place: end for place, end in batch.ends.items() if place[0] in anew}
+        """A planned batch without its ranges in topics that were recreated since."""
+        recreated = self._changed(batch, self._kafka.topic_ids(batch.ends))
+        gone = {place: end for place, end in batch.ends.items() if place[0] in recreated}
         return replace(
             batch, begin={**batch.begin, **gone}, known={**batch.known, **_moved_to(gone, batch.known)}
         )
 
     def _changed(self, offsets: Offsets, ids: Mapping[str, str]) -> set[str]:
-        """The topics that were made anew since. Raises `RuntimeError` if failOnDataLoss says so."""
-        anew = {topic for topic, found in ids.items() if offsets.topics.get(topic, found) != found}
-        if anew:
+        """The topics that were recreated since. Raises `RuntimeError` if failOnDataLoss says so."""
+        recreated = {topic for topic, new in ids.items() if offsets.topics.get(topic, new) != new}
+        if recreated:
             self._losing(
-                "; ".join(f"the topic {topic!r} is not the one read before" for topic in sorted(anew))
+                "; ".join(f"the topic {topic!r} is not the one read before" for topic in sorted(recreated))
             )
-        return anew
+        return recreated
 
     def _losing(self, what: str) -> None:
         if self._options.fail_on_data_loss:
             raise RuntimeError(
-                f"messages are lost: {what}. The topic was deleted or made anew; start with a new "
+                f"messages are lost: {what}. The topic was deleted or recreated; start with a new "
                 "checkpoint, or set the option failOnDataLoss to false to go on with what there is"
             )
 
@@ -303,35 +332,59 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 f"another query reports to the consumer group {group!r} at the same time; give each query "
                 "its own by the option kafka.group.id, or leave that out and give a groupIdPrefix"
             )
-        found = {}
+        known = {
+            place: reported[place].known
+            for place, at in begin.items()
+            if place in reported
+            and (reported[place].query, reported[place].known.position.offset) == (here.query, at)
+        }
+        for place in self._known_alone(known, begin):
+            del known[place]
         for place, at in begin.items():
-            report = reported.get(place)
-            if report is not None and (report.query, report.known.position.offset) == (here.query, at):
-                known = report.known
-            else:
-                known = here.known.get(place, Known(Position(at))).floored(here.watermark_us)
-            found[place] = known if known.position.offset <= at else known.moved(at)
-        return found
+            if place not in known:
+                logged = here.known.get(place, Known(Position(at))).floored(here.watermark_us)
+                known[place] = logged if logged.position.offset <= at else logged.moved(at)
+        return known
 
-    def _watermark(self, known: dict[TopicPartition, Known], drained: bool) -> int:
+    def _known_alone(
+        self, known: Mapping[TopicPartition, Known], begin: Mapping[TopicPartition, int]
+    ) -> list[TopicPartition]:
+        """The partitions of a join that are not known for where the partition that they meet goes on."""
+        if self._options.stream is None or self._options.stream.joined is None:
+            return []
+        alone = []
+        for place, k in known.items():
+            (other,) = partners_of(self._options.stream, Input(*place))
+            together = other in known and k.partner is not None and k.partner.offset == begin[other]
+            mutual = known[other].partner if together else None
+            if mutual is None or mutual.offset != begin[place]:
+                alone.append(place)
+        return alone
+
+    def _watermark(self, known: dict[TopicPartition, Known], last: bool) -> int:
         stream = self._options.stream
         assert stream is not None and stream.window is not None
-        if self._target is not None and drained and self._options.close_at_end:
-            return last_window_end(known, stream.window)
+        if not stream.window.of_time and stream.sending is None:
+            self._listen(known)
+            return EARLIEST
+        if last and stream.sending is None:
+            # Spark's watermark has whole milliseconds.
+            return -(-last_window_end(known, stream.window) // 1_000) * 1_000
         self._listen(known)
+        if stream.sending is not None:
+            return EARLIEST  # there are no windows
         # Spark gives out a window once, so windows that close for now close for good here.
-        return closing(self._marks.values(), stream.window, stream.delay_us).due_us
+        return closing_times(self._marks.values(), stream.window, stream.closing_delay_us).due_us
 
     def _listen(self, known: dict[TopicPartition, Known]) -> None:
-        """Which partitions are silent now; the same rules as a consumer's (`operators.sketching.closing`)."""
+        """Which partitions are silent now, by a consumer's rules (`operators.sketching.global_watermark`)."""
         now, patience = self._clock(), self._options.idle_timeout_ms / 1000
         for place, k in known.items():
-            heard = k.account.counted + k.account.late
             if place not in self._marks:
-                self._marks[place], self._silences[place] = Mark(), Silence(now)
-            elif heard != self._heard[place]:
+                self._marks[place], self._silences[place] = Mark(), IdleTimer(now)
+            elif k.heard != self._heard[place]:
                 self._silences[place].heard(now)
-            self._heard[place] = heard
+            self._heard[place] = k.heard
             self._marks[place].position = k.position
         over = self._gone
         if self._target is not None:
@@ -345,15 +398,30 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if place in over and offset >= over[place]:
                 rest = _rest(self._silences[place].since(now), 0.0)
             elif place in ends:
-                silent = self._silences[place].look(offset, ends[place], now)
+                silent = self._silences[place].update(offset, ends[place], now)
                 rest = _rest(silent, max(patience, 1e-6)) if silent >= patience else None
-            tell(self._marks, place, rest)
+            if rest is not None and k.partner is not None and k.partner.holds:
+                self._warn_held_up(place)
+                rest = None
+            update_idleness(self._marks, place, rest)
+
+    def _warn_held_up(self, place: TopicPartition) -> None:
+        """Warn, once, of a silent partition whose rows alone can show that a row has no partner."""
+        if place not in self._held_up and place not in (self._target or {}):
+            self._held_up.add(place)
+            log.warning(
+                "%s-%s is silent, and rows of the stream that it is joined with wait to learn from it that "
+                "they have no partner: their windows stay open until it has a message with a later time",
+                *place,
+            )
 
     def _worth_telling(self, here: Offsets, known: dict[TopicPartition, Known], mark: int) -> bool:
-        """Whether a micro-batch without messages is useful: it closes windows, or settles accounts."""
+        """Whether a micro-batch without messages is useful: it closes windows, or completes accounts."""
         stream = self._options.stream
         assert stream is not None and stream.window is not None
         closes = stream.window.pane_start(mark) > stream.window.pane_start(here.watermark_us)
+        # Sessions end between the borders of panes too; nothing else moves time while all partitions rest.
+        closes |= stream.window.of_time and mark > here.watermark_us and self._quiet()
         if closes or not here.known:
             return closes
         if self._target is None and not self._quiet():
@@ -366,15 +434,17 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _nothing(self, start: dict[str, Any]) -> dict[str, Any]:
         """Wait a little before saying that there is nothing to do, as Spark asks again at once."""
-        if self._target is None:
+        if self._target is None or self._options.end_file is not None:
             time.sleep(_NOTHING_NEW_SECONDS)
         return start
 
 
-def _ensure_letters(options: KafkaOptions) -> None:
-    """Make the topic for dead letters, unless it exists."""
-    if options.dead_letter_topic is not None:
-        ensure_topic(admin(options.config), options.dead_letter_topic, 1, DEAD_LETTERS)
+def _ensure_letters(options: KafkaOptions, places: Sequence[TopicPartition]) -> None:
+    """Make the topics for the dead letters and late messages of these partitions, unless they exist."""
+    topics = {topic for topic, _ in places}
+    names = {*map(options.letters_of, topics), *map(options.late_messages_of, topics)}
+    for letters in sorted(name for name in names if name):
+        ensure_topic(admin(options.config), letters, 1, DEAD_LETTERS)
 
 
 def _moved_to(
@@ -382,6 +452,14 @@ def _moved_to(
 ) -> dict[TopicPartition, Known]:
     """What is known about these partitions, moved to other offsets."""
     return {place: known[place].moved(at) for place, at in places.items() if place in known}
+
+
+def _waits(options: KafkaOptions) -> bool:
+    """Whether rows of a join wait for partners, and are given without one at the end."""
+    stream = options.stream if options.emit == "sketches" else None
+    if stream is None or stream.joined is None or stream.sending is not None:
+        return False
+    return stream.joined.how != "inner"
 
 
 def _between(here: Mapping[TopicPartition, int], there: Mapping[TopicPartition, int]) -> int:

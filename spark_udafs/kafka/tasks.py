@@ -2,117 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.datasource import InputPartition
 
 from ...operators.definition.stream import Stream
 from ...operators.formats.decode import Decoded
-from ...operators.formats.messages import HEADERS
-from ...operators.sketching.accounting import Account
+from ...operators.formats.messages import headers_type
+from ...operators.partitions.partition_buffer import PartitionBuffer
+from ...operators.partitions.partition_state import PartitionState
+from ...operators.sketching.account import Account
 from ...operators.sketching.dead_letters import DeadLetter
-from ...operators.sketching.intake import Intake
+from ...operators.sketching.delta import Delta
 from ...operators.sketching.position import Input, Position
-from ...operators.sketching.progress import Progress
 from ...operators.sketching.row_steps import RowSteps
-from ...operators.table.schema import schema_of
-from ..merge.forms import spark_type
-from ..merge.partials import Partials
-from ..merge.plan import partials_of
-from ..settled import settle
+from ...sketches.core.lazy import pl
+from ..gc_freeze import freeze_imports
+from ..merge.column_codecs import spark_type
+from ..merge.plan import plan_of
 from .cluster import Report
-from .offsets import Known, Offsets, TopicPartition
+from .join_tasks import join_ranges
+from .offsets import Known
 from .options import KafkaOptions
-from .workers import Letters, ids_seen, keep_ids, reading, remarks_on, replay_from, report_known
-
-BATCH_MESSAGES = 200_000
-"""How many messages are decoded and sketched at a time."""
+from .planning import BATCH_MESSAGES, Range, Task, group_of
+from .row_sending import RangeRead, send_ranges
+from .workers import Letters, ids_seen, keep_ids, reading, remarks_on, replay_from, report_known, with_tables
 
 _UTC = pa.timestamp("us", "UTC")
-
-
-@dataclass(frozen=True)
-class Range:
-    """Offsets `start` … `end` − 1 of a partition, and what is known about it at `start` or before."""
-
-    place: TopicPartition
-    start: int
-    end: int
-    known: Known
-
-
-@dataclass(frozen=True)
-class Task(InputPartition):
-    """The work of one Spark task.
-
-    `settled` is the account of partitions that no task reads in this micro-batch, and `lag` how many messages
-    it leaves for later ones, both given to one task; `clock_us` is the wall clock when it was planned.
-    """
-
-    ranges: tuple[Range, ...]
-    watermark_us: int
-    clock_us: int
-    query: str = ""
-    settled: Account = field(default_factory=Account)
-    lag: int = 0
-
-
-def plan_tasks(options: KafkaOptions, batch: Offsets) -> list[Task]:
-    """The tasks of a micro-batch, or of a bounded read. At least one, which may have nothing to read."""
-    ranges = [
-        Range(place, at, batch.ends[place], batch.known.get(place, Known(Position(at))))
-        for place, at in sorted(batch.begin.items())
-    ]
-    # A range whose beginning is not known is read again from where the partition is known.
-    waiting = [r for r in ranges if min(r.start, r.known.position.offset) < r.end]
-    if options.emit != "sketches":
-        waiting = _split(waiting, options.min_partitions or 0, options.max_records)
-    idle = (r.known.account for r in ranges if r not in waiting)
-    settled = sum(idle, Account())
-    shares: list[tuple[Range, ...]] = [(r,) for r in waiting] or [()]
-    first, *others = (Task(share, batch.watermark_us, batch.clock_us, batch.query) for share in shares)
-    return [replace(first, settled=settled, lag=batch.lag), *others]
-
-
-def group_of(options: KafkaOptions, query: str) -> str:
-    """The consumer group to which a query's workers commit what they know."""
-    return str(options.config.get("group.id", f"{options.group_prefix}-{query}"))
-
-
-def _split(ranges: list[Range], wanted: int, most: int | None = None) -> list[Range]:
-    """At least `wanted` ranges of about one size, if there are so many offsets; of at most `most` each."""
-    total = sum(r.end - r.start for r in ranges)
-    found = []
-    for r in ranges:
-        size = r.end - r.start
-        parts = min(max(1, round(wanted * size / total)), size) if total and wanted > len(ranges) else 1
-        if most is not None:
-            parts = max(parts, -(-size // most))
-        edges = [r.start + size * part // parts for part in range(parts + 1)]
-        found += [replace(r, start=low, end=high) for low, high in pairwise(edges)]
-    return found
 
 
 def columns_of(options: KafkaOptions) -> pa.Schema:
     """The columns that the options ask for."""
     if options.emit == "messages":
-        return _MESSAGES if not options.headers else _MESSAGES.append(pa.field("headers", HEADERS))
+        return _MESSAGES if not options.headers else _MESSAGES.append(pa.field("headers", headers_type()))
     assert options.stream is not None
     if options.emit == "rows":
         types = options.stream.arrow_types()
         return pa.schema([pa.field(name, spark_type(kind, name)) for name, kind in types.items()])
     return plan_of(options.stream).schema
-
-
-def plan_of(stream: Stream) -> Partials:
-    """The partial rows of a stream."""
-    return partials_of(schema_of(stream), stream.arrow_types())
 
 
 def read_task(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
@@ -160,16 +90,21 @@ def _or_null(headers: pa.ListArray) -> pa.ListArray:
 
 
 def _rows(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
-    schema = columns_of(options)
-    stream = options.stream
-    assert stream is not None
-    steps, letters = RowSteps(stream, stream.columns), Letters(options)
+    assert options.stream is not None
+    with with_tables(options.stream) as stream:
+        yield from _rows_of(options, stream, task)
+
+
+def _rows_of(options: KafkaOptions, bound: Stream, task: Task) -> Iterator[pa.RecordBatch]:
+    schema, letters = columns_of(options), Letters(options)
     for r in task.ranges:
+        stream = bound.of_topic(r.place[0])
+        steps = RowSteps(stream, stream.columns)
         remarks = remarks_on(options, r.place[0])
         for messages in reading(options, r.place, r.start, r.end, BATCH_MESSAGES):
             letters.skip(messages)
             for part, decoded in stream.kafka_source.decoded(messages):
-                remarks.saw(part, decoded)
+                remarks.observe(part, decoded)
                 frame, refused = _stepped(steps, decoded)
                 dead = [DeadLetter.of(Input(*r.place), part, row, reason) for row, reason in refused]
                 for letter in dead:
@@ -177,7 +112,7 @@ def _rows(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
                 letters.add(dead)
                 yield from frame.to_arrow().cast(schema).combine_chunks().to_batches()
         letters.deliver()
-        remarks.look(1)
+        remarks.report_due(1)
 
 
 def _stepped(steps: RowSteps, decoded: Decoded) -> tuple[pl.DataFrame, list[tuple[int, str]]]:
@@ -194,52 +129,79 @@ def _stepped(steps: RowSteps, decoded: Decoded) -> tuple[pl.DataFrame, list[tupl
 def _sketches(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
     assert options.stream is not None
     plan = plan_of(options.stream)
-    total, messages = task.settled, 0
+    total, messages = task.idle_account, 0
     letters = Letters(options)
-    for r in task.ranges:
-        intake = _take_in(options, r, task, letters)
-        progress = intake.progress[Input(*r.place)]
-        again = sum((delta.account for delta in intake.ready), Account())
-        delta = progress.delta()
-        # Only ids need rows to be read again; without them the place says it all.
-        replay = delta.replay if options.stream.looks_back else None
-        known = Known(Position(r.end, delta.time, replay), r.known.account + again + delta.account)
+    for r, known, deltas in _read(options, task, letters):
         total += known.account
-        messages += delta.account.read
-        letters.deliver()
-        if task.query and progress.once is not None and progress.reads_from == r.end:
-            keep_ids(options, task.query, r.place, r.end, progress.once)
-        if task.query:
+        messages += sum(delta.account.read for delta in deltas)
+        if task.query and options.stream.sending is None:
             report_known(options, group_of(options, task.query), r.place, Report(task.query, known))
-        if delta.table is not None:
-            yield from plan.batches(delta.table)
-    settle()
+        for delta in deltas:
+            yield from plan.batches_of(delta)
+    freeze_imports()
     yield plan.announcement(total, task.watermark_us, messages, task.lag)
 
 
-def _take_in(options: KafkaOptions, r: Range, task: Task, letters: Letters) -> Intake:
+def _read(options: KafkaOptions, task: Task, letters: Letters) -> Iterator[RangeRead]:
+    """What the ranges of a task give, and what is known at their ends, once its dead letters are sent."""
+    assert options.stream is not None
+    with with_tables(options.stream) as stream:
+
+        def read(ranges: Sequence[Range]) -> Sequence[RangeRead]:
+            if stream.joined is not None:
+                result = join_ranges(options, stream, ranges, task, letters)
+            else:
+                result = [(r, *_read_range(options, stream, r, task, letters)) for r in ranges]
+            letters.deliver()
+            return result
+
+        together = [task.ranges] if stream.joined is not None else [(r,) for r in task.ranges]
+        for ranges in filter(None, together):
+            yield from read(ranges) if stream.sending is None else send_ranges(options, task, ranges, read)
+
+
+def _read_range(
+    options: KafkaOptions, stream: Stream, r: Range, task: Task, letters: Letters
+) -> tuple[Known, list[Delta]]:
+    intake = _take_in(options, stream, r, task, letters)
+    progress = intake.progress[Input(*r.place)]
+    again = sum((delta.account for delta in intake.ready), Account())
+    delta = progress.delta()
+    # Only ids need rows to be read again; without them the place says it all.
+    replay = delta.replay if stream.of_topic(r.place[0]).looks_back else None
+    known = Known(Position(r.end, delta.time, replay), r.known.account + again + delta.account)
+    if task.query and progress.once is not None and progress.recall_offset == r.end:
+        keep_ids(options, task.query, r.place, r.end, progress.once)
+    return known, [delta]
+
+
+def _take_in(
+    options: KafkaOptions, stream: Stream, r: Range, task: Task, letters: Letters
+) -> PartitionBuffer:
     """Read a range, from where its partition is known."""
     where = Input(*r.place)
-    stream = options.stream
-    assert stream is not None
     remarks = remarks_on(options, where.topic)
-    intake = Intake(remarks, {where: r.end})
+    intake = PartitionBuffer(remarks, {where: r.end}, keeps_late=options.late_topic is not None)
     known = r.known.floored(task.watermark_us)
     first = min(known.position.offset, r.start)
     # Rows that were counted before are cut off; only their account and event time are wanted.
     clock = task.clock_us / 1e6
     once, replay = None, known.position.replay
-    if stream.looks_back and replay is not None and replay < first:
+    source = stream.of_topic(where.topic)
+    if source.looks_back and replay is not None and replay < first:
         once = ids_seen(options, task.query, r.place, first)
         replay = replay_from(options, r.place, replay, first) if once is None else None
     time = replace(known.position.time)
-    progress = Progress(stream, *where, first, time, lambda: clock, replay, once=once)
-    intake.begin(progress, [r.start] * (first < r.start))
-    for messages in reading(options, r.place, progress.reads_from, r.end, BATCH_MESSAGES):
-        intake.take(stream.kafka_source, messages)
+    sketches = plan_of(stream).sketches if stream.sending is None else None
+    progress = PartitionState(
+        stream, *where, first, time, lambda: clock, replay, once=once, sketches=sketches
+    )
+    intake.add_partition(progress, [r.start] * (first < r.start))
+    for messages in reading(options, r.place, progress.recall_offset, r.end, BATCH_MESSAGES):
+        intake.sketch(source.kafka_source, messages)
         letters.take(intake, r.start)
-    intake.pass_to(where, r.end)
+    intake.skip_to(where, r.end)
     letters.take(intake, r.start)
     # In a stream, fields that few messages have may still come.
-    remarks.look(1) if task.query else remarks.look(1, 1)
+    remarks.report_due(1) if task.query else remarks.report_due(1, 1)
     return intake

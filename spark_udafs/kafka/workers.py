@@ -9,26 +9,32 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as Partition
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
-from ...operators.definition.sources import KafkaSource
+from ...operators.definition.stream import Stream
+from ...operators.definition.tables import LookupTable
 from ...operators.formats.messages import Messages
-from ...operators.joins.once_each import OnceEach
-from ...operators.kafka.clients import LIBRARY_LOG, producer_config
+from ...operators.joins.deduplicator import Deduplicator
+from ...operators.joins.table_reader import TableReader
+from ...operators.joins.table_readers import bound
+from ...operators.kafka.client_config import LIBRARY_LOG, producer_config
 from ...operators.kafka.faults import may_pass, passing
-from ...operators.kafka.outgoing import Outgoing
+from ...operators.kafka.outgoing_message import Outgoing
+from ...operators.kafka.produce import Faults, produce
 from ...operators.kafka.reader import CorruptError, PositionGone, Reader, ReadError
-from ...operators.kafka.sending import Faults, produce
+from ...operators.partitions.partition_buffer import PartitionBuffer
 from ...operators.sketching.dead_letters import LARGEST_LETTER, DeadLetter
-from ...operators.sketching.intake import Intake
-from ...operators.sketching.remarks import Remarks
+from ...operators.sketching.late_messages import LateMessage
+from ...operators.sketching.message_warnings import Remarks
 from .cluster import Cluster, Report, group_refused, report, reporting_consumer
-from .kept import Kept
+from .connection_pool import ConnectionPool
 from .offsets import TopicPartition
 from .options import KafkaOptions
 
@@ -42,11 +48,13 @@ _NO_PROGRESS_SECONDS = 600.0
 _REPORT_SECONDS = 10.0
 _LETTER_BYTES = 16 * 1024 * 1024
 
-_readers: Kept[Reader] = Kept(_MOST_READERS, lambda reader: reader.close())
-_reporters: Kept[Any] = Kept(_MOST_OTHERS, lambda reporter: reporter.close())
+_readers: ConnectionPool[Reader] = ConnectionPool(_MOST_READERS, lambda reader: reader.close())
+_reporters: ConnectionPool[Any] = ConnectionPool(_MOST_OTHERS, lambda reporter: reporter.close())
 # Everything that a producer was given has arrived by the time it is put back.
-_producers: Kept[Producer] = Kept(_MOST_OTHERS, lambda producer: producer.purge())
-_seen: Kept[tuple[int, OnceEach]] = Kept(_MOST_READERS, lambda seen: None)
+_producers: ConnectionPool[Producer] = ConnectionPool(_MOST_OTHERS, lambda producer: producer.purge())
+_seen: ConnectionPool[tuple[int, Deduplicator]] = ConnectionPool(_MOST_READERS, lambda seen: None)
+_joins: ConnectionPool[Any] = ConnectionPool(_MOST_READERS, lambda sides: None)
+_tables: ConnectionPool[TableReader] = ConnectionPool(_MOST_OTHERS, lambda table: table.close())
 _remarks: dict[Any, Remarks] = {}
 
 
@@ -61,7 +69,7 @@ def reading(
     if start >= end:
         return
     key = (_identity(options), place, options.reads_headers, options.corrupt)
-    reader = _readers.take(key)
+    reader = _readers.borrow(key)
     try:
         if reader is None:
             reader = Reader(
@@ -76,12 +84,12 @@ def reading(
     except ReadError as error:
         if reader is not None:
             reader.close()
-        told = str(error)
+        message = str(error)
         if isinstance(error, PositionGone):
-            told = f"{error.lost}; set the option failOnDataLoss to false to go on with what there is"
+            message = f"{error.lost}; set the option failOnDataLoss to false to go on with what there is"
         if isinstance(error, CorruptError):
-            told += ", or with the option corruptBatches"
-        raise RuntimeError(f"reading {place[0]}-{place[1]} from {start} to {end}: {told}") from None
+            message += ", or with the option corruptBatches"
+        raise RuntimeError(f"reading {place[0]}-{place[1]} from {start} to {end}: {message}") from None
     except BaseException:
         # A cancelled task leaves its reader somewhere within the range.
         if reader is not None:
@@ -92,23 +100,86 @@ def reading(
 
 def remarks_on(options: KafkaOptions, topic: str) -> Remarks:
     """This process's remarks about a topic's messages in a stream, kept from task to task."""
-    assert options.stream is not None and isinstance(options.stream.source, KafkaSource)
+    assert options.stream is not None
     key = (_identity(options), topic, options.stream.fingerprint())
     if key not in _remarks:
-        _remarks[key] = Remarks(topic, options.stream.source.members, options.dead_letter_topic)
+        stream = options.stream.of_topic(topic)
+        _remarks[key] = Remarks(topic, stream.kafka_source.members, options.letters_of(topic), stream)
     return _remarks[key]
 
 
-def ids_seen(options: KafkaOptions, query: str, place: TopicPartition, offset: int) -> OnceEach | None:
+@contextmanager
+def with_tables(stream: Stream) -> Iterator[Stream]:
+    """The stream with the rows of the tables that it is joined with, as they are now.
+
+    This process keeps the tables and reads on where it was; one that no task needs for a minute is let go.
+    """
+    readers: dict[Any, TableReader] = {}
+    for table in stream.tables:
+        if (key := _table_key(table)) not in readers:
+            readers[key] = _tables.borrow(key) or TableReader(table)
+    try:
+        for reader in readers.values():
+            reader.catch_up()
+    except BaseException:
+        for reader in readers.values():
+            reader.close()
+        raise
+    try:
+        yield bound(stream, lambda table: readers[_table_key(table)].contents)
+    finally:
+        for key, reader in readers.items():
+            _tables.put(key, reader)
+
+
+def _table_key(table: LookupTable) -> Any:
+    return table.definition(), *sorted(table.source.settings.items())
+
+
+@contextmanager
+def kept_join(options: KafkaOptions, key: Any) -> Iterator[SimpleNamespace]:
+    """What this process keeps of a join's two partitions, as `value`; nothing where the caller fails."""
+    key = (_identity(options), *key)
+    kept = SimpleNamespace(value=_joins.borrow(key))
+    yield kept
+    if kept.value is not None:
+        _joins.put(key, kept.value)
+
+
+def rows_from(options: KafkaOptions, place: TopicPartition, wanted: int, start: int) -> int:
+    """As `replay_from`, to know the rows of a join that wait for partners."""
+    low = _beginning(options, place)
+    if low > wanted:
+        log.warning(
+            "%s-%s was cut: rows in its offsets %s … %s waited for partners, and find none any more; give "
+            "the topic a retention that is longer than what the join looks back",
+            *place,
+            wanted,
+            min(low, start) - 1,
+        )
+    return min(max(wanted, low), start)
+
+
+def _beginning(options: KafkaOptions, place: TopicPartition) -> int:
+    """The first offset that a partition still has."""
+    cluster = Cluster(options)
+    low = cluster.beginnings([place])[place]
+    cluster.close()
+    return low
+
+
+def ids_seen(options: KafkaOptions, query: str, place: TopicPartition, offset: int) -> Deduplicator | None:
     """The ids that a query has seen in a partition up to an offset, if this process has them.
 
     They are the caller's from then on: a task that fails leaves none that are half noted.
     """
-    found = _seen.take((_identity(options), query, place))
-    return found[1] if found is not None and found[0] == offset else None
+    index = _seen.borrow((_identity(options), query, place))
+    return index[1] if index is not None and index[0] == offset else None
 
 
-def keep_ids(options: KafkaOptions, query: str, place: TopicPartition, offset: int, seen: OnceEach) -> None:
+def keep_ids(
+    options: KafkaOptions, query: str, place: TopicPartition, offset: int, seen: Deduplicator
+) -> None:
     """Keep the ids that a query has seen in a partition up to an offset."""
     _seen.put((_identity(options), query, place), (offset, seen))
 
@@ -118,9 +189,7 @@ def replay_from(options: KafkaOptions, place: TopicPartition, wanted: int, start
 
     That is at most `start`. Warns of ids that the topic no longer has.
     """
-    cluster = Cluster(options)
-    low = cluster.beginnings([place])[place]
-    cluster.close()
+    low = _beginning(options, place)
     if low > wanted:
         log.warning(
             "%s-%s was cut: ids that were seen in its offsets %s … %s, and not since, may count twice; give "
@@ -132,21 +201,21 @@ def replay_from(options: KafkaOptions, place: TopicPartition, wanted: int, start
     return min(max(wanted, low), start)
 
 
-def report_known(options: KafkaOptions, group: str, place: TopicPartition, told: Report) -> None:
+def report_known(options: KafkaOptions, group: str, place: TopicPartition, report: Report) -> None:
     """Commit what is known about a partition beside the offset up to which it is known.
 
     If that fails for some seconds it is given up: the next micro-batch reads this one's range again to find
     out. Raises `PermissionError` if the group may not be used at all.
     """
     key = (_identity(options), group)
-    reporter = _reporters.take(key) or reporting_consumer(options.config, group)
+    reporter = _reporters.borrow(key) or reporting_consumer(options.config, group)
     try:
-        _report(reporter, group, place, told)
+        _report(reporter, group, place, report)
     finally:
         _reporters.put(key, reporter)
 
 
-def _report(reporter: Any, group: str, place: TopicPartition, told: Report) -> None:
+def _report(reporter: Any, group: str, place: TopicPartition, known: Report) -> None:
     trying = Retrying(
         retry=retry_if_exception(may_pass),
         wait=wait_fixed(0.2),
@@ -156,7 +225,7 @@ def _report(reporter: Any, group: str, place: TopicPartition, told: Report) -> N
     try:
         trying(
             reporter.commit,
-            offsets=[Partition(*place, told.known.position.offset, report(told))],
+            offsets=[Partition(*place, known.known.position.offset, report(known))],
             asynchronous=False,
         )
     except KafkaException as problem:
@@ -171,7 +240,7 @@ def _report(reporter: Any, group: str, place: TopicPartition, told: Report) -> N
 
 
 class Letters:
-    """Sends dead letters to their topic; without a topic they are only counted.
+    """Sends dead letters, and late messages, to their topics; without a topic they are only counted.
 
     They are sent before the range's progress is committed, so none is lost; a range that is read again sends
     its letters again, with the same offsets in their headers.
@@ -182,23 +251,35 @@ class Letters:
         self._waiting: list[Outgoing] = []
         self._bytes = 0
 
-    def take(self, intake: Intake, start: int) -> None:
+    def take(self, intake: PartitionBuffer, start: int) -> None:
         """Take in what was refused, from offset `start` on."""
-        self.add([letter for letter in intake.dead if letter.offset >= start])
-        intake.dead.clear()
+        self.add([letter for letter in intake.dead_letters if letter.offset >= start])
+        self._add_late([late for late in intake.late if late.letter.offset >= start])
+        intake.dead_letters.clear()
+        intake.late.clear()
         intake.dead_bytes = 0
 
     def skip(self, messages: Messages) -> None:
-        """Take what was skipped of a range that can't be read, if that is what this batch tells."""
+        """Account for what was skipped of a range that can't be read, if this batch says so."""
         if (broken := messages.broken) is not None:
             self.add([DeadLetter.of_range(broken, broken.first, broken.next)])
 
-    def add(self, found: Sequence[DeadLetter]) -> None:
+    def add(self, letters: Sequence[DeadLetter]) -> None:
         """Take these."""
-        topic = self._options.dead_letter_topic
-        if topic is not None:
-            self._waiting += [letter.outgoing(topic) for letter in found]
-            self._bytes += sum(letter.size for letter in found)
+        for letter in letters:
+            topic = self._options.letters_of(letter.topic)
+            if topic is not None:
+                self._waiting.append(letter.outgoing(topic))
+                self._bytes += letter.size
+        if self._bytes > _LETTER_BYTES:
+            self.deliver()
+
+    def _add_late(self, messages: Sequence[LateMessage]) -> None:
+        for message in messages:
+            topic = self._options.late_messages_of(message.letter.topic)
+            if topic is not None:
+                self._waiting.append(message.outgoing(topic))
+                self._bytes += message.size
         if self._bytes > _LETTER_BYTES:
             self.deliver()
 
@@ -210,7 +291,7 @@ class Letters:
         if not self._waiting:
             return
         key = _identity(self._options)
-        producer = _producers.take(key)
+        producer = _producers.borrow(key)
         if producer is None:  # a producer with nothing to send is falsy
             settings = producer_config(self._options.config, LARGEST_LETTER)
             producer = Producer(settings, logger=LIBRARY_LOG)
@@ -223,7 +304,9 @@ class Letters:
             if self._waiting and (cut := faults.mended(self._waiting)) is not None:
                 self._waiting = cut
             elif faults.error is not None:
-                raise RuntimeError(f"dead letters can't be sent: {faults.told(faults.error)}")
+                raise RuntimeError(
+                    f"dead letters and late messages can't be sent: {faults.exception(faults.error)}"
+                )
         _producers.put(key, producer)
         self._bytes = 0
 
@@ -231,7 +314,7 @@ class Letters:
 def _note(
     failed: dict[int, Outgoing], faults: Faults, number: int, error: KafkaError | None, message: Message
 ) -> None:
-    faults.note(error, message)
+    faults.record(error, message)
     if error is None:
         del failed[number]
 

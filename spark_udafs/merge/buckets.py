@@ -23,15 +23,17 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from ...operators.sketching.grouping import GroupIndex, hash_keys
-from ...operators.sketching.lateness import YEAR_10000
+from ...operators.grouping.group_index import GroupIndex, hash_keys
+from ...operators.sketching.partition_watermark import YEAR_10000
 from ...operators.table.merge import Accumulator
 from ...operators.table.schema import END, START, TIME_TYPE, definition_of, from_ipc, keys_of, to_ipc
-from ...operators.table.windows import ALL_TIME, windows_told
+from ...operators.table.windows import declared_windows
+from ...operators.windows.paned import Paned
+from ...operators.windows.table import ALL_TIME
 from ..definitions import check_same, pack
-from ..settled import settle
-from .forms import quoted, spark_type
-from .partials import Mode, Partials
+from ..gc_freeze import freeze_imports
+from .column_codecs import quoted, spark_type
+from .partials import Mode, Partials, real_rows
 
 BUCKETS = 16
 """The number of buckets of each window of a stream. It never changes: a checkpoint's state is by bucket."""
@@ -42,9 +44,14 @@ _LATEST_US = YEAR_10000 - 1
 class BucketedPartials(Partials):
     """Partial rows that each hold a bucket's part of a window, as a table of sketches."""
 
-    def __init__(self, schema: pa.Schema, buckets: int = BUCKETS) -> None:
-        super().__init__(schema)
+    def __init__(self, schema: pa.Schema, buckets: int = BUCKETS, panes: Paned | None = None) -> None:
+        super().__init__(schema, panes)
         self._buckets = np.uint64(buckets)
+
+    @property
+    def parts(self) -> pa.Schema:
+        """The schema of the tables that parts hold."""
+        return self.table
 
     def own_fields(self) -> list[pa.Field]:
         """The bucket, the length of its window, and the table."""
@@ -63,8 +70,12 @@ class BucketedPartials(Partials):
         ends = self.together(ends)
         order = np.lexsort((starts, buckets, ends))
         starts, ends, buckets = starts[order], ends[order], buckets[order]
-        table = table.take(pa.array(order)).combine_chunks().cast(self.table)
-        borders = np.flatnonzero((np.diff(ends) != 0) | (np.diff(buckets) != 0)) + 1
+        table = table.take(pa.array(order)).combine_chunks().cast(self.parts)
+        apart = (np.diff(ends) != 0) | (np.diff(buckets) != 0)
+        if self.panes is not None:
+            # Panes with the same first window may have others as their last.
+            apart |= np.diff(starts) != 0
+        borders = np.flatnonzero(apart) + 1
         firsts, after = np.append(0, borders), np.append(borders, len(order))
         # Where rows of one window start at different times (see `frames`), the latest start counts.
         start, end = starts[after - 1], ends[after - 1]
@@ -81,6 +92,19 @@ class BucketedPartials(Partials):
     def together(self, ends: np.ndarray) -> np.ndarray:
         """A time for each row, by which rows may be in one part: as one they are late, and in one window."""
         return ends
+
+    def first_end(self) -> Column:
+        """See `Partials.first_end`: the time in `END` may lie before it."""
+        return F.unix_micros(START) + F.col("__length")
+
+    def spread(self, rows: DataFrame) -> DataFrame:
+        """See `Partials.spread`."""
+        if self.panes is None:
+            return rows
+        length = F.unix_micros(END) - F.unix_micros(START)
+        shown = F.least(F.col(END), F.timestamp_micros(F.lit(_LATEST_US)))
+        end = F.when(F.expr(real_rows()), shown).otherwise(F.col(END))
+        return super().spread(rows).withColumns({"__length": length, END: end})
 
     def merged(self, rows: DataFrame, windows: list[Column], mode: Mode = "append") -> DataFrame:
         """See `Partials.merged`. Raises `ValueError` in a stream whose state isn't kept in RocksDB."""
@@ -101,9 +125,9 @@ class BucketedPartials(Partials):
         return self.in_groups(rows, WindowMerge(self.table, mode, bool(windows)), mode)
 
     def _without_rows(self, like: DataFrame) -> DataFrame:
-        """A part for the group of all rows, which there is also where there are none, as in Spark."""
+        """A part for the group of all rows, which exists even without rows, as in Spark."""
         start, end = (pa.array([edge]).view(TIME_TYPE) for edge in ALL_TIME)
-        sketches = [asked.groups(1).to_arrow() for asked in self.aggregates.values()]
+        sketches = [aggregate.groups(1).to_arrow() for aggregate in self.aggregates.values()]
         (part,) = self.batches(pa.Table.from_arrays([start, end, *sketches], schema=self.table))
         (bucket,), (table,) = part.column("__bucket").to_pylist(), part.column("__table").to_pylist()
         values = [None, bucket, *ALL_TIME, table]
@@ -161,7 +185,7 @@ def _check_state_store(rows: DataFrame) -> None:
     if "RocksDB" not in (rows.sparkSession.conf.get(_PROVIDER) or ""):
         raise ValueError(
             "an aggregate that Catalyst can't merge needs streaming state in RocksDB; make the session with "
-            f"streamgauge.session(), or set {_PROVIDER} to "
+            f"streamgauge.spark.session(), or set {_PROVIDER} to "
             "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
         )
 
@@ -181,12 +205,12 @@ class BucketMerge(StatefulProcessor):
         self.timed = timed
 
     def fold(self, parts: Iterable[bytes], key: Any) -> pa.Table:
-        """Parts merged, whose columns `by` have these values. Raises `ChangedDefinition`."""
+        """Parts merged, whose columns `by` have these values. Raises `DefinitionChanged`."""
         raise NotImplementedError
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Called by Spark with the handle to the state."""
-        settle()
+        freeze_imports()
         self._handle = handle
         self._table = handle.getValueState("table", _STATE)
 
@@ -228,11 +252,11 @@ class WindowMerge(BucketMerge):
 
 
 def _fold(schema: pa.Schema, parts: Iterable[bytes], start: int, end: int) -> pa.Table:
-    """The parts of one window merged. Raises `ChangedDefinition` for those of another definition."""
+    """The parts of one window merged. Raises `DefinitionChanged` for those of another definition."""
     table = joined_parts(schema, parts)
     rows = table.num_rows
     merged = Accumulator(schema)
-    merged.fold_as(table, np.full(rows, start, np.int64), np.full(rows, end - start, np.int64))
+    merged.merge_as(table, np.full(rows, start, np.int64), np.full(rows, end - start, np.int64))
     return merged.table()
 
 
@@ -247,29 +271,26 @@ def _of_groups_in(table: pa.Table, other: pa.Table) -> pa.Table:
 
 
 def joined_parts(schema: pa.Schema, parts: Iterable[bytes]) -> pa.Table:
-    """The rows of parts. Raises `ChangedDefinition` for those of another definition."""
+    """The rows of parts. Raises `DefinitionChanged` for those of another definition."""
     return pa.concat_tables([_same(from_ipc(part), schema) for part in parts])
 
 
 def _same(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """A table from the state. Raises `ChangedDefinition` if another definition made it."""
+    """A table from the state. Raises `DefinitionChanged` if another definition made it."""
     if not table.schema.equals(schema, check_metadata=True):
-        # Tables of earlier versions don't say what windows they have.
-        windows = windows_told(table.schema) and windows_told(schema)
-        told = [_definition(kept, windows is not None) for kept in (table.schema, schema)]
-        check_same(*map(pack, told))
+        check_same(*(pack(_definition(one)) for one in (table.schema, schema)))
     return table.cast(schema)
 
 
-def _definition(schema: pa.Schema, windows: bool) -> dict[str, Any]:
+def _definition(schema: pa.Schema) -> dict[str, Any]:
     """A table's columns and windows, as plain JSON."""
-    told = windows_told(schema) if windows else None
-    return {**definition_of(schema), "window": told and told.definition()}
+    windows = declared_windows(schema)
+    return {**definition_of(schema), "window": windows and windows.definition()}
 
 
 def _merging(merging: BucketMerge, schema: pa.Schema) -> Any:
     def merge(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
-        settle()
+        freeze_imports()
         parts = (part.as_buffer() for part in rows.column("__table"))
         return merging.fold(parts, [scalar.as_py() for scalar in key]).cast(schema)
 
@@ -278,7 +299,7 @@ def _merging(merging: BucketMerge, schema: pa.Schema) -> Any:
 
 def _merging_lists(merging: BucketMerge, schema: pa.Schema) -> Any:
     def merge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settle()
+        freeze_imports()
         for batch in batches:
             for row in range(batch.num_rows):
                 parts = (part.as_buffer() for part in batch.column("__tables")[row])
@@ -290,7 +311,7 @@ def _merging_lists(merging: BucketMerge, schema: pa.Schema) -> Any:
 
 def _unpacking(own: pa.Schema, schema: pa.Schema) -> Any:
     def unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settle()
+        freeze_imports()
         for batch in batches:
             for table in batch.column(0):
                 yield from _same(from_ipc(table.as_buffer()), own).cast(schema).to_batches()

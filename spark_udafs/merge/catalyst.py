@@ -10,18 +10,22 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StringType
 
 from ...operators.table.schema import END, START
-from ...operators.table.windows import ALL_TIME, windows_told
-from .forms import Form, SampleForm, forms_of, quoted, spark_type
-from .lowered import over_rows, probably_drawn, shown
+from ...operators.table.windows import declared_windows
+from ...operators.windows.paned import Paned
+from ...operators.windows.table import ALL_TIME
+from .column_codecs import ColumnCodec, SampleForm, codecs_of, quoted, spark_type
+from .native_sketching import over_rows, probably_drawn, shown
 from .partials import Mode, Partials
 
 
 class NativePartials(Partials):
     """Partial rows that Catalyst's own aggregates merge, one for each group."""
 
-    def __init__(self, schema: pa.Schema, columns: Mapping[str, pa.DataType]) -> None:
-        self.forms = forms_of(schema, columns)
-        super().__init__(schema)
+    def __init__(
+        self, schema: pa.Schema, columns: Mapping[str, pa.DataType], panes: Paned | None = None
+    ) -> None:
+        self.forms = codecs_of(schema, columns)
+        super().__init__(schema, panes)
 
     def own_fields(self) -> list[pa.Field]:
         """The keys, then the columns of each aggregate's form."""
@@ -62,37 +66,41 @@ class NativePartials(Partials):
         `twice` says that the rows are the same when they are read again, and that this costs little.
         """
         samples = [form for form in self.forms if isinstance(form, SampleForm)]
-        asked: dict[str, Column] = {}
+        expressions: dict[str, Column] = {}
         for form in self.forms:
-            column = F.lit(1) if form.asked.column is None else F.col(quoted(columns[form.asked.column]))
-            kind = None if form.asked.column is None else kinds[form.asked.column]
-            found = over_rows(form, column, kind, F.col(quoted(_share_of(form))))
-            if found is None:
+            column = (
+                F.lit(1) if form.aggregate.column is None else F.col(quoted(columns[form.aggregate.column]))
+            )
+            kind = None if form.aggregate.column is None else kinds[form.aggregate.column]
+            expression = over_rows(form, column, kind, F.col(quoted(_share_of(form))))
+            if expression is None:
                 return None
-            asked.update(found)
+            expressions.update(expression)
         if samples:
             rows = rows.select("*", *(F.rand().alias(_share_of(form)) for form in samples))
         if twice and not self.keys and len(samples) == len(self.forms) == 1:
             (form,) = samples
             seen, _, item = form.columns
             least = probably_drawn(
-                rows, columns[str(form.asked.column)], _share_of(form), int(form.asked.params["k"])
+                rows, columns[str(form.aggregate.column)], _share_of(form), int(form.aggregate.params["k"])
             )
-            found_all = rows.agg(asked[seen].alias(seen)).crossJoin(least.agg(asked[item].alias(item)))
+            joined = rows.agg(expressions[seen].alias(seen)).crossJoin(
+                least.agg(expressions[item].alias(item))
+            )
         else:
             keys = [F.col(quoted(columns[key])).alias(key) for key in self.keys]
-            found_all = rows.groupBy(*keys).agg(*(one.alias(name) for name, one in asked.items()))
+            joined = rows.groupBy(*keys).agg(*(one.alias(name) for name, one in expressions.items()))
             texts = [key for key in self.keys if isinstance(kinds[key], StringType)]
             if texts:
                 read = {key: shown(F.col(quoted(key)), kinds[key]) for key in texts}
-                found_all = found_all.withColumns(read)
-        return self._finished(found_all, _ever())
+                joined = joined.withColumns(read)
+        return self._finished(joined, _ever())
 
     def merged(self, rows: DataFrame, windows: list[Column], mode: Mode = "append") -> DataFrame:
         """See `Partials.merged`."""
         keys = [F.col(quoted(key)) for key in self.keys]
-        told = windows_told(self.table)
-        if not keys and rows.isStreaming and told is not None and told.kind == "session":
+        described = declared_windows(self.table)
+        if not keys and rows.isStreaming and described is not None and described.merging:
             # Spark has no sessions of a stream without a key, and sees through one that is a constant.
             keys = [F.coalesce(F.col("__read"), F.lit(0)).alias("__all")]
         aggregates = [F.expr(sql).alias(name) for form in self.forms for name, sql in form.merged().items()]
@@ -110,7 +118,7 @@ class NativePartials(Partials):
         return self._named(merged, edges, {form.name: form.final() for form in self.forms})
 
 
-def _share_of(form: Form) -> str:
+def _share_of(form: ColumnCodec) -> str:
     """The column of the shares that decide of a sample's rows."""
     return f"__{form.name}_share"
 

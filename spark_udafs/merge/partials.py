@@ -15,13 +15,17 @@ from typing import Literal
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 
-from ...operators.sketching.accounting import Account
-from ...operators.sketching.lateness import YEAR_10000
+from ...operators.sketching.account import Account
+from ...operators.sketching.delta import Delta
+from ...operators.sketching.panes import Sketches
+from ...operators.sketching.partition_watermark import YEAR_10000
 from ...operators.table.schema import END, START, TIME_TYPE, aggregates_of, keys_of
 from ...operators.table.spark_footer import notes_of
-from ...operators.table.windows import windows_told
-from .forms import key_column, quoted
+from ...operators.table.windows import declared_windows
+from ...operators.windows.paned import Paned
+from .column_codecs import defined_rows, key_column, quoted
 
 AHEAD = "3000000 days"
 AHEAD_US = 3_000_000 * 86_400_000_000
@@ -48,16 +52,25 @@ OWN = (*(f"__{name}" for name in (*ACCOUNT, *PROGRESS)), EVENT, FIRST, LATEST, W
 class Partials(ABC):
     """The partial rows of one table of sketches' schema, and how Spark merges them.
 
-    `schema` is their Arrow schema; `table` and `keys` are those of the table of sketches.
+    `schema` is their Arrow schema; `table` and `keys` are those of the table of sketches. Where windows are
+    made of several panes, partial rows are of panes, and `panes` says which windows these are part of.
     """
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, panes: Paned | None = None) -> None:
         self.table = schema
+        self.panes = panes
         self.keys = keys_of(schema)
         self.aggregates = aggregates_of(schema)
-        told = (*ACCOUNT, *PROGRESS)
+        observed = (*ACCOUNT, *PROGRESS)
         fields = [pa.field(START, TIME_TYPE), pa.field(END, TIME_TYPE), *self.own_fields()]
-        self.schema = pa.schema([*fields, *(pa.field(f"__{name}", pa.int64()) for name in told)])
+        self.schema = pa.schema([*fields, *(pa.field(f"__{name}", pa.int64()) for name in observed)])
+
+    sketches: type[Sketches] | None = None
+    """What workers make of a stream's rows, where that isn't what its windows say."""
+
+    def batches_of(self, delta: Delta) -> Iterator[pa.RecordBatch]:
+        """The partial rows of what a worker has made of a range of offsets."""
+        return iter(()) if delta.table is None else self.batches(delta.table)
 
     @abstractmethod
     def own_fields(self) -> list[pa.Field]:
@@ -75,6 +88,31 @@ class Partials(ABC):
         or nothing where all rows are in one window. `mode` is the output mode that a stream will have.
         """
 
+    def spread(self, rows: DataFrame) -> DataFrame:
+        """Partial rows of panes, one for each window that still counts them; of windows, as they are.
+
+        A pane's row has the pane's start, and the end of the first window that counts it
+        (`operators.sketching.panes`). Announcing rows pass.
+        """
+        window = self.panes
+        if window is None:
+            return rows
+        start, every, size = F.unix_micros(START), window.begin_every_us, window.size_us
+        last = start - F.pmod(start, F.lit(every)) + F.lit(size)
+        ends = F.sequence(self.first_end(), last, F.lit(window.every_us))
+        announced = F.array(F.unix_micros(END))
+        spread_ends = F.explode(F.when(F.expr(real_rows()), ends).otherwise(announced))
+        others = [F.col(quoted(field.name)) for field in self.schema if field.name not in (START, END)]
+        spread = rows.select(START, spread_ends.alias("__end"), *others)
+        end = F.col("__end")
+        begin = (last if every == size else end) - F.lit(size)
+        edges = F.timestamp_micros(begin).alias(START), F.timestamp_micros(end).alias(END)
+        return spread.select(*edges, *others)
+
+    def first_end(self) -> Column:
+        """The end of the first window that counts a pane's row, in microseconds."""
+        return F.unix_micros(END)
+
     def announcement(
         self, account: Account, watermark_us: int, messages: int = 0, lag: int = 0
     ) -> pa.RecordBatch:
@@ -82,8 +120,8 @@ class Partials(ABC):
         # Spark's watermark begins at 1970 and can't be set to an earlier time.
         end = AHEAD_US + min(max(watermark_us, 0), YEAR_10000)
         columns = {name: pa.array([end]).view(TIME_TYPE) for name in (START, END)}
-        told = {name: getattr(account, name) for name in ACCOUNT} | {"messages": messages, "lag": lag}
-        columns.update({f"__{name}": pa.array([number]) for name, number in told.items()})
+        announced = {name: getattr(account, name) for name in ACCOUNT} | {"messages": messages, "lag": lag}
+        columns.update({f"__{name}": pa.array([number]) for name, number in announced.items()})
         return self._batch(columns, 1)
 
     def _batch(self, columns: Mapping[str, pa.Array], rows: int) -> pa.RecordBatch:
@@ -97,14 +135,15 @@ class Partials(ABC):
 
     def _named(self, merged: DataFrame, edges: list[Column], columns: Mapping[str, Column]) -> DataFrame:
         """The table's columns with their metadata, made of the merged columns."""
-        window = [edge.alias(name) for edge, name in zip(edges, (START, END))]
-        windows = windows_told(self.table)
+        windows = declared_windows(self.table)
+        timed = windows is None or not windows.all_time
+        window = [edge.alias(name) for edge, name in zip(edges, (START, END))] if timed else []
         keys = [key_column(self.table.field(key)) for key in self.keys]
         aggregates = [
             columns[name].alias(name, metadata=notes_of(self.table.field(name), windows))
             for name in self.aggregates
         ]
-        return merged.select(*window, *keys, *aggregates)
+        return merged.select(*window, *keys, *aggregates, defined_rows(self.table))
 
 
 def real_rows() -> str:

@@ -7,16 +7,23 @@ and not two that would have to be joined again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from ...operators.table.schema import END, START, aggregates_of
-from ...operators.table.windows import windows_told
+from ...operators.definition.stream import Stream
+from ...operators.table.schema import END, START, aggregates_of, schema_of
+from ...operators.table.windows import declared_windows
+from ...operators.windows.count import ByCount
+from ...operators.windows.paned import Paned
+from ...operators.windows.window import StreamWindows
 from .buckets import BucketedPartials
 from .catalyst import NativePartials
+from .counted import CountedPartials
+from .open_windows import OpenWindowsMerge, OpenWindowsPartials, PanesMerge, SessionsMerge
 from .partials import ACCOUNT, AHEAD, PROGRESS, WINDOW, Mode, Partials, real_rows
 from .sessions import BucketedSessions
 
@@ -24,19 +31,52 @@ OBSERVED = "streamgauge"
 """The name under which a query's observed metrics hold the account and the progress."""
 
 
-def partials_of(schema: pa.Schema, columns: Mapping[str, pa.DataType], streaming: bool = True) -> Partials:
+def _open_windows(
+    merge: Callable[[pa.Schema, Any], OpenWindowsMerge],
+) -> Callable[[pa.Schema, Any], Partials]:
+    return lambda schema, window: OpenWindowsPartials(schema, merge(schema, window))
+
+
+_PARTIALS: dict[str, Callable[[pa.Schema, Any], Partials]] = {
+    "sliding": _open_windows(PanesMerge),
+    "session": _open_windows(SessionsMerge),
+    ByCount.kind: CountedPartials,
+}
+"""How rows of a stream travel whose windows lie where a group has rows, by their kind's name."""
+
+
+def merged_by_spark(window: StreamWindows | type[StreamWindows]) -> bool:
+    """Whether Spark merges windows of this kind."""
+    return window.of_panes or window.kind in _PARTIALS
+
+
+def plan_of(stream: Stream) -> Partials:
+    """The partial rows of a stream."""
+    return partials_of(schema_of(stream), stream.arrow_types(), window=stream.window)
+
+
+def partials_of(
+    schema: pa.Schema,
+    columns: Mapping[str, pa.DataType],
+    streaming: bool = True,
+    window: StreamWindows | None = None,
+) -> Partials:
     """How a table of this schema travels and is merged; `columns` are the types of the aggregated columns.
 
-    In a batch, which has no late rows, sessions travel in fewer pieces.
+    In a batch, which has no late rows, sessions travel in fewer pieces. `window` is a stream's, whose rows
+    are sketched by panes.
 
     Raises `TypeError` for columns of types that Spark doesn't have.
     """
-    if all(asked.family.spark_merge for asked in aggregates_of(schema).values()):
-        return NativePartials(schema, columns)
-    windows = windows_told(schema)
-    if windows is not None and windows.kind == "session":
-        return BucketedSessions(schema, windows.length_us, streaming)
-    return BucketedPartials(schema)
+    if window is not None and (own := _PARTIALS.get(window.kind)) is not None:
+        return own(schema, window)
+    panes = window if isinstance(window, Paned) and window.pane_us < window.size_us else None
+    if all(aggregate.family.spark_merge for aggregate in aggregates_of(schema).values()):
+        return NativePartials(schema, columns, panes)
+    windows = declared_windows(schema)
+    if windows is not None and windows.merging:
+        return BucketedSessions(schema, windows.size_us, streaming)
+    return BucketedPartials(schema, panes=panes)
 
 
 def partials_of_table(schema: pa.Schema) -> Partials:
@@ -45,7 +85,7 @@ def partials_of_table(schema: pa.Schema) -> Partials:
     Catalyst merges samples item by item, for which it needs the items' type: the rows that were sampled have
     it, a table of samples doesn't say it. So our own merge takes those.
     """
-    if any(asked.family.spark_merge == "max_by" for asked in aggregates_of(schema).values()):
+    if any(aggregate.family.spark_merge == "max_by" for aggregate in aggregates_of(schema).values()):
         return BucketedPartials(schema)
     return partials_of(schema, {})
 
@@ -57,7 +97,7 @@ def merge_announced(partials: DataFrame, plan: Partials) -> DataFrame:
     under the name "streamgauge".
     """
     account = [F.sum(F.col(f"__{name}")).alias(name) for name in (*ACCOUNT, *PROGRESS)]
-    rows = partials.observe(OBSERVED, *account)
+    rows = plan.spread(partials.observe(OBSERVED, *account))
     if partials.isStreaming:
         rows = rows.withWatermark(END, AHEAD)
     # Below the watermark, so that announcing rows move it and then vanish.

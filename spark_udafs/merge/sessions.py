@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row
 
-from ...operators.sketching.grouping import GroupIndex
-from ...operators.sketching.sessions import Stretches
+from ...operators.grouping.group_index import GroupIndex
 from ...operators.table.merge import Accumulator
 from ...operators.table.schema import END, keys_of, to_ipc
 from ...operators.table.windows import edges
+from ...operators.windows.session.rows import Stretches
 from .buckets import BucketedPartials, BucketMerge, joined_parts
 from .partials import Mode
 
@@ -33,7 +33,7 @@ class BucketedSessions(BucketedPartials):
         self._streaming = streaming
 
     def together(self, ends: np.ndarray) -> np.ndarray:
-        """See `BucketedPartials.together`: Spark's watermark, which tells what is late, counts in ms."""
+        """See `BucketedPartials.together`: Spark's watermark, which decides what is late, counts in ms."""
         return -(-ends // _MS) * _MS if self._streaming else np.full_like(ends, ends.max())
 
     def merged(self, rows: DataFrame, windows: list[Column], mode: Mode = "append") -> DataFrame:
@@ -64,10 +64,10 @@ class SessionMerge(BucketMerge):
         own = GroupIndex().number(np.zeros(len(starts), np.int64), keys)
         pieces = Stretches(own, starts, ends - np.int64(self._gap_us), starts)
         # Sessions that touch are one, as in Spark.
-        found, part = pieces.joined(self._gap_us + 1)
+        sessions, part = pieces.joined(self._gap_us + 1)
         merged = Accumulator(self.schema)
-        lengths = found.last + np.int64(self._gap_us) - found.first
-        merged.fold_as(table, found.first[part], lengths[part])
+        lengths = sessions.last + np.int64(self._gap_us) - sessions.first
+        merged.merge_as(table, sessions.first[part], lengths[part])
         return merged.table()
 
     # Spark calls both by these parameters' names.

@@ -2,7 +2,7 @@
 
 A Python source doesn't know its query's checkpoint, so it keeps a log of its own: a small file for each step,
 which names files that were new, and is never changed. An offset is a number of steps. A step that is logged
-and of which the checkpoint knows nothing is the next one, so a query reads the same files in the same
+and that the checkpoint doesn't know is the next one, so a query reads the same files in the same
 micro-batches however often it is started.
 """
 
@@ -36,7 +36,7 @@ class Arriving:
 
 
 class FileLog:
-    """The files that were taken, step by step; several queries may read and write one.
+    """The files that were read, step by step; several queries may read and write one.
 
     >>> from tempfile import mkdtemp
     >>> log = FileLog(mkdtemp())
@@ -58,16 +58,16 @@ class FileLog:
 
     def files(self, first: int, end: int) -> list[str]:
         """The files of these steps. Raises `RuntimeError` if the log lacks one."""
-        found: list[str] = []
+        files: list[str] = []
         for step in range(first, end):
             try:
-                found += json.loads(self._place(step).read_text())
+                files += json.loads(self._place(step).read_text())
             except FileNotFoundError:
                 raise RuntimeError(
                     f"streamgauge-parquet: the log of files in {self._folder} lacks step {step}, which the "
                     "checkpoint has; put it back, or begin with a new checkpoint and a new log"
                 ) from None
-        return found
+        return files
 
     def add(self, files: Sequence[str]) -> bool:
         """Add a step, unless somebody else has just added one."""

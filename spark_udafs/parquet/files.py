@@ -1,4 +1,4 @@
-"""Parquet files cut into tasks, of which only the columns and row groups are read that are needed."""
+"""Parquet files cut into tasks that read only the columns and row groups they need."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def files_of(path: str) -> list[str]:
     address = path if "://" in path else str(Path(path.removeprefix("file:")).absolute())
     filesystem, place = FileSystem.from_uri(address)
     scheme = "" if filesystem.type_name == "local" else f"{address.partition('://')[0]}://"
-    found = filesystem.get_file_info(place)
-    if found.type == FileType.NotFound:
+    info = filesystem.get_file_info(place)
+    if info.type == FileType.NotFound:
         raise FileNotFoundError(f"streamgauge-parquet: there is no file or folder {path}")
-    there = [found]
-    if not found.is_file:
+    there = [info]
+    if not info.is_file:
         there = filesystem.get_file_info(FileSelector(place, recursive=True))
 
     def shown(one: FileInfo) -> bool:
@@ -74,17 +74,17 @@ def dataset_of(files: Sequence[str], columns: pa.Schema) -> ds.Dataset:
     `columns` are those to be read; files that lack one have nulls there.
     """
     filesystem, _ = FileSystem.from_uri(files[0])
-    found = ds.FileSystemDatasetFactory(
+    factory = ds.FileSystemDatasetFactory(
         filesystem,
         [FileSystem.from_uri(file)[1] for file in files],
         ds.ParquetFileFormat(read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")),
         ds.FileSystemFactoryOptions(partitioning=ds.HivePartitioning.discover()),
     )
-    schema = found.inspect()
+    schema = factory.inspect()
     for field in columns:
         if field.name not in schema.names:
             schema = schema.append(field)
-    return found.finish(schema)
+    return factory.finish(schema)
 
 
 def pieces(dataset: ds.Dataset, where: ds.Expression | None, columns: Sequence[str]) -> list[Piece]:
@@ -92,12 +92,12 @@ def pieces(dataset: ds.Dataset, where: ds.Expression | None, columns: Sequence[s
 
     Their bytes are those of `columns`.
     """
-    found = []
+    pieces_ = []
     for fragment in dataset.get_fragments(filter=where):
         kept = [fragment] if where is None else fragment.split_by_row_group(where, dataset.schema)
         groups = {group.id for part in kept for group in part.row_groups}
-        found += [piece for piece in _groups(fragment, columns) if piece.row_groups.start in groups]
-    return found
+        pieces_ += [piece for piece in _groups(fragment, columns) if piece.row_groups.start in groups]
+    return pieces_
 
 
 def _groups(fragment: ds.ParquetFileFragment, columns: Sequence[str]) -> Iterator[Piece]:
@@ -117,14 +117,14 @@ def _groups(fragment: ds.ParquetFileFragment, columns: Sequence[str]) -> Iterato
         first = rows.stop
 
 
-def tasks(found: Sequence[Piece], size: int = TASK_BYTES) -> list[tuple[Piece, ...]]:
+def tasks(pieces: Sequence[Piece], size: int = TASK_BYTES) -> list[tuple[Piece, ...]]:
     """Pieces that follow each other, `size` bytes of them a task and at least one piece.
 
     Those of a task that follow each other in a file are put together: it is opened once for them.
     """
     cut: list[tuple[Piece, ...]] = []
     held: list[Piece] = []
-    for piece in found:
+    for piece in pieces:
         joined = held[-1].and_next(piece) if held else None
         held[-1 if joined else len(held) :] = [joined or piece]
         if sum(one.bytes for one in held) >= size:
@@ -141,13 +141,13 @@ def batches(
         # By a selector, as names alone may be patterns.
         scanned = pl.scan_parquet(piece.path, glob=False, hive_partitioning=False).select(by_name(*columns))
         rows = scanned.slice(piece.rows.start, len(piece.rows)).collect().to_arrow()
-        found = rows.select(columns).to_batches(max_chunksize=BATCH_ROWS)
+        read = rows.select(columns).to_batches(max_chunksize=BATCH_ROWS)
     else:
         fragment = piece.fragment.subset(row_group_ids=list(piece.row_groups))
-        found = fragment.scanner(
+        read = fragment.scanner(
             schema=schema, columns=list(columns), filter=where, batch_size=BATCH_ROWS, use_threads=False
         ).to_batches()
-    for batch in found:
+    for batch in read:
         if batch.num_rows:
             yield batch
 

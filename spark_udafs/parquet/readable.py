@@ -13,7 +13,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
-from ..merge.forms import spark_type
+from ..merge.column_codecs import spark_type
 from .arriving import Arriving, ArrivingReader
 from .files import dataset_of, files_of
 from .reading import ParquetReader, PlannedRead
@@ -42,9 +42,9 @@ class ParquetRows(DataSource):
             raise ValueError(
                 f"{NAME}: there is no file in {self.options['path']} yet; name the columns with schema(...)"
             )
-        found = dataset_of(files, pa.schema([])).schema
+        schema = dataset_of(files, pa.schema([])).schema
         return from_arrow_schema(
-            pa.schema([(field.name, spark_type(field.type, field.name)) for field in found])
+            pa.schema([(field.name, spark_type(field.type, field.name)) for field in schema])
         )
 
     # Spark calls both by the parameter's name.
@@ -77,7 +77,7 @@ class ParquetRows(DataSource):
             raise ValueError(f'{NAME} needs a path: .load("visits")')
         most = self.options.get("maxFilesPerTrigger")
         if most is not None and not (most.isdigit() and int(most)):
-            raise ValueError(f"maxFilesPerTrigger is {most!r}; it must be a whole number from 1 on")
+            raise ValueError(f"maxFilesPerTrigger must be an integer ≥ 1, got {most!r}")
 
 
 def as_they_are(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -101,5 +101,5 @@ def _condition(text: str | None) -> ds.Expression | None:
 
 
 def _plain(one: Any) -> bool:
-    """Whether it is a condition, and not a list of some of which one must hold."""
+    """Whether it is a condition, and not a list of conditions, one of which must hold."""
     return bool(one) and isinstance(one[0], str)

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from ..arrow_batches import Work
-from ..settled import settle
+from ..gc_freeze import freeze_imports
+from ..python_workers import Work
 from .files import Piece, batches, dataset_of, pieces, tasks
 
 
@@ -41,7 +41,7 @@ class ParquetReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Tasks of row groups that may hold rows of interest; at least one, which may have none."""
-        settle()
+        freeze_imports()
         reading = self._reading
         if not reading.files:
             return [Pieces((), reading.columns)]
@@ -60,4 +60,4 @@ class ParquetReader(DataSourceReader):
                     yield batch.cast(reading.columns)
 
         yield from reading.work(rows())
-        settle()
+        freeze_imports()

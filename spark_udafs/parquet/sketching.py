@@ -15,12 +15,13 @@ from pyspark.sql.types import TimestampType
 
 from ...operators.definition.stream import Stream
 from ...operators.sketching.row_steps import RowSteps
-from ..arrow_batches import Work
-from ..asked import AskedOfFrame
+from ..aggregate_request import FrameRequest
 from ..frames import Sketching
-from ..merge.forms import quoted, spark_type
+from ..input_columns import InputColumns
+from ..merge.column_codecs import quoted, spark_type
 from ..merge.partials import EVENT, Partials
-from ..taken import Taken
+from ..python_workers import Work
+from ..slow_starts import patiently
 from .arriving import Arriving
 from .reading import PlannedRead
 from .source import bound
@@ -38,10 +39,10 @@ def sketch_parquet(
     """Begin a table of sketches of Parquet files: a file, a folder, or a pattern as Spark has them.
 
     Go on with `groupBy` and `agg`, as after `sketch`. Unlike there, no row passes through the JVM: Spark's
-    Python workers read the columns that are asked for and sketch them. `where` is an Arrow expression over
+    Python workers read the columns that are requested and sketch them. `where` is an Arrow expression over
     the files' columns and the ``key=value`` folders they lie in; files, and row groups whose statistics
-    exclude it, are not read at all. `rows` is a stream of `Stream.from_batches` whose steps the rows go
-    through first; then the columns it declares are read, and those it ends with can be asked for. `spark`
+    exclude it, are not read at all. `rows` is a stream of `Stream.from_schema` whose steps the rows go
+    through first; then the columns it declares are read, and those it ends with can be requested. `spark`
     is the active session unless given.
 
     The files are those that are there now. With a `log` it is a stream of those and of files that arrive,
@@ -56,26 +57,27 @@ def sketch_parquet(
 
     >>> from tempfile import mkdtemp
     >>> import pyarrow.compute as pc
-    >>> from streamgauge import as_table, count, distinct, query
+    >>> import streamgauge as sg
     >>> folder = f"{mkdtemp()}/visits"
     >>> spark.range(1000).selectExpr("id % 70 AS user", "id % 2 AS site").write.parquet(folder)
-    >>> table = sketch_parquet(folder, where=pc.field("site") == 1).agg(rows=count(), users=distinct("user"))
-    >>> answers = query(as_table(table))
+    >>> visits = sg.spark.sketch_parquet(folder, where=pc.field("site") == 1)
+    >>> table = visits.agg(rows=sg.count(), users=sg.distinct("user"))
+    >>> answers = sg.spark.as_table(table).answers()
     >>> answers["rows"].to_list(), answers["users"].struct.field("estimate").round(0).to_list()
     ([500], [35.0])
     """
     spark = spark or SparkSession.active()
-    found = spark.read.parquet(path)
-    files = tuple(sorted(found.inputFiles())) if log is None else ()
+    plain_frame = spark.read.parquet(path)
+    files = tuple(sorted(plain_frame.inputFiles())) if log is None else ()
     arriving = None if log is None else Arriving(path, log, files_per_trigger)
     if rows is None:
-        frame = found if log is None else spark.readStream.schema(found.schema).parquet(path)
+        frame = plain_frame if log is None else spark.readStream.schema(plain_frame.schema).parquet(path)
         return ParquetSketching(frame, files=files, where=where, arriving=arriving)
     stepped = pa.schema([pa.field(n, spark_type(k, n)) for n, k in rows.arrow_types().items()])
-    if missing := [name for name in rows.source.schema if name not in found.columns]:
+    if missing := [name for name in rows.source.schema if name not in plain_frame.columns]:
         raise ValueError(
             f"sketch_parquet: no column {', '.join(map(repr, missing))}; the files have "
-            f"{', '.join(found.columns)}"
+            f"{', '.join(plain_frame.columns)}"
         )
     columns = from_arrow_schema(stepped)
     # Of what Sketching has, only the columns count, and whether it is a stream.
@@ -94,43 +96,44 @@ class ParquetSketching(Sketching):
     rows: Stream | None = None
     arriving: Arriving | None = None
 
-    def _check(self, asked: AskedOfFrame, time: str | None) -> None:
+    def _check(self, request: FrameRequest, time: str | None) -> None:
         """Raise `TypeError` for windows over another column than a timestamp, which nothing casts here."""
-        super()._check(asked, time)
+        super()._check(request, time)
         if time in self.frame.columns and not isinstance(self.frame.schema[time].dataType, TimestampType):
             raise TypeError(
                 f"sketch_parquet: windows need a timestamp, and {time!r} is "
                 f"{self.frame.schema[time].dataType.simpleString()}; make it one in `rows`, as in "
-                f'Stream.from_batches(...).with_columns({time}=pl.col("{time}").cast(pl.Datetime("us", '
+                f'Stream.from_schema(...).with_columns({time}=pl.col("{time}").cast(pl.Datetime("us", '
                 '"UTC")))'
             )
 
-    def _whole(self, taken: Taken, plan: Partials) -> DataFrame | None:
+    def _whole(self, inputs: InputColumns, plan: Partials) -> DataFrame | None:
         """None: rows that are never in the JVM are sketched where they are read."""
         return None
 
-    def _partials(self, taken: Taken, work: Work, schema: pa.Schema) -> DataFrame:
+    def _partials(self, inputs: InputColumns, work: Work, schema: pa.Schema) -> DataFrame:
         """Partial rows made by the source, of the columns that `work` takes."""
         spark = self.frame.sparkSession
         timed = None if self.windows is None else self.windows.column
-        needed = [name for name in (*taken.of_rows, timed or EVENT) if name != EVENT]
+        needed = [name for name in (*inputs.of_rows, timed or EVENT) if name != EVENT]
         if made := [name for name in needed if name not in self.frame.columns]:
             raise ValueError(
                 f"sketch_parquet: {', '.join(map(repr, made))} is not a column; it takes columns alone, by "
                 f"their names: {', '.join(self.frame.columns)}. Make others in `rows`, by with_columns"
             )
-        columns = self._columns(taken.in_arrow, timed)
-        worked = _timed(taken.in_arrow, timed, self.rows, work)
+        columns = self._columns(inputs.in_arrow, timed)
+        worked = _timed(inputs.in_arrow, timed, self.rows, work)
         reading = PlannedRead(self.files, columns, self.where, worked, schema)
         source = bound(reading, self.arriving)
         spark.dataSource.register(source)
-        return (spark.read if self.arriving is None else spark.readStream).format(source.name()).load()
+        reader = (spark.read if self.arriving is None else spark.readStream).format(source.name())
+        return patiently("sketch_parquet", reader.load)
 
-    def _columns(self, taken: pa.Schema, timed: str | None) -> pa.Schema:
+    def _columns(self, schema: pa.Schema, timed: str | None) -> pa.Schema:
         """The files' columns that are read."""
         if self.rows is not None:
             return pl.DataFrame(schema=self.rows.source.schema).to_arrow().schema
-        names = [name for name in taken.names if name != EVENT]
+        names = [name for name in schema.names if name != EVENT]
         if timed is not None and timed not in names:
             names.append(timed)
         if not names:
@@ -139,21 +142,21 @@ class ParquetSketching(Sketching):
         return to_arrow_schema(self.frame.select(*map(quoted, names)).schema, timezone="UTC")
 
 
-def _timed(taken: pa.Schema, timed: str | None, steps: Stream | None, work: Work) -> Work:
+def _timed(schema: pa.Schema, timed: str | None, steps: Stream | None, work: Work) -> Work:
     """What is done with the files' batches: the steps, then `work` on the columns it takes."""
 
-    at = taken.field(EVENT).type if EVENT in taken.names else None
+    at = schema.field(EVENT).type if EVENT in schema.names else None
 
     def rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             table = pa.Table.from_batches([batch])
             if steps is not None:
                 table = _stepped(steps, table)
-            columns = {name: table.column(name) for name in taken.names if name != EVENT}
+            columns = {name: table.column(name) for name in schema.names if name != EVENT}
             if at is not None:
                 always = pa.repeat(pa.scalar(0, pa.int64()), table.num_rows).view(at)
                 columns[EVENT] = always if timed is None else table.column(timed).cast(at)
-            yield from pa.table(columns).select(taken.names).cast(taken).combine_chunks().to_batches()
+            yield from pa.table(columns).select(schema.names).cast(schema).combine_chunks().to_batches()
 
     return lambda batches: work(rows(batches))
 

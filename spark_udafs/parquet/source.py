@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from ..settled import settle
+from ..gc_freeze import freeze_imports
 from .arriving import Arriving, ArrivingReader
 from .reading import ParquetReader, PlannedRead
 
@@ -30,7 +30,7 @@ class ParquetSource(DataSource):
 
     def schema(self) -> StructType:
         """The columns that the reading gives."""
-        settle()
+        freeze_imports()
         return from_arrow_schema(self.reading.out)
 
     # Spark calls both by the parameter's name.

@@ -17,8 +17,8 @@ from streamgauge.operators.definition.aggregates import (
     top_k,
 )
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.sketching.lateness import PartitionTime
-from streamgauge.operators.sketching.sketcher import Sketcher
+from streamgauge.operators.partitions.sketcher import Sketcher
+from streamgauge.operators.sketching.partition_watermark import PartitionTime
 from streamgauge.operators.table.schema import to_ipc, write_parquet
 
 from .command import SCHEMA, Ran
@@ -46,7 +46,7 @@ def ran(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two files of the same stream: an hour as Parquet, the next as Arrow IPC."""
     stream = (
-        Stream.from_batches(SCHEMA, time="at")
+        Stream.from_schema(SCHEMA, time="at")
         .group_by("lang")
         .tumbling("30m")
         .agg(
@@ -67,7 +67,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, part in (("first.parquet", rows[:1200]), ("second.arrow", rows[1200:])):
         sketcher = Sketcher(stream)
         sketcher.add(part.cast({"at": pl.Datetime("us")}), PartitionTime())
-        table = sketcher.take()
+        table = sketcher.drain()
         if name.endswith(".parquet"):
             write_parquet(table, folder / name)
         else:

@@ -66,8 +66,8 @@ def test_the_benchmarks_are_listed_and_need_the_source(
     ran: Ran, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     code = "from streamgauge.apps.program import main; main()"
-    asked = [sys.executable, "-c", code, "bench", "--list", "kernels"]
-    listed = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    requested = [sys.executable, "-c", code, "bench", "--list", "kernels"]
+    listed = subprocess.run(requested, capture_output=True, text=True, check=True).stdout
     assert {"kernels_hll", "kernels_sampling"} <= set(listed.split())
     monkeypatch.setattr("streamgauge.apps.bench._ROOT", tmp_path)
     assert "clone the project and run `make bench`" in ran("bench", code=1)
@@ -86,12 +86,12 @@ def test_the_benchmarks_are_listed_and_need_the_source(
         ),
         (
             ["query", "TABLES", "top-k", "--column", "users"],
-            "users is a distinct, which can't be asked top-k",
+            "users is a distinct, which can't answer top-k",
         ),
         (["inspect", "PLAIN"], "not a table of sketches"),
         (["inspect", "TEXT"], "text.parquet: "),
         (["inspect", "EMPTY"], "no file in this folder"),
-        (["demo", "trending", "--input", "nowhere.json"], "nowhere.json: there is no such file"),
+        (["run", "trending", "--input", "nowhere.json"], "nowhere.json: there is no such file"),
     ],
     ids=lambda value: " ".join(value[:3]) if isinstance(value, list) else "",
 )
@@ -125,8 +125,8 @@ def test_without_a_fitting_java_nothing_is_started(
     monkeypatch.setattr(java, "_FOLDERS", ())
     monkeypatch.setenv("STREAMGAUGE_CACHE", str(tmp_path / "cache"))
     said = ran(*arguments, code=1)
-    found = f"only Java {old} at {tmp_path / 'java'} was found" if old else "none was found"
-    assert said.startswith("error: Java 17 or newer is needed") and found in said and "JAVA_HOME" in said
+    result = f"only Java {old} at {tmp_path / 'java'} was found" if old else "none was found"
+    assert said.startswith("error: Java 17 or newer is needed") and result in said and "JAVA_HOME" in said
     assert len(said.strip().splitlines()) == 1
 
 

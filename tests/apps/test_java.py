@@ -82,7 +82,7 @@ def test_java_too_old_names_each_one_found(tmp_path: Path, monkeypatch: pytest.M
 
 
 def make_apt(folder: Path, packages: str, installs: Path | None) -> Path:
-    """apt programs that know some packages and, asked to install, put a Java 17 on the path."""
+    """apt programs that know some packages and, for an install, put a Java 17 on the path."""
     folder.mkdir()
     make = f"cp {make_java(installs.parent / 'packed', 17)} {installs}" if installs else "exit 100"
     scripts = {"apt-cache": f"printf '{packages}'", "apt-get": f'if [ "$1" = install ]; then {make}; fi'}

@@ -1,4 +1,4 @@
-"""``streamgauge serve``: a server that is asked, told to end, and says why it can't begin."""
+"""``streamgauge serve``: a server that is queried, stopped, and says why it can't begin."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def test_it_serves_files_to_the_command_line_until_it_is_told_to_end(
     try:
         assert server.stderr is not None
         said = server.stderr.readline()
-        found = re.search(r"(http://127\.0\.0\.1:\d+);", said)
-        assert found is not None, said
-        url = found[1]
+        result = re.search(r"(http://127\.0\.0\.1:\d+);", said)
+        assert result is not None, said
+        url = result[1]
         assert httpx.get(f"{url}/health", timeout=120).json()["status"] == "alive"
         shown = httpx.get(f"{url}/tables", headers={"Authorization": f"Bearer {TOKEN}"}, timeout=120)
         name = shown.json()["tables"][0]["table"]
@@ -75,5 +75,5 @@ def test_it_says_why_it_can_not_begin(ran: Ran, monkeypatch, arguments: tuple[st
 
 def test_a_token_that_could_be_guessed_is_refused_and_not_repeated(ran: Ran, monkeypatch) -> None:
     monkeypatch.setitem(os.environ, "STREAMGAUGE_TOKEN", "tr0ut")
-    told = ran("serve", "--group", "g", code=1)
-    assert "at least 16 characters" in told and "tr0ut" not in told
+    reported = ran("serve", "--group", "g", code=1)
+    assert "at least 16 characters" in reported and "tr0ut" not in reported

@@ -21,7 +21,7 @@ def test_what_is_compiled_in_a_shared_folder_is_found_there(tmp_path: Path) -> N
     assert done.stderr == "compiling kernels …\n"
     assert "2 families are compiled" in done.stdout and str(kept) in done.stdout
     code = (
-        "from streamgauge.operators.warm.steps import exercise\n"
+        "from streamgauge.operators.warm_up.steps import exercise\n"
         "from streamgauge.sketches.core.kernel_cache import only_kept\n"
         "with only_kept(): exercise('sum')"
     )

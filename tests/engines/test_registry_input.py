@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 from streamgauge.operators.definition.aggregates import count, distinct, sum
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.avro import avro
-from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.table.query import query
 
 from ..operators.formats.avro_records import written
@@ -94,4 +94,5 @@ def test_each_message_is_read_by_the_schema_that_wrote_it(
     assert window["posts"] == counted and round(window["users"]["estimate"]) == 2
     assert window["likes"] == 2 * len(MESSAGES) + 1 + 5
     for outcome, letter in zip(dead, letters(kafka, f"{topic}.dead-letters", len(dead)), strict=True):
-        assert outcome in dict(letter.headers())["reason"].decode()
+        headers = dict(letter.headers())
+        assert outcome in headers.get("details", headers["reason"]).decode()

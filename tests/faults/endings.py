@@ -20,11 +20,11 @@ from .posts import ALONE
 def _ends_with(member: Member, error: str, text: str) -> None:
     until(lambda: not member.alive, PATIENCE)
     member.gone()
-    assert member.failed.startswith(error) and text in member.failed, member.told
+    assert member.failed.startswith(error) and text in member.failed, member.output
 
 
 def retention_passed(episode: Episode) -> None:
-    """The table topic loses deltas of windows that are still open; who begins anew must not go on."""
+    """The table topic loses deltas of windows that are still open; a new start must not go on."""
     servers = episode.kafka.bootstrap_servers
     (topic,) = table_topics(servers, episode.options["group_id"])
     admin = AdminClient({"bootstrap.servers": servers})
@@ -34,12 +34,12 @@ def retention_passed(episode: Episode) -> None:
         done.result(120)
     for member in episode.group.alive:
         member.kill()
-    _ends_with(episode.group.join(), "DeltaError", "were deleted before their windows were told")
+    _ends_with(episode.group.join(), "DeltaError", "were deleted before their windows were emitted")
     episode.compare_so_far(truth)
 
 
-def made_anew(episode: Episode) -> None:
-    """The input topic is deleted and made again: neither the run nor a later one of its group goes on."""
+def recreated(episode: Episode) -> None:
+    """The input topic is deleted and recreated: neither the run nor a later one of its group goes on."""
     servers = episode.kafka.bootstrap_servers
     admin = AdminClient({"bootstrap.servers": servers})
     truth = exact(servers, episode.posts.topics, ALONE[""])
@@ -49,11 +49,11 @@ def made_anew(episode: Episode) -> None:
     episode.kafka.create_topic(topic, partitions=episode.shape.partitions)
     for member in episode.group.alive:
         _ends_with(member, "TopicError", "was deleted")
-    _ends_with(episode.group.join(), "TopicError", "was deleted and made anew")
+    _ends_with(episode.group.join(), "TopicError", "was deleted and recreated")
     episode.compare_so_far(truth)
 
 
 ENDINGS: dict[str, Callable[[Episode], None]] = {
     "table topic retention passing the oldest open window": retention_passed,
-    "a topic deleted and made again": made_anew,
+    "a topic deleted and recreated": recreated,
 }

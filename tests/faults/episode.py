@@ -16,13 +16,13 @@ import pyarrow as pa
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.consumer.summary import Summary
-from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.table.query import query
 from streamgauge.operators.table.schema import START
 from streamgauge.together import run_together
 
 from ..faulty_proxy import ProxiedKafka
-from .exact import Exact, Found, exact, messages
+from .exact import Exact, MessageAt, exact, messages
 from .members import PATIENCE, Group
 from .posts import ALONE, TOGETHER, Posts, stream_of
 
@@ -69,7 +69,7 @@ class Shape:
             partitions=by.randint(2, 5),
             table_partitions=by.randint(1, 3),
             idle=int(silent),
-            # In pauses silent partitions are taken to be as far as the furthest.
+            # In pauses silent partitions are assumed to be as far as the furthest.
             ahead=int(not silent and by.random() < 0.5),
             idle_seconds=1.0 if silent else 3_600.0,
             transaction_ms=by.choice([4_000, 4_000, 30_000]),
@@ -100,7 +100,7 @@ class Episode:
             "transaction.timeout.ms": shape.transaction_ms,
             "topic.metadata.refresh.interval.ms": 1_000,
         }
-        self.asked = TOGETHER if shape.shared else ALONE
+        self.streams = TOGETHER if shape.shared else ALONE
         self.options = {
             "delivery": shape.delivery,
             "group_id": name,
@@ -113,7 +113,7 @@ class Episode:
             "servers": self.kafka.proxied,
             "config": self.config,
             "options": self.options,
-            "asked": {name: asdict(asked) for name, asked in self.asked.items()},
+            "asked": {name: asdict(requested) for name, requested in self.streams.items()},
         }
         self.group = Group(self.folder / name, task)
 
@@ -123,13 +123,13 @@ class Episode:
         if self.shape.ahead:
             self.injected["a partition whose clock is a day ahead"] += 1
         self.gather(2)
-        self.settle()
+        self.wait_until_read()
         return self
 
     def suffer(self, name: str, fault: Callable[[Episode], None]) -> None:
         """Inject a fault, and see that the group comes round with the right counts."""
         fault(self)
-        self.settle()
+        self.wait_until_read()
         self.injected[name] += 1
 
     def __exit__(self, *_: object) -> None:
@@ -141,43 +141,43 @@ class Episode:
         while len(self.group.alive) < wanted:
             self.group.join()
 
-    def settle(self, more: int = CHUNK) -> None:
+    def wait_until_read(self, more: int = CHUNK) -> None:
         """Send more, wait until the log covers all that was sent, and compare the accounts."""
         self.posts.send(more, poison=self.random.randrange(3))
-        began = asked_again = time.monotonic()
+        began = requested_again = time.monotonic()
         while not self._covered():
             self.group.check()
             now = time.monotonic()
             if now - began > PATIENCE:
                 raise AssertionError(self._hanging())
-            if self.shape.delivery == AT_MOST and now - asked_again > 5:
-                self.posts.send(10)  # what was lost at the end is not asked for again
-                asked_again = now
+            if self.shape.delivery == AT_MOST and now - requested_again > 5:
+                self.posts.send(10)  # what was lost at the end is not requested again
+                requested_again = now
             time.sleep(0.02)
-        for told in self.group.accounts():
-            assert Account(**told).balanced, told
+        for account in self.group.accounts():
+            assert Account(**account).balanced, account
         self._compare("messages read", self._read(), self.posts.sent)
         self.checked["account after a fault"] += 1
 
     def finish(self) -> None:
         """End in order, have the windows that are still open, and compare everything with the input."""
         self.group.stop()
-        tables: dict[str, list[pa.Table]] = {name: [] for name in self.asked}
+        tables: dict[str, list[pa.Table]] = {name: [] for name in self.streams}
         where = self.posts.topics, self.kafka.bootstrap_servers, self.config
-        streams = {name: stream_of(asked, *where) for name, asked in self.asked.items()}
+        streams = {name: stream_of(requested, *where) for name, requested in self.streams.items()}
         options: Any = {**self.options, "until": "latest"}
         if self.shape.shared:
             calls = {name: own.append for name, own in tables.items()}
-            found = run_together(streams, on_window=calls, progress=False, **options)
+            result = run_together(streams, on_window=calls, progress=False, **options)
         else:
-            found = {"": run(streams[""], RunOptions(on_window=tables[""].append, **options))}
-        for name, summary in found.items():
+            result = {"": run(streams[""], RunOptions(on_window=tables[""].append, **options))}
+        for name, summary in result.items():
             self._compare_all(name, summary, tables[name])
             self.checked["windows, account and dead letters"] += 1
 
     def _compare_all(self, stream: str, summary: Summary, tables: list[pa.Table]) -> None:
         """Compare what one stream came to with what the input says."""
-        truth = exact(self.kafka.bootstrap_servers, self.posts.topics, self.asked[stream])
+        truth = exact(self.kafka.bootstrap_servers, self.posts.topics, self.streams[stream])
         assert truth.account.read == self.posts.sent
         account = summary.account
         assert account.balanced, account
@@ -185,11 +185,11 @@ class Episode:
             self._compare(name, getattr(account, name), wanted)
         if self.shape.delivery in EXACT:
             assert summary.overlaps == 0
-        found = self._handed_over(stream, tables)
+        result = self._handed_over(stream, tables)
         if self.shape.delivery != AT_MOST:
-            missing = sorted(set(truth.cells) - set(found))
+            missing = sorted(set(truth.cells) - set(result))
             assert not missing, f"windows are missing: {missing}"
-        self._compare_cells(found, truth.cells)
+        self._compare_cells(result, truth.cells)
         self._compare_letters(truth.poison)
 
     def compare_so_far(self, truth: Exact) -> None:
@@ -203,25 +203,25 @@ class Episode:
         return covered and (self.shape.delivery == AT_MOST or self._read() >= self.posts.sent)
 
     def _read(self) -> int:
-        return max((told["read"] for told in self.group.accounts()), default=0)
+        return max((account["read"] for account in self.group.accounts()), default=0)
 
     def _hanging(self) -> str:
         logs = [(member.log, member.log.read_text(errors="replace")) for member in self.group.alive]
-        told = "\n".join(f"{log}:\n{text[-1500:]}" for log, text in logs)
+        reported = "\n".join(f"{log}:\n{text[-1500:]}" for log, text in logs)
         return (
             f"after {PATIENCE:.0f} s the log covers {self.group.marks()} of {self.posts.ends}, "
-            f"{self._read()} messages of {self.posts.sent}; {self.shape}\n{told}"
+            f"{self._read()} messages of {self.posts.sent}; {self.shape}\n{reported}"
         )
 
-    def _compare(self, what: str, found: int, wanted: int) -> None:
+    def _compare(self, what: str, result: int, wanted: int) -> None:
         """By what the delivery promises."""
-        told = f"{what}: {found}, by the input {wanted}; {self.shape}"
+        reported = f"{what}: {result}, by the input {wanted}; {self.shape}"
         if self.shape.delivery == AT_LEAST:
-            assert found >= wanted, told
+            assert result >= wanted, reported
         elif self.shape.delivery == AT_MOST:
-            assert found <= wanted, told
+            assert result <= wanted, reported
         else:
-            assert found == wanted, told
+            assert result == wanted, reported
 
     def _handed_over(self, stream: str, last: list[pa.Table]) -> Cells:
         """Every answer that a stream's callback got, by window and tag."""
@@ -232,9 +232,9 @@ class Episode:
                 cells[int(row[START].timestamp() * 1e6), row["tag"]].append(answer)
         return cells
 
-    def _compare_cells(self, found: Cells, wanted: Mapping[tuple[int, str], tuple[int, int, int]]) -> None:
-        assert set(found) <= set(wanted), f"windows of nothing: {sorted(set(found) - set(wanted))}"
-        for key, answers in found.items():
+    def _compare_cells(self, result: Cells, wanted: Mapping[tuple[int, str], tuple[int, int, int]]) -> None:
+        assert set(result) <= set(wanted), f"windows of nothing: {sorted(set(result) - set(wanted))}"
+        for key, answers in result.items():
             # What silence closed comes again with what followed; nothing else may differ from the last.
             last = max(answers)
             if self.shape.idle_seconds > 60 or self.shape.delivery not in EXACT:
@@ -246,13 +246,13 @@ class Episode:
                 for what, each, true in zip(("posts", "amount", "users"), answer, wanted[key]):
                     self._compare(f"{what} of {key}", each, true)
 
-    def _compare_letters(self, poison: Mapping[Found, bytes | None]) -> None:
-        letters: Counter[Found] = Counter()
+    def _compare_letters(self, poison: Mapping[MessageAt, bytes | None]) -> None:
+        letters: Counter[MessageAt] = Counter()
         for topic in self.posts.topics:
             for letter in messages(self.kafka.bootstrap_servers, f"{topic}.dead-letters"):
-                told = {name: value.decode() for name, value in letter.headers()}
-                place = topic, int(told["partition"]), int(told["offset"])
-                assert told["reason"] and poison[place] == letter.value(), place
+                decoded = {name: value.decode() for name, value in letter.headers()}
+                place = topic, int(decoded["partition"]), int(decoded["offset"])
+                assert decoded["reason"] and poison[place] == letter.value(), place
                 letters[place] += 1
         assert letters.keys() <= poison.keys()
         if self.shape.delivery != AT_MOST:

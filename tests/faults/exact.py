@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
 
-from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.account import Account
 
-from .posts import WITHIN_US, Asked, Place
+from .posts import WITHIN_US, Place, StreamCase
 
-Found = tuple[str, int, int]
+MessageAt = tuple[str, int, int]
 """A message's topic, partition and offset."""
 
 
@@ -49,12 +49,12 @@ class Exact:
 
     cells: dict[tuple[int, str], tuple[int, int, int]]
     account: Account
-    poison: dict[Found, bytes | None]
+    poison: dict[MessageAt, bytes | None]
 
 
-def exact(bootstrap_servers: str, topics: Sequence[str], asked: Asked) -> Exact:
+def exact(bootstrap_servers: str, topics: Sequence[str], requested: StreamCase) -> Exact:
     """The exact answer to a question about the posts, from one read of each topic, whole."""
-    poison: dict[Found, bytes | None] = {}
+    poison: dict[MessageAt, bytes | None] = {}
     on_time: dict[Place, list[Post]] = defaultdict(list)
     seen: dict[Place, float] = defaultdict(lambda: -math.inf)
     read = late = 0
@@ -66,9 +66,9 @@ def exact(bootstrap_servers: str, topics: Sequence[str], asked: Asked) -> Exact:
                 poison[*place, message.offset()] = value
                 continue
             post = Post(**json.loads(value))
-            if post.user == asked.without:
+            if post.user == requested.without:
                 continue
-            if _end(post.at, asked) <= seen[place] - asked.delay_us:
+            if _end(post.at, requested) <= seen[place] - requested.delay_us:
                 late += 1
             else:
                 on_time[place].append(post)
@@ -78,15 +78,15 @@ def exact(bootstrap_servers: str, topics: Sequence[str], asked: Asked) -> Exact:
     if len(topics) == 1:
         for post in (post for posts in on_time.values() for post in posts):
             counted += 1
-            _add(cells, asked, post.at, post, post.amount)
+            _add(cells, requested, post.at, post, post.amount)
     else:
-        counted = _pair(asked, on_time, seen, topics, cells)
+        counted = _pair(requested, on_time, seen, topics, cells)
     account = Account(read, counted, read - counted - late - len(poison), late, len(poison))
     return Exact({key: cell.answer for key, cell in cells.items()}, account, poison)
 
 
 def _pair(
-    asked: Asked,
+    requested: StreamCase,
     on_time: dict[Place, list[Post]],
     seen: dict[Place, float],
     topics: Sequence[str],
@@ -104,23 +104,23 @@ def _pair(
                 if abs(one.at - two.at) <= WITHIN_US:
                     one.partners += 1
                     two.partners += 1
-                    _add(cells, asked, max(one.at, two.at), one, one.amount + 3 * two.amount)
+                    _add(cells, requested, max(one.at, two.at), one, one.amount + 3 * two.amount)
         for own, other, weight in ((left, right, 1), (right, left, 3)):
             for post in on_time[own]:
-                over = _end(post.at + WITHIN_US, asked) <= seen[other] - asked.delay_us
+                over = _end(post.at + WITHIN_US, requested) <= seen[other] - requested.delay_us
                 alone = not post.partners and over
                 if alone:
-                    _add(cells, asked, post.at, post, weight * post.amount)
+                    _add(cells, requested, post.at, post, weight * post.amount)
                 counted += alone or post.partners > 0
     return counted
 
 
-def _end(at: int, asked: Asked) -> int:
-    return at - at % asked.window_us + asked.window_us
+def _end(at: int, requested: StreamCase) -> int:
+    return at - at % requested.window_us + requested.window_us
 
 
-def _add(cells: dict[tuple[int, str], Cell], asked: Asked, at: int, post: Post, amount: int) -> None:
-    cell = cells[at - at % asked.window_us, post.tag]
+def _add(cells: dict[tuple[int, str], Cell], requested: StreamCase, at: int, post: Post, amount: int) -> None:
+    cell = cells[at - at % requested.window_us, post.tag]
     cell.posts += 1
     cell.amount += amount
     cell.users.add(post.user)

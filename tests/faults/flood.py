@@ -29,13 +29,13 @@ def block() -> list[bytes]:
 
 def answers() -> dict[str, tuple[int, int, int]]:
     """The exact answers to one block by tag: posts, their amount, different users."""
-    found: dict[str, list[Any]] = defaultdict(lambda: [0, 0, set()])
+    by_key: dict[str, list[Any]] = defaultdict(lambda: [0, 0, set()])
     for post in (json.loads(b"{" + rest) for rest in block()):
-        of_tag = found[post["tag"]]
+        of_tag = by_key[post["tag"]]
         of_tag[0] += 1
         of_tag[1] += post["amount"]
         of_tag[2].add(post["user"])
-    return {tag: (posts, amount, len(users)) for tag, (posts, amount, users) in found.items()}
+    return {tag: (posts, amount, len(users)) for tag, (posts, amount, users) in by_key.items()}
 
 
 def main(servers: str, topic: str, partitions: int) -> None:
@@ -59,8 +59,8 @@ def main(servers: str, topic: str, partitions: int) -> None:
             while len(producer) > 10 * BLOCK:
                 producer.poll(0.01)
             values = [{"value": at + post} for post in posts]
-            taken = producer.produce_batch(topic, values, partition=number % partitions)
-            assert taken == BLOCK, f"only {taken} posts of a block were taken"
+            accepted = producer.produce_batch(topic, values, partition=number % partitions)
+            assert accepted == BLOCK, f"only {accepted} posts of a block were accepted"
             sent += BLOCK
     assert producer.flush(300) == 0
 

@@ -26,9 +26,9 @@ _LESS, _MORE = "for less than a transaction lasts", "for more than a transaction
 def _come_to(episode: Episode, point: str, how: str) -> list[Member]:
     """The members that have come to this point, one or more."""
     if point in RESTORING:
-        # What one leaves is taken up by the others.
+        # The others take over what one leaves.
         episode.gather(3)
-        episode.settle()
+        episode.wait_until_read()
         has = "assigned" if point == RESTORING[0] else "merging"
         until(lambda: episode.group.check() or any(m.state.get(has) for m in episode.group.alive), PATIENCE)
         leaving = next(member for member in episode.group.alive if member.state.get(has))
@@ -73,7 +73,7 @@ def freeze(point: str) -> Fault:
         _come_to(episode, point, "freeze")
         # All may have come there; who joins now never does.
         episode.gather(3)
-        episode.settle()
+        episode.wait_until_read()
         for member in episode.group.alive:
             member.thaw()
 
@@ -154,8 +154,8 @@ def rewound(episode: Episode) -> None:
     episode.group.stop()
     admin = AdminClient({"bootstrap.servers": episode.kafka.bootstrap_servers})
     name = episode.options["group_id"]
-    asked = ConsumerGroupTopicPartitions(name, [TopicPartition(*place) for place in episode.posts.ends])
-    known = admin.list_consumer_group_offsets([asked])[name].result(120).topic_partitions
+    requested = ConsumerGroupTopicPartitions(name, [TopicPartition(*place) for place in episode.posts.ends])
+    known = admin.list_consumer_group_offsets([requested])[name].result(120).topic_partitions
     back = [
         TopicPartition(p.topic, p.partition, max(0, p.offset - episode.random.randrange(1, 200)))
         for p in known
@@ -189,7 +189,7 @@ def partition_added(episode: Episode) -> None:
 
 
 def snapshot_damaged(episode: Episode) -> None:
-    """The merger's newest snapshot is cut off or has a flipped bit; the group begins anew from it."""
+    """The merger's newest snapshot is cut off or has a flipped bit; the group starts over from it."""
     episode.group.stop()
     damage_snapshot(episode)
     episode.gather(2)
@@ -205,7 +205,7 @@ def disk_full(episode: Episode) -> None:
         if _within(5.0, lambda: bool(member.failed)):
             break
     until(lambda: bool(member.failed), PATIENCE)
-    assert "windows that don't fit in memory can't be kept on disk" in member.failed, member.told
+    assert "windows that don't fit in memory can't be kept on disk" in member.failed, member.output
     member.gone()
     member.failed = ""
     episode.gather(2)

@@ -1,7 +1,7 @@
 """One member of a group as a process of its own: its worker, its merger, and who strikes it at which point.
 
 Started as ``python -m streamgauge.tests.faults.member``. Each line of its standard input is a task as JSON,
-the first of which says what to run. Each line of its standard output tells of something as JSON: how far the
+the first says what to run. Each line of its standard output reports something as JSON: how far the
 log is, a window that was handed over (an Arrow stream), a point that was reached, an error.
 """
 
@@ -21,14 +21,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from streamgauge.operators.consumer.beginning import plans_of
 from streamgauge.operators.consumer.merge import closed_windows
 from streamgauge.operators.consumer.options import RunOptions
-from streamgauge.operators.consumer.supervisor import Supervisor
+from streamgauge.operators.consumer.supervision.run_planning import plans_of
+from streamgauge.operators.consumer.supervision.supervisor import Supervisor
 from streamgauge.operators.table.schema import to_ipc
 
 from . import points
-from .posts import Asked, stream_of
+from .posts import StreamCase, stream_of
 
 _TELL_SECONDS = 0.1
 
@@ -43,15 +43,17 @@ class Member:
         self._says = threading.Lock()
         if task["disk_full"]:
             _fill_the_disk()
-        asked = {name: Asked(**told) for name, told in task["asked"].items()}
+        requested = {name: StreamCase(**reported) for name, reported in task["asked"].items()}
         where = task["topics"], task["servers"], task["config"]
-        streams = {name: stream_of(told, *where) for name, told in asked.items()}
-        options = {name: RunOptions(on_window=partial(self._keep, name), **task["options"]) for name in asked}
+        streams = {name: stream_of(reported, *where) for name, reported in requested.items()}
+        options = {
+            name: RunOptions(on_window=partial(self._keep, name), **task["options"]) for name in requested
+        }
         points.watch(lambda topic: ".table." in topic, self._reached)
         self._run = Supervisor(plans_of(streams, options))
 
     def follow(self) -> None:
-        """Do what the tasks say, and tell how it goes, until the run has ended."""
+        """Do what the tasks say, and report how it goes, until the run has ended."""
         threading.Thread(target=self._listen, daemon=True).start()
         while self._run.running:
             self._tell()
@@ -69,10 +71,10 @@ class Member:
         self._run._ended(None)
         self._tell()
 
-    def say(self, **told: Any) -> None:
-        """Tell whoever started this process."""
+    def say(self, **reported: Any) -> None:
+        """Report to the parent process."""
         with self._says:
-            print(json.dumps(told), flush=True)
+            print(json.dumps(reported), flush=True)
 
     def _listen(self) -> None:
         for line in sys.stdin:
@@ -109,7 +111,7 @@ class Member:
             self._armed = {}
             self._go.clear()
             self.say(reached=point, how=how)
-            # Before it could tell that it is armed with nothing.
+            # Before it could report that it is armed with nothing.
             if how == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
             elif how == "freeze":
@@ -118,7 +120,7 @@ class Member:
             assert self._go.wait(600), "nobody said how to go on"
 
     def _keep(self, stream: str, table: pa.Table) -> None:
-        self.say(window=base64.b64encode(to_ipc(table)).decode(), stream=stream)
+        self.say(window=base64.b64encode(to_ipc(table.to_arrow())).decode(), stream=stream)
 
 
 def _fill_the_disk() -> None:
@@ -128,7 +130,7 @@ def _fill_the_disk() -> None:
 
 
 def main() -> int:
-    """Run until told to stop, or until an error, which is told."""
+    """Run until a stop is requested, or until an error, which is reported."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s: %(message)s")
     member = None

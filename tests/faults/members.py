@@ -60,7 +60,7 @@ class Member:
 
     @property
     def state(self) -> dict[str, Any]:
-        """What it told last of the log."""
+        """What it reported last of the log."""
         return self.states[-1] if self.states else {"marks": []}
 
     def tell(self, **task: Any) -> None:
@@ -88,7 +88,7 @@ class Member:
         self.tell(stop=True)
         self.gone()
         if self.failed:
-            raise MemberFailed(self.told)
+            raise MemberFailed(self.output)
 
     def gone(self) -> None:
         """Wait for its end and for its last words."""
@@ -100,7 +100,7 @@ class Member:
         self._reading.join()
 
     @property
-    def told(self) -> str:
+    def output(self) -> str:
         """Its error, with the end of its log."""
         lines = self.log.read_text(errors="replace").splitlines()
         return "\n".join([self.failed, *lines[-25:]])
@@ -110,24 +110,24 @@ class Member:
         for line in self._process.stdout:
             if not line.endswith(b"\n"):
                 return  # killed as it spoke
-            told = json.loads(line)
-            if "window" in told:
-                self.windows[told["stream"]].append(from_ipc(base64.b64decode(told["window"])))
-            elif "marks" in told:
-                self.states.append(told)
+            payload = json.loads(line)
+            if "window" in payload:
+                self.windows[payload["stream"]].append(from_ipc(base64.b64decode(payload["window"])))
+            elif "marks" in payload:
+                self.states.append(payload)
                 del self.states[:-3]
-            elif "reached" in told:
-                self.reached = told["reached"]
-            elif "armed" in told:
-                self.armed = told["armed"]
-            elif "failed" in told:
-                self.failed = f"{told['failed']}: {told['text']}"
+            elif "reached" in payload:
+                self.reached = payload["reached"]
+            elif "armed" in payload:
+                self.armed = payload["armed"]
+            elif "failed" in payload:
+                self.failed = f"{payload['failed']}: {payload['text']}"
 
 
 class Group:
     """The members of one group, those that are gone included.
 
-    `task` is what each is asked to run; `folder` takes their logs.
+    `task` is what each is to run; `folder` takes their logs.
     """
 
     def __init__(self, folder: Path, task: Mapping[str, Any]) -> None:
@@ -149,7 +149,7 @@ class Group:
         return member
 
     def arm(self, point: str, how: str, but: Member | None = None) -> None:
-        """Whoever comes to this point first is struck, `but` one member; more than one may."""
+        """The first to come to this point is struck, `but` one member; more than one may."""
         for member in self.members:
             member.reached = ""
         for member in self.alive:
@@ -175,19 +175,19 @@ class Group:
         """Raise `MemberFailed` if one has ended with an error."""
         for member in self.members:
             if member.failed:
-                raise MemberFailed(member.told)
+                raise MemberFailed(member.output)
 
     def marks(self) -> dict[Place, int]:
-        """How far the log covers each input partition, by whoever has seen most of it."""
-        found: dict[Place, int] = {}
+        """How far the log covers each input partition, by the member that has seen most of it."""
+        by_key: dict[Place, int] = {}
         for member in self.members:
             for topic, partition, offset in member.state["marks"]:
-                found[topic, partition] = max(offset, found.get((topic, partition), 0))
-        return found
+                by_key[topic, partition] = max(offset, by_key.get((topic, partition), 0))
+        return by_key
 
     def accounts(self) -> list[dict[str, int]]:
         """What each living member knows of what became of the messages."""
-        return [found for member in self.alive if (found := member.state.get("account")) is not None]
+        return [account for member in self.alive if (account := member.state.get("account")) is not None]
 
     def stop(self) -> None:
         """Have all end in order."""

@@ -6,8 +6,8 @@ them in its own order: one that commits first has its offsets before its deltas.
 | point | what was done | what was not |
 |---|---|---|
 | before the deltas | a transaction begun, if there is one | no delta sent |
-| after the deltas | all handed to the client, which may have sent some | none known to be taken |
-| before the offsets | all deltas taken by the brokers | positions |
+| after the deltas | all handed to the client, which may have sent some | none acknowledged |
+| before the offsets | all deltas acknowledged by the brokers | positions |
 | after the offsets | positions sent (within a transaction) or committed | the rest of the checkpoint |
 | after the commit | everything | the worker doesn't know it yet |
 | taking up partitions | positions looked up | nothing read |
@@ -24,9 +24,10 @@ from typing import Any
 from confluent_kafka import Producer
 
 from streamgauge.operators.consumer.group.membership import Membership
-from streamgauge.operators.consumer.merge import place
+from streamgauge.operators.consumer.merge import checkpoint_store
 from streamgauge.operators.consumer.merge.merger import Merger
-from streamgauge.operators.consumer.work import delivery, taking_up
+from streamgauge.operators.consumer.work import delivery, partition_recovery
+from streamgauge.operators.kafka import produce
 
 CHECKPOINT = (
     "before the deltas",
@@ -63,29 +64,34 @@ def watch(table_topic: Callable[[str], bool], reached: Callable[[str], None]) ->
             sent = left > 0
             return left
 
+        def poll(self, *args: Any) -> int:
+            # With transactions, the messages are waited for by polling.
+            if sent and len(self):
+                reached("after the deltas")
+            return super().poll(*args)
+
         def send_offsets_to_transaction(self, *args: Any) -> None:
             nonlocal sent
-            reached("after the deltas")
             sent = False
-            super().flush(5)
             reached("before the offsets")
             super().send_offsets_to_transaction(*args)
             reached("after the offsets")
 
-    delivery.Producer = Watched  # type: ignore[misc]
+    # With transactions and without.
+    delivery.Producer = produce.Producer = Watched  # type: ignore[misc]
     _around(Membership, "commit", reached, "before the offsets", "after the offsets")
     for way in _ways():
         _around(way, "deliver", reached, "", "after the commit")
-    _around(taking_up.TakingUp, "places", reached, "", "taking up partitions")
-    _around(place.LogPlace, "find", reached, "", "restoring the merger")
-    _around(place.LogPlace, "_write", reached, "", "before the merger's place")
-    _around(Merger, "told", reached, "after handing over", "")
+    _around(partition_recovery.PartitionRecovery, "places", reached, "", "taking up partitions")
+    _around(checkpoint_store.CheckpointStore, "find", reached, "", "restoring the merger")
+    _around(checkpoint_store.CheckpointStore, "_write", reached, "", "before the merger's place")
+    _around(Merger, "mark_emitted", reached, "after handing over", "")
 
 
 def _ways() -> list[type]:
     """The classes that deliver."""
-    found = [value for value in vars(delivery).values() if isinstance(value, type)]
-    return [way for way in found if "deliver" in vars(way) and way is not delivery.Delivery]
+    result = [value for value in vars(delivery).values() if isinstance(value, type)]
+    return [way for way in result if "deliver" in vars(way) and way is not delivery.Delivery]
 
 
 def _around(owner: type, name: str, reached: Callable[[str], None], before: str, after: str) -> None:
@@ -94,9 +100,9 @@ def _around(owner: type, name: str, reached: Callable[[str], None], before: str,
     def wrapped(*args: Any, **more: Any) -> Any:
         if before:
             reached(before)
-        found = call(*args, **more)
+        result = call(*args, **more)
         if after:
             reached(after)
-        return found
+        return result
 
     setattr(owner, name, wrapped)

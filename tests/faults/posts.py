@@ -1,4 +1,4 @@
-"""A topic of posts with everything in it that a topic can have, or two, and what is asked of them."""
+"""A topic of posts with everything in it that a topic can have, or two, and the streams over them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ POISON: dict[str, bytes | None] = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class StreamCase:
     """A question about the posts: the seconds of its windows and of their delay, whom it leaves out."""
 
     window: int = 10
@@ -65,16 +65,16 @@ class Asked:
         return self.delay * 1_000_000
 
 
-ALONE = {"": Asked()}
-"""What a run of one stream is asked."""
-TOGETHER = {"tags": Asked(), "wide": Asked(window=25, delay=4, without=FILTERED + 1)}
-"""What two streams are asked that share one reading."""
+ALONE = {"": StreamCase()}
+"""The options of a run of one stream."""
+TOGETHER = {"tags": StreamCase(), "wide": StreamCase(window=25, delay=4, without=FILTERED + 1)}
+"""The options of two streams that share one reading."""
 
 
 def stream_of(
-    asked: Asked, topics: Sequence[str], bootstrap_servers: str, config: Mapping[str, Any]
+    requested: StreamCase, topics: Sequence[str], bootstrap_servers: str, config: Mapping[str, Any]
 ) -> Stream:
-    """The stream that asks it: each answer can be recomputed without a sketch's error.
+    """The stream of it: each answer can be recomputed without a sketch's error.
 
     Posts of two topics are joined by their user, and those of either that find no partner are there as well.
     """
@@ -83,7 +83,7 @@ def stream_of(
     rows, *others = (
         Stream.from_kafka(
             topic, value=value, time=time, bootstrap_servers=bootstrap_servers, config=config
-        ).filter(pl.col("user") != asked.without)
+        ).filter(pl.col("user") != requested.without)
         for topic in topics
     )
     for other in others:
@@ -91,7 +91,7 @@ def stream_of(
             tag=pl.coalesce("tag", "tag_right"),
             amount=pl.col("amount").fill_null(0) + 3 * pl.col("amount_right").fill_null(0),
         )
-    windows = rows.group_by("tag").tumbling(f"{asked.window}s", delay=f"{asked.delay}s")
+    windows = rows.group_by("tag").tumbling(f"{requested.window}s", delay=f"{requested.delay}s")
     return windows.agg(posts=count(), amount=sum_of("amount"), users=distinct_set("user"))
 
 
@@ -124,7 +124,7 @@ class Posts:
     def send(self, n: int, poison: int = 0) -> None:
         """Write the next `n` posts, and `poison` messages among them that can't be counted."""
         at = set(self._random.sample(range(n), poison))
-        self._write(self._producer, n, at, self._took)
+        self._write(self._producer, n, at, self._delivered)
         _flush(self._producer)
 
     def send_aborted(self, n: int) -> None:
@@ -160,7 +160,7 @@ class Posts:
             }
         )
 
-    def _write(self, producer: Producer, n: int, poison: set[int], taken: Any) -> None:
+    def _write(self, producer: Producer, n: int, poison: set[int], accepted: Any) -> None:
         busy = [place for place in self.ends if place[1] >= self._idle]
         for at in range(n):
             place = busy[at % len(busy)]
@@ -168,9 +168,9 @@ class Posts:
             value = self._post(place[1], on_time=at >= n - len(busy))
             if at in poison:
                 kind = self._random.choice([*POISON, "a clock ahead of ours"])
-                told = POISON.get(kind, self._ahead_of_ours())
-                self._produce(producer, told, place, taken, [("poison", kind.encode())])
-            self._produce(producer, value, place, taken)
+                reported = POISON.get(kind, self._ahead_of_ours())
+                self._produce(producer, reported, place, accepted, [("poison", kind.encode())])
+            self._produce(producer, value, place, accepted)
             if (at + 1) % SLICE == 0:
                 _flush(producer)
 
@@ -189,13 +189,13 @@ class Posts:
         return json.dumps({"at": at, "user": 1, "tag": "a", "amount": 1}).encode()
 
     def _produce(
-        self, producer: Producer, value: bytes | None, place: Place, taken: Any, headers: Any = ()
+        self, producer: Producer, value: bytes | None, place: Place, accepted: Any, headers: Any = ()
     ) -> None:
         topic, partition = place
-        producer.produce(topic, value, partition=partition, headers=list(headers), on_delivery=taken)
+        producer.produce(topic, value, partition=partition, headers=list(headers), on_delivery=accepted)
         producer.poll(0)
 
-    def _took(self, error: object, message: Message) -> None:
+    def _delivered(self, error: object, message: Message) -> None:
         assert error is None, error
         self.sent += 1
         place, offset = (message.topic(), message.partition()), message.offset()
@@ -203,4 +203,4 @@ class Posts:
 
 
 def _flush(producer: Producer) -> None:
-    assert producer.flush(300) == 0, "the broker took no messages for five minutes"
+    assert producer.flush(300) == 0, "the broker accepted no messages for five minutes"

@@ -53,8 +53,8 @@ def test_no_fault_makes_a_count_wrong(tmp_path: Path, record_property: Any) -> N
         injected[kind] += episode.injected
         checked += episode.checked
         shutil.rmtree(folder)
-    told = ", ".join(f"{what} {times} times" for what, times in sorted(checked.items()))
-    record_property("table", f"seed {SEED}; compared: {told}\n{table(injected)}")
+    reported = ", ".join(f"{what} {times} times" for what, times in sorted(checked.items()))
+    record_property("table", f"seed {SEED}; compared: {reported}\n{table(injected)}")
 
 
 @pytest.mark.parametrize("delivery", get_args(DeliveryName))
@@ -63,5 +63,5 @@ def test_what_no_count_survives_ends_the_run_by_name(tmp_path: Path, name: str, 
     shape = Shape(delivery, SEED)
     with ProxiedKafka(data=tmp_path / "kafka") as kafka, Episode(kafka, tmp_path, shape) as episode:
         for _ in range(5):
-            episode.settle()
+            episode.wait_until_read()
         ENDINGS[name](episode)

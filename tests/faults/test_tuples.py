@@ -43,12 +43,14 @@ def test_a_stream_of_any_length_takes_bounded_memory(tmp_path: Path, record_prop
     with EmbeddedKafka(data=tmp_path / "kafka", settings={"log.retention.check.interval.ms": 1_000}) as kafka:
         topic = f"flood-{uuid.uuid4().hex[:8]}"
         _make(kafka.bootstrap_servers, topic)
-        run = _asked(kafka.bootstrap_servers, topic).start(
+        run = _stream(kafka.bootstrap_servers, topic).start(
             group_id=topic,
             workers=2,
             keep_windows=10,
             idle_seconds=3_600.0,  # windows are given out once, however slow the producer is
-            on_window=lambda table: windows.update({table.column("window_start")[0].as_py(): table}),
+            on_window=lambda table: windows.update(
+                {table.column("window_start")[0].as_py(): table.to_arrow()}
+            ),
         )
         flood = subprocess.Popen(
             [
@@ -70,7 +72,7 @@ def test_a_stream_of_any_length_takes_bounded_memory(tmp_path: Path, record_prop
             run.stop()
         summary = run.wait(300)
         assert (summary.account.read, summary.account.counted, summary.overlaps) == (TUPLES, TUPLES, 0)
-        _compare(pa.concat_tables([*windows.values(), _without(table, windows)]))
+        _compare(pa.concat_tables([*windows.values(), _without(table.to_arrow(), windows)]))
     for name, most in late.items():
         assert most <= early[name] + GROWTH, f"{name} grew from {early[name]:,} to {most:,} bytes"
     lines = [f"| {name} | {early[name] / 2**20:.0f} | {most / 2**20:.0f} |" for name, most in late.items()]
@@ -84,7 +86,7 @@ def _make(servers: str, topic: str) -> None:
     admin.create_topics([NewTopic(topic, PARTITIONS, config=config)])[topic].result(120)
 
 
-def _asked(servers: str, topic: str) -> Stream:
+def _stream(servers: str, topic: str) -> Stream:
     schema = {"at": pl.Int64, "user": pl.Int64, "tag": pl.String, "amount": pl.Int64}
     time_of = pl.from_epoch("at", time_unit="ms")
     return (
@@ -135,5 +137,5 @@ def _compare(table: pa.Table) -> None:
     for at, row in enumerate(rows):
         posts, amount, users = of_block[row["tag"]]
         times = min(blocks_a_window, blocks - at // len(of_block) * blocks_a_window)
-        found = row["posts"], row["amount"], round(row["users"]["estimate"])
-        assert found == (times * posts, times * amount, users), row
+        estimates = row["posts"], row["amount"], round(row["users"]["estimate"])
+        assert estimates == (times * posts, times * amount, users), row

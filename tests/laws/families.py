@@ -38,7 +38,7 @@ def _key(rows: np.ndarray) -> dict[str, Any]:
 
 
 def _coupons_or_registers(sketch: Any) -> Any:
-    """What HLL knows of its values. As in DataSketches, its bytes also tell of their order.
+    """What HLL knows of its values. As in DataSketches, its bytes also depend on their order.
 
     Coupons lie in the order they came, and the HIP estimator sums up in the order of registers' changes.
     """
@@ -242,17 +242,17 @@ SAID: dict[str, dict[str, Any]] = {
 
 def kinds_of(line: Line) -> dict[str, dict[str, Any]]:
     """The kinds of column that a family takes, each with the parameters that it decides."""
-    found = {}
+    by_key = {}
     for kind, column_type in TYPES.items():
         try:
-            found[kind] = line.of_column(column_type)
+            by_key[kind] = line.of_column(column_type)
         except TypeError:
             continue
-    return found
+    return by_key
 
 
 def under_law(line: Line) -> Family:
-    """A line of the registry under the laws; one of which nothing is said here promises nothing."""
+    """A line of the registry under the laws; one without an entry here promises nothing."""
     typed = kinds_of(line)
 
     def inputs(rows: np.ndarray) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from .streams import fresh
 
 ROWS, WRITERS, N = 700, 3, 5
 PATIENCE = 240.0
-"""Seconds after which threads are taken for dead."""
+"""Seconds after which threads count as dead."""
 
 
 def together(*jobs: Callable[[], Any]) -> None:
@@ -55,7 +55,7 @@ def together(*jobs: Callable[[], Any]) -> None:
 
 
 def questions(sketch: Any, family: Family, kind: str) -> None:
-    """All that can be asked of a sketch while others change it."""
+    """All questions to a sketch while others change it."""
     family.read(sketch.to_bytes(), kind)
     sketch.answer()
     repr(sketch)
@@ -64,8 +64,8 @@ def questions(sketch: Any, family: Family, kind: str) -> None:
 
 
 def seen_by(sketch: Any) -> int | None:
-    found = getattr(sketch, "n", getattr(sketch, "weight", getattr(sketch, "total", None)))
-    return None if found is None else int(found)
+    result = getattr(sketch, "n", getattr(sketch, "weight", getattr(sketch, "total", None)))
+    return None if result is None else int(result)
 
 
 def one_sketch(family: Family, kind: str, rounds: int) -> None:
@@ -131,8 +131,8 @@ def many_groups(family: Family, kind: str, rounds: int) -> None:
             copy.deepcopy(groups).to_arrow()
 
     together(write, write, merge, grow, read)
-    found = [seen_by(groups[group]) for group in range(len(groups))]
-    assert None in found or sum(filter(None, found)) == 3 * rounds * ROWS, "rows were lost"
+    result = [seen_by(groups[group]) for group in range(len(groups))]
+    assert None in result or sum(filter(None, result)) == 3 * rounds * ROWS, "rows were lost"
 
 
 def exact_groups(name: str, rounds: int) -> None:

@@ -25,7 +25,7 @@ MOMENTS = [datetime(day.year, day.month, day.day) for day in DAYS]
 
 @dataclass(frozen=True)
 class Form:
-    """`make` gives the values of `plain` anew in another form; `kind` says which families take them."""
+    """`make` gives the values of `plain` again in another form; `kind` says which families take them."""
 
     name: str
     kind: str

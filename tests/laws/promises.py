@@ -31,7 +31,7 @@ def excess(error: float, bound: float) -> float:
 
 
 def nothing(sketch: Any, values: list[Any]) -> float:
-    """For a family of which nothing is known; `test_exact.py` asks for a promise by its name."""
+    """For a family without a known promise; `test_exact.py` asks for a promise by its name."""
     return 0.0
 
 
@@ -55,8 +55,8 @@ def quantiles(sketch: Any, values: list[Any]) -> float:
         return BROKEN
     worst = 0.0
     for q in (0.001, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999):
-        found = sketch.quantile(q)
-        below, upto = (np.searchsorted(ordered, found, side) / n for side in ("left", "right"))
+        result = sketch.quantile(q)
+        below, upto = (np.searchsorted(ordered, result, side) / n for side in ("left", "right"))
         worst = max(worst, below - q - 1 / n, q - upto - 1 / n)
     bound = 0.0 if sketch.exact else sketch.normalized_rank_error()
     return excess(max(worst, 0.0), bound)
@@ -90,9 +90,9 @@ def ends(sketch: Any, values: list[Any]) -> float:
         return BROKEN
     if not len(ordered):
         return 0.0
-    found = sketch.quantiles(np.linspace(0, 1, 21))
-    rising = np.diff(found) >= -1e-9 * np.abs(found[1:])
-    fine = found[0] == ordered[0] and found[-1] == ordered[-1] and rising.all()
+    aggregates = sketch.quantiles(np.linspace(0, 1, 21))
+    rising = np.diff(aggregates) >= -1e-9 * np.abs(aggregates[1:])
+    fine = aggregates[0] == ordered[0] and aggregates[-1] == ordered[-1] and rising.all()
     return 0.0 if fine else BROKEN
 
 
@@ -102,13 +102,13 @@ def relative_quantiles(sketch: Any, values: list[Any]) -> float:
         return BROKEN
     worst = 0.0
     for q in (0.0, 0.001, 0.1, 0.25, 0.5, 0.75, 0.9, 0.999, 1.0) if len(ordered) else ():
-        true, found = ordered[int(np.floor(q * (len(ordered) - 1)))], sketch.quantile(q)
+        true, result = ordered[int(np.floor(q * (len(ordered) - 1)))], sketch.quantile(q)
         lower, upper = sketch.quantile_bounds(q)
         slack = 1e-9 * abs(true) if math.isfinite(true) else 0.0
         if not (lower <= true + slack and true - slack <= upper):
             return BROKEN
-        if found != true and not (found == 0 and abs(true) < 2.4e-308):  # what is this small counts as zero
-            worst = max(worst, excess(abs(found - true), sketch.relative_accuracy * abs(true) * (1 + 1e-9)))
+        if result != true and not (result == 0 and abs(true) < 2.4e-308):  # what is this small counts as zero
+            worst = max(worst, excess(abs(result - true), sketch.relative_accuracy * abs(true) * (1 + 1e-9)))
     return worst
 
 
@@ -128,23 +128,23 @@ def decayed_quantiles(sketch: Any, values: list[Any]) -> float:
         return BROKEN
     worst = 0.0
     for q in (0.0, 0.001, 0.1, 0.25, 0.5, 0.75, 0.9, 0.999, 1.0) if n else ():
-        found, (lower, upper) = sketch.quantile(q), sketch.quantile_bounds(q)
+        result, (lower, upper) = sketch.quantile(q), sketch.quantile_bounds(q)
         near = ordered[max(int(q * n * (1 - 1e-5)) - 1, 0) : int(q * n * (1 + 1e-5)) + 2]
         near = np.where(np.abs(near) < 2.4e-308, 0.0, near)  # what is this small counts as zero
         errors = [
             0.0
-            if found == true
-            else excess(abs(found - true), sketch.relative_accuracy * abs(true) * (1 + 1e-9))
+            if result == true
+            else excess(abs(result - true), sketch.relative_accuracy * abs(true) * (1 + 1e-9))
             for true in near.tolist()
         ]
-        if not lower <= found <= upper or not ((near >= lower * (1 - 1e-9)) | (near <= upper)).any():
+        if not lower <= result <= upper or not ((near >= lower * (1 - 1e-9)) | (near <= upper)).any():
             return BROKEN
         worst = max(worst, min(errors))
     return worst
 
 
 def frequencies(sketch: Any, values: list[Any], max_size: int | None = None) -> float:
-    """Of one `max_size`, or merged from sketches of which `max_size` is the smallest."""
+    """Of one `max_size`, or merged from sketches whose smallest is `max_size`."""
     counts = Counter(values)
     if sketch.weight != len(values):
         return BROKEN
@@ -181,9 +181,9 @@ def membership(sketch: Any, values: list[Any]) -> float:
         return BROKEN
     strangers = {"str": [f"not there {i}" for i in range(20_000)], "float": np.arange(20_000) + 0.123}
     default = np.arange(20_000) * 7 + 3_000_000_017
-    found = sketch.contains(strangers.get(type(values[0]).__name__, default)).mean()
+    result = sketch.contains(strangers.get(type(values[0]).__name__, default)).mean()
     chance = 3 * math.sqrt(0.01 / 20_000)
-    return excess(float(found) - chance, 0.01)
+    return excess(float(result) - chance, 0.01)
 
 
 def share(sketch: Any, values: list[Any]) -> float:
@@ -195,8 +195,8 @@ def share(sketch: Any, values: list[Any]) -> float:
     middle = sorted(map(repr, values))[len(values) // 2]
     true = sum(repr(value) <= middle for value in values) / len(values)
     sampled = sketch.values().to_pylist()
-    found = sum(repr(value) <= middle for value in sampled) / len(sampled)
-    return excess(abs(found - true), sketch.error(0.95))
+    result = sum(repr(value) <= middle for value in sampled) / len(sampled)
+    return excess(abs(result - true), sketch.error(0.95))
 
 
 def part_of(sketch: Any, values: list[Any]) -> float:

@@ -29,5 +29,5 @@ CASES = [
 @pytest.mark.parametrize(("family", "kind", "column"), CASES)
 def test_answers_are_json(family: Family, kind: str, column: pa.Array) -> None:
     sketch = family.feed(family.new(kind), column)
-    told = json.dumps(sketch.answer(), allow_nan=False)
-    assert json.loads(told) == sketch.answer()
+    answers = json.dumps(sketch.answer(), allow_nan=False)
+    assert json.loads(answers) == sketch.answer()

@@ -83,7 +83,7 @@ def test_every_flipped_byte(family: Family, kind: str, size: int) -> None:
 
 
 def mutations(image: bytes, others: list[bytes], rng: np.random.Generator) -> bytes:
-    """An image with a few bytes changed, moved, doubled, lost, or taken from another image."""
+    """An image with a few bytes changed, moved, doubled, lost, or copied from another image."""
     changed = bytearray(image)
     for _ in range(int(rng.integers(1, 5))):
         at = int(rng.integers(0, max(len(changed), 1)))

@@ -36,18 +36,18 @@ def in_batches(family: Family, kind: str, column: Any, cuts: list[int]) -> Any:
 @pytest.mark.parametrize(("family", "kind"), CASES, ids=IDS)
 def test_any_cut_equals_the_whole(family: Family, kind: str, name: str) -> None:
     column = fresh(kind, 7, 700 if name == "one by one" else 3000)
-    found = in_batches(family, kind, column, CUTS[name](len(column)))
+    result = in_batches(family, kind, column, CUTS[name](len(column)))
     if family.cut:
-        assert found.to_bytes() == family.feed(family.new(kind), column).to_bytes()
-    assert family.promise(found, column.to_pylist()) <= (1.0 if family.confidence == 1.0 else 2.0)
+        assert result.to_bytes() == family.feed(family.new(kind), column).to_bytes()
+    assert family.promise(result, column.to_pylist()) <= (1.0 if family.confidence == 1.0 else 2.0)
 
 
 @pytest.mark.parametrize(("family", "kind", "column"), LAID_OUT)
 def test_cuts_of_awkward_columns(family: Family, kind: str, column: Any) -> None:
-    found = in_batches(family, kind, column, [1, 2, 699, 700, 701, 1500])
+    result = in_batches(family, kind, column, [1, 2, 699, 700, 701, 1500])
     if family.cut:
-        assert found.to_bytes() == family.feed(family.new(kind), column).to_bytes()
-    assert family.promise(found, values_of(column)) <= (1.0 if family.confidence == 1.0 else 2.0)
+        assert result.to_bytes() == family.feed(family.new(kind), column).to_bytes()
+    assert family.promise(result, values_of(column)) <= (1.0 if family.confidence == 1.0 else 2.0)
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def test_other_parameters_are_unequal(family: Family, name: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES, ids=str)
 def test_another_kind_of_item_is_unequal(family: Family) -> None:
-    made = [family.single(kind=kind) for kind in family.line.asked.kinds]
+    made = [family.single(kind=kind) for kind in family.line.aggregate.kinds]
     assert all(unequal(one, other) for at, one in enumerate(made) for other in made[:at])
 
 

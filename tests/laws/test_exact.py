@@ -78,11 +78,11 @@ def test_parts_in_any_order_equal_the_whole(family: Family, column: Any) -> None
 
 def leaves(groups: Any) -> list[float]:
     """All floats there are in the groups' column."""
-    found = []
+    collected = []
     for value in groups.to_arrow().to_pylist():
         for inner in value.values() if isinstance(value, dict) else [value]:
-            found.append(inner if isinstance(inner, float) else 0.0)
-    return found
+            collected.append(inner if isinstance(inner, float) else 0.0)
+    return collected
 
 
 @pytest.mark.parametrize(("family", "column"), CASES)

@@ -36,9 +36,9 @@ def test_groups_equal_singles(family: Family, kind: str) -> None:
         assert groups.to_arrow()[group].as_py() == sketch.to_bytes()
         if not family.seeded and family.cut:
             assert family.new(kind).update(values, **family.inputs(own)).to_bytes() == sketch.to_bytes()
-    told = groups.answers()
-    told = told.to_pylist() if isinstance(told, pa.Array) else told
-    assert told == [groups[group].answer() for group in range(N)]
+    answers = groups.answers()
+    answers = answers.to_pylist() if isinstance(answers, pa.Array) else answers
+    assert answers == [groups[group].answer() for group in range(N)]
 
 
 @pytest.mark.parametrize(("family", "kind"), CASES, ids=IDS)
@@ -69,8 +69,8 @@ def test_groups_merge_as_singles_do(family: Family, kind: str) -> None:
             # What saw nothing keeps a random state of its own.
             assert merged[group].to_bytes() == expected.to_bytes()
         else:
-            told = 40 if family.repeats else 12
-            assert str(merged[group])[:told] == str(expected)[:told]
+            reported = 40 if family.repeats else 12
+            assert str(merged[group])[:reported] == str(expected)[:reported]
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,8 @@ def test_a_moment_is_its_microseconds(family: Family) -> None:
     inputs = family.inputs(np.arange(len(MOMENTS)))
     micros = pa.array(MOMENTS, pa.timestamp("us")).view(pa.int64())
     sketch = family.new("long").update(MOMENTS, **inputs)
-    assert sketch.to_bytes() == family.new("long").update(micros, **inputs).to_bytes()
+    # Our own bytes say which of both they hold, and nothing else.
+    assert sketch._image() == family.new("long").update(micros, **inputs)._image()
 
 
 REFUSED = {
@@ -148,11 +149,11 @@ def test_exact_aggregates_take_every_form_alike(name: str) -> None:
         for column in (form.make(), form.plain):
             groups = line.groups_class()(2)
             groups.update(np.arange(rows) % 2, column, **inputs)
-            found = groups.answers()
-            if pa.types.is_temporal(found.type):
-                zone = getattr(found.type, "tz", None)
-                found = found.cast(pa.timestamp("us", zone)).cast(pa.timestamp("us"))
-            answers.append(str(found.to_pylist()))
+            result = groups.answers()
+            if pa.types.is_temporal(result.type):
+                zone = getattr(result.type, "tz", None)
+                result = result.cast(pa.timestamp("us", zone)).cast(pa.timestamp("us"))
+            answers.append(str(result.to_pylist()))
         assert answers[0] == answers[1], form
 
 

@@ -24,20 +24,20 @@ MODULES = sorted(
 
 def kernels() -> dict[str, Any]:
     """All kernels by name."""
-    found = {}
+    by_key = {}
     for name in MODULES:
         for inside, value in vars(importlib.import_module(name)).items():
             if isinstance(value, CPUDispatcher) and value.py_func.__module__ == name:
-                found[f"{name}.{inside}"] = value
-    return found
+                by_key[f"{name}.{inside}"] = value
+    return by_key
 
 
 def test_no_kernel_holds_the_lock() -> None:
-    found = kernels()
-    assert len(found) > 100
-    assert [name for name, one in found.items() if not one.targetoptions.get("nogil")] == []
+    result = kernels()
+    assert len(result) > 100
+    assert [name for name, one in result.items() if not one.targetoptions.get("nogil")] == []
     # All that Python calls are kept on disk too, so that a second process compiles nothing.
-    called = {name: one for name, one in found.items() if not one.targetoptions.get("no_cpython_wrapper")}
+    called = {name: one for name, one in result.items() if not one.targetoptions.get("no_cpython_wrapper")}
     assert len(called) > 50
     assert [name for name, one in called.items() if not isinstance(one._cache, KernelCache)] == []
 

@@ -29,17 +29,17 @@ def parts_of(family: Family, kind: str, mixed: bool) -> tuple[list[Any], list[An
 
 def in_all_orders(parts: list[Any]) -> list[Any]:
     """Merged one by one in every order, and in other shapes of brackets."""
-    found = []
+    collected = []
     for order in itertools.permutations(range(len(parts))):
         merged = parts[order[0]].copy()
         for i in order[1:]:
             merged.merge(parts[i])
-        found.append(merged)
+        collected.append(merged)
     a, b, c, d = parts
-    found.append((a | b) | (c | d))
-    found.append(a | (b | (c | d)))
-    found.append((d | (b | c)) | a)
-    return found
+    collected.append((a | b) | (c | d))
+    collected.append(a | (b | (c | d)))
+    collected.append((d | (b | c)) | a)
+    return collected
 
 
 @pytest.mark.parametrize("mixed", [False, True], ids=["alike", "mixed"])
@@ -47,14 +47,14 @@ def in_all_orders(parts: list[Any]) -> list[Any]:
 def test_any_order_gives_the_same(family: Family, kind: str, mixed: bool) -> None:
     parts, values = parts_of(family, kind, mixed)
     images = [part.to_bytes() for part in parts]
-    found = in_all_orders(parts)
+    result = in_all_orders(parts)
     assert [part.to_bytes() for part in parts] == images, "merging changed what was merged"
     if family.order:
-        assert len({str(family.view(merged)) for merged in found}) == 1
-        found = found[:1]
+        assert len({str(family.view(merged)) for merged in result}) == 1
+        result = result[:1]
     slack = 1.0 if family.confidence == 1.0 else 2.0
     if not mixed:
-        assert all(family.promise(merged, values) <= slack for merged in found)
+        assert all(family.promise(merged, values) <= slack for merged in result)
 
 
 @pytest.mark.parametrize(("family", "kind"), CASES, ids=IDS)

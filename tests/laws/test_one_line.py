@@ -16,11 +16,11 @@ import pyarrow as pa
 import pytest
 
 import streamgauge
-from streamgauge import Stream, StreamTester
+from streamgauge import Stream, StreamTester, stored
 from streamgauge.operators import families
 from streamgauge.operators.definition.aggregate import Aggregate
-from streamgauge.operators.definition.asking import signature, written
-from streamgauge.operators.warm.steps import steps
+from streamgauge.operators.definition.aggregate_factory import explicit_function, signature
+from streamgauge.operators.warm_up.steps import steps
 from streamgauge.spark_udafs.functions.registering import register
 
 from . import promises
@@ -35,11 +35,11 @@ FOLDER = '''
 from ..core.aggregated import Aggregated
 from ..core.column_kinds import countable
 from ..core.columns import as_values
-from ..core.one_by_one import OneByOne
-from ..core.protocol import Sketch, SketchError
+from ..core.one_by_one import OneByOne, Staged
+from ..core.protocol import SketchError
 
 
-class Tally(Sketch):
+class Tally(Staged):
     """How many values there were, each counted `times` times. Exact."""
 
     family = "Tally"
@@ -96,8 +96,8 @@ def test_it_is_exported_as_class_and_as_aggregate(tally: families.Family) -> Non
     offered: Any = streamgauge
     assert {"Tally", "tally"} <= set(dir(streamgauge)) & set(offered.__all__)
     assert offered.Tally is tally.sketch_class()
-    asked = offered.tally("user", times=3)
-    assert asked == Aggregate("tally", "user", {"times": 3})
+    requested = offered.tally("user", times=3)
+    assert requested == Aggregate("tally", "user", {"times": 3})
     assert str(inspect.signature(offered.tally)) == "(column: 'str', times: 'int' = 1) -> 'Aggregate'"
     assert "times" in inspect.getdoc(offered.tally)
     with pytest.raises(TypeError, match="nope"):
@@ -106,7 +106,7 @@ def test_it_is_exported_as_class_and_as_aggregate(tally: families.Family) -> Non
 
 def test_a_stream_keeps_it(tally: families.Family) -> None:
     offered: Any = streamgauge
-    rows = Stream.from_batches({"at": pl.Datetime("us"), "user": pl.String}, time="at")
+    rows = Stream.from_schema({"at": pl.Datetime("us"), "user": pl.String}, time="at")
     tester = StreamTester(rows.tumbling("1m").agg(users=offered.tally("user", times=2)))
     at = datetime(2026, 1, 1, 0, 0, 1)
     tester.feed([{"at": at, "user": user} for user in ("ann", None, "bob")])
@@ -128,27 +128,36 @@ def test_spark_gets_functions_of_it(tally: families.Family) -> None:
 def test_the_laws_and_the_warm_up_take_it(tally: families.Family) -> None:
     family = under_law(tally)
     assert family.kinds == ("long", "string", "unsigned")
-    assert family.promise is promises.nothing, "`test_exact.py` asks for one"
+    assert family.promise is promises.nothing, "`test_exact.py` needs one"
     for kind in family.kinds:
         copies_are_equal(family, kind, 100)
         any_cut_equals_the_whole(family, kind, "uneven")
         any_order_gives_the_same(family, kind, mixed=False)
     (mine,) = [step for step in steps() if step.name == "tally"]
-    mine.take()
+    mine.run()
 
 
 @pytest.mark.parametrize("name", families.FAMILIES)
 def test_type_checkers_see_how_it_is_asked_for(name: str) -> None:
     line = families.FAMILIES[name]
-    found = written(name)
+    result = explicit_function(name)
     wanted = f"def {name}{signature(line)}".replace("'", "")
-    assert found, f"write `{wanted}` in operators/definition/aggregates.py for type checkers and editors"
-    shown = inspect.signature(found).parameters
+    assert result, f"write `{wanted}` in operators/definition/aggregates.py for type checkers and editors"
+    shown = inspect.signature(result).parameters
     expected = signature(line).parameters
     assert next(iter(shown)) == "column"
     assert {one: shown[one].default for one in shown if one != "column"} == {
         one: expected[one].default for one in expected if one != "column"
     }, f"expected {wanted}"
+
+
+def test_families_of_others_are_public_in_a_module_of_their_own() -> None:
+    lines = [line for line in families.FAMILIES.values() if line.stored]
+    assert {line.name for line in lines} | {line.class_name for line in lines} == set(stored.__all__)
+    for line in lines:
+        assert getattr(stored, line.class_name) is line.sketch_class()
+        assert getattr(stored, line.name) is explicit_function(line.name)
+        assert not {line.name, line.class_name} & set(dir(streamgauge))
 
 
 def test_type_checkers_see_every_name_that_is_offered_and_no_other() -> None:

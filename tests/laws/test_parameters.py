@@ -26,8 +26,8 @@ SIGNED = ("seed",)
 
 def parameters(kind: Any) -> list[tuple[str, Any]]:
     """The parameters of a constructor with their defaults."""
-    found = inspect.signature(kind.__init__).parameters.values()
-    return [(one.name, one.default) for one in found if one.default is not inspect.Parameter.empty]
+    result = inspect.signature(kind.__init__).parameters.values()
+    return [(one.name, one.default) for one in result if one.default is not inspect.Parameter.empty]
 
 
 def wrong_for(name: str, default: Any) -> list[Any]:
@@ -47,7 +47,7 @@ def test_wrong_parameters_are_refused_by_name(family: Family) -> None:
             for made in (lambda given: single(**given), lambda given: groups(0, **given)):
                 with pytest.raises((SketchError, TypeError), match=name):
                     made({name: value})
-                    pytest.fail(f"{family.name}({name}={value!r}) was taken")
+                    pytest.fail(f"{family.name}({name}={value!r}) was accepted")
                 tried += 1
     assert tried > 8
 

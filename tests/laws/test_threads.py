@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from streamgauge.sketches.core.locking import Shared
 from streamgauge.sketches.core.protocol import Groups, Sketch
-from streamgauge.sketches.core.shared import Shared
 from streamgauge.sketches.hll import HLL
 from streamgauge.sketches.stored.var_opt import VarOpt
 
@@ -23,11 +23,11 @@ TESTS = Path(__file__).resolve().parents[1]
 
 
 def hammer(*arguments: str, timeout: float) -> None:
-    """Run the hammer in a process of its own: a crash of the interpreter is a failed test, told by name."""
+    """Run the hammer in a process of its own: a crash of the interpreter is a failed test with a name."""
     command = [sys.executable, "-W", "ignore", "-X", "faulthandler", "-m", "laws.hammer", *arguments]
     done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, timeout=timeout)
-    told = f"after {done.stdout.splitlines()[-1:]}: {done.stderr[-2000:]}"
-    assert done.returncode == 0 and done.stdout.endswith("done\n"), told
+    output = f"after {done.stdout.splitlines()[-1:]}: {done.stderr[-2000:]}"
+    assert done.returncode == 0 and done.stdout.endswith("done\n"), output
 
 
 def test_threads_share_sketches_and_groups_of_every_family() -> None:
@@ -43,8 +43,8 @@ def public(kind: type) -> list[str]:
     """The methods and properties of a family that others may call."""
     return [
         name
-        for name, found in inspect.getmembers(kind)
-        if not name.startswith("_") and (inspect.isfunction(found) or isinstance(found, property))
+        for name, result in inspect.getmembers(kind)
+        if not name.startswith("_") and (inspect.isfunction(result) or isinstance(result, property))
     ]
 
 
@@ -53,8 +53,8 @@ def test_nothing_public_goes_without_the_lock(family: Any) -> None:
     for kind in (family.single, family.groups):
         assert issubclass(kind, Shared) and issubclass(kind, (Sketch, Groups))
         for name in public(kind):
-            found = inspect.getattr_static(kind, name)
-            method = found.fget if isinstance(found, property) else found
+            result = inspect.getattr_static(kind, name)
+            method = result.fget if isinstance(result, property) else result
             calls_back = getattr(method, "holds_no_lock", False)
             assert calls_back or method.__code__.co_name.startswith("locked"), name
 
@@ -76,16 +76,16 @@ def test_two_threads_in_two_sketches_run_at_once() -> None:
 
 
 def test_a_slow_iterator_keeps_nobody_waiting() -> None:
-    sketch, asked = HLL().update([1, 2, 3]), threading.Event()
+    sketch, requested = HLL().update([1, 2, 3]), threading.Event()
 
     def values() -> Any:
-        assert asked.wait(120)
+        assert requested.wait(120)
         yield from range(100, 110)
 
     writer = threading.Thread(target=sketch.update, args=[values()])
     writer.start()
     assert round(sketch.estimate()) == 3  # while the writer waits for its first value
-    asked.set()
+    requested.set()
     writer.join()
     assert round(sketch.estimate()) == 13
 

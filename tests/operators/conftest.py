@@ -14,14 +14,14 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from streamgauge.operators.consumer.merge.follower import LogMerger
+from streamgauge.operators.consumer.merge.merge_worker import MergeWorker
 from streamgauge.operators.definition.aggregates import count, distinct, top_k
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.sketching.accounting import Account
-from streamgauge.operators.sketching.lateness import PartitionTime
-from streamgauge.operators.sketching.sketcher import Sketcher
-from streamgauge.operators.table.merge import merge
+from streamgauge.operators.partitions.sketcher import Sketcher
+from streamgauge.operators.sketching.account import Account
+from streamgauge.operators.sketching.partition_watermark import PartitionTime
 from streamgauge.operators.table.query import query
+from streamgauge.operators.table.sketch_table import merge
 
 from ..faulty_proxy import IMPATIENT
 
@@ -81,7 +81,7 @@ class Posts:
 
     @property
     def stream(self) -> Stream:
-        """What is asked of them."""
+        """The streams over them."""
         from streamgauge.operators.formats.json import json
 
         source = Stream.from_kafka(
@@ -108,7 +108,7 @@ class Posts:
             account += sketcher.add(frame, PartitionTime())
             dead = len(values) - len(good)
             account += Account(read=dead, dead_lettered=dead)
-            tables.append(sketcher.take())
+            tables.append(sketcher.drain())
         return merge(tables), account
 
 
@@ -134,24 +134,24 @@ def missed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     What they handed over since their place was last kept comes again.
     """
-    found: list[Any] = []
-    lost = LogMerger._lost
+    collected: list[Any] = []
+    lost = MergeWorker._lost
 
-    def losing(self: LogMerger, consumer: Any, partitions: list[Any]) -> None:
-        found.extend([] if self._leaving else [self])
+    def losing(self: MergeWorker, consumer: Any, partitions: list[Any]) -> None:
+        collected.extend([] if self._leaving else [self])
         lost(self, consumer, partitions)
 
-    monkeypatch.setattr(LogMerger, "_lost", losing)
-    return found
+    monkeypatch.setattr(MergeWorker, "_lost", losing)
+    return collected
 
 
 @pytest.fixture
 def same() -> Callable[[pa.Table, pa.Table], None]:
     """Asserts that two tables hold the same sketches."""
 
-    def check(found: pa.Table, wanted: pa.Table) -> None:
-        assert found.column("window_start").to_pylist() == wanted.column("window_start").to_pylist()
-        assert found.column("posts").to_pylist() == wanted.column("posts").to_pylist()
-        assert answers(merge(found)) == answers(merge(wanted))
+    def check(result: pa.Table, wanted: pa.Table) -> None:
+        assert result.column("window_start").to_pylist() == wanted.column("window_start").to_pylist()
+        assert result.column("posts").to_pylist() == wanted.column("posts").to_pylist()
+        assert answers(merge(result)) == answers(merge(wanted))
 
     return check

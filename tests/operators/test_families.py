@@ -11,10 +11,10 @@ import pytest
 from streamgauge.operators.definition.aggregate import aggregate
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.families import FAMILIES, MOMENT
-from streamgauge.operators.sketching.lateness import PartitionTime
-from streamgauge.operators.sketching.sketcher import Sketcher
-from streamgauge.operators.table.merge import merge
+from streamgauge.operators.partitions.sketcher import Sketcher
+from streamgauge.operators.sketching.partition_watermark import PartitionTime
 from streamgauge.operators.table.query import query
+from streamgauge.operators.table.sketch_table import merge
 
 TOP = 2**63 - 1
 
@@ -51,16 +51,16 @@ def test_no_value_ends_a_stream(name: str) -> None:
         )
         inputs = {one: "weight" if one in ("weight", "value") else "key" for one in FAMILIES[name].inputs}
         inputs = {one: column for one, column in inputs.items() if one not in MOMENT}
-        source = Stream.from_batches(frame.schema, time="at").tumbling("1m")
+        source = Stream.from_schema(frame.schema, time="at").tumbling("1m")
         try:
-            stream = source.agg(asked=aggregate(name, "x", **inputs))
+            stream = source.agg(answer=aggregate(name, "x", **inputs))
         except TypeError:
-            continue  # refused when it is asked, as it should be
+            continue  # refused when it is queried, as it should be
         tables = []
         for salt in range(3):
             sketcher = Sketcher(stream, salt=salt)
             assert sketcher.add(frame, PartitionTime()).counted == len(values)
-            tables.append(sketcher.take())
+            tables.append(sketcher.drain())
         assert query(merge([merge(tables[:2]), tables[2]])).height == 1
         tried += 1
     assert tried
@@ -68,9 +68,9 @@ def test_no_value_ends_a_stream(name: str) -> None:
 
 def test_sums_are_the_same_however_far_beyond_int64() -> None:
     frame = pl.DataFrame({"at": [datetime(2026, 1, 1)] * 2, "x": [TOP, TOP]})
-    stream = Stream.from_batches(frame.schema, time="at").tumbling("1m").agg(total=aggregate("sum", "x"))
+    stream = Stream.from_schema(frame.schema, time="at").tumbling("1m").agg(total=aggregate("sum", "x"))
     sketcher = Sketcher(stream)
     sketcher.add(frame, PartitionTime())
-    table = sketcher.take()
+    table = sketcher.drain()
     assert query(table)["total"].to_list() == [2 * TOP]
     assert query(merge([table, table, table]))["total"].to_list() == [6 * TOP]

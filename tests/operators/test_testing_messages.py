@@ -10,7 +10,7 @@ import pytest
 from streamgauge.operators.definition.aggregates import count, last, top_k
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
-from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.testing import StreamTester
 
 
@@ -43,6 +43,6 @@ def test_values_keys_and_headers_go_through_the_decoder() -> None:
 
 
 def test_a_stream_of_frames_has_no_decoder() -> None:
-    rows = Stream.from_batches({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(n=count())
+    rows = Stream.from_schema({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(n=count())
     with pytest.raises(TypeError, match="rows come from frames"):
         StreamTester(rows).feed_messages([b"x"])

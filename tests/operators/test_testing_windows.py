@@ -11,16 +11,15 @@ import pytest
 
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.sinks.to_kafka import ToKafka
-from streamgauge.operators.sinks.to_parquet import ToParquet
-from streamgauge.operators.sketching.accounting import Account
-from streamgauge.operators.table.final import is_final
-from streamgauge.operators.table.merge import merge
+from streamgauge.operators.sinks.answers_to_kafka import AnswersToKafka
+from streamgauge.operators.sinks.sketches_to_parquet import SketchesToParquet
+from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.table.schema import read_parquet
+from streamgauge.operators.table.sketch_table import merge
 from streamgauge.operators.testing import StreamTester
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-SOURCE = Stream.from_batches({"at": pl.Datetime("us", "UTC"), "user": pl.String}, time="at").group_by("user")
+SOURCE = Stream.from_schema({"at": pl.Datetime("us", "UTC"), "user": pl.String}, time="at").group_by("user")
 HOPPING = SOURCE.hopping("30s", every="10s", delay="5s").agg(n=count())
 SLIDING = SOURCE.sliding("30s", step="10s", delay="5s").agg(n=count())
 SESSION = SOURCE.session("20s", delay="5s").agg(n=count())
@@ -30,36 +29,36 @@ def at(second: float, user: str = "ann") -> dict[str, object]:
     return {"at": START + timedelta(seconds=second), "user": user}
 
 
-def told(tester: StreamTester) -> list[tuple[object, ...]]:
+def emitted(tester: StreamTester) -> list[tuple[object, ...]]:
     """User, the second that a window begins and ends with, and its rows."""
-    found = tester.windows()
-    edges = [((found[name] - START).dt.total_seconds()) for name in ("window_start", "window_end")]
-    return sorted(zip(found["user"], *edges, found["n"]), key=lambda row: (row[2], row[1], row[0]))
+    windows = tester.windows()
+    edges = [((windows[name] - START).dt.total_seconds()) for name in ("window_start", "window_end")]
+    return sorted(zip(windows["user"], *edges, windows["n"]), key=lambda row: (row[2], row[1], row[0]))
 
 
 def test_hopping_windows_close_one_after_the_other_as_time_goes_on() -> None:
     tester = StreamTester(HOPPING)
     tester.feed([at(1), at(12), at(13, "bob"), at(25)])
-    assert told(tester) == [("ann", -20, 10, 1), ("ann", -10, 20, 2), ("bob", -10, 20, 1)]
+    assert emitted(tester) == [("ann", -20, 10, 1), ("ann", -10, 20, 2), ("bob", -10, 20, 1)]
     # In the silence, each window closes for now as the clock passes its end and the delay.
-    assert told(tester.advance(15)) == [("ann", 0, 30, 3), ("bob", 0, 30, 1)]
-    assert told(tester.advance(30)) == [("ann", 10, 40, 2), ("bob", 10, 40, 1), ("ann", 20, 50, 1)]
+    assert emitted(tester.advance(15)) == [("ann", 0, 30, 3), ("bob", 0, 30, 1)]
+    assert emitted(tester.advance(30)) == [("ann", 10, 40, 2), ("bob", 10, 40, 1), ("ann", 20, 50, 1)]
     # A row of the pause: the windows that it is in come again, whole, once rows are past them.
     tester.feed([at(33), at(61)])
     tables = tester.tables()
-    assert is_final(tables) and tables.column("n").to_pylist() == [3, 1, 2]
+    assert tables.is_final and tables.column("n").to_pylist() == [3, 1, 2]
 
 
 def test_a_row_that_is_late_for_some_windows_counts_in_the_others() -> None:
     tester = StreamTester(HOPPING)
     assert tester.feed([at(40), at(12), at(2)]) == Account(read=3, counted=2, late=1)
-    assert told(tester.finish()) == [("ann", end - 30, end, 1) for end in (40, 50, 60, 70)]
+    assert emitted(tester.finish()) == [("ann", end - 30, end, 1) for end in (40, 50, 60, 70)]
 
 
 def test_sliding_windows_end_where_a_group_has_rows() -> None:
     tester = StreamTester(SLIDING)
     tester.feed([at(1), at(2), at(13, "bob"), at(25), at(100)])
-    assert told(tester.finish()) == [
+    assert emitted(tester.finish()) == [
         ("ann", -20, 10, 2),
         ("bob", -10, 20, 1),
         ("ann", 0, 30, 3),
@@ -70,15 +69,15 @@ def test_sliding_windows_end_where_a_group_has_rows() -> None:
 @pytest.mark.parametrize("pieces", [1, 6])
 def test_a_late_row_counts_in_sliding_windows_behind_one_that_no_row_ends(pieces: int) -> None:
     """The row of 161 came behind 171, so it counts in windows that end after 165; no row ends one at 170."""
-    rows = Stream.from_batches({"at": pl.Int64}, time=pl.from_epoch("at"))
+    rows = Stream.from_schema({"at": pl.Int64}, time=pl.from_epoch("at"))
     tester = StreamTester(rows.sliding("20s", step="5s", delay="3s").agg(n=count()))
     start = 1_767_225_600
     times = [{"at": start + second} for second in (160, 171, 161, 173, 180, 300)]
     for low in range(0, 6, 6 // pieces):
         tester.feed(times[low : low + 6 // pieces])
-    found = tester.finish().windows()
-    ends = (found["window_end"].dt.epoch("s") - start).to_list()
-    assert dict(zip(ends, found["n"])) == {165: 1, 175: 4, 185: 3, 305: 1}
+    results = tester.finish().windows()
+    ends = (results["window_end"].dt.epoch("s") - start).to_list()
+    assert dict(zip(ends, results["n"])) == {165: 1, 175: 4, 185: 3, 305: 1}
 
 
 def test_sessions_close_after_their_gap_and_a_longer_one_replaces_them() -> None:
@@ -86,11 +85,11 @@ def test_sessions_close_after_their_gap_and_a_longer_one_replaces_them() -> None
     tester.feed([at(0), at(5, "bob"), at(15)])
     assert tester.advance(24).windows().height == 0
     closed = tester.advance(2).tables()
-    assert is_final(closed) is False and closed.column("n").to_pylist() == [2, 1]
+    assert closed.is_final is False and closed.column("n").to_pylist() == [2, 1]
     # One of them goes on with rows of the pause; both are final then.
     tester.feed([at(34), at(80)])
     final = tester.tables()
-    assert is_final(final) and final.column("n").to_pylist() == [3, 1]
+    assert final.is_final and final.column("n").to_pylist() == [3, 1]
 
 
 def test_sessions_that_came_again_stand_once_in_what_is_kept() -> None:
@@ -98,7 +97,7 @@ def test_sessions_that_came_again_stand_once_in_what_is_kept() -> None:
     tester.feed([at(0), at(5, "bob"), at(15)])
     tester.advance(26)
     tester.feed([at(34), at(80)])
-    assert told(tester.finish()) == [("bob", 5, 25, 1), ("ann", 0, 54, 3), ("ann", 80, 100, 1)]
+    assert emitted(tester.finish()) == [("bob", 5, 25, 1), ("ann", 0, 54, 3), ("ann", 80, 100, 1)]
 
 
 @pytest.mark.parametrize("stream", [HOPPING, SLIDING, SESSION])
@@ -109,9 +108,9 @@ def test_silence_and_backlogs_lose_and_double_nothing(stream: Stream) -> None:
         clocked.feed([row], number % 2)
         clocked.advance(0.5 if number % 30 else 50)
         at_once.feed([row], number % 2)
-    found = [told(tester.advance(1_000).finish()) for tester in (clocked, at_once)]
+    results = [emitted(tester.advance(1_000).finish()) for tester in (clocked, at_once)]
     assert clocked.account == Account(read=len(rows), counted=len(rows))
-    assert found[0] == found[1]
+    assert results[0] == results[1]
 
 
 @pytest.mark.parametrize("stream", [HOPPING, SLIDING, SESSION])
@@ -131,7 +130,7 @@ def test_windows_that_fill_show_what_is_new_and_close_whole_all_the_same(stream:
     assert shown == expected[stream]
     tester.feed([at(200)])
     quiet.feed([at(200)])
-    assert told(tester) == told(quiet) != []
+    assert emitted(tester) == emitted(quiet) != []
 
 
 def test_late_rows_say_how_late_they_are() -> None:
@@ -150,25 +149,25 @@ def test_late_rows_say_how_late_they_are() -> None:
 def test_windows_by_count_go_to_sinks_each_once_though_they_lie_alike(tmp_path: Path) -> None:
     """Nothing but their ids tells two windows apart whose rows have the same times."""
     stream = SOURCE.count_window(2).agg(n=count())
-    tester = StreamTester(stream, sinks=[ToKafka("answers"), ToParquet(tmp_path)])
+    tester = StreamTester(stream, sinks=[AnswersToKafka("answers"), SketchesToParquet(tmp_path)])
     for _ in range(3):
         tester.feed([at(0), at(0), at(0, "bob"), at(30)])
-    found = tester.tables()
-    assert is_final(found) and found.column("n").to_pylist() == [2] * 5
+    table = tester.tables()
+    assert table.is_final and table.column("n").to_pylist() == [2] * 5
     ids = ["input[0]:0", "input[0]:2", "input[0]:3", "input[0]:5", "input[0]:8"]
-    assert sorted(found.column("window_id").to_pylist()) == ids
+    assert sorted(table.column("window_id").to_pylist()) == ids
     sent = [(message.key, json.loads(message.value)) for message in tester.sent()]
-    assert sorted((told["window_id"], key, told["n"]) for key, told in sent) == [
+    assert sorted((reported["window_id"], key, reported["n"]) for key, reported in sent) == [
         (name, b"bob" if name.endswith("2") else b"ann", 2) for name in ids
     ]
     kept = read_parquet(tmp_path)
     assert sorted(kept.column("window_id").to_pylist()) == ids
     assert merge(kept).num_rows == 5
-    assert merge(kept, by=["user"], every="1h").select(["user", "n"]).to_pylist() == [
+    assert merge(kept, by=["user"], every="1h").to_arrow().select(["user", "n"]).to_pylist() == [
         {"user": "ann", "n": 8},
         {"user": "bob", "n": 2},
     ]
-    # One that is not full is shown to the topic, and not written where it could not be taken back.
+    # One that is not full is shown to the topic, and not written where it could not be recalled.
     assert tester.finish().windows().select("user", "n").rows() == [("bob", 1), ("ann", 1)]
     assert [dict(message.headers)["final"] for message in tester.sent()] == [b"0"] * 2
     assert read_parquet(tmp_path).num_rows == 5

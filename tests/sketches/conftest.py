@@ -54,7 +54,7 @@ def java() -> Iterator[JavaOracle]:
 
 
 class GuardedPages:
-    """Memory between two pages that can't be read: whoever reads outside what it was given, crashes."""
+    """Memory between two pages that can't be read: reading outside of what was given crashes."""
 
     def __init__(self, pages: int) -> None:
         self._map = mmap.mmap(-1, (pages + 2) * mmap.PAGESIZE)

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 import pytest
 
 from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
 from streamgauge.operators.table.query import query
-from streamgauge.operators.table.schema import END, START, aggregates_of, keys_of
+from streamgauge.operators.table.schema import END, START, ArrowStream, aggregates_of, arrow_table, keys_of
 
 MINUTE = 60_000_000
 START_US = 1_700_000_040_000_000
@@ -29,7 +28,7 @@ COLUMNS = {
     "item": pl.Int64,
     "tags": pl.List(pl.String),
 }
-ASKED = {
+REQUESTED = {
     "rows": ask.count(),
     "users": ask.distinct("user"),
     "user_set": ask.distinct_set("user", lg_k=10),
@@ -73,15 +72,15 @@ BUCKETED = {
 
 
 @pytest.fixture(scope="session", params=["Catalyst", "buckets"])
-def asked(request: pytest.FixtureRequest) -> dict[str, ask.Aggregate]:
+def requested_aggregates(request: pytest.FixtureRequest) -> dict[str, ask.Aggregate]:
     """Every aggregate that Catalyst merges; every aggregate there is."""
-    return ASKED if request.param == "Catalyst" else {**ASKED, **BUCKETED}
+    return REQUESTED if request.param == "Catalyst" else {**REQUESTED, **BUCKETED}
 
 
 @pytest.fixture(scope="session")
-def everything(asked: dict[str, ask.Aggregate]) -> Stream:
-    """A stream of frames that asks for them by language and minute."""
-    return Stream.from_batches(COLUMNS, time="at").group_by("lang").tumbling("1m").agg(**asked)
+def everything(requested_aggregates: dict[str, ask.Aggregate]) -> Stream:
+    """A stream of frames of them by language and minute."""
+    return Stream.from_schema(COLUMNS, time="at").group_by("lang").tumbling("1m").agg(**requested_aggregates)
 
 
 @pytest.fixture(scope="session")
@@ -123,18 +122,19 @@ def same_tables() -> Callable[..., None]:
     return _same_tables
 
 
-def _same_tables(one: pa.Table, other: pa.Table, draws: bool = True) -> None:
+def _same_tables(one: ArrowStream, other: ArrowStream, draws: bool = True) -> None:
+    one, other = arrow_table(one), arrow_table(other)
     assert one.schema.equals(other.schema, check_metadata=True)
     order = [(name, "ascending") for name in (START, END, *keys_of(one.schema))]
     one, other = one.sort_by(order), other.sort_by(order)
     for name, _ in order:
         assert one.column(name).to_pylist() == other.column(name).to_pylist()
     first, second = query(one), query(other)
-    for name, asked in aggregates_of(one.schema).items():
+    for name, requested in aggregates_of(one.schema).items():
         raw = zip(one.column(name).to_pylist(), other.column(name).to_pylist())
         pairs = zip(first[name].to_list(), second[name].to_list())
-        compare = _COMPARE.get(asked.name)
-        if asked.name == "distinct":
+        compare = _COMPARE.get(requested.name)
+        if requested.name == "distinct":
             for a, b in raw:
                 assert np.array_equal(_registers(a), _registers(b)), name
         elif compare is None:
@@ -142,7 +142,7 @@ def _same_tables(one: pa.Table, other: pa.Table, draws: bool = True) -> None:
         else:
             for a, b in pairs:
                 compare(a, b)
-                if asked.name == "sample" and draws:
+                if requested.name == "sample" and draws:
                     assert sorted(a["values"]) == sorted(b["values"])
 
 
@@ -153,9 +153,9 @@ def _registers(image: bytes) -> np.ndarray:
         return np.frombuffer(image, np.uint8, 1 << lg_k, 40)
     begin = 4 * image[0]
     coupons = np.frombuffer(image[begin : begin + (len(image) - begin) // 4 * 4], np.uint32)
-    found = np.zeros(1 << lg_k, np.uint8)
-    np.maximum.at(found, coupons & ((1 << lg_k) - 1), (coupons >> 26).astype(np.uint8))
-    return found
+    result = np.zeros(1 << lg_k, np.uint8)
+    np.maximum.at(result, coupons & ((1 << lg_k) - 1), (coupons >> 26).astype(np.uint8))
+    return result
 
 
 def _close(a: Any, b: Any) -> None:
@@ -275,11 +275,11 @@ def topic(kafka: Any) -> Callable[..., str]:
 def everything_from(kafka: Any) -> Callable[..., Stream]:
     """The stream `everything`, of a topic's JSON messages; rows in a language called "xx" are dropped."""
 
-    def make(topic: str, asked: dict[str, ask.Aggregate] = ASKED) -> Stream:
+    def make(topic: str, requested: dict[str, ask.Aggregate] = REQUESTED) -> Stream:
         rows = Stream.from_kafka(
             topic, value=json(COLUMNS), time="at", bootstrap_servers=kafka.bootstrap_servers
         )
         wanted = rows.filter(pl.col("lang").is_null() | (pl.col("lang") != "xx"))
-        return wanted.group_by("lang").tumbling("1m", delay="5s").agg(**asked)
+        return wanted.group_by("lang").tumbling("1m", delay="5s").agg(**requested)
 
     return make

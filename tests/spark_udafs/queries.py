@@ -17,11 +17,11 @@ def read_topic(kafka: Any, topic: str) -> list[pa.Table]:
     readable(kafka.bootstrap_servers, topic)
     settings = {"group.id": "x", "enable.partition.eof": True, "log_level": 0}
     reader = Consumer({**settings, "bootstrap.servers": kafka.bootstrap_servers})
-    found = []
+    collected = []
     for partition in range(2):
         reader.assign([TopicPartition(topic, partition, 0)])
         while (message := reader.poll(120)) is not None and message.error() is None:
-            found.append(from_ipc(message.value()))
+            collected.append(from_ipc(message.value()))
         assert message is not None and message.error().code() == KafkaError._PARTITION_EOF
     reader.close()
-    return found
+    return collected

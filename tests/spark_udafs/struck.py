@@ -15,7 +15,7 @@ from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.aggregate import Aggregate
 from streamgauge.spark_udafs.frames import sketch
 from streamgauge.spark_udafs.run import write
-from streamgauge.spark_udafs.sinks import ParquetSink
+from streamgauge.spark_udafs.sinks import SketchesToParquet
 
 SCHEMA = "at timestamp, key long, v long"
 WAYS: dict[str, dict[str, Aggregate]] = {
@@ -29,7 +29,7 @@ def start(spark: Any, rows: Path, own: Path, way: str, *sinks: Any) -> Any:
     read = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(rows))
     timed = sketch(read).withWatermark("at", "5 seconds").groupBy("key", F.window("at", "1 minute"))
     table = timed.agg(n=F.count("*"), **WAYS[way])
-    kept = ParquetSink(own / way / "windows")
+    kept = SketchesToParquet(own / way / "windows")
     return write(table, own / way / "checkpoint", kept, *sinks, available_now=True)
 
 

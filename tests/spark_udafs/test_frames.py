@@ -15,11 +15,11 @@ from pyspark.sql import functions as F
 from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.aggregate import Aggregate
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.sketching.lateness import PartitionTime
-from streamgauge.operators.sketching.sketcher import Sketcher
-from streamgauge.operators.table.merge import merge
+from streamgauge.operators.partitions.sketcher import Sketcher
+from streamgauge.operators.sketching.partition_watermark import PartitionTime
 from streamgauge.operators.table.query import query
 from streamgauge.operators.table.schema import read_parquet
+from streamgauge.operators.table.sketch_table import merge
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.spark_udafs.frames import sketch
 from streamgauge.spark_udafs.rollup import rollup
@@ -42,19 +42,19 @@ def rows(spark: Any, frame: pl.DataFrame) -> Any:
 
 def test_every_aggregate_as_without_spark(
     everything: Stream,
-    asked: dict[str, Aggregate],
+    requested_aggregates: dict[str, Aggregate],
     frame: pl.DataFrame,
     rows: Any,
     same_tables: Callable[..., None],
 ) -> None:
     sketcher = Sketcher(everything)
     sketcher.add(frame, PartitionTime())
-    table = sketch(rows).groupBy("lang", window("at", "1 minute")).agg(**asked)
-    same_tables(as_table(table), merge(sketcher.take()), draws=False)
+    table = sketch(rows).groupBy("lang", window("at", "1 minute")).agg(**requested_aggregates)
+    same_tables(as_table(table), merge(sketcher.drain()), draws=False)
 
 
 PLANS = {"Catalyst": {}, "buckets": {"seen": ask.membership("user", capacity=5_000)}}
-"""What asked besides makes Spark merge the one way or the other."""
+"""What, requested besides, makes Spark merge the one way or the other."""
 either_way = pytest.mark.parametrize("more", PLANS.values(), ids=PLANS)
 
 
@@ -67,9 +67,9 @@ def test_sums_beyond_int64(spark: Any, more: dict[str, Aggregate]) -> None:
 
 @either_way
 def test_sliding_windows_share_panes(frame: pl.DataFrame, rows: Any, more: dict[str, Aggregate]) -> None:
-    asked = sketch(rows).groupBy(window("at", "2 minutes", "30 seconds", "10 seconds"))
-    table = asked.agg(rows=ask.count(), **more)
-    found = {row["window_start"]: row["rows"] for row in query(as_table(table)).iter_rows(named=True)}
+    grouped = sketch(rows).groupBy(window("at", "2 minutes", "30 seconds", "10 seconds"))
+    table = grouped.agg(rows=ask.count(), **more)
+    answers = {row["window_start"]: row["rows"] for row in query(as_table(table)).iter_rows(named=True)}
     at = frame["at"].dt.replace_time_zone("UTC")
     expected: dict[datetime, int] = {}
     for second in at.dt.epoch("s").to_list():
@@ -77,49 +77,53 @@ def test_sliding_windows_share_panes(frame: pl.DataFrame, rows: Any, more: dict[
         for start in (last, last - 30, last - 60, last - 90):
             key = datetime.fromtimestamp(start, UTC)
             expected[key] = expected.get(key, 0) + 1
-    assert found == expected
+    assert answers == expected
 
 
 @either_way
 def test_sliding_windows_rolled_up_count_each_row_once(
     spark: Any, frame: pl.DataFrame, rows: Any, more: dict[str, Aggregate], tmp_path: Path
 ) -> None:
-    asked = sketch(rows).groupBy("lang", window("at", "2 minutes", "1 minute"))
-    table = as_table(asked.agg(rows=ask.count(), **more))
+    grouped = sketch(rows).groupBy("lang", window("at", "2 minutes", "1 minute"))
+    table = as_table(grouped.agg(rows=ask.count(), **more))
     table_again = as_frame(table, spark)
     table_again.write.parquet(str(tmp_path / "sliding"))
     kept = spark.read.parquet(str(tmp_path / "sliding")).filter("rows > 0")
     for known in (table, as_table(kept), read_parquet(tmp_path / "sliding")):
         assert sum(merge(known, by=[], every="2h").column("rows").to_pylist()) == frame.height
     with pytest.raises(SketchError, match="of one group overlap"):
-        merge(table.replace_schema_metadata(None), every="2h")
+        merge(table.to_arrow().replace_schema_metadata(None), every="2h")
 
 
 @either_way
-def test_without_a_window_all_rows_are_in_one(
+def test_a_table_without_windows_shows_none(
     frame: pl.DataFrame, rows: Any, more: dict[str, Aggregate]
 ) -> None:
-    asked = {"rows": ask.count(), "users": ask.distinct("user"), **more}
-    table = sketch(rows).groupBy("lang").agg(**asked)
-    found = query(as_table(table))
-    assert {str(edge) for edge in found["window_start"]} == {"1678-01-01 00:00:00+00:00"}
-    assert {str(edge) for edge in found["window_end"]} == {"2262-01-01 00:00:00+00:00"}
-    # Every client holds that window, wherever its clock stands.
-    assert {row["window_start"].year for row in table.select("window_start").collect()} <= {1677, 1678}
-    assert table.select("window_start", "window_end").toPandas()["window_end"].notna().all()
-    counts = {row["lang"]: row["rows"] for row in found.iter_rows(named=True)}
+    requested_aggregates = {"rows": ask.count(), "users": ask.distinct("user"), **more}
+    table = sketch(rows).groupBy("lang").agg(**requested_aggregates)
+    collected = as_table(table)
+    answers = query(collected)
+    shown = ["lang", *requested_aggregates]
+    assert table.columns == [*shown, "streamgauge_definition"]
+    assert answers.columns == collected.column_names == shown
+    counts = {row["lang"]: row["rows"] for row in answers.iter_rows(named=True)}
     assert counts == dict(frame.group_by("lang").len().iter_rows())
     users = dict(frame.group_by("lang").agg(pl.col("user").drop_nulls().n_unique()).iter_rows())
-    for row in found.iter_rows(named=True):
+    for row in answers.iter_rows(named=True):
         assert row["users"]["lower"] <= users[row["lang"]] <= row["users"]["upper"]
 
 
 @either_way
 def test_of_no_rows_there_is_the_row_that_spark_has(rows: Any, more: dict[str, Aggregate]) -> None:
-    asked = {"rows": ask.count(), "users": ask.distinct("user"), "most": ask.max("price"), **more}
-    (row,) = query(as_table(sketch(rows.limit(0)).agg(**asked))).iter_rows(named=True)
+    requested_aggregates = {
+        "rows": ask.count(),
+        "users": ask.distinct("user"),
+        "most": ask.max("price"),
+        **more,
+    }
+    (row,) = query(as_table(sketch(rows.limit(0)).agg(**requested_aggregates))).iter_rows(named=True)
     assert (row["rows"], row["users"]["estimate"], row["most"]) == (0, 0, None)
-    assert as_table(sketch(rows.limit(0)).groupBy("lang").agg(**asked)).num_rows == 0
+    assert as_table(sketch(rows.limit(0)).groupBy("lang").agg(**requested_aggregates)).num_rows == 0
 
 
 @either_way
@@ -135,8 +139,8 @@ def test_text_that_is_not_utf_8_is_kept_as_spark_shows_it(spark: Any, more: dict
     (row,) = query(as_table(sketch(lines).agg(**hashed))).iter_rows(named=True)
     (native,) = lines.agg(F.hll_sketch_estimate(F.hll_sketch_agg("line"))).first()
     assert round(row["lines"]["estimate"]) == native == 3
-    found = query(as_table(sketch(lines).groupBy("line").agg(**hashed)))
-    assert found.group_by("line").agg(pl.col("rows").sum()).sort("line", nulls_last=True).rows() == [
+    answers = query(as_table(sketch(lines).groupBy("line").agg(**hashed)))
+    assert answers.group_by("line").agg(pl.col("rows").sum()).sort("line", nulls_last=True).rows() == [
         ("caf\ufffd", 3), ("π", 1), (None, 1)
     ]  # fmt: skip
 
@@ -151,7 +155,7 @@ def test_each_table_draws_samples_of_its_own(rows: Any) -> None:
     ("ask_it", "error", "complaint"),
     [
         (lambda f: sketch(f).groupBy("nowhere").agg(n=ask.count()), ValueError, "no column 'nowhere'"),
-        (lambda f: sketch(f).agg(), ValueError, "nothing is asked"),
+        (lambda f: sketch(f).agg(), ValueError, "no aggregate was given"),
         (lambda f: sketch(f).agg(ask.count()), TypeError, "name the column of each aggregate"),
         (lambda f: sketch(f.groupBy("lang")), TypeError, r"Spark DataFrame, got .*sketch\(df\).groupBy"),
         (lambda f: sketch("posts"), TypeError, "Spark DataFrame, got 'posts'; spark.table"),
@@ -181,19 +185,22 @@ def test_strings_that_spark_compares_by_a_collation_are_refused(rows: Any) -> No
     ):
         with pytest.raises(TypeError, match=r"has the collation UTF8_LCASE.* lower\(...\) of it"):
             wrong()
-    assert sketch(frame).groupBy("lang").agg(n=ask.count("name")).columns[2:] == ["lang", "n"]
+    assert sketch(frame).groupBy("lang").agg(n=ask.count("name")).columns[:-1] == ["lang", "n"]
 
 
 def test_decimals_and_times_are_grouped_and_asked_as_what_they_are(
     spark: Any, rows: Any, request: pytest.FixtureRequest
 ) -> None:
-    asked = "cast(item % 3 as decimal(20, 2)) paid", "make_time(1, cast(item % 3 as int), 2.5) at_time"
+    requested_aggregates = (
+        "cast(item % 3 as decimal(20, 2)) paid",
+        "make_time(1, cast(item % 3 as int), 2.5) at_time",
+    )
     spark.conf.set("spark.sql.timeType.enabled", "true")
     request.addfinalizer(lambda: spark.conf.unset("spark.sql.timeType.enabled"))
-    frame = rows.selectExpr(*asked).filter("paid is not null")
+    frame = rows.selectExpr(*requested_aggregates).filter("paid is not null")
     table = as_table(sketch(frame).groupBy("paid").agg(n=ask.count(), latest=ask.max("at_time")))
-    found = {row["paid"]: row["latest"] for row in query(table).iter_rows(named=True)}
-    assert found == {Decimal(f"{n}.00"): time(1, n, 2, 500_000) for n in range(3)}
+    answers = {row["paid"]: row["latest"] for row in query(table).iter_rows(named=True)}
+    assert answers == {Decimal(f"{n}.00"): time(1, n, 2, 500_000) for n in range(3)}
 
 
 @either_way
@@ -202,13 +209,15 @@ def test_decimals_are_ordered_as_decimals(spark: Any, more: dict[str, Aggregate]
     values = ", ".join(f"({at}, CAST('{n}.5' AS decimal(38, 4)), {at})" for at, n in enumerate(digits))
     rows = spark.sql(f"SELECT timestamp_seconds(at) at, paid, user FROM VALUES {values} t(at, paid, user)")
     first = {"least": F.min("paid"), "most": ask.max("paid")}
-    asked = {**first, "opening": ask.first("paid"), "closing": ask.last("paid"), **more}
-    table = as_table(sketch(rows.repartition(3)).groupBy(window("at", "1 minute")).agg(**asked))
+    requested_aggregates = {**first, "opening": ask.first("paid"), "closing": ask.last("paid"), **more}
+    table = as_table(
+        sketch(rows.repartition(3)).groupBy(window("at", "1 minute")).agg(**requested_aggregates)
+    )
     again = as_table(rollup(as_frame(table, spark), to="1 hour"))
     for one in (table, again, merge([table, table])):
-        (found,) = query(one).iter_rows(named=True)
+        (answers,) = query(one).iter_rows(named=True)
         ordered = [Decimal(f"{n}.5000") for n in (min(digits), max(digits), digits[0], digits[-1])]
-        assert [found[name] for name in ("least", "most", "opening", "closing")] == ordered
+        assert [answers[name] for name in ("least", "most", "opening", "closing")] == ordered
 
 
 def test_a_time_that_no_table_can_hold_is_an_error(spark: Any) -> None:

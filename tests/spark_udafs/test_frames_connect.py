@@ -22,11 +22,11 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-import streamgauge.functions as S
-from streamgauge import (
-    KafkaSink, ParquetSink, Stream, TableSink, account_of, as_frame, as_table, count, distinct, json,
-    quantiles, query, read_table, register, rollup, sample, sketch, sketch_parquet, top_k, window,
-    with_definitions, write,
+import streamgauge.spark.functions as S
+from streamgauge import Stream, count, distinct, json, quantiles, query, read_table, sample, top_k
+from streamgauge.spark import (
+    SketchesToKafka, SketchesToParquet, SketchesToTable, account_of, as_frame, as_table, register, rollup,
+    sketch, sketch_parquet, window, with_definitions, write,
 )
 
 servers, topic, out, folder = sys.argv[1:]
@@ -81,34 +81,39 @@ tell("register", upper, row.ids.lower <= 1000 <= row.ids.upper, "lg_k=14" in row
 try:
     spark.sql("SELECT count(*), sketch_distinct(id) FROM numbers").collect()
 except AnalysisException as error:
-    tell("note", "Use streamgauge.sketch(df)" in error.__notes__[0])
+    tell("note", "Use streamgauge.spark.sketch(df)" in error.__notes__[0])
 messages = spark.read.format("streamgauge-kafka").option("kafka.bootstrap.servers", servers)
 tell("messages", messages.option("subscribe", topic).load().count())
+"""
 
+STREAMS = """
 # Streams of a DataFrame, merged both ways, and a stream of the windows that one of them wrote.
 streamed = spark.readStream.schema(rows.schema).parquet(f"{folder}/rows")
 timed = sketch(streamed).withWatermark("at", "1 second").groupBy(window("at", "1 minute"))
 for way, ids in {"native": distinct("id"), "buckets": quantiles("id")}.items():
-    sinks = ParquetSink(f"{folder}/{way}"), TableSink(f"stored_{way}")
+    sinks = SketchesToParquet(f"{folder}/{way}"), SketchesToTable(f"stored_{way}")
     table = timed.agg(n=F.count("*"), ids=ids)
     write(table, f"{folder}/of-{way}", *sinks, available_now=True).awaitTermination(240)
-    stored = read_table(f"{folder}/{way}").sort_by("window_start")
-    known = as_table(spark.table(f"stored_{way}")).sort_by("window_start")
+    stored = read_table(f"{folder}/{way}").to_arrow().sort_by("window_start")
+    known = as_table(spark.table(f"stored_{way}")).to_arrow().sort_by("window_start")
     tell("stream", way, stored["n"].to_pylist() == [60] * 16, known.equals(stored))
 told = spark.read.parquet(f"{folder}/native").schema
 minutes = spark.readStream.schema(told).parquet(f"{folder}/native")
 wider = rollup(minutes, to="5 minutes")
-write(wider, f"{folder}/of-wider", ParquetSink(f"{folder}/wider"), available_now=True).awaitTermination(240)
+to_wider = SketchesToParquet(f"{folder}/wider")
+write(wider, f"{folder}/of-wider", to_wider, available_now=True).awaitTermination(240)
 tell("rollup of a stream", read_table(f"{folder}/wider")["n"].to_pylist())
+"""
 
+MESSAGES = """
 # A Kafka stream's definition: once, and as a query with sinks and an account.
 stream = Stream.from_kafka(
     topic, value=json({"at": pl.Datetime("us")}), time="at", bootstrap_servers=servers
 ).tumbling("1m").agg(n=count())
 tell("on_spark", as_table(stream.on_spark(spark, streaming=False, dead_letters=None))["n"].to_pylist())
 running = write(
-    stream.on_spark(spark, dead_letters=None), f"{folder}/kafka", ParquetSink(f"{folder}/windows"),
-    KafkaSink(out, servers), available_now=True,
+    stream.on_spark(spark, dead_letters=None), f"{folder}/kafka", SketchesToParquet(f"{folder}/windows"),
+    SketchesToKafka(out, servers), available_now=True,
 )
 ended = running.awaitTermination(240)
 tell("write", ended, account_of(running), read_table(f"{folder}/windows")["n"].to_pylist())
@@ -116,7 +121,7 @@ tell("write", ended, account_of(running), read_table(f"{folder}/windows")["n"].t
 spark.stop()
 """
 
-TOLD = """\
+REPORTED = """\
 sketch [600, 400] [1, 1]
 buckets [400, 600]
 as_frame 2
@@ -127,9 +132,15 @@ sketch_parquet [500]
 register [143] True True
 note True
 messages 2
+"""
+
+STREAMS_REPORTED = """\
 stream native True True
 stream buckets True True
 rollup of a stream [300, 300, 300]
+"""
+
+MESSAGES_REPORTED = """\
 on_spark [2]
 write True Account(read=2, counted=2, filtered=0, late=0, dead_lettered=0) [2]
 """
@@ -137,17 +148,34 @@ write True Account(read=2, counted=2, filtered=0, late=0, dead_lettered=0) [2]
 
 @pytest.mark.spark
 @pytest.mark.kafka
-def test_everything_public_over_connect(kafka: Any, topic: Any, send: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("streams", "of_streams"),
+    [
+        pytest.param("", "", id="all but streams of DataFrames"),
+        pytest.param(STREAMS, STREAMS_REPORTED, id="all", marks=pytest.mark.soak),
+    ],
+)
+def test_everything_public_over_connect(
+    kafka: Any, topic: Any, send: Any, tmp_path: Path, streams: str, of_streams: str
+) -> None:
     pytest.importorskip("grpc")
     name, out = topic(), topic()
     send(name, [b'{"at":"2026-01-01T00:00:01"}', b'{"at":"2026-01-01T00:00:02"}'])
     done = subprocess.run(
-        [sys.executable, "-c", CLIENT, kafka.bootstrap_servers, name, out, str(tmp_path)],
+        [
+            sys.executable,
+            "-c",
+            CLIENT + streams + MESSAGES,
+            kafka.bootstrap_servers,
+            name,
+            out,
+            str(tmp_path),
+        ],
         capture_output=True,
         text=True,
         timeout=900,
     )
-    assert done.stdout == TOLD, done.stderr[-3000:]
+    assert done.stdout == REPORTED + of_streams + MESSAGES_REPORTED, done.stderr[-3000:]
 
 
 def test_no_handle_of_the_jvm_is_used() -> None:
@@ -155,12 +183,14 @@ def test_no_handle_of_the_jvm_is_used() -> None:
     handles = re.compile(
         r"\b_(jvm|jdf|jc|jsparkSession|jwrite|jschema|jreader|sc)\b|\.sparkContext\b|\.rdd\b"
     )
-    found = {
+    result = {
         f"{path.relative_to(folder)}:{number}"
         for path in folder.rglob("*.py")
-        # Of classic sessions alone: their end, DESCRIBE FUNCTION, what is in their columns, faster batches.
-        if path.name not in ("session.py", "describing.py", "columns.py", "arrow_batches.py")
+        # Of classic sessions alone: their end, DESCRIBE FUNCTION, what is in their columns, faster batches,
+        # which interpreter their workers run.
+        if path.name
+        not in ("session.py", "describing.py", "columns.py", "python_workers.py", "worker_python.py")
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if handles.search(line)
     }
-    assert found == set()
+    assert result == set()

@@ -20,7 +20,7 @@ import polars as pl
 import pytest
 
 from streamgauge.operators.table.schema import read_parquet
-from streamgauge.spark_udafs.running import DamagedState
+from streamgauge.spark_udafs.query_handle import DamagedState
 
 from ..waiting import until
 from .struck import WAYS, start
@@ -68,6 +68,7 @@ def struck_driver(folder: Path, strikes: Path, last: int) -> subprocess.Popen[st
         )
 
 
+@pytest.mark.soak
 def test_killed_workers_and_drivers_leave_no_trace(
     spark: Any, undisturbed: Path, tmp_path: Path, same_tables: Callable[..., None]
 ) -> None:
@@ -76,11 +77,11 @@ def test_killed_workers_and_drivers_leave_no_trace(
     driver = struck_driver(undisturbed, tmp_path, last=1)
     try:
         assert driver.stdout is not None
-        told = [driver.stdout.readline() for _ in WAYS]
+        output = [driver.stdout.readline() for _ in WAYS]
     finally:
         os.killpg(driver.pid, signal.SIGKILL)
         driver.communicate()
-    assert told == ["1\n"] * len(WAYS), (undisturbed / "complaints").read_text()[-3000:]
+    assert output == ["1\n"] * len(WAYS), (undisturbed / "complaints").read_text()[-3000:]
     assert list(tmp_path.iterdir()) == []
     for way in WAYS:
         query = start(spark, undisturbed / "rows", undisturbed / "struck", way)
@@ -154,7 +155,7 @@ DAMAGES: dict[str, Callable[[Path], Any]] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ["buckets", pytest.param("Catalyst", marks=pytest.mark.soak)])
 @pytest.mark.parametrize(
     "damage", ["flipped", *(pytest.param(name, marks=pytest.mark.soak) for name in list(DAMAGES)[1:])]
 )

@@ -12,16 +12,17 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import functions as F
 
-from streamgauge import count, distinct
+from streamgauge import StreamTester, count, distinct
 from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.sketching.lateness import PartitionTime
-from streamgauge.operators.sketching.sketcher import Sketcher
-from streamgauge.operators.table.merge import merge
+from streamgauge.operators.partitions.sketcher import Sketcher
+from streamgauge.operators.sketching.partition_watermark import PartitionTime
 from streamgauge.operators.table.query import query
 from streamgauge.operators.table.schema import schema_of, write_parquet
+from streamgauge.operators.table.sketch_table import merge
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.spark_udafs.frames import sketch
+from streamgauge.spark_udafs.query_handle import Running
 from streamgauge.spark_udafs.rollup import rollup
 from streamgauge.spark_udafs.tables import as_frame, as_table, with_definitions
 from streamgauge.spark_udafs.windows import window
@@ -36,7 +37,7 @@ def minutes_of(stream: Stream, frame: pl.DataFrame) -> pa.Table:
     """The table of sketches that one worker makes of rows."""
     sketcher = Sketcher(stream)
     sketcher.add(frame, PartitionTime())
-    return sketcher.take()
+    return sketcher.drain()
 
 
 def test_every_aggregate_is_rolled_up_as_by_merge(
@@ -51,23 +52,23 @@ def test_every_aggregate_is_rolled_up_as_by_merge(
 def test_keys_are_dropped_and_windows_stay(
     spark: Any, frame_of: Callable[..., pl.DataFrame], same_tables: Callable[..., None]
 ) -> None:
-    rows = Stream.from_batches(COLUMNS, time="at").group_by("lang").tumbling("1m")
+    rows = Stream.from_schema(COLUMNS, time="at").group_by("lang").tumbling("1m")
     table = minutes_of(rows.agg(n=count(), users=distinct("user")), frame_of(3, rows=400).select(*COLUMNS))
     same_tables(as_table(rollup(as_frame(table, spark), by=[])), merge(table, by=[]))
 
 
 def test_names_with_dots_and_backticks(spark: Any, same_tables: Callable[..., None]) -> None:
     rows = spark.range(600).selectExpr("id % 3 `a.b``c`", "id", "timestamp_seconds(id) at")
-    asked: dict[str, Any] = {"n. x": count(), "users`": distinct("id")}
-    minutes = sketch(rows).groupBy("`a.b``c`", window("at", "1 minute")).agg(**asked)
+    aggregates: dict[str, Any] = {"n. x": count(), "users`": distinct("id")}
+    minutes = sketch(rows).groupBy("`a.b``c`", window("at", "1 minute")).agg(**aggregates)
     same_tables(as_table(rollup(minutes, to="5 minutes")), merge(as_table(minutes), every="5m"))
 
 
 def test_overlapping_windows_count_each_row_once(spark: Any) -> None:
     rows = spark.range(3600).selectExpr("id", "timestamp_seconds(id) AS at")
     table = sketch(rows).groupBy(window("at", "10 minutes", "5 minutes")).agg(n=count())
-    found = as_table(rollup(table, to="30 minutes")).sort_by("window_start")
-    assert found["n"].to_pylist() == [1800, 1800]
+    result = as_table(rollup(table, to="30 minutes")).sort_by("window_start")
+    assert result["n"].to_pylist() == [1800, 1800]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_a_stream_of_tables_gives_each_window_once(
     by: list[str],
 ) -> None:
     columns = {**COLUMNS, "at_us": pl.Int64}
-    rows = Stream.from_batches(columns, time="at").group_by("lang").tumbling("1m")
+    rows = Stream.from_schema(columns, time="at").group_by("lang").tumbling("1m")
     stream = rows.agg(n=count(), users=distinct("user"), **more)
     frame = frame_of(4, rows=900, minutes=18).with_columns(at_us=pl.col("at").to_physical()).select(*columns)
     table = minutes_of(stream, frame)
@@ -99,42 +100,58 @@ def test_a_stream_of_tables_gives_each_window_once(
     folder = str(tmp_path / "minutes")
     source = spark.readStream.schema(spark.read.parquet(folder).schema).option("maxFilesPerTrigger", 6)
     name = f"rolled{len(more)}"
-    running = (
+    writer = (
         rollup(source.parquet(folder), to=to, by=by)
         .writeStream.format("memory")
         .queryName(name)
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
         .trigger(availableNow=True)
-        .start()
     )
-    assert running.awaitTermination(300)
+    # A busy machine may take longer to start a Python process than Spark waits.
+    assert Running(writer.start(), str(tmp_path), writer.start).awaitTermination(600)
     order = [(name, "ascending") for name in ("window_start", *by)]
-    wanted = merge(table, every="5m", by=by).sort_by(order)
+    wanted = merge(table, every="5m", by=by).to_arrow().sort_by(order)
     complete = wanted.filter(pa.compute.less_equal(wanted["window_end"], max(starts)))
-    found = with_definitions(spark.table(name), like=as_frame(table, spark))
-    found = as_table(found).sort_by(order)
+    result = with_definitions(spark.table(name), like=as_frame(table, spark))
+    result = as_table(result).to_arrow().sort_by(order)
     exact = ["window_start", *by, "n"]
-    assert complete.num_rows and found.select(exact).equals(complete.select(exact))
-    asked = pl.col("users").struct.field("estimate")
-    assert query(found).select(asked).equals(query(complete).select(asked))
+    assert complete.num_rows and result.select(exact).equals(complete.select(exact))
+    estimates = pl.col("users").struct.field("estimate")
+    assert query(result).select(estimates).equals(query(complete).select(estimates))
+
+
+def test_totals_so_far_are_rolled_up_once_they_are_whole(spark: Any) -> None:
+    """In batches of a few rows, each judged by itself."""
+    rows = Stream.from_schema({"at": pl.Int64, "lang": pl.String}, time=pl.from_epoch("at")).group_by("lang")
+    tester = StreamTester(rows.cumulate("1h", every="10m").agg(n=count()))
+    tester.feed([{"at": second, "lang": "ab"[second % 2]} for second in range(0, 9_000, 7)])
+    table = tester.finish().tables()
+    totals = query(table).filter(pl.col("window_end").dt.epoch("s") <= 8_400)
+    begun = table.filter(pa.array((query(table)["window_end"].dt.epoch("s") <= 8_400).to_list()))
+    frame = as_frame(begun, spark).repartition(5)
+    hours = query(as_table(rollup(frame, to="1 hour", by=[]))).sort("window_start")
+    assert totals.height == 28 and hours["n"].to_list() == [515, 514]
+    assert query(merge(begun, every="1h", by=[]))["n"].to_list() == [515, 514]
+    with pytest.raises(SketchError, match="windows of up to 1h that grow by 10m don't fit into"):
+        rollup(frame, to="30 minutes")
 
 
 def test_what_doesn_t_fit_is_named(spark: Any, tmp_path: Path) -> None:
-    def empty(length: str = "1m", **asked: Any) -> Any:
-        rows = Stream.from_batches(COLUMNS, time="at").group_by("lang").tumbling(length)
-        return as_frame(schema_of(rows.agg(**asked)).empty_table(), spark)
+    def empty(length: str = "1m", **requested: Any) -> Any:
+        rows = Stream.from_schema(COLUMNS, time="at").group_by("lang").tumbling(length)
+        return as_frame(schema_of(rows.agg(**requested)).empty_table(), spark)
 
     minutes = empty(users=distinct("user"))
-    for tables, more, told in (
+    for tables, more, reported in (
         (
             [minutes, empty(users=distinct("user", lg_k=10))],
             {},
-            r"lg_k=12\) to distinct\(\"user\", lg_k=10\)",
+            r"lg_k=12\) of string items to distinct\(\"user\", lg_k=10\)",
         ),
         ([minutes, empty("5m", users=distinct("user"))], {}, "from windows of 1m to windows of 5m"),
         ([minutes], {"to": "90 seconds"}, "windows of 1m don't fit into windows of 1m30s"),
     ):
-        with pytest.raises(SketchError, match=told):
+        with pytest.raises(SketchError, match=reported):
             rollup(tables, **more)
     with pytest.raises(ValueError, match=r"user is not a key of this table; its keys are \['lang'\]"):
         rollup(minutes, by=["user"])
@@ -165,7 +182,7 @@ def test_what_spark_sql_computes_loses_its_definition_and_can_have_it_back(spark
     by_hand = spark.sql(
         "SELECT window_start, window_end, hll_union_agg(users) AS users FROM minutes GROUP BY ALL"
     )
-    with pytest.raises(SketchError, match=r"and TableSink keep it, and with_definitions\(frame"):
+    with pytest.raises(SketchError, match=r"and SketchesToTable keep it, and with_definitions\(frame"):
         as_table(by_hand)
     back = query(as_table(with_definitions(by_hand, like=table)))
     assert back["users"].struct.field("estimate").round().to_list() == [50.0, 50.0]

@@ -21,11 +21,12 @@ from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.aggregate import Aggregate
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.sketching.accounting import Account
-from streamgauge.operators.table.merge import merge
+from streamgauge.operators.sinks.sketches_to_parquet import SketchesToParquet as ToFiles
+from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.table.schema import END, START, read_parquet
+from streamgauge.operators.table.sketch_table import merge
 from streamgauge.spark_udafs.run import account_of, on_spark, write
-from streamgauge.spark_udafs.sinks import KafkaSink, ParquetSink
+from streamgauge.spark_udafs.sinks import SketchesToKafka, SketchesToParquet
 
 from .queries import read_topic
 
@@ -38,15 +39,15 @@ BAD = [b"oops", None, b'{"at":7}', b'{"user":"nobody"}']
 @pytest.fixture(scope="module")
 def messages(frame_of: Callable[..., pl.DataFrame], json_of: Callable[[pl.DataFrame], list[bytes]]) -> Any:
     """Three partitions' messages: some filtered, some late, some bad; the third ends a minute earlier."""
-    found = []
+    collected = []
     for partition in range(3):
         frame = frame_of(partition, rows=1_500, minutes=3 if partition < 2 else 2)
         if partition == 1:
             dropped = pl.when(pl.col("lang") == "").then(pl.lit("xx")).otherwise("lang")
             frame = frame.with_columns(lang=dropped)
         values = json_of(frame)
-        found.append([*values[:700], *BAD, *values[700:], *values[:5]])
-    return found
+        collected.append([*values[:700], *BAD, *values[700:], *values[:5]])
+    return collected
 
 
 @pytest.fixture
@@ -60,8 +61,8 @@ def filled(topic: Callable[..., str], send: Callable[..., None], messages: Any) 
 @pytest.fixture
 def few(request: pytest.FixtureRequest) -> dict[str, Aggregate]:
     """Little enough to be quick, merged the one way or the other."""
-    found = {"rows": ask.count(), "users": ask.distinct("user"), "some": ask.sample("user", k=7)}
-    return found if request.param == "Catalyst" else {**found, "prices": ask.quantiles("price")}
+    aggregates = {"rows": ask.count(), "users": ask.distinct("user"), "some": ask.sample("user", k=7)}
+    return aggregates if request.param == "Catalyst" else {**aggregates, "prices": ask.quantiles("price")}
 
 
 def mostly(way: str) -> pytest.MarkDecorator:
@@ -92,15 +93,15 @@ def test_the_same_windows_sketches_and_account_as_straight_off_kafka(
     kafka: Any,
     filled: str,
     everything_from: Callable[..., Stream],
-    asked: dict[str, Aggregate],
+    requested_aggregates: dict[str, Aggregate],
     same_tables: Callable[..., None],
     tmp_path: Path,
 ) -> None:
-    stream = everything_from(filled, asked)
+    stream = everything_from(filled, requested_aggregates)
     kafka.create_topic(f"{filled}.windows", 2)
     table = on_spark(stream, spark, max_per_trigger=1_700)
-    written = KafkaSink(f"{filled}.windows", kafka.bootstrap_servers)
-    query = run_to_the_end(table, tmp_path / "checkpoint", ParquetSink(tmp_path / "windows"), written)
+    written = SketchesToKafka(f"{filled}.windows", kafka.bootstrap_servers)
+    query = run_to_the_end(table, tmp_path / "checkpoint", SketchesToParquet(tmp_path / "windows"), written)
     assert len(query.recentProgress) >= 4
     summary = run(stream, RunOptions(until="latest"))
     assert account_of(query) == summary.account
@@ -122,12 +123,12 @@ def test_a_bounded_read_merges_in_one_go(
     spark: Any,
     filled: str,
     everything_from: Callable[..., Stream],
-    asked: dict[str, Aggregate],
+    requested_aggregates: dict[str, Aggregate],
     same_tables: Callable[..., None],
 ) -> None:
     from streamgauge.spark_udafs.tables import as_table
 
-    stream = everything_from(filled, asked)
+    stream = everything_from(filled, requested_aggregates)
     table = as_table(on_spark(stream, spark, streaming=False, dead_letters=None))
     same_tables(table, merge(run(stream, RunOptions(until="latest", dead_letters=None)).table), draws=False)
 
@@ -137,23 +138,24 @@ import pickle, sys, time
 from pathlib import Path
 from streamgauge.spark_udafs.run import account_of, on_spark, source_of, write
 from streamgauge.spark_udafs.session import session
-from streamgauge.spark_udafs.sinks import ParquetSink
+from streamgauge.spark_udafs.sinks import SketchesToParquet
 
 folder = Path(sys.argv[1])
 stream = pickle.loads((folder / "stream").read_bytes())
 spark = session("killed", "local[2]", {"spark.ui.enabled": "false"})
 table = on_spark(stream, spark, max_per_trigger=900, dead_letters=None)
 
-def told(windows, batch):
+def callback(windows, batch):
     # The worst moment: read, merged and written, and not committed.
     print(batch.number, flush=True)
     time.sleep(600)
 
-write(table, folder / "checkpoint", ParquetSink(folder / "windows"), told).awaitTermination()
+write(table, folder / "checkpoint", SketchesToParquet(folder / "windows"), callback).awaitTermination()
 """
 
 
-@mostly("buckets")
+@pytest.mark.soak
+@pytest.mark.parametrize("few", ["buckets", "Catalyst"], indirect=True)
 def test_a_killed_query_goes_on_without_loss_or_double_counting(
     spark: Any,
     filled: str,
@@ -181,7 +183,7 @@ def test_a_killed_query_goes_on_without_loss_or_double_counting(
     assert not (tmp_path / "checkpoint" / "commits" / str(last)).exists()
     assert len(list((tmp_path / "windows").glob("*.parquet"))) == 1
     table = on_spark(stream, spark, max_per_trigger=2_000, dead_letters=None)
-    query = run_to_the_end(table, tmp_path / "checkpoint", ParquetSink(tmp_path / "windows"))
+    query = run_to_the_end(table, tmp_path / "checkpoint", SketchesToParquet(tmp_path / "windows"))
     assert query.recentProgress[0]["batchId"] == last
     summary = run(stream, RunOptions(until="latest", dead_letters=None))
     assert account_of(query) == summary.account
@@ -203,15 +205,20 @@ def test_an_idle_stream_closes_its_windows_by_the_clock(
     # The window's end is less than a second away, and its delay five.
     frame = frame_of(8, rows=9_000, minutes=1).tail(30)
     send(name, json_of(frame))
-    found: list[pa.Table] = []
+    collected: list[pa.Table] = []
     table = on_spark(everything_from(name, few), spark, idle_seconds=0.5)
-    query = write(table, tmp_path / "checkpoint", lambda windows, batch: found.append(windows))
+    query = write(table, tmp_path / "checkpoint", lambda windows, batch: collected.append(windows))
     deadline = time.monotonic() + 600
-    while not found and time.monotonic() < deadline and query.isActive:
+    while not collected and time.monotonic() < deadline and query.isActive:
         time.sleep(0.1)
     assert account_of(query) == Account(read=30, counted=30)
     query.stop()
-    assert sum(found[0]["rows"].to_pylist()) == 30
+    assert sum(collected[0]["rows"].to_pylist()) == 30
+
+
+def test_a_sink_of_the_other_engine_is_refused_with_what_to_write() -> None:
+    with pytest.raises(TypeError, match=r"not a sink of Spark; .*streamgauge\.spark\.SketchesToParquet"):
+        write(None, "checkpoint", ToFiles("windows"))
 
 
 def test_a_topic_that_does_not_exist_fails_the_query_with_its_name(
@@ -233,10 +240,10 @@ def test_an_empty_topic_gives_no_windows_and_what_comes_later_is_read(
 ) -> None:
     name = topic(2)
     table = on_spark(everything_from(name), spark, dead_letters=None)
-    query = run_to_the_end(table, tmp_path / "checkpoint", ParquetSink(tmp_path / "windows"))
+    query = run_to_the_end(table, tmp_path / "checkpoint", SketchesToParquet(tmp_path / "windows"))
     assert account_of(query) == Account()
     assert not (tmp_path / "windows").exists()
     send(name, json_of(frame_of(9, rows=100)))
-    query = run_to_the_end(table, tmp_path / "checkpoint", ParquetSink(tmp_path / "windows"))
+    query = run_to_the_end(table, tmp_path / "checkpoint", SketchesToParquet(tmp_path / "windows"))
     assert account_of(query) == Account(read=100, counted=100)
     assert sum(windows_of(tmp_path / "windows")["rows"].to_pylist()) == 100

@@ -1,4 +1,4 @@
-"""The account of a query, as its progress tells it."""
+"""The account of a query, as its progress has it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import Row
 
-from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.sketching.position import Position
 from streamgauge.spark_udafs.kafka.offsets import Known, Offsets
 from streamgauge.spark_udafs.run import account_of
@@ -33,7 +33,7 @@ def test_the_last_batch_that_observed_anything_tells_it() -> None:
     first, last = Row(*NAMES)(2, 2, 0, 0, 0), Row(*NAMES)(9, 6, 1, 1, 1)
     nothing = Row(*NAMES)(*[None] * 5)
     assert account_of(query(first, last, nothing)) == Account(9, 6, 1, 1, 1)
-    # As Spark Connect tells it.
+    # As Spark Connect gives it.
     schema = {"type": "struct", "fields": [{"name": name, "type": "long"} for name in NAMES]}
     nothing, last = (Row(values=values, schema=schema) for values in ([None] * 5, [9, 6, 1, 1, 1]))
     assert account_of(query(first, last, nothing)) == Account(9, 6, 1, 1, 1)

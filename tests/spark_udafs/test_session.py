@@ -6,15 +6,21 @@ import os
 import socketserver
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import pyspark
 import pytest
 
+from streamgauge.spark_udafs import session as sessions
 from streamgauge.spark_udafs.session import _end_quietly
+from streamgauge.spark_udafs.worker_program import quick_python
+
+from ..waiting import until
 
 START = "from streamgauge.spark_udafs.session import session; session('x', 'local[1]')"
 
@@ -56,37 +62,68 @@ def test_a_java_that_is_too_old_is_named(tmp_path: Path, says: str, version: str
     assert f"{tmp_path}/bin/java is Java {version}; Spark needs Java 17 or newer" in said
 
 
+def test_a_thread_that_waits_for_another_s_session_leaves_it_its_interpreter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The other reads the variable seconds after it was set: once its JVM is there."""
+    from pyspark.sql import SparkSession
+
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", lambda builder: pytest.fail("stops here"))
+    monkeypatch.setattr(sessions, "_check_java", lambda: None)
+
+    def failing() -> None:
+        with suppress(pytest.fail.Exception):
+            sessions.session("x", "local[1]")
+
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP"):
+        monkeypatch.setenv(name, "")
+    with SparkSession.Builder._lock:
+        waiting = threading.Thread(target=failing)
+        waiting.start()
+        until(lambda: os.environ["PYSPARK_PYTHON"])
+        assert os.environ["PYSPARK_PYTHON"] == quick_python()
+    waiting.join()
+
+
 def test_a_java_home_without_java_is_named(tmp_path: Path) -> None:
     assert f"{tmp_path}/bin/java doesn't run" in start_with(PATH="/usr/bin:/bin", JAVA_HOME=str(tmp_path))
 
 
 @pytest.mark.spark
 def test_workers_are_this_interpreter_with_state_in_rocksdb(spark: Any) -> None:
-    found, *_ = spark.range(1).mapInArrow(_interpreter, "path string, package string").collect()
-    assert found["path"] == sys.executable
-    assert found["package"] == "streamgauge"
+    rows, *_ = spark.range(1).mapInArrow(_interpreter, INTERPRETER).collect()
+    assert rows["path"] == sys.executable
+    # Not from the zip that Spark names first, from which each process would compile it.
+    assert rows["pyspark"] == pyspark.__file__
+    assert rows["package"] == "streamgauge"
     assert "RocksDB" in spark.conf.get("spark.sql.streaming.stateStore.providerClass")
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
     assert spark.conf.get("spark.driver.host") == "127.0.0.1"
     assert spark.conf.get("spark.python.authenticate.socketTimeout") == "180s"
 
 
+INTERPRETER = "path string, package string, pyspark string"
+
+
 def _interpreter(batches: Any) -> Any:
     import sys
 
     import pyarrow as pa
+    import pyspark
 
     import streamgauge
 
     for _ in batches:
         pass
-    yield pa.RecordBatch.from_pydict({"path": [sys.executable], "package": [streamgauge.__name__]})
+    names = {"path": sys.executable, "package": streamgauge.__name__, "pyspark": pyspark.__file__}
+    yield pa.RecordBatch.from_pylist([names])
 
 
 @pytest.mark.spark
-@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="Linux tells in /proc who listens where")
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="Linux shows in /proc who listens where")
 def test_a_local_session_listens_on_loopback_alone_its_page_too(spark: Any) -> None:
-    spark.range(1).mapInArrow(_interpreter, "path string, package string").collect()
+    spark.range(1).mapInArrow(_interpreter, INTERPRETER).collect()
     sockets = set()
     for process in _with_children(spark.sparkContext._gateway.proc.pid):
         for opened in Path(f"/proc/{process}/fd").iterdir():
@@ -110,9 +147,9 @@ LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F"}
 
 def _with_children(process: int) -> Iterator[int]:
     yield process
-    for found in Path(f"/proc/{process}/task").glob("*/children"):
+    for result in Path(f"/proc/{process}/task").glob("*/children"):
         with suppress(OSError):
-            for child in found.read_text().split():
+            for child in result.read_text().split():
                 yield from _with_children(int(child))
 
 

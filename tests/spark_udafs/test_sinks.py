@@ -15,13 +15,13 @@ from pyspark.sql import functions as F
 
 from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.table.query import query
 from streamgauge.operators.table.schema import END, START
 from streamgauge.spark_udafs.frames import sketch
 from streamgauge.spark_udafs.kafka.source import KafkaSketchSource
 from streamgauge.spark_udafs.run import account_of, on_spark, write
-from streamgauge.spark_udafs.sinks import Batch, KafkaSink
+from streamgauge.spark_udafs.sinks import Batch, SketchesToKafka
 
 from .queries import read_topic
 
@@ -42,15 +42,15 @@ def test_a_batch_is_in_a_topic_once_however_often_it_is_written(
     table = pa.table([columns.get(f.name, pa.nulls(2, f.type)) for f in schema], schema=schema)
     batch = Batch("q" + name, 7)
     for _ in range(2):
-        KafkaSink(name, kafka.bootstrap_servers)(table, batch)
-    sink = KafkaSink(name, kafka.bootstrap_servers)
+        SketchesToKafka(name, kafka.bootstrap_servers)(table, batch)
+    sink = SketchesToKafka(name, kafka.bootstrap_servers)
     sink(table, batch)
     sink(table, Batch(batch.query, 8))
     sink(table, Batch(batch.query, 8))
     assert sum(part.num_rows for part in read_topic(kafka, name)) == 2 * table.num_rows
     # Another query's batches of the same numbers are others, in the same sink too; and one query may write to
     # two topics in turn.
-    beside = KafkaSink(topic(2), kafka.bootstrap_servers, prefix="mine")
+    beside = SketchesToKafka(topic(2), kafka.bootstrap_servers, prefix="mine")
     for number in (7, 8, 8):
         sink(table, Batch("other" + name, number))
         beside(table, Batch(batch.query, number))
@@ -59,6 +59,7 @@ def test_a_batch_is_in_a_topic_once_however_often_it_is_written(
     assert sum(part.num_rows for part in read_topic(kafka, beside._topic)) == 2 * table.num_rows
 
 
+@pytest.mark.soak
 def test_a_broker_that_goes_away_is_waited_for(
     spark: Any,
     tmp_path: Path,
@@ -92,11 +93,11 @@ def test_a_broker_that_goes_away_is_waited_for(
         running = write(on_spark(here, spark, dead_letters=None), tmp_path / "checkpoint")
         minutes: list[pa.Table] = []
         table = sketched_messages(spark, broker.bootstrap_servers)
-        plain = write(table, tmp_path / "plain", lambda windows, batch: minutes.append(windows))
+        plain = write(table, tmp_path / "plain", lambda windows, batch: minutes.append(windows.to_arrow()))
         counted_to(running, 300)
         read_to(plain, 300)
         broker.stop()
-        asked_for(broker.port, 20)
+        request(broker.port, 20)
         broker.start()
         sending(values[300:], "posts", "plain")
         counted_to(running, 600)
@@ -119,7 +120,7 @@ def test_a_broker_that_goes_away_is_waited_for(
     assert not wanted
 
 
-def asked_for(port: int, times: int) -> None:
+def request(port: int, times: int) -> None:
     """Wait until clients have come so often, and in vain, to the address of a broker that is away."""
     with socket.create_server(("127.0.0.1", port)) as door:
         door.settimeout(300)

@@ -23,8 +23,8 @@ from streamgauge.spark_udafs import table_sink
 from streamgauge.spark_udafs.frames import sketch
 from streamgauge.spark_udafs.rollup import rollup
 from streamgauge.spark_udafs.run import write
-from streamgauge.spark_udafs.sinks import Batch, ParquetSink
-from streamgauge.spark_udafs.table_sink import TableSink
+from streamgauge.spark_udafs.sinks import Batch, SketchesToParquet
+from streamgauge.spark_udafs.table_sink import SketchesToTable
 from streamgauge.spark_udafs.tables import as_table
 
 pytestmark = pytest.mark.spark
@@ -38,13 +38,13 @@ MADE = (
 """The columns of the sink's table, for one that is made by hand."""
 
 
-def windows(*more: str, **asked: ask.Aggregate) -> pa.Table:
-    """Three minutes of three sites, one of which has no name; `more` are keys besides."""
-    stream = Stream.from_batches(COLUMNS, time=pl.from_epoch("at")).group_by("site", *more).tumbling("1m")
-    tester = StreamTester(stream.agg(**(asked or {"rows": ask.count(), "users": ask.distinct("user")})))
+def windows(*more: str, **windows: ask.Aggregate) -> pa.Table:
+    """Three minutes of three sites, one without a name; `more` are keys besides."""
+    stream = Stream.from_schema(COLUMNS, time=pl.from_epoch("at")).group_by("site", *more).tumbling("1m")
+    tester = StreamTester(stream.agg(**(windows or {"rows": ask.count(), "users": ask.distinct("user")})))
     rows = [{"at": 1_767_225_600 + n, "site": ("a", "b", None)[n % 3], "user": n % 40} for n in range(180)]
     tester.feed(rows)
-    return tester.finish().tables()
+    return tester.finish().tables().to_arrow()
 
 
 @pytest.fixture
@@ -56,14 +56,14 @@ def table(spark: Any, tmp_path: Any) -> Iterator[str]:
 
 
 def test_a_batch_is_there_once_also_after_it_was_written_in_part(spark: Any, table: str) -> None:
-    found, sink = windows(), TableSink(table)
+    result, sink = windows(), SketchesToTable(table)
     for query_, number, again in (("one", 0, True), ("one", 1, False), ("other", 1, True)):
-        sink(found, Batch(query_, number, again))
-    assert spark.table(table).count() == 3 * found.num_rows == 27
+        sink(result, Batch(query_, number, again))
+    assert spark.table(table).count() == 3 * result.num_rows == 27
     # A driver that was killed may have left any part of its last batch.
-    sink(found.slice(0, 4), Batch("one", 2))
+    sink(result.slice(0, 4), Batch("one", 2))
     for _ in range(2):
-        TableSink(table)(found, Batch("one", 2))
+        SketchesToTable(table)(result, Batch("one", 2))
     stored = spark.table(table)
     assert stored.count() == 36 and stored.groupBy("streamgauge_batch").count().count() == 4
     hours = query(as_table(rollup(stored, to="1 hour", by=[])))
@@ -74,40 +74,46 @@ def test_a_batch_is_there_once_also_after_it_was_written_in_part(spark: Any, tab
 
 
 def test_tables_of_something_else_are_refused(spark: Any, table: str) -> None:
-    TableSink(table)(windows(), Batch("one", 0))
-    with pytest.raises(SketchError, match=r'"users" changed from distinct\("user", lg_k=12\) to'):
-        TableSink(table)(windows(rows=ask.count(), users=ask.distinct("user", lg_k=10)), Batch("one", 1))
+    SketchesToTable(table)(windows(), Batch("one", 0))
+    with pytest.raises(
+        SketchError, match=r'"users" changed from distinct\("user", lg_k=12\) of long items to'
+    ):
+        SketchesToTable(table)(
+            windows(rows=ask.count(), users=ask.distinct("user", lg_k=10)), Batch("one", 1)
+        )
     with pytest.raises(SketchError, match="was made for batches that come once"):
-        TableSink(table, upsert=True)(windows(), Batch("one", 1))
+        SketchesToTable(table, upsert=True)(windows(), Batch("one", 1))
     spark.sql("CREATE TABLE sinks.others (id long) USING parquet")
     with pytest.raises(SketchError, match="not a table of sketches"):
-        TableSink("sinks.others")(windows(), Batch("one", 1))
+        SketchesToTable("sinks.others")(windows(), Batch("one", 1))
     assert spark.table(table).count() == 9
 
 
 def test_definitions_are_comments_where_a_table_has_no_metadata(spark: Any, table: str) -> None:
     spark.sql(f"CREATE TABLE {table} ({MADE}, user bigint) USING parquet PARTITIONED BY (site)")
-    found = windows("user")
+    result = windows("user")
     for number in (0, 1):
-        TableSink(table)(found, Batch("one", number, again=False))
+        SketchesToTable(table)(result, Batch("one", number, again=False))
     stored = spark.table(table)
     assert "streamgauge" not in stored.schema["users"].metadata
     order = [(name, "ascending") for name in ("window_start", "site", "user")]
     again = as_table(stored.filter("streamgauge_batch = 'one/1'"))
     # The partition's column is the last one there.
-    assert again.column_names != found.column_names
-    assert again.select(found.column_names).sort_by(order).equals(found.sort_by(order))
+    assert again.column_names != result.column_names
+    assert again.to_arrow().select(result.column_names).sort_by(order).equals(result.sort_by(order))
     assert query(as_table(rollup(stored, to="1 hour", by=[])))["rows"].to_list() == [360]
-    column = found.column_names.index("site")
-    nameless = found.set_column(column, found.schema.field("site"), pa.array([""] * found.num_rows))
+    column = result.column_names.index("site")
+    nameless = result.set_column(column, result.schema.field("site"), pa.array([""] * result.num_rows))
     with pytest.raises(ValueError, match=r"is partitioned by site, which has an empty string; Spark stores"):
-        TableSink(table)(nameless, Batch("one", 2))
+        SketchesToTable(table)(nameless, Batch("one", 2))
     other = windows("user", rows=ask.count(), users=ask.distinct("user", lg_k=10))
-    with pytest.raises(SketchError, match=r'"users" changed from distinct\("user", lg_k=12\) to'):
-        TableSink(table)(other, Batch("one", 2))
+    with pytest.raises(
+        SketchError, match=r'"users" changed from distinct\("user", lg_k=12\) of long items to'
+    ):
+        SketchesToTable(table)(other, Batch("one", 2))
     spark.sql(f"ALTER TABLE {table} ALTER COLUMN users COMMENT 'whose are these?'")
     with pytest.raises(SketchError, match="have different definitions"):
-        TableSink(table)(found, Batch("one", 2))
+        SketchesToTable(table)(result, Batch("one", 2))
 
 
 def test_a_catalog_that_takes_no_comments_is_refused(
@@ -118,30 +124,30 @@ def test_a_catalog_that_takes_no_comments_is_refused(
     with pytest.raises(
         ValueError, match=r"the catalog of sinks\.minutes keeps neither metadata nor comments"
     ):
-        TableSink(table)(windows(), Batch("one", 0))
+        SketchesToTable(table)(windows(), Batch("one", 0))
 
 
 def test_upserts_need_a_format_that_merges(spark: Any, table: str) -> None:
     with pytest.raises(ValueError, match="is in a format that has no MERGE, which upserts need"):
-        TableSink(table, upsert=True)(windows(), Batch("one", 0))
+        SketchesToTable(table, upsert=True)(windows(), Batch("one", 0))
 
 
 def test_only_the_files_of_a_batchs_time_are_looked_at_for_its_rows(
     spark: Any, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Spark's own tables have no MERGE, but their files can be skipped in the same way.
-    found, asked = windows(), []
+    collected, requested = windows(), []
 
     def merging(rows: Any, name: str, condition: Any) -> Any:
-        asked.append(spark.table(name).join(rows, condition))
+        requested.append(spark.table(name).join(rows, condition))
         raise NotImplementedError
 
     spark.sql(f"CREATE TABLE {table} ({MADE.rpartition(',')[0]}) USING parquet")
     monkeypatch.setattr(DataFrame, "mergeInto", merging)
     with pytest.raises(NotImplementedError):
-        TableSink(table, upsert=True)(found, Batch("one", 0))
-    TableSink(table, upsert=True)(found.slice(0, 0), Batch("one", 1))
-    (pairs,) = asked
+        SketchesToTable(table, upsert=True)(collected, Batch("one", 0))
+    SketchesToTable(table, upsert=True)(collected.slice(0, 0), Batch("one", 1))
+    (pairs,) = requested
     scanned = pairs._jdf.queryExecution().executedPlan().toString().partition("FileScan")[2]
     pushed = scanned.partition("PushedFilters: ")[2]
     assert "GreaterThanOrEqual(window_start,2026-01-01 00:00:00" in pushed and "LessThanOrEqual" in pushed
@@ -153,12 +159,14 @@ def test_windows_that_change_reach_sinks_that_replace_them_alone(spark: Any, tmp
     streamed = spark.readStream.schema(rows.schema).parquet(str(tmp_path / "rows"))
     changing = sketch(streamed).outputMode("update").withWatermark("at", "1 second")
     minutes = changing.groupBy("side", F.window("at", "1 minute")).agg(n=F.count("*"), ids=ask.distinct("id"))
-    with pytest.raises(ValueError, match="ParquetSink keeps every window it is given, and in update mode"):
-        write(minutes, tmp_path / "checkpoint", ParquetSink(tmp_path / "windows"))
+    with pytest.raises(
+        ValueError, match="SketchesToParquet keeps every window it is given, and in update mode"
+    ):
+        write(minutes, tmp_path / "checkpoint", SketchesToParquet(tmp_path / "windows"))
     latest: dict[tuple[Any, Any], int] = {}
 
-    def replacing(found: pa.Table, batch: Batch) -> None:
-        for row in query(found).iter_rows(named=True):
+    def replacing(result: pa.Table, batch: Batch) -> None:
+        for row in query(result).iter_rows(named=True):
             latest[row["window_start"], row["side"]] = row["n"]
 
     assert write(minutes, tmp_path / "checkpoint", replacing, available_now=True).awaitTermination(300)
@@ -169,7 +177,8 @@ MERGING = """
 import sys
 from pathlib import Path
 import polars as pl
-from streamgauge import Stream, StreamTester, TableSink, as_table, count, distinct, query, session
+from streamgauge import Stream, StreamTester, count, distinct, query
+from streamgauge.spark import SketchesToTable, as_table, session
 from streamgauge.spark_udafs.sinks import Batch
 
 catalog = "org.apache.spark.sql.connector.catalog.InMemoryRowLevelOperationTableCatalog"
@@ -178,7 +187,7 @@ spark = session("merging", "local[2]", {
 })
 spark.sql("CREATE NAMESPACE merging.sinks")
 columns = {"at": pl.Int64, "site": pl.String, "user": pl.Int64}
-stream = Stream.from_batches(columns, time=pl.from_epoch("at")).group_by("site").tumbling("1m")
+stream = Stream.from_schema(columns, time=pl.from_epoch("at")).group_by("site").tumbling("1m")
 
 def windows(rows):
     tester = StreamTester(stream.agg(rows=count(), users=distinct("user")))
@@ -186,7 +195,7 @@ def windows(rows):
     return tester.finish().tables()
 
 for upsert in (True, False):
-    sink = TableSink(f"merging.sinks.upsert_{upsert}", upsert)
+    sink = SketchesToTable(f"merging.sinks.upsert_{upsert}", upsert)
     for rows, number in ((90, 0), (180, 1), (180, 1)):
         sink(windows(rows), Batch("one", number))
     stored = as_table(spark.table(f"merging.sinks.upsert_{upsert}"))

@@ -1,7 +1,8 @@
 """A topic's births, read to the end of the topic before data are decoded by them.
 
-A birth and the data after it may lie in different partitions, since their keys differ. So whoever decodes
-reads all partitions, and as far as they go by then: a birth that was written before the data is there.
+A birth and the data after it may lie in different partitions, since their keys differ. So a worker that
+decodes reads all partitions, and as far as they go by then: a birth that was written before the data is
+there.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from typing import Any
 import polars as pl
 
 from ....operators.formats.messages import Messages
-from ....operators.formats.one_by_one import Misread
-from ....operators.formats.unavailable import Unavailable
+from ....operators.formats.per_message import Misread
+from ....operators.formats.retryable_error import Unavailable
 from ....operators.kafka.reader import EARLIEST, NoAnswer, PositionGone, Reader, ReadError
 from .births import Births, birth_of
 from .payload import payload_of, speaker_of
 
 _AT_ONCE_SECONDS = 120.0
-"""How long births are read before whoever waits for them gives a sign of life."""
+"""How long births are read before a waiting worker gives a sign of life."""
 _NO_PROGRESS_SECONDS = 30.0
 _MOST = 8
 
@@ -81,7 +82,7 @@ class BirthLog:
                 )
 
     def take(self, messages: Messages) -> None:
-        """Take in the births among messages; what is broken is left to whoever reads the topic for itself."""
+        """Add the births among messages; broken ones are left to the reader of the topic itself."""
         keys = pl.Series(values=pl.from_arrow(messages.key), dtype=pl.Binary)
         born = keys.bin.contains(b"/NBIRTH/") | keys.bin.contains(b"/DBIRTH/")
         for row in born.fill_null(False).arg_true().to_list():
@@ -105,8 +106,8 @@ def birth_log(topic: str, settings: Mapping[str, Any]) -> BirthLog:
     """The log of a topic, one for all that a process decodes: Spark gives it many short tasks."""
     key = topic, tuple(sorted((name, repr(value)) for name, value in dict(settings).items()))
     with _logs_lock:
-        found = _logs.pop(key, None) or BirthLog(topic, settings)
-        _logs[key] = found
+        log = _logs.pop(key, None) or BirthLog(topic, settings)
+        _logs[key] = log
         if len(_logs) > _MOST:
             _logs.popitem(last=False)[1].close()
-    return found
+    return log

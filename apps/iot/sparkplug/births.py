@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from ....operators.formats.one_by_one import Misread
+from ....operators.formats.per_message import Misread
 from .payload import SESSION, Speaker
 
 log = logging.getLogger("streamgauge.sparkplug")
@@ -37,7 +37,7 @@ class Birth:
     metrics: Mapping[int | str, tuple[str, int]]
 
     def __str__(self) -> str:
-        return f"the birth of {_told(self.stamp)}"
+        return f"the birth of {_stamp_text(self.stamp)}"
 
 
 class Births:
@@ -87,7 +87,7 @@ class Births:
             node = self._before(speaker.node, stamp, arrived, speaker)
             if node is not None and node.stamp > birth.stamp:
                 raise Misread(
-                    f"{speaker.unit} was not born again after its node, whose aliases begin anew with "
+                    f"{speaker.unit} was not born again after its node, whose aliases start over with "
                     f"{node}; {speaker.rebirth}"
                 )
         self._answered[speaker.unit] = max(stamp, self._answered.get(speaker.unit, -1))
@@ -103,8 +103,8 @@ class Births:
         at = bisect_right(known, stamp, key=lambda one: one[0])
         if at < len(known) and known[at][1] + _SLACK_MS < arrived:
             raise Misread(
-                f"its time, {_told(stamp)}, is before {known[at][-1]} of {unit}, which it came after: the "
-                f"node's clock has gone back, so that its aliases are not sure; {speaker.rebirth}"
+                f"its time, {_stamp_text(stamp)}, is before {known[at][-1]} of {unit}, which it came after: "
+                f"the node's clock has gone back, so that its aliases are not sure; {speaker.rebirth}"
             )
         return known[at - 1][-1] if at else None
 
@@ -114,8 +114,8 @@ def birth_of(payload: Any, arrived: int) -> Birth:
     metrics: dict[int | str, tuple[str, int]] = {}
     twice = set()
     for metric in payload.metrics:
-        metrics[metric.name] = told = metric.name, metric.datatype
-        if metric.HasField("alias") and metrics.setdefault(metric.alias, told)[0] != metric.name:
+        metrics[metric.name] = definition = metric.name, metric.datatype
+        if metric.HasField("alias") and metrics.setdefault(metric.alias, definition)[0] != metric.name:
             twice.add(metric.alias)
     for alias in twice:
         del metrics[alias]
@@ -124,14 +124,14 @@ def birth_of(payload: Any, arrived: int) -> Birth:
 
 def session_of(payload: Any) -> int | None:
     """The number of the session that a birth begins or a death ends."""
-    told = (metric for metric in payload.metrics if metric.name == SESSION)
-    return next((metric.long_value or metric.int_value for metric in told), None)
+    sessions = (metric for metric in payload.metrics if metric.name == SESSION)
+    return next((metric.long_value or metric.int_value for metric in sessions), None)
 
 
 def stamp_of(payload: Any, arrived: int) -> int:
-    """The time of a payload (ms); that at which it arrived if it tells none."""
+    """The time of a payload (ms); that of its arrival if it has none."""
     return payload.timestamp if payload.HasField("timestamp") else arrived
 
 
-def _told(stamp: int) -> str:
+def _stamp_text(stamp: int) -> str:
     return (_EPOCH + timedelta(milliseconds=min(stamp, 1 << 47))).isoformat(timespec="milliseconds")

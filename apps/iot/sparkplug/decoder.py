@@ -12,7 +12,7 @@ import pyarrow as pa
 from ....operators.formats.decode import Decoded
 from ....operators.formats.field_paths import picked
 from ....operators.formats.messages import Messages
-from ....operators.formats.one_by_one import Misread, one_by_one
+from ....operators.formats.per_message import Misread, one_by_one
 from .birth_log import birth_log
 from .births import Birth, Births, session_of, stamp_of
 from .payload import Speaker, is_reading, needs_datatype, number_of, payload_of, speaker_of
@@ -62,10 +62,10 @@ class Sparkplug:
         session = _Session(self)
         keys, stamps = messages.key.to_pylist(), messages.timestamp.tolist()
         reads = [partial(session.row, key, stamp) for key, stamp in zip(keys, stamps)]
-        found = one_by_one(messages, reads, _built, lambda rows: picked(rows, _COLUMNS))
+        decoded = one_by_one(messages, reads, _built, lambda rows: picked(rows, _COLUMNS))
         if session.away is not None:
             raise session.away
-        return found
+        return decoded
 
 
 def _built(rows: list[Any]) -> pa.Array:
@@ -88,7 +88,7 @@ class _Session:
             try:
                 self._births = birth_log(self._decoder.topic, self._decoder.settings).births()
             except Exception as error:
-                self.away = error  # whoever reads one by one takes it for the message's own fault
+                self.away = error  # a reader of single messages would blame the message
                 raise
         return self._births
 
@@ -98,41 +98,41 @@ class _Session:
         if not speaker.kind:
             return {}
         payload = payload_of(data)
-        found: dict[str, Any] = {"node": speaker.node, "unit": speaker.unit, "arrived": arrived}
+        row_: dict[str, Any] = {"node": speaker.node, "unit": speaker.unit, "arrived": arrived}
         if speaker.kind == "NDEATH":
             ended, now = session_of(payload), self.births().session(speaker.node, arrived)
-            # A broker tells of a lost connection late, maybe after the node is back.
+            # A broker reports a lost connection late, maybe after the node is back.
             over = None not in (ended, now) and ended != now
-            return {} if over else {**found, "dead": 1}
-        found["seq"] = payload.seq if payload.HasField("seq") else None
+            return {} if over else {**row_, "dead": 1}
+        row_["seq"] = payload.seq if payload.HasField("seq") else None
         if speaker.kind == "DDEATH":
-            return {**found, "dead": 1}
+            return {**row_, "dead": 1}
         if speaker.kind.endswith("BIRTH"):
-            found |= {"dead": 0, "birth": 1 if speaker.device is None else None}
+            row_ |= {"dead": 0, "birth": 1 if speaker.device is None else None}
         stamp = stamp_of(payload, arrived)
-        found["readings"] = self._readings(speaker, payload, stamp, arrived)
-        return found
+        row_["readings"] = self._readings(speaker, payload, stamp, arrived)
+        return row_
 
     def _readings(self, speaker: Speaker, payload: Any, stamp: int, arrived: int) -> list[dict[str, Any]]:
         birth: Birth | None = None
         born = speaker.kind.endswith("BIRTH")
-        found = []
+        readings = []
         for metric in payload.metrics:
             name, datatype = metric.name, metric.datatype
             if not born and (not name or needs_datatype(metric)):
                 if not name and not metric.HasField("alias"):
                     raise Misread("a metric in it has neither a name nor an alias")
                 birth = birth or self.births().of(speaker, stamp, arrived)
-                asked = name or metric.alias
-                if asked not in birth.metrics:
-                    told = f"the metric {name!r}" if name else f"the alias {metric.alias}"
-                    raise Misread(f"{told} is not in {birth} of {speaker.unit}; {speaker.rebirth}")
-                name, usual = birth.metrics[asked]
+                metric_id = name or metric.alias
+                if metric_id not in birth.metrics:
+                    shown = f"the metric {name!r}" if name else f"the alias {metric.alias}"
+                    raise Misread(f"{shown} is not in {birth} of {speaker.unit}; {speaker.rebirth}")
+                name, usual = birth.metrics[metric_id]
                 datatype = datatype or usual
             if metric.is_historical or not is_reading(name):
                 continue
             value = number_of(metric, datatype)
             if value is not None:
                 at = metric.timestamp if metric.HasField("timestamp") else stamp
-                found.append({"metric": name, "at": min(at, _LATEST_MS), "value": value})
-        return found
+                readings.append({"metric": name, "at": min(at, _LATEST_MS), "value": value})
+        return readings

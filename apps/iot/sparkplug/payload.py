@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
-from ....operators.formats.one_by_one import Misread
+from ....operators.formats.per_message import Misread
 from ....operators.formats.protobuf_files import files_of, message_class
 from ..described import Fields, described
 
@@ -66,7 +66,7 @@ class Speaker(NamedTuple):
 
     @property
     def rebirth(self) -> str:
-        """What makes it say everything anew."""
+        """What makes it say everything again."""
         return f"ask for a rebirth: true for 'Node Control/Rebirth' at spBv1.0/{self.group}/NCMD/{self.edge}"
 
 
@@ -76,8 +76,8 @@ def speaker_of(key: bytes | None) -> Speaker:
     >>> speaker_of(b"spBv1.0/plant/DDATA/line 1/press").unit
     'plant/line 1/press'
     """
-    told = "" if key is None else key.decode(errors="replace")
-    match told.split("/"):
+    text = "" if key is None else key.decode(errors="replace")
+    match text.split("/"):
         case ["spBv1.0", "STATE", *_]:
             return Speaker("")
         case ["spBv1.0", group, kind, edge] if kind[:1] == "N" and kind in (*KINDS, *_OTHERS):
@@ -85,7 +85,7 @@ def speaker_of(key: bytes | None) -> Speaker:
         case ["spBv1.0", group, kind, edge, device] if kind[:1] == "D" and kind in (*KINDS, *_OTHERS):
             return Speaker(kind if kind in KINDS else "", group, edge, device)
     raise Misread(
-        f"its key is {told[:100]!r}, not a topic of Sparkplug B such as spBv1.0/GROUP/NDATA/NODE; let the "
+        f"its key is {text[:100]!r}, not a topic of Sparkplug B such as spBv1.0/GROUP/NDATA/NODE; let the "
         "bridge put MQTT's topic into the key"
     )
 
@@ -97,7 +97,7 @@ def _payload() -> Any:
 
 
 def payload_of(data: bytes | memoryview) -> Any:
-    """A payload. Raises `Misread` for bytes that are none."""
+    """A payload. Raises `Misread` for bytes that are not one."""
     try:
         return _payload().FromString(bytes(data))
     except Exception as error:
@@ -105,17 +105,17 @@ def payload_of(data: bytes | memoryview) -> Any:
 
 
 def is_reading(name: str) -> bool:
-    """Whether a metric of this name is measured: others tell of sessions, or take commands."""
+    """Whether a metric of this name is measured: others are about sessions, or receive commands."""
     return name != SESSION and not name.startswith(_CONTROLS)
 
 
 def needs_datatype(metric: Any) -> bool:
-    """Whether the number of a metric depends on a datatype that it doesn't tell."""
+    """Whether the number of a metric depends on a datatype that it doesn't give."""
     return not metric.datatype and metric.WhichOneof("value") in _WHOLE
 
 
 def number_of(metric: Any, datatype: int) -> float | None:
-    """The number that a metric tells: of a Boolean 1 or 0; None for null, texts, times and all that is none.
+    """A metric's number: of a Boolean 1 or 0; None for null, texts, times and anything else without one.
 
     Whole numbers lie in unsigned fields; those below 0 are their two's complement, in as many bits as the
     datatype has or in all of the field's, as implementations differ.

@@ -1,4 +1,4 @@
-"""Sparkplug B as a format of the app: readings by their metrics, and what tells of nodes and devices.
+"""Sparkplug B as a format of the app: readings by their metrics, and the states of nodes and devices.
 
 A recording is what ``mosquitto_sub -t 'spBv1.0/#' -F '%U %t %x'`` writes: a line a message, with the time
 when it came (seconds since 1970), its topic and its payload in hexadecimal digits.
@@ -13,9 +13,9 @@ from pathlib import Path
 import polars as pl
 
 from ....operators.definition.stream import Stream
-from ....operators.kafka.secrets import Settings as KafkaSettings
+from ....operators.secrets import Settings as KafkaSettings
 from ...app import AppFormat, Feed, Message, Settings
-from ...replay.opened import opened
+from ...replay.compressed_files import opened
 from ..columns import in_columns
 from .decoder import Sparkplug
 
@@ -31,7 +31,7 @@ USUAL = {
 }
 """`births` is a topic of births alone, the messages' own unless given. A `metric` leaves out all others.
 
-A metric is told when it changes, so that one that is not may be well: rules about silence are off unless set.
+A metric is reported when it changes, so silence may be normal: rules about silence are off unless set.
 """
 
 
@@ -70,13 +70,13 @@ def _messages(path: Path, settings: Settings) -> Iterator[Message]:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
-            found = _LINE.fullmatch(line.strip())
-            if found is None:
+            match = _LINE.fullmatch(line.strip())
+            if match is None:
                 raise ValueError(
                     f"{path}, line {number}: it is not a time, a topic of Sparkplug B and hexadecimal "
                     "digits, as mosquitto_sub -t 'spBv1.0/#' -F '%U %t %x' writes"
                 )
-            seconds, topic, digits = found.groups()
+            seconds, topic, digits = match.groups()
             yield Message(bytes.fromhex(digits.decode()), topic, int(float(seconds) * 1_000))
 
 

@@ -8,16 +8,16 @@ from itertools import groupby
 from typing import Any
 
 from ....operators.rules.alert import Alert
-from ....operators.rules.figure import Figure
 from ....operators.rules.row import Row
 from ....operators.rules.rule import Rule, RuleState
+from ....operators.rules.value_with_bounds import Figure
 
 _NUMBERS = 256
 """A node counts its messages, those of its devices included, from 0 to 255 and again; a birth is 0."""
 
 
 class SequenceGap(Rule):
-    """Messages of a node are missing, or came twice or out of order; told once for each window.
+    """Messages of a node are missing, or came twice or out of order; fired once for each window.
 
     The figure is how many gaps there are. Messages that Kafka stamps with the same millisecond are in the
     order of their numbers. A number that lies less than half the circle behind is one that came late, or
@@ -42,11 +42,11 @@ class SequenceGap(Rule):
         self, state: RuleState, rows: Sequence[Row], start_us: int, end_us: int, step_us: int
     ) -> Iterator[Alert]:
         """See `Rule`."""
-        found: dict[str, list[Row]] = {}
+        by_node: dict[str, list[Row]] = {}
         for row in self.concerned(rows):
             if row.key["seq"] is not None:
-                found.setdefault(row.key["node"], []).append(row)
-        for node, said in sorted(found.items()):
+                by_node.setdefault(row.key["node"], []).append(row)
+        for node, said in sorted(by_node.items()):
             yield from self._look(state["keys"].setdefault(node, {}), node, said)
 
     def _look(self, memory: dict[str, Any], node: str, said: list[Row]) -> Iterator[Alert]:
@@ -58,11 +58,11 @@ class SequenceGap(Rule):
                 continue
             due = memory.get("next", 0)
             for row in sorted(several, key=lambda row: _after(row, due)):
-                if (told := self._step(memory, row)) is not None:
-                    wrong.append((row, told))
+                if (gap := self._step(memory, row)) is not None:
+                    wrong.append((row, gap))
         if wrong:
-            row, told = wrong[0]
-            why = f"{told}; {len(wrong)} such among {len(said)} messages" if len(wrong) > 1 else told
+            row, gap = wrong[0]
+            why = f"{gap}; {len(wrong)} such among {len(said)} messages" if len(wrong) > 1 else gap
             key = json.dumps([node], ensure_ascii=False)
             yield self._alert("fired", key, row.at_us, row.at_us, Figure.exactly(len(wrong)), 0.0, why)
 
@@ -85,7 +85,7 @@ class SequenceGap(Rule):
 
 
 def _next_of(numbers: set[int]) -> int:
-    """The number that is due after a birth and what was told with it in one millisecond.
+    """The number that is due after a birth and the messages of its millisecond.
 
     Others of that millisecond are of the session before.
     """

@@ -1,46 +1,46 @@
 // What fired and why: events that last on top, each with its figures, bounds, limit and rule.
 
 import { el, empty, put } from "./dom.js";
-import { bounds, clock, lasting, moment, text, told } from "./numbers.js";
+import { bounds, clock, lasting, moment, text, format } from "./numbers.js";
 import { get } from "./server.js";
 
 const FEW = 8;
+const MANY = 12;
 
 export function alerts(app, context) {
   const place = el("section", { class: "panel wide", "aria-labelledby": "fired" });
   let all = false;
-  let found = null;
+  let latest = null;
   return {
     node: place,
     async update() {
-      found = await get(`/apps/${encodeURIComponent(app.name)}/alerts?last=200`);
+      latest = await get(`/apps/${encodeURIComponent(app.name)}/alerts?last=200`);
       draw();
     },
   };
 
   function draw() {
-    const { events } = found;
-    const active = events.filter((event) => lasts(event)).length;
-    const rules = Object.entries(found.by_rule).map(([rule, count]) => el("span", { class: "tag" }, `${told(count)} × ${rule}`));
-    const head = el("header", {}, el("h2", { id: "fired" }, "What fired"), el("span", { class: "note" }, active ? `${told(active)} still active` : ""), rules);
-    const stale = found.stale && el("p", { class: "warning", role: "status" }, `Alerts can't be followed: ${found.stale}`);
+    const { events } = latest;
+    const rules = Object.entries(latest.by_rule).map(([rule, count]) => el("span", { class: "tag" }, `${format(count)} × ${rule}`));
+    const head = el("header", {}, el("h2", { id: "fired" }, "What fired"), el("span", { class: "note" }, latest.active ? `${format(latest.active)} still active` : ""), rules);
+    const stale = latest.stale && el("p", { class: "warning", role: "status" }, `Alerts can't be followed: ${latest.stale}`);
     if (!events.length) {
-      const none = empty("Nothing has fired", app.rules.length ? `${told(app.rules.length)} rules are watching: ${app.rules.map((rule) => rule.name).join(", ")}.` : "This app has no rules; give some with --rules.");
+      const none = empty("Nothing has fired", app.rules.length ? `${format(app.rules.length)} rules are watching: ${app.rules.map((rule) => rule.name).join(", ")}.` : "This app has no rules; give some with --rules.");
       return put(place, head, stale, none);
     }
-    const shown = all ? events : events.slice(0, FEW);
-    const more = events.length > FEW && el("button", { class: "more", onclick: () => { all = !all; draw(); } }, all ? "Show fewer" : `Show all ${told(events.length + found.more)}`);
-    const cut = all && found.more ? el("p", { class: "note" }, `The last ${told(events.length)} of ${told(events.length + found.more)}.`) : "";
-    put(place, head, stale, el("ol", { class: "alerts" }, shown.map(item)), cut, more);
-  }
-
-  function lasts(event) {
-    const rule = app.rules.find((one) => one.name === event.rule);
-    return event.cleared === null && !rule?.every;
+    // What lasts is never hidden behind a button: a long list of it scrolls.
+    const burning = events.filter((event) => event.active).length;
+    const few = Math.max(FEW, burning);
+    const shown = all ? events : events.slice(0, few);
+    const more = events.length > few && el("button", { class: "more", onclick: () => { all = !all; draw(); } }, all ? "Show fewer" : `Show all ${format(events.length + latest.more)}`);
+    const cut = all && latest.more ? el("p", { class: "note" }, `The last ${format(events.length)} of ${format(events.length + latest.more)}.`) : "";
+    const hidden = latest.active > burning && el("p", { class: "warning", role: "status" }, `${format(burning)} of ${format(latest.active)} active ones are shown.`);
+    const scrolls = burning > MANY ? { class: "alerts scroll", tabindex: "0", role: "region", "aria-label": "What fired" } : { class: "alerts" };
+    put(place, head, stale, hidden, el("ol", scrolls, shown.map(item)), cut, more);
   }
 
   function item(event) {
-    const active = lasts(event);
+    const { active } = event;
     const at = moment(event.at);
     const over = event.cleared && moment(event.cleared);
     const state = active ? "active" : over ? `cleared after ${lasting(over - at)}` : "over at once";
@@ -59,8 +59,8 @@ export function alerts(app, context) {
 
   function figures(event) {
     const one = { value: Number(event.value), lower: Number(event.lower), upper: Number(event.upper) };
-    const limit = event.limit === null ? "" : `, limit ${told(Number(event.limit))}`;
-    return `${told(one.value)} ${bounds(one)}`.trim() + limit;
+    const limit = event.limit === null ? "" : `, limit ${format(Number(event.limit))}`;
+    return `${format(one.value)} ${bounds(one)}`.trim() + limit;
   }
 
   /** Panels show what an alert is about, where its rule's part has one key for each of its values. */

@@ -1,7 +1,7 @@
 // Pictures over time, on uPlot: lines and points with the bounds of each, limits, gaps, a cursor for keys.
 
 import { el, put } from "./dom.js";
-import { brief, clock, told, withUnit } from "./numbers.js";
+import { brief, clock, format, withUnit } from "./numbers.js";
 
 export const COLOURS = 8;
 
@@ -17,16 +17,16 @@ export function colour(number) {
   return css(`--series-${number % COLOURS}`);
 }
 
-/** Times as an axis tells them: days where they change, else hours and minutes, always UTC. */
+/** Times as an axis shows them: days where they change, else hours and minutes, always UTC. */
 function ticks(u, splits, axis, space, step) {
   let before = "";
   return splits.map((at) => {
     const [day, time] = new Date(at * 1000).toISOString().split("T");
     const date = step >= 28 * 86400 ? day.slice(0, 7) : day.slice(5);
     const moment = step < 60 ? time.slice(0, 8) : time.slice(0, 5);
-    const said = step >= 86400 ? date : before === day ? moment : `${moment}\n${day}`;
+    const label = step >= 86400 ? date : before === day ? moment : `${moment}\n${day}`;
     before = day;
-    return said;
+    return label;
   });
 }
 
@@ -50,7 +50,8 @@ export class TimeChart {
   draw(series, options) {
     this.series = series;
     this.options = options;
-    const shape = JSON.stringify([series.map((one) => [one.name, one.colour]), options.unit, options.down, options.marks, document.documentElement.dataset.theme, css("--ink")]);
+    this.drawn = series.flatMap(parted);
+    const shape = JSON.stringify([this.drawn.map((one) => [one.name, one.colour, one.dash, one.points.length < 3]), options.unit, options.down, options.marks, document.documentElement.dataset.theme, css("--ink")]);
     const data = this.#data();
     if (shape !== this.shape || !this.plot) {
       this.shape = shape;
@@ -59,7 +60,7 @@ export class TimeChart {
     } else {
       this.plot.setData(data);
     }
-    this.#tell(null);
+    this.#showValues(null);
     const from = clock(data[0][0]);
     this.place.setAttribute("aria-label", `${options.title}: ${series.map((one) => one.name).filter(Boolean).join(", ")}, from ${from} on. Arrow keys move the cursor.`);
   }
@@ -77,7 +78,7 @@ export class TimeChart {
     const grid = step ? spread(times, step) : [...new Set([...times, ...holes])].sort((a, b) => a - b);
     this.grid = grid;
     const place = new Map(grid.map((at, number) => [at, number]));
-    const columns = this.series.map((one) => {
+    const columns = this.drawn.map((one) => {
       // What is undefined is joined, a null is a gap: of readings, where many are missing.
       const column = new Array(grid.length).fill(step ? null : undefined);
       for (const [from, to] of step ? [] : gaps(one.points)) column.fill(null, place.get(from) + 1, place.get(to));
@@ -91,13 +92,17 @@ export class TimeChart {
     const { unit, down, marks } = this.options;
     const [ink, faint] = [css("--faint-ink"), css("--line")];
     const font = "11px system-ui, sans-serif";
-    const own = this.series.map((one) => ({
-      label: one.name,
-      stroke: one.colour,
-      width: marks ? 0 : 1.6,
-      paths: marks ? () => null : undefined,
-      points: marks ? { show: false } : { size: 5, fill: one.colour },
-    }));
+    const curves = this.drawn.map((one) => {
+      const joined = !marks && (one.dash || one.points.length > 2);
+      return {
+        label: one.name,
+        stroke: one.colour,
+        width: joined ? 1.6 : 0,
+        dash: one.dash,
+        paths: joined ? undefined : () => null,
+        points: marks || one.dash ? { show: false } : { size: joined ? 5 : 7, fill: one.colour, ...(joined ? {} : { show: true }) },
+      };
+    });
     return {
       width: this.place.clientWidth || 300,
       height: this.height,
@@ -106,7 +111,7 @@ export class TimeChart {
       cursor: { drag: { x: false, y: false }, points: { size: 7 }, focus: { prox: 24 } },
       padding: this.small ? [4, 2, 4, 2] : [10, 24, 0, 0],
       scales: { x: { range: () => this.#times() }, y: { dir: down ? -1 : 1, range: () => this.#range() } },
-      series: [{}, ...own],
+      series: [{}, ...curves],
       axes: this.small ? [{ show: false }, { show: false }] : [
         { stroke: ink, font, grid: { stroke: faint, width: 1 }, ticks: { stroke: faint, size: 4 }, values: ticks, space: 72 },
         {
@@ -118,7 +123,7 @@ export class TimeChart {
       hooks: {
         drawAxes: [(u) => this.#behind(u)],
         draw: [(u) => this.#limits(u)],
-        setCursor: [(u) => this.#tell(u.cursor.idx)],
+        setCursor: [(u) => this.#showValues(u.cursor.idx)],
       },
     };
   }
@@ -222,15 +227,15 @@ export class TimeChart {
       ctx.moveTo(bbox.left, top);
       ctx.lineTo(bbox.left + bbox.width, top);
       ctx.stroke();
-      ctx.fillText(`${limit.rule} ${told(limit.at)}`, bbox.left + 6 * devicePixelRatio, top - 4 * devicePixelRatio);
+      ctx.fillText(`${limit.rule} ${format(limit.at)}`, bbox.left + 6 * devicePixelRatio, top - 4 * devicePixelRatio);
     }
     ctx.restore();
   }
 
   /** The legend: what each series says where the cursor is, else at its end. */
-  #tell(place) {
+  #showValues(place) {
     const at = place == null ? null : this.plot?.data[0][place];
-    const said = this.series.map((one) => {
+    const entries = this.series.map((one) => {
       const point = at == null ? one.points.at(-1) : one.points.find((each) => each.time === at);
       return el(
         "span", { class: "entry" },
@@ -239,13 +244,14 @@ export class TimeChart {
         el("span", {}, point ? this.#figure(point) : "–"),
       );
     });
-    put(this.legend, el("span", { class: "when" }, at == null ? "latest" : clock(at)), said);
+    put(this.legend, el("span", { class: "when" }, at == null ? "latest" : clock(at)), entries);
   }
 
   #figure(point) {
-    const value = withUnit(told(point.value), this.options.unit);
+    const value = withUnit(format(point.value), this.options.unit);
     if (point.mark === "limit") return `fainter than ${value}`;
-    return point.lower === point.upper ? value : `${value} (${told(point.lower)} – ${told(point.upper)})`;
+    const label = point.lower === point.upper ? value : `${value} (${format(point.lower)} – ${format(point.upper)})`;
+    return point.partial ? `${label} so far` : label;
   }
 
   #key(event) {
@@ -266,6 +272,14 @@ export class TimeChart {
   }
 }
 
+/** A series as two: what is whole, and dashed what still fills, from its whole neighbours on. */
+export function parted(one) {
+  const { points } = one;
+  if (!points.some((point) => point.partial)) return [one];
+  const beside = (point, at) => point.partial || points[at - 1]?.partial || points[at + 1]?.partial;
+  return [{ ...one, points: points.filter((point) => !point.partial) }, { ...one, points: points.filter(beside), dash: [4, 4] }];
+}
+
 /** Every time from the first to the last, a step apart, and those that are given. */
 function spread(times, step) {
   if (times.length < 2) return times;
@@ -279,13 +293,13 @@ function spread(times, step) {
 /** The points that hang together. */
 function runs(points, step) {
   const longest = step ? step * 1.5 : usual(points);
-  const found = [];
+  const groups = [];
   for (const point of points) {
-    const run = found.at(-1);
+    const run = groups.at(-1);
     if (run && point.time - run.at(-1).time <= longest) run.push(point);
-    else found.push([point]);
+    else groups.push([point]);
   }
-  return found;
+  return groups;
 }
 
 /** The time from one reading to the next beyond which something is missing. */

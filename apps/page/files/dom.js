@@ -23,13 +23,39 @@ function filled(node, given, children) {
   return node;
 }
 
-/** Put these in place of what a node has. */
+/** Put these in place of what a node has. Who was at one of its buttons, or down a list, stays there. */
 export function put(node, ...children) {
+  const kept = place(node);
   node.replaceChildren(...children.flat().filter((child) => child != null && child !== false));
+  kept();
   return node;
 }
 
+/** Where the focus is within a node and how far its lists are scrolled; gives what goes there again. */
+function place(node) {
+  const active = document.activeElement;
+  const inside = active && active !== node && node.contains(active) ? active : null;
+  const before = inside && alike(node, inside, named);
+  const nth = before?.indexOf(inside);
+  const looser = inside && alike(node, inside, kind).indexOf(inside);
+  const scrolled = [...node.querySelectorAll(".scroll")].map((one) => [one.scrollLeft, one.scrollTop]);
+  return () => {
+    node.querySelectorAll(".scroll").forEach((one, at) => scrolled[at] && one.scrollTo(...scrolled[at]));
+    if (!inside) return;
+    const again = node.contains(inside) ? inside : (alike(node, inside, named)[nth] ?? alike(node, inside, named)[0] ?? alike(node, inside, kind)[looser]);
+    again?.focus({ preventScroll: true });
+  };
+}
+
+const kind = (node) => node.tagName + (node.dataset.path ?? "");
+const named = (node) => `${kind(node)} ${node.getAttribute("aria-label") ?? node.textContent}`;
+
+function alike(node, one, by) {
+  const wanted = by(one);
+  return [...node.querySelectorAll(one.tagName)].filter((each) => by(each) === wanted);
+}
+
 /** What a panel says in place of a picture: what is so, and what to do. */
-export function empty(said, todo = "") {
-  return el("div", { class: "empty" }, el("p", {}, said), todo && el("p", { class: "todo" }, todo));
+export function empty(message, todo = "") {
+  return el("div", { class: "empty" }, el("p", {}, message), todo && el("p", { class: "todo" }, todo));
 }

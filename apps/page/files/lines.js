@@ -2,9 +2,9 @@
 
 import { el, empty, put } from "./dom.js";
 import { TimeChart, colour } from "./chart.js";
-import { bounds, column, exact, figure, moment, scaled, seconds, shown, text, told, unit, withUnit, written } from "./numbers.js";
-import { additive, chosen, course, every, last, length, order, over, same, total } from "./questions.js";
-import { ask } from "./server.js";
+import { bounds, column, exact, figure, moment, scaled, seconds, shown, text, format, unit, withUnit, written } from "./numbers.js";
+import { additive, chosen, course, every, fills, last, length, order, over, same, total } from "./questions.js";
+import { query } from "./server.js";
 
 const NOTHING = "No rows in this span";
 const LONGER = "Choose a longer span, or wait for the first window.";
@@ -19,16 +19,16 @@ function point(row, panel, table) {
   if (!one) return null;
   if (!panel.to && additive(table, column(panel.value))) one = scaled(one, 1 / row.windows);
   const [lower, upper] = [panel.lower, panel.upper].map((path) => path && figure(row, path)?.value);
-  return { time: row.time, value: one.value, lower: lower || one.lower, upper: upper || one.upper };
+  return { time: row.time, value: one.value, lower: lower || one.lower, upper: upper || one.upper, partial: row.partial };
 }
 
 /** The values of the key that are the largest over the span. */
 async function largest(panel, part, context) {
   if (!panel.by || panel.by in context.focus) return {};
   const first = order(part.table, column(panel.to || panel.value));
-  const asked = [first || column(panel.value)];
-  const found = await total(part, asked, [panel.by], context, { limit: panel.most, ...(first ? { order: `-${first}` } : {}) });
-  const names = found.rows.map((row) => row[panel.by]);
+  const columns = [first || column(panel.value)];
+  const totals = await total(part, columns, [panel.by], context, { limit: panel.most, ...(first ? { order: `-${first}` } : {}) });
+  const names = totals.rows.map((row) => row[panel.by]);
   const { key } = chosen(part.table, context.focus);
   return { key: { ...key, [panel.by]: names.length ? names : [null] } };
 }
@@ -56,7 +56,7 @@ export function lines(panel, context) {
       const series = names.map((name, number) => ({ name, number, colour: colour(number), points: drawn(groups.get(name)) }));
       const scale = panel.to && panel.against === "share" ? 100 : 1;
       const whole = panel.to || !additive(part.table, column(panel.value)) ? answer.step : null;
-      // A limit is of one window: of longer ones, only sums are told for that.
+      // A limit is of one window: of longer ones, only sums say that.
       const merged = whole && whole > (part.length ?? whole) && !panel.to;
       const limits = (panel.limits || []).filter((limit) => !merged && held(limit, context.focus)).map((limit) => ({ ...limit, at: limit.at * scale }));
       if (chart.node.parentNode !== place) put(place, chart.node);
@@ -73,7 +73,7 @@ export function lines(panel, context) {
 function fromFirst(points) {
   const base = points.find((point) => point.value)?.value;
   const change = (value) => (value == null || !base ? null : (value / base - 1) * 100);
-  return points.map((point) => ({ time: point.time, value: change(point.value), lower: change(point.lower), upper: change(point.upper) }));
+  return points.map((point) => ({ ...point, value: change(point.value), lower: change(point.lower), upper: change(point.upper) }));
 }
 
 function held(limit, focus) {
@@ -95,25 +95,25 @@ export function spread(panel, context) {
       const span = { ...last(table, context.span), ...chosen(table, context.focus), column: name, by: ["none"] };
       const step = every(table, context.span);
       const [parts, all] = await Promise.all([
-        ask(table.table, "quantiles", { ...span, every: step, q }),
-        ask(table.table, "quantiles", { ...span, q: Array.from({ length: 41 }, (_, at) => at / 40) }),
+        query(table.table, "quantiles", { ...span, every: step, q }),
+        query(table.table, "quantiles", { ...span, q: Array.from({ length: 41 }, (_, at) => at / 40) }),
       ]);
       if (!parts.rows.length) return put(place, empty(NOTHING, LONGER));
       const series = q.map((rank, number) => ({
-        name: rank === 0.5 ? "median" : `p${told(rank * 100)}`,
+        name: rank === 0.5 ? "median" : `p${format(rank * 100)}`,
         number,
         colour: colour(number),
         points: parts.rows
           .filter((row) => row.q === rank && Number.isFinite(row.value))
-          .map((row) => ({ time: moment(row.window_start), value: row.value, lower: row.lower, upper: row.upper }))
+          .map((row) => ({ time: moment(row.window_start), value: row.value, lower: row.lower, upper: row.upper, partial: fills(parts, row) }))
           .sort((one, other) => one.time - other.time),
       }));
       put(bars, histogram(all.rows, panel));
       if (series.every((one) => one.points.length < 2)) {
-        // One window is no course: its quantiles are said.
-        const said = series.filter((one) => one.points.length).map((one) => el("span", { class: "entry" }, el("b", {}, one.name), quantile(one.points[0], panel)));
-        put(place, el("div", { class: "legend" }, said), bars);
-        return over(part, context);
+        // One window is no course: its quantiles are written out.
+        const entries = series.filter((one) => one.points.length).map((one) => el("span", { class: "entry" }, el("b", {}, one.name), quantile(one.points[0], panel)));
+        put(place, el("div", { class: "legend" }, entries), bars);
+        return over(part, all);
       }
       if (chart.node.parentNode !== place) put(place, chart.node, bars);
       const apart = step === "window" ? length(table) : seconds(step);
@@ -124,7 +124,7 @@ export function spread(panel, context) {
 }
 
 function quantile(one, panel) {
-  return `${withUnit(told(one.value), panel.unit)} ${bounds(one)}`;
+  return `${withUnit(format(one.value), panel.unit)} ${bounds(one)}`;
 }
 
 /** A histogram drawn of quantiles: between two of them lies the same share of all values. */
@@ -134,7 +134,7 @@ function histogram(rows, panel) {
   const [low, high] = [values[0], values.at(-1)];
   const bins = 24;
   const width = (high - low) / bins;
-  if (!width) return el("p", { class: "note" }, `All values are ${withUnit(told(low), panel.unit)}.`);
+  if (!width) return el("p", { class: "note" }, `All values are ${withUnit(format(low), panel.unit)}.`);
   const counts = new Array(bins).fill(0);
   for (let at = 1; at < values.length; at++) {
     const [from, to] = [values[at - 1], values[at]];
@@ -146,13 +146,13 @@ function histogram(rows, panel) {
   }
   const most = Math.max(...counts);
   const bars = counts.map((share, bin) => {
-    const said = `${withUnit(told(low + bin * width), panel.unit)} – ${withUnit(told(low + (bin + 1) * width), panel.unit)}: about ${told(share * 100)}%`;
-    return el("i", { css: { height: `${(100 * share) / most}%` }, title: said });
+    const title = `${withUnit(format(low + bin * width), panel.unit)} – ${withUnit(format(low + (bin + 1) * width), panel.unit)}: about ${format(share * 100)}%`;
+    return el("i", { css: { height: `${(100 * share) / most}%` }, title });
   });
   return el(
     "figure", { class: "histogram" },
-    el("div", { class: "bars", role: "img", "aria-label": `Histogram from ${told(low)} to ${told(high)}` }, bars),
-    el("figcaption", {}, el("span", {}, withUnit(told(low), panel.unit)), el("span", {}, "share of values over the span"), el("span", {}, withUnit(told(high), panel.unit))),
+    el("div", { class: "bars", role: "img", "aria-label": `Histogram from ${format(low)} to ${format(high)}` }, bars),
+    el("figcaption", {}, el("span", {}, withUnit(format(low), panel.unit)), el("span", {}, "share of values over the span"), el("span", {}, withUnit(format(high), panel.unit))),
   );
 }
 
@@ -175,16 +175,17 @@ export function number(panel, context) {
         chart.node.remove();
         return put(figures, empty(NOTHING, LONGER));
       }
-      const said = exact(one) ? el("span", { class: "exact" }, "exact") : el("span", { class: "bounds" }, bounds(one));
-      put(figures, el("strong", {}, withUnit(told(one.value), unit(panel))), said);
-      const points = parts.rows.map((each) => point(each, panel, part.table)).filter(Boolean);
-      if (points.length < 2) {
+      const note = exact(one) ? el("span", { class: "exact" }, "exact") : el("span", { class: "bounds" }, bounds(one));
+      put(figures, el("strong", {}, withUnit(format(one.value), unit(panel))), note);
+      // A window that still fills would look like a fall, and two points are no trend.
+      const points = parts.rows.filter((each) => !each.partial).map((each) => point(each, panel, part.table)).filter(Boolean);
+      if (points.length < 3) {
         chart.node.remove();
-        return over(part, context);
+        return over(part, whole);
       }
       if (chart.node.parentNode !== place) place.append(chart.node);
       chart.draw([{ name: "", number: 0, colour: colour(0), points }], { title: panel.title, unit: unit(panel), step: parts.step, zero: true });
-      return over(part, context);
+      return over(part, whole);
     },
   };
 }

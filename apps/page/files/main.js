@@ -1,4 +1,4 @@
-// The page: its head, an app's panels in their order, and when they ask again.
+// The page: its head, an app's panels in their order, and when they update.
 
 import { alerts } from "./alerts.js";
 import { el, empty, put } from "./dom.js";
@@ -17,10 +17,10 @@ const SLOWLY = 2000;
 
 const top = document.getElementById("top");
 const main = document.getElementById("main");
-const asked = new URLSearchParams(location.search);
-const focus = Object.fromEntries([...asked].filter(([name]) => name.startsWith("key.")).map(([name, value]) => [name.slice(4), value]));
-let span = SPANS.some(([one]) => one === asked.get("span")) ? asked.get("span") : null;
-let chose = span !== null;
+const focus = {};
+let span = null;
+let chose = false;
+recall();
 let apps = [];
 let shown = null;
 
@@ -38,17 +38,27 @@ tokenBy(() => new Promise((given) => {
   field.focus();
 }));
 
+/** Span and keys as the address has them. */
+function recall() {
+  const query = new URLSearchParams(location.search);
+  for (const key of Object.keys(focus)) delete focus[key];
+  for (const [name, value] of query) if (name.startsWith("key.")) focus[name.slice(4)] = value;
+  span = SPANS.some(([one]) => one === query.get("span")) ? query.get("span") : null;
+  chose = span !== null;
+}
+
 function remember() {
   const query = new URLSearchParams();
   if (chose) query.set("span", span);
   for (const [name, value] of Object.entries(focus)) query.set(`key.${name}`, value);
   const address = location.pathname + (query.size ? `?${query}` : "");
-  history.replaceState(null, "", address);
+  // Each choice is a step that the browser's Back undoes.
+  if (address !== location.pathname + location.search) history.pushState(null, "", address);
 }
 
 function head(name) {
   const tabs = apps.map((app) => el("a", { href: `/app/${encodeURIComponent(app.name)}`, "aria-current": app.name === name ? "page" : null }, app.name));
-  const spans = SPANS.map(([value, said]) => el("button", { "aria-pressed": String(value === span), onclick: () => { span = value; chose = true; changed(); } }, said));
+  const spans = SPANS.map(([value, label]) => el("button", { "aria-pressed": String(value === span), onclick: () => { span = value; chose = true; changed(); } }, label));
   put(top,
     el("a", { class: "brand", href: "/" }, "streamgauge"),
     el("nav", { "aria-label": "Apps" }, tabs),
@@ -66,12 +76,18 @@ function theme() {
 
 function changed() {
   remember();
+  redraw();
+}
+
+addEventListener("popstate", () => { recall(); redraw(); });
+
+function redraw() {
   head(shown?.name);
   shown?.chips();
   shown?.again();
 }
 
-/** One app: its status, what fired, its panels; all ask again when something changed. */
+/** One app: its status, what fired, its panels; all update when something changed. */
 async function show(app) {
   const described = await get(`/apps/${encodeURIComponent(app.name)}`);
   const parts = {};
@@ -94,19 +110,19 @@ async function show(app) {
     el("h1", {}, described.title), state.node, chosen, fired?.node,
     small.length > 0 && el("div", { class: "numbers" }, small.map((panel) => panel.node)),
     el("div", { class: "grid" }, panels.filter((panel) => panel.kind !== "number").map((panel) => panel.node)));
-  if (!panels.length) main.append(empty("This app declares no panels", "Its tables can be asked at /docs."));
+  if (!panels.length) main.append(empty("This app declares no panels", "Its tables can be queried at /docs."));
 
   async function table(name) {
-    const found = await get(`/tables/${encodeURIComponent(described.parts[name].table)}`);
-    if (found.columns) parts[name] = { table: found, at: described.parts[name].at, length: length(found) };
+    const answer = await get(`/tables/${encodeURIComponent(described.parts[name].table)}`);
+    if (answer.columns) parts[name] = { table: answer, at: described.parts[name].at, length: length(answer) };
     else delete parts[name];
-    return found;
+    return answer;
   }
 
   const update = gently(async () => {
     if (document.hidden) return;
-    const found = await Promise.all(Object.keys(described.parts).map(async (name) => [name, await table(name).catch((error) => ({ waiting: error.message }))]));
-    const waiting = Object.fromEntries(found.map(([name, one]) => [name, one.columns ? null : one.waiting]));
+    const known = await Promise.all(Object.keys(described.parts).map(async (name) => [name, await table(name).catch((error) => ({ waiting: error.message }))]));
+    const waiting = Object.fromEntries(known.map(([name, one]) => [name, one.columns ? null : one.waiting]));
     if (span === null) {
       span = usual(Object.values(parts).map((part) => part.table));
       head(app.name);
@@ -119,8 +135,7 @@ async function show(app) {
   document.addEventListener("visibilitychange", () => document.hidden || update());
   document.title = `${app.name} · streamgauge`;
   await update();
-  const path = `/apps/${encodeURIComponent(app.name)}/changes`;
-  await follow(path, (event, told) => { state.take(told); update(); }, state.broken, new AbortController().signal);
+  follow(app.name, (now) => { state.update(now); update(); }, state.broken);
 }
 
 function chips(context) {
@@ -131,15 +146,15 @@ function chips(context) {
 /** A panel in its frame, which says what is wrong if it can't be drawn. */
 function framed(panel, context) {
   const drawn = KINDS[panel.kind](panel, context);
-  const said = el("p", { class: "warning", role: "status", hidden: true });
+  const warning = el("p", { class: "warning", role: "status", hidden: true });
   const note = el("span", { class: "note" });
   const wide = WIDE.includes(panel.kind) ? " wide" : "";
-  const node = el("section", { class: `panel ${panel.kind}-panel${wide}` }, el("header", {}, el("h2", {}, panel.title), note), said, drawn.node);
+  const node = el("section", { class: `panel ${panel.kind}-panel${wide}` }, el("header", {}, el("h2", {}, panel.title), note), warning, drawn.node);
   return {
     kind: panel.kind,
     node,
     async update(waiting) {
-      let wrong = waiting[panel.part] && `${panel.part} can't be asked yet: ${waiting[panel.part]}`;
+      let wrong = waiting[panel.part] && `${panel.part} can't answer yet: ${waiting[panel.part]}`;
       try {
         const of = wrong ? "" : await drawn.update();
         note.textContent = typeof of === "string" ? of : "";
@@ -147,8 +162,8 @@ function framed(panel, context) {
         if (!(error instanceof Refused)) console.error(error);
         wrong = error.message;
       }
-      said.hidden = !wrong;
-      said.textContent = wrong ?? "";
+      warning.hidden = !wrong;
+      warning.textContent = wrong ?? "";
     },
   };
 }

@@ -1,7 +1,7 @@
 // Points on the earth or on the sky, drawn as SVG: no tiles are fetched from anywhere.
 
 import { el, empty, put, svg } from "./dom.js";
-import { column, figure, text, told, withUnit } from "./numbers.js";
+import { column, figure, text, format, withUnit } from "./numbers.js";
 import { aggregate, order, same, total } from "./questions.js";
 
 const [WIDTH, HEIGHT] = [720, 360];
@@ -25,17 +25,17 @@ export function map(panel, context) {
       const project = panel.sky ? sky() : earth(points);
       const most = Math.max(...points.map((one) => one.value?.value ?? 0));
       const list = points.toReversed().map((one, number) => dot(one, project, most, panel, context, number === points.length - 1));
-      const box = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "map", role: "group", "aria-label": `${panel.title}: ${told(points.length)} points` };
+      const box = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "map", role: "group", "aria-label": `${panel.title}: ${format(points.length)} points` };
       put(place, svg("svg", box, project.lines, list), note(points, panel, answer.rows.length));
     },
   };
 }
 
 function note(points, panel, rows) {
-  const said = panel.sky
+  const extent = panel.sky
     ? "Right ascension grows to the left, all of the sky (Mollweide)."
-    : `${told(Math.min(...points.map((one) => one.at[1])))}° to ${told(Math.max(...points.map((one) => one.at[1])))}° of latitude, north on top.`;
-  return el("p", { class: "note" }, `${told(points.length)} points. ${said}${rows >= MOST ? " There are more." : ""}`);
+    : `${format(Math.min(...points.map((one) => one.at[1])))}° to ${format(Math.max(...points.map((one) => one.at[1])))}° of latitude, north on top.`;
+  return el("p", { class: "note" }, `${format(points.length)} points. ${extent}${rows >= MOST ? " There are more." : ""}`);
 }
 
 function point(row, panel) {
@@ -49,7 +49,7 @@ function dot(one, project, most, panel, context, first) {
   const [x, y] = project.at(one.at);
   const size = one.value && most > 0 ? 3 + 7 * Math.sqrt(Math.max(0, one.value.value) / most) : 4.5;
   const here = same(context.focus, panel.label, one.key);
-  const said = one.value ? `${text(one.key)}: ${withUnit(told(one.value.value), panel.unit)}` : text(one.key);
+  const label = one.value ? `${text(one.key)}: ${withUnit(format(one.value.value), panel.unit)}` : text(one.key);
   const choose = () => context.choose({ [panel.label]: one.key });
   // One stop for the tabulator; arrows go from point to point.
   const key = (event) => {
@@ -59,8 +59,8 @@ function dot(one, project, most, panel, context, first) {
     else return;
     event.preventDefault();
   };
-  const given = { cx: x, cy: y, r: size, class: here ? "dot here" : "dot", tabindex: first ? "0" : "-1", role: "button", "aria-label": said, onclick: choose, onkeydown: key };
-  return svg("circle", given, svg("title", {}, said));
+  const given = { cx: x, cy: y, r: size, class: here ? "dot here" : "dot", tabindex: first ? "0" : "-1", role: "button", "aria-label": label, onclick: choose, onkeydown: key };
+  return svg("circle", given, svg("title", {}, label));
 }
 
 /** The whole sky by Mollweide's projection, right ascension 0 in the middle, growing to the left. */
@@ -100,7 +100,7 @@ function earth(points) {
   const step = STEPS.find((one) => wide / one >= 3) ?? STEPS.at(-1);
   const lines = [];
   const from = (middle_, size) => Math.ceil((middle_ - size / 2) / step) * step;
-  const name = (value, letters) => `${told(Math.abs(Number(value.toFixed(4))))}° ${value >= 0 ? letters[0] : letters[1]}`;
+  const name = (value, letters) => `${format(Math.abs(Number(value.toFixed(4))))}° ${value >= 0 ? letters[0] : letters[1]}`;
   for (let x = from(middle[0], wide); x <= middle[0] + wide / 2; x += step) {
     const [left] = at([x, middle[1]]);
     lines.push(svg("line", { class: "graticule", x1: left, x2: left, y1: 0, y2: HEIGHT }), svg("text", { class: "name", x: left + 3, y: HEIGHT - 5 }, name(x, "EW")));
@@ -121,9 +121,9 @@ export function bar(scale, high) {
   const power = 10 ** Math.floor(Math.log10(most));
   const metres = [5, 2, 1].find((one) => one * power <= most) * power;
   const [end, y, long] = [WIDTH - 12, HEIGHT - 22, (metres / 1000 / KM_A_DEGREE) * scale];
-  const said = metres >= 1000 ? `${told(metres / 1000)} km` : `${told(metres)} m`;
+  const label = metres >= 1000 ? `${format(metres / 1000)} km` : `${format(metres)} m`;
   return [
     svg("path", { class: "scale", d: `M${end - long} ${y - 4}V${y}H${end}V${y - 4}` }),
-    svg("text", { class: "name", x: end - long + 3, y: y - 5 }, said),
+    svg("text", { class: "name", x: end - long + 3, y: y - 5 }, label),
   ];
 }

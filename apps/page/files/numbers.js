@@ -1,4 +1,4 @@
-// Figures with their bounds, taken out of answers as rules take them, and how they are written.
+// Figures with their bounds, read from answers as rules read them, and how they are written.
 
 const UNITS = { us: 1e-6, ms: 1e-3, s: 1, m: 60, h: 3600, d: 86400, w: 604800 };
 
@@ -20,10 +20,10 @@ export function written(length) {
   return `${Math.round(length * 1e6)}us`;
 }
 
-/** Seconds since 1970 of an ISO time of the server; null of none. */
+/** Seconds since 1970 of an ISO time of the server; null without one. */
 export function moment(text) {
-  const found = text == null ? NaN : Date.parse(text) / 1000;
-  return Number.isFinite(found) ? found : null;
+  const time = text == null ? NaN : Date.parse(text) / 1000;
+  return Number.isFinite(time) ? time : null;
 }
 
 /** The answer that a path names, and the part of it: "latency.p99" is of "latency". */
@@ -40,8 +40,8 @@ export function cell(row, path) {
   if (answer == null || typeof answer !== "object") return null;
   const rank = /^p(\d+(?:\.\d+)?)$/.exec(part);
   if (rank && answer.quantiles !== undefined) {
-    const asked = rank[1] / 100;
-    return (answer.quantiles ?? []).find((one) => Math.abs(one.q - asked) < 1e-9) ?? null;
+    const share = rank[1] / 100;
+    return (answer.quantiles ?? []).find((one) => Math.abs(one.q - share) < 1e-9) ?? null;
   }
   return part in answer ? answer[part] : null;
 }
@@ -105,7 +105,7 @@ const FOUR = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 4 });
 const TWO = new Intl.NumberFormat("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 
 /** A number as people read it. */
-export function told(value) {
+export function format(value) {
   if (value == null || !Number.isFinite(value)) return "–";
   if (Number.isInteger(value)) return WHOLE.format(value);
   return Math.abs(value) >= 100 ? TWO.format(value) : FOUR.format(value);
@@ -124,7 +124,7 @@ export function withUnit(text, of) {
 
 /** The bounds of a figure, "" if it is exact. */
 export function bounds(one) {
-  return exact(one) ? "" : `(${told(one.lower)} – ${told(one.upper)})`;
+  return exact(one) ? "" : `(${format(one.lower)} – ${format(one.upper)})`;
 }
 
 /** A time, to the second or, of days, to the day; always UTC. */
@@ -132,6 +132,13 @@ export function clock(at, day = false) {
   if (at == null) return "–";
   const text = new Date(at * 1000).toISOString();
   return day ? text.slice(0, 10) : text.slice(0, 19).replace("T", " ");
+}
+
+/** From one time to another, to the minute where that says enough; the day once if it is one. */
+export function between(from, to) {
+  const short = from % 60 === 0 && to - from >= 600;
+  const [one, other] = [clock(from), clock(to)].map((text) => (short ? text.slice(0, 16) : text));
+  return `${one} – ${one.slice(0, 10) === other.slice(0, 10) ? other.slice(11) : other}`;
 }
 
 /** How long that is, in words of one or two units. */
@@ -149,12 +156,12 @@ export function lasting(length) {
 /** Any value of a row as text: times of keys, structs, what is missing. */
 export function text(value) {
   if (value == null) return "–";
-  if (typeof value === "number") return told(value);
+  if (typeof value === "number") return format(value);
   if (typeof value === "string") return ISO.test(value) ? value.slice(0, 19).replace("T", " ") : value;
   if (Array.isArray(value)) return value.map(text).join(", ");
   if (typeof value === "object") {
     const one = plain(value);
-    if (one) return `${told(one.value)} ${bounds(one)}`.trim();
+    if (one) return `${format(one.value)} ${bounds(one)}`.trim();
     return Object.entries(value).map(([name, part]) => `${name} ${text(part)}`).join(" · ");
   }
   return String(value);

@@ -4,7 +4,7 @@ import { el, empty, put } from "./dom.js";
 import { TimeChart, colour } from "./chart.js";
 import { cell, column, figure, moment, text } from "./numbers.js";
 import { last } from "./questions.js";
-import { ask } from "./server.js";
+import { query } from "./server.js";
 
 const NONE = "No object in this span";
 const LONGER = "Choose a longer span, or an object in a table or a map.";
@@ -13,15 +13,15 @@ const LONGER = "Choose a longer span, or an object in a table or a map.";
 async function object(panel, part, context) {
   if (panel.each in context.focus) return context.focus[panel.each];
   const { table, at } = part;
-  const asked = { ...last(table, context.span), by: at ? [panel.each, at] : [panel.each], order: `-${at ?? "window_end"}`, limit: 1 };
-  const found = await ask(table.table, "rows", { ...asked, columns: [table.columns[0].name] });
-  return found.rows.length ? found.rows[0][panel.each] : undefined;
+  const newest = { ...last(table, context.span), by: at ? [panel.each, at] : [panel.each], order: `-${at ?? "window_end"}`, limit: 1 };
+  const answer = await query(table.table, "rows", { ...newest, columns: [table.columns[0].name] });
+  return answer.rows.length ? answer.rows[0][panel.each] : undefined;
 }
 
 /** All rows of an object, whatever span is shown: its past is what is looked at. */
 async function history(panel, part, columns, one, more) {
   const { table } = part;
-  return ask(table.table, "rows", { key: { [panel.each]: [one] }, columns: [...new Set(columns.filter(Boolean).map(column))], ...more });
+  return query(table.table, "rows", { key: { [panel.each]: [one] }, columns: [...new Set(columns.filter(Boolean).map(column))], ...more });
 }
 
 function caption(panel, one) {
@@ -30,7 +30,7 @@ function caption(panel, one) {
 
 export function lightcurve(panel, context) {
   const chart = new TimeChart(260);
-  const said = el("div", {});
+  const heading = el("div", {});
   const place = el("div", {});
   return {
     node: place,
@@ -48,12 +48,12 @@ export function lightcurve(panel, context) {
         const name = panel.band ? text(cell(row, panel.band)) : "";
         if (point) bands.set(name, [...(bands.get(name) ?? []), point]);
       }
-      put(said, caption(panel, one));
-      if (!bands.size) return put(place, said, empty("Nothing was measured of this object", "Choose another one."));
+      put(heading, caption(panel, one));
+      if (!bands.size) return put(place, heading, empty("Nothing was measured of this object", "Choose another one."));
       const series = [...bands.keys()].sort().map((name, number) => ({
         name, number, colour: colour(number), points: bands.get(name).sort((a, b) => a.time - b.time),
       }));
-      if (chart.node.parentNode !== place) put(place, said, chart.node);
+      if (chart.node.parentNode !== place) put(place, heading, chart.node);
       chart.draw(series, { title: `${panel.title}, ${text(one)}`, unit: "mag", step: null, down: true, marks: true });
     },
   };
@@ -61,9 +61,9 @@ export function lightcurve(panel, context) {
 
 function observed(row, panel, at) {
   const time = moment(at ? row[at] : row.window_start);
-  const found = figure(row, panel.magnitude);
+  const magnitude = figure(row, panel.magnitude);
   const error = panel.error ? (figure(row, panel.error)?.value ?? 0) : 0;
-  if (found) return { time, value: found.value, lower: found.lower - error, upper: found.upper + error };
+  if (magnitude) return { time, value: magnitude.value, lower: magnitude.lower - error, upper: magnitude.upper + error };
   const limit = panel.limit ? figure(row, panel.limit) : null;
   return limit && { time, value: limit.value, lower: limit.value, upper: limit.value, mark: "limit" };
 }

@@ -1,7 +1,7 @@
-// Which windows a panel asks for: the page's span, merged to about as many points as can be seen.
+// Which windows a panel requests: the page's span, merged to about as many points as can be seen.
 
-import { ask } from "./server.js";
-import { moment, seconds, written } from "./numbers.js";
+import { query } from "./server.js";
+import { between, lasting, moment, seconds, written } from "./numbers.js";
 
 const POINTS = 160;
 const READINGS = 10000;
@@ -23,28 +23,38 @@ export function usual(tables) {
 
 /** The length of a part's windows in seconds, null where they have none. */
 export function length(table) {
-  const lasting = table.lasting;
-  return lasting?.length && ["tumbling", "sliding"].includes(lasting.kind) ? seconds(lasting.length) : null;
+  const { window } = table;
+  return window?.size && ["tumbling", "hopping"].includes(window.kind) ? seconds(window.size) : null;
 }
 
-/** The span as the server takes it: at least one window long. */
+/** The time up to which a table has rows: the end of its last window, unless that one still fills. */
+function known(table, size) {
+  const [to, mark] = [moment(table.to), moment(table.watermark)];
+  if (!table.open || mark === null) return to;
+  return Math.min(to, Math.max(mark, to - size));
+}
+
+/** The span as the server takes it: the fewest windows that cover it, up to what is known. */
 export function last(table, span) {
-  if (!span) return {};
-  const own = length(table);
-  return { last: own && own > seconds(span) ? table.lasting.length : span };
+  if (!span || table.lasting?.kind === "all") return {};
+  const size = length(table);
+  const end = size && known(table, size);
+  if (!end) return { last: span };
+  const start = moment(table.to) - Math.ceil((moment(table.to) - end + seconds(span)) / size - 1e-9) * size;
+  return { from: new Date(start * 1000).toISOString() };
 }
 
 /** The length of the windows to merge into, so that a span has a picture's number of them. */
 export function every(table, span) {
-  const own = length(table);
-  if (!own) return "window";
+  const ownLength = length(table);
+  if (!ownLength) return "window";
   const known = (moment(table.to) ?? 0) - (moment(table.from) ?? 0);
   const whole = span ? Math.min(seconds(span), known || Infinity) : known;
   const wanted = whole / POINTS;
-  if (wanted <= own) return "window";
+  if (wanted <= ownLength) return "window";
   // A length that clocks have, of whole windows; else so many windows.
-  const fits = (one) => one >= wanted && Math.abs(one / own - Math.round(one / own)) < 1e-9;
-  return written(STEPS.find(fits) ?? Math.ceil(wanted / own) * own);
+  const fits = (one) => one >= wanted && Math.abs(one / ownLength - Math.round(one / ownLength)) < 1e-9;
+  return written(STEPS.find(fits) ?? Math.ceil(wanted / ownLength) * ownLength);
 }
 
 /** The values of keys that were chosen, of those that the table has; without `but`. */
@@ -67,7 +77,7 @@ export async function course(part, columns, by, context, more = {}) {
   const span = context.span;
   const readings = at && few(part, context);
   const step = readings ? "window" : every(table, span);
-  const asked = {
+  const parameters = {
     ...last(table, span),
     ...chosen(table, context.focus),
     every: step,
@@ -75,7 +85,7 @@ export async function course(part, columns, by, context, more = {}) {
     columns,
     ...more,
   };
-  const answer = await ask(table.table, "rows", asked);
+  const answer = await query(table.table, "rows", parameters);
   const whole = step === "window" ? length(table) : seconds(step);
   const [from, to] = [moment(answer.from), moment(answer.to)];
   for (const row of answer.rows) {
@@ -84,15 +94,22 @@ export async function course(part, columns, by, context, more = {}) {
     // How many of the part's windows lie in it: at the edges of a span there are fewer.
     const covered = Math.min(end, to) - Math.max(start, from);
     row.windows = step === "window" || !length(table) ? 1 : Math.max(1, covered / length(table));
+    row.partial = !readings && fills(answer, row);
   }
   answer.rows.sort((one, other) => one.time - other.time);
   return { ...answer, step: readings ? null : whole, readings };
 }
 
+/** Whether a row is of a window that may still fill, or of windows of which the span has only some. */
+export function fills(answer, row) {
+  const [start, end, mark] = [row.window_start, row.window_end, answer.watermark].map(moment);
+  return start < moment(answer.from) || end > moment(answer.to) || (answer.open && mark !== null && end > mark);
+}
+
 /** Rows over the whole span, by some keys. */
 export async function total(part, columns, by, context, more = {}, but = []) {
   const { table } = part;
-  return ask(table.table, "rows", {
+  return query(table.table, "rows", {
     ...last(table, context.span),
     ...chosen(table, context.focus, but),
     every: length(table) ? "span" : "window",
@@ -102,16 +119,17 @@ export async function total(part, columns, by, context, more = {}, but = []) {
   });
 }
 
-/** What the figures of a span are of, where that isn't the span: windows that are longer. */
-export function over(part, context) {
-  const own = part.length;
-  return own && context.span && own > seconds(context.span) ? `the last ${part.table.lasting.length}` : "";
+/** The span that an answer covers, up to what is known of windows that still fill. */
+export function over(part, answer) {
+  const from = moment(answer.from);
+  const to = answer.open && part.length ? known(answer, part.length) : moment(answer.to);
+  return from === null || to === null || to <= from ? "" : `${between(from, to)} (${lasting(to - from)})`;
 }
 
 /** The column by which groups are the largest: this one, if the server can order by it, else a count or a sum. */
 export function order(table, name) {
-  const found = aggregate(table, name);
-  const plain = found && !found.questions.some((question) => !["rows", "distinct", "sets"].includes(question));
+  const declared = aggregate(table, name);
+  const plain = declared && !declared.questions.some((question) => !["rows", "distinct", "sets"].includes(question));
   return plain ? name : (table.columns.find((one) => ADDED.includes(one.aggregate))?.name ?? "");
 }
 

@@ -1,8 +1,10 @@
 // Questions to the server, with the token if it wants one, and its events.
 
+import { Stream } from "./stream.js";
+
 const KEY = "streamgauge.token";
 let token = sessionStorage.getItem(KEY);
-let asking = null;
+let promptForToken = null;
 
 export class Refused extends Error {
   constructor(problem, status) {
@@ -12,16 +14,16 @@ export class Refused extends Error {
   }
 }
 
-/** Who asks for the token when one is wanted: an async function that gives it. */
-export function tokenBy(ask) {
-  asking = ask;
+/** Sets the function that asks the user for the token when one is needed; it is async and gives the token. */
+export function tokenBy(prompt) {
+  promptForToken = prompt;
 }
 
 let pending = null;
 
 async function newToken(used) {
   if (token !== used) return;
-  pending ??= asking().then((given) => {
+  pending ??= promptForToken().then((given) => {
     token = given;
     sessionStorage.setItem(KEY, given);
     pending = null;
@@ -29,7 +31,7 @@ async function newToken(used) {
   await pending;
 }
 
-async function sent(path, options = {}) {
+async function send(path, options = {}) {
   for (;;) {
     const used = token;
     const headers = { ...options.headers };
@@ -40,62 +42,64 @@ async function sent(path, options = {}) {
   }
 }
 
-async function answered(response) {
-  const found = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Refused(found, response.status);
-  return found;
+async function parsed(response) {
+  const body = await response.json().catch(() => ({}));
+  if (!response.ok) throw new Refused(body, response.status);
+  return body;
 }
 
 export async function get(path) {
-  return answered(await sent(path));
+  return parsed(await send(path));
 }
 
 /** An answer about a table: its rows, and what they stand on. */
-export async function ask(table, question, asked = {}) {
-  const body = JSON.stringify(asked);
+export async function query(table, question, parameters = {}) {
+  const body = JSON.stringify(parameters);
   const headers = { "Content-Type": "application/json" };
-  return answered(await sent(`/tables/${encodeURIComponent(table)}/${question}`, { method: "POST", headers, body }));
+  return parsed(await send(`/tables/${encodeURIComponent(table)}/${question}`, { method: "POST", headers, body }));
 }
 
-/** Call `take` with each event's name and data, for ever; `broken` with what is wrong, null once it is well. */
-export async function follow(path, take, broken, signal) {
-  let last = null;
-  let patience = 500;
-  while (!signal.aborted) {
-    try {
-      const response = await sent(path, { signal, headers: last ? { "Last-Event-ID": last } : {} });
-      if (!response.ok) await answered(response);
-      broken(null);
-      patience = 500;
-      for await (const event of events(response.body)) {
-        last = event.id ?? last;
-        if (event.data) take(event.event ?? "message", JSON.parse(event.data));
-      }
-    } catch (error) {
-      if (signal.aborted) return;
-      broken(error instanceof Refused ? error.message : "the server doesn't answer; trying again");
-    }
-    await new Promise((go) => setTimeout(go, patience));
-    patience = Math.min(patience * 2, 10000);
+/** Call `update` with an app's state after each change while the tab is seen; `broken` with what is wrong, or null. */
+export function follow(app, update, broken) {
+  const stream = window.SharedWorker ? shared() : new Stream();
+  const listener = { app, update, broken, unauthorized };
+  let joined = false;
+
+  function turn() {
+    if (joined === !document.hidden) return;
+    joined = !document.hidden;
+    if (joined) stream.join(listener, token, listener);
+    else stream.leave(listener);
   }
+
+  async function unauthorized(used = token) {
+    await newToken(used);
+    if (joined) stream.join(listener, token, listener);
+  }
+
+  document.addEventListener("visibilitychange", turn);
+  window.addEventListener("pagehide", () => { joined = false; stream.leave(listener); });
+  window.addEventListener("pageshow", turn);
+  turn();
 }
 
-async function* events(body) {
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    rest += value;
-    const parts = rest.split("\n\n");
-    rest = parts.pop();
-    for (const part of parts) {
-      const found = {};
-      for (const line of part.split("\n")) {
-        const at = line.indexOf(":");
-        if (at > 0) found[line.slice(0, at)] = line.slice(at + 1).trimStart();
-      }
-      yield found;
-    }
-  }
+/** The stream of the worker that all tabs share, for the one listener of this tab. */
+function shared() {
+  const worker = new SharedWorker(new URL("./shared.js", import.meta.url), { type: "module", name: "streamgauge" });
+  let listener = null;
+  worker.port.onmessage = ({ data }) => {
+    if ("state" in data) listener?.update(data.state);
+    else if ("wrong" in data) listener?.broken(data.wrong);
+    else listener?.unauthorized(data.unauthorized);
+  };
+  return {
+    join(id, used, one) {
+      listener = one;
+      worker.port.postMessage({ app: one.app, token: used });
+    },
+    leave() {
+      listener = null;
+      worker.port.postMessage({ app: null });
+    },
+  };
 }

@@ -1,7 +1,7 @@
 // How far the tables are: event time, lag, what became of every message, and signs of a stale feed.
 
 import { el, put } from "./dom.js";
-import { clock, lasting, moment, told } from "./numbers.js";
+import { clock, lasting, moment, format } from "./numbers.js";
 
 const BEHIND = 2 * 86400;
 const QUIET = 120;
@@ -17,32 +17,32 @@ export function status() {
     const parts = Object.entries(state?.parts ?? {});
     const warnings = [broken && `No live changes: ${broken}`];
     for (const [name, part] of parts) {
-      if (!part.ready) warnings.push(`${name} can't be asked yet: ${part.waiting ?? "its log is being read"}`);
+      if (!part.ready) warnings.push(`${name} can't answer yet: ${part.waiting ?? "its log is being read"}`);
       if (part.stale) warnings.push(`${name} is not followed since ${part.stale.since.slice(0, 19).replace("T", " ")}: ${part.stale.why}`);
     }
-    put(node, warnings.filter(Boolean).map((said) => el("p", { class: "warning", role: "status" }, said)), el("dl", {}, ...facts(parts.map(([, part]) => part))));
+    put(node, warnings.filter(Boolean).map((text) => el("p", { class: "warning", role: "status" }, text)), el("dl", {}, ...facts(parts.map(([, part]) => part))));
   }
 
   function facts(parts) {
     const marks = parts.map((part) => moment(part.watermark)).filter((at) => at !== null && at < 9e9);
     const ends = parts.map((part) => moment(part.to)).filter((at) => at !== null);
-    const found = [];
+    const items = [];
     const mark = marks.length ? Math.min(...marks) : null;
     const behind = Date.now() / 1000 - mark;
-    if (mark !== null) found.push(fact("final up to", clock(mark), behind > 0 && behind < BEHIND ? `${lasting(behind)} behind now` : "event time"));
-    else if (ends.length) found.push(fact("up to", clock(Math.max(...ends)), "event time"));
+    if (mark !== null) items.push(fact("final up to", clock(mark), behind > 0 && behind < BEHIND ? `${lasting(behind)} behind now` : "event time"));
+    else if (ends.length) items.push(fact("up to", clock(Math.max(...ends)), "event time"));
     const lags = parts.map((part) => part.lag).filter((lag) => lag != null);
-    if (lags.length) found.push(fact("to be read", told(Math.max(...lags)), "messages of the tables' logs"));
+    if (lags.length) items.push(fact("to be read", format(Math.max(...lags)), "messages of the tables' logs"));
     const account = parts.map((part) => part.account).find(Boolean);
-    if (account) found.push(read(account), ...quiet(account));
-    return found;
+    if (account) items.push(read(account), ...quiet(account));
+    return items;
   }
 
   function read(account) {
     const sum = PARTS.reduce((whole, [name]) => whole + account[name], 0);
-    const parts = PARTS.filter(([name]) => account[name] || name === "counted").map(([name, said]) => `${told(account[name])} ${said}`);
+    const parts = PARTS.filter(([name]) => account[name] || name === "counted").map(([name, label]) => `${format(account[name])} ${label}`);
     const right = sum === account.read;
-    return fact("messages read", told(account.read), `${right ? "=" : "≠"} ${parts.join(" + ")}`, right ? null : "wrong");
+    return fact("messages read", format(account.read), `${right ? "=" : "≠"} ${parts.join(" + ")}`, right ? null : "wrong");
   }
 
   function quiet(account) {
@@ -57,7 +57,7 @@ export function status() {
   setInterval(() => state && draw(), 30000).unref?.();
   return {
     node,
-    take(now) { state = now; draw(); },
+    update(now) { state = now; draw(); },
     broken(why) { broken = why; draw(); },
   };
 }

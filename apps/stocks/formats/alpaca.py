@@ -1,8 +1,8 @@
 """Alpaca's websocket: trades (t), minute bars (b) and daily ones (d), of stocks and crypto.
 
-Every event is by itself or in a list. Trades of crypto say which side took (``tks``), those of stocks don't.
-A daily bar is sent again every minute, so days are taken only if asked for, by ``--set events=d``. Bars that
-are corrected later (u), corrections (c) and cancellations (x) are filtered.
+Every event is by itself or in a list. Trades of crypto name the taker's side (``tks``), those of stocks
+don't. A daily bar is sent again every minute, so days are read only if requested, by ``--set events=d``. Bars
+that are corrected later (u), corrections (c) and cancellations (x) are filtered.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ....operators.definition.stream import Stream
 from ...app import AppFormat, Feed, Settings
 from .captured import captured, holds
 from .frames import events
-from .trades import chosen, iso_time, number, text, told, whole
+from .trades import as_trades, chosen, iso_time, number, text, whole
 
 _FIELDS = ("T", "S", "i", "x", "p", "s", "t", "tks", "o", "h", "l", "c", "v")
 _SPANS = {"b": 60, "d": 86_400}
@@ -33,7 +33,7 @@ def rows(feed: Feed, settings: Settings) -> Stream:
     trade = ((kind == "t") & kind.is_in(wanted)).fill_null(False)
     bar = (kind.is_in(list(_SPANS)) & kind.is_in(wanted)).fill_null(False)
     at = _at(of, wanted)
-    return told(
+    return as_trades(
         stream,
         # A day begins at midnight in New York.
         at=pl.when(kind == "d").then(at.dt.truncate("1d")).otherwise(at),
@@ -55,8 +55,8 @@ def _at(of: dict[str, pl.Expr], wanted: list[str]) -> pl.Expr:
     return iso_time(pl.when(text(of["T"]).is_in(wanted)).then(of["t"]))
 
 
-def _is(found: Any) -> bool:
-    return isinstance(found, dict) and found.get("T") in _KNOWN and "S" in found
+def _is(event: Any) -> bool:
+    return isinstance(event, dict) and event.get("T") in _KNOWN and "S" in event
 
 
 ALPACA = AppFormat(
@@ -64,6 +64,6 @@ ALPACA = AppFormat(
     "Alpaca's websocket: trades and bars, of stocks and crypto",
     rows,
     lambda path, head: holds(head, _is),
-    captured(lambda found: (found.get("S"), found.get("t")) if isinstance(found, dict) else (None, None)),
+    captured(lambda parsed: (parsed.get("S"), parsed.get("t")) if isinstance(parsed, dict) else (None, None)),
     {"events": "t,b"},
 )

@@ -1,7 +1,8 @@
 """Binance's trade streams, ``@trade`` and ``@aggTrade``, by themselves or in combined streams' envelopes.
 
-``m`` says whether the buyer is the maker: then the seller took, and the trade is a sale. Order books, tickers
-and candles of the same stream are filtered; a candle is told again with every trade, and holds nothing else.
+``m`` says whether the buyer is the maker: then the seller was the taker, and the trade is a sale. Order
+books, tickers and candles of the same stream are filtered; a candle is repeated with every trade, and holds
+nothing else.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ....operators.formats.json import json
 from ....operators.formats.json_fields import field
 from ...app import AppFormat, Feed, Settings
 from .captured import captured, holds
-from .trades import chosen, number, since_1970, text, told, whole
+from .trades import as_trades, chosen, number, since_1970, text, whole
 
 _FIELDS = ("e", "s", "t", "a", "p", "q", "T", "m")
 _EVENTS = ("trade", "aggTrade")
@@ -24,7 +25,7 @@ _EVENTS = ("trade", "aggTrade")
 def rows(feed: Feed, settings: Settings) -> Stream:
     """The trades of a topic."""
     events = chosen(settings, "events", _EVENTS)
-    # The same letter is a number in one event and a list in another: all are taken as they stand.
+    # The same letter is a number in one event and a list in another: all are read as they stand.
     alone = {f"alone_{name}": field(name, pl.Binary) for name in _FIELDS}
     enveloped = {f"data_{name}": field(f"data.{name}", pl.Binary) for name in _FIELDS}
     of = {name: pl.coalesce(f"data_{name}", f"alone_{name}") for name in _FIELDS}
@@ -39,7 +40,7 @@ def rows(feed: Feed, settings: Settings) -> Stream:
         config=feed.config,
     )
     maker = text(of["m"])
-    return told(
+    return as_trades(
         stream,
         at=at,
         symbol=pl.when(trade).then(text(of["s"])),
@@ -53,15 +54,15 @@ def rows(feed: Feed, settings: Settings) -> Stream:
     )
 
 
-def _event(found: Any) -> dict[str, Any]:
-    inner = found.get("data") if isinstance(found, dict) else None
-    one = inner if isinstance(inner, dict) else found
+def _event(event: Any) -> dict[str, Any]:
+    inner = event.get("data") if isinstance(event, dict) else None
+    one = inner if isinstance(inner, dict) else event
     return one if isinstance(one, dict) else {}
 
 
-def _is(found: Any) -> bool:
-    one = _event(found)
-    enveloped = isinstance(found, dict) and "@" in str(found.get("stream", "")) and "data" in found
+def _is(event: Any) -> bool:
+    one = _event(event)
+    enveloped = isinstance(event, dict) and "@" in str(event.get("stream", "")) and "data" in event
     return enveloped or (one.get("e") in _EVENTS and "s" in one)
 
 
@@ -70,6 +71,6 @@ BINANCE = AppFormat(
     "Binance's websocket: trades and aggTrades, combined streams or not",
     rows,
     lambda path, head: holds(head, _is),
-    captured(lambda found: (_event(found).get("s"), _event(found).get("T") or _event(found).get("E"))),
+    captured(lambda parsed: (_event(parsed).get("s"), _event(parsed).get("T") or _event(parsed).get("E"))),
     {"events": "trade,aggTrade", "zone": "UTC", "hours": "", "block_shares": "", "luld": "no", "splits": "0"},
 )

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...app import Message, Settings
-from ...replay.opened import opened
+from ...replay.compressed_files import opened
 
 _BEFORE = re.compile(rb"^(?:\w+://\S+ (?:<->|<-|->) )?(\d{9,}(?:\.\d+)?): (?=[\[{])")
 
@@ -32,8 +32,8 @@ def captured(telling: Telling) -> Callable[[Path, Settings], Iterator[Message]]:
                 received, frame = _split(line.strip())
                 if not frame:
                     continue
-                for value, found in _events(frame):
-                    symbol, at = telling(found)
+                for value, event in _events(frame):
+                    symbol, at = telling(event)
                     key = None if symbol is None else str(symbol).encode()
                     yield Message(value, key, received if received is not None else sent_ms(at))
 
@@ -44,9 +44,9 @@ def holds(head: bytes, wanted: Callable[[Any], bool]) -> bool:
     """Whether one of the events at a file's beginning is a wanted one."""
     lines = head.split(b"\n")
     return any(
-        wanted(found)
+        wanted(event)
         for line in (lines[:-1] if len(lines) > 1 else lines)
-        for _, found in _events(_split(line.strip())[1])
+        for _, event in _events(_split(line.strip())[1])
     )
 
 
@@ -62,27 +62,27 @@ def sent_ms(at: Any) -> int | None:
                 return int(at * unit)
         return int(at // 1_000_000)
     try:
-        told = datetime.fromisoformat(str(at))
+        moment = datetime.fromisoformat(str(at))
     except ValueError:
         return None
-    return int((told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp() * 1000)
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def _split(line: bytes) -> tuple[int | None, bytes]:
     """When a frame was received (ms), if the line says so, and the frame."""
-    found = _BEFORE.match(line)
-    return (int(float(found[1]) * 1000), line[found.end() :]) if found else (None, line)
+    match = _BEFORE.match(line)
+    return (int(float(match[1]) * 1000), line[match.end() :]) if match else (None, line)
 
 
 def _events(frame: bytes) -> Iterator[tuple[bytes, Any]]:
     """The events of a frame, each with what it holds."""
     try:
-        found = json.loads(frame)
+        parsed = json.loads(frame)
     except ValueError:
         yield frame, None
         return
-    if not isinstance(found, list):
-        yield frame, found
+    if not isinstance(parsed, list):
+        yield frame, parsed
         return
-    for one in found:
+    for one in parsed:
         yield json.dumps(one, separators=(",", ":"), ensure_ascii=False).encode(), one

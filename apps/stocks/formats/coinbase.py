@@ -16,7 +16,7 @@ from ....operators.formats.json import json
 from ....operators.formats.json_fields import field
 from ...app import AppFormat, Feed, Settings
 from .captured import captured, holds
-from .trades import chosen, iso_time, number, text, told, whole
+from .trades import as_trades, chosen, iso_time, number, text, whole
 
 _FIELDS = ("type", "product_id", "price", "size", "last_size", "side", "time", "trade_id")
 _EVENTS = ("match", "last_match", "ticker")
@@ -39,7 +39,7 @@ def rows(feed: Feed, settings: Settings) -> Stream:
     )
     other = {"buy": "sell", "sell": "buy"}
     side = text(pl.col("side"))
-    return told(
+    return as_trades(
         stream,
         at=at,
         symbol=pl.when(trade).then(text(pl.col("product_id"))),
@@ -53,13 +53,13 @@ def rows(feed: Feed, settings: Settings) -> Stream:
     )
 
 
-def _is(found: Any) -> bool:
-    known = isinstance(found, dict) and found.get("type") in (*_EVENTS, *_OTHERS)
-    return known and bool({"product_id", "product_ids", "channels"} & found.keys())
+def _is(event: Any) -> bool:
+    known = isinstance(event, dict) and event.get("type") in (*_EVENTS, *_OTHERS)
+    return known and bool({"product_id", "product_ids", "channels"} & event.keys())
 
 
-def _telling(found: Any) -> tuple[Any, Any]:
-    return (found.get("product_id"), found.get("time")) if isinstance(found, dict) else (None, None)
+def _telling(event: Any) -> tuple[Any, Any]:
+    return (event.get("product_id"), event.get("time")) if isinstance(event, dict) else (None, None)
 
 
 COINBASE = AppFormat(

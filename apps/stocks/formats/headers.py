@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from functools import lru_cache
+
+from ...replay.csv_records import cells_of
 
 NAMES = {
     "at": "date datetime timestamp time opentime day t unix unixtime transacttime tradetime eventtime",
@@ -23,7 +24,7 @@ NAMES = {
     "split": "splitratio stocksplits splitfactor splitcoefficient",
 }
 """What columns are called, in lower case and without what is neither letter nor digit; the first name of a
-list that a header has is taken."""
+list that a header has is used."""
 
 _WITHOUT = (
     (12, "opentime,open,high,low,close,volume,closetime,quotevolume,trades,takerbase,takerquote,ignore"),
@@ -44,23 +45,31 @@ def places(header: str) -> dict[str, int]:
     (5, 1)
     """
     given = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in cells(header, header)]
-    found: dict[str, int] = {}
+    places_: dict[str, int] = {}
     for what, names in NAMES.items():
         place = next((given.index(name) for name in names.split() if name in given), None)
         if place is not None:
-            found[what] = place
-    if found.get("clock") == found.get("at"):
-        found.pop("clock", None)
+            places_[what] = place
+    if places_.get("clock") == places_.get("at"):
+        places_.pop("clock", None)
     needed = {"at": "date or time", "price": "close or price"}
-    if missing := [told for what, told in needed.items() if what not in found]:
+    if missing := [label for what, label in needed.items() if what not in places_]:
         raise ValueError(f"the header has no {' and no '.join(missing)}: {header[:200]}")
-    return found
+    return places_
 
 
 def cells(line: str, header: str) -> list[str]:
-    """The fields of a line, whose header says what lies between them."""
-    mark = max(",;\t|", key=header.count)
-    return next(csv.reader([line], delimiter=mark, skipinitialspace=True), [])
+    """The fields of a record, whose header says what lies between them; none if its quotes are broken."""
+    return cells_of(line, mark_of(header), skipinitialspace=True)
+
+
+def mark_of(header: str) -> str:
+    """What lies between the fields of records behind a header.
+
+    >>> mark_of("t;o;c")
+    ';'
+    """
+    return max(",;\t|", key=header.count)
 
 
 def header_of(line: str) -> str | None:
@@ -71,11 +80,9 @@ def header_of(line: str) -> str | None:
     """
     try:
         places(line)
-    except csv.Error:
-        return None
     except ValueError:
         first = cells(line, line)
-        if not all(re.fullmatch(r"[-+0-9.eE]+|[Tt]rue|[Ff]alse", cell) for cell in first):
+        if not first or not all(re.fullmatch(r"[-+0-9.eE]+|[Tt]rue|[Ff]alse", cell) for cell in first):
             return None
         return next((header for width, header in _WITHOUT if width == len(first)), None)
     return line

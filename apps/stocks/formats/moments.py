@@ -33,15 +33,15 @@ def moment(text: str, pattern: str = "", zone: str = "UTC") -> tuple[int, bool] 
     if not pattern and re.fullmatch(r"\d+(\.\d+)?", text) and not re.fullmatch(r"(19|20)\d{6}", text):
         return _number(text)
     day = _MIDNIGHT.sub("", text)
-    found = _read(day, pattern)
-    if found is None:
+    moment_ = _read(day, pattern)
+    if moment_ is None:
         return None
-    if found.tzinfo is None:
-        daily = found.time() == datetime.min.time()
-        found = found.replace(tzinfo=UTC if daily else _zone(zone))
+    if moment_.tzinfo is None:
+        daily = moment_.time() == datetime.min.time()
+        moment_ = moment_.replace(tzinfo=UTC if daily else _zone(zone))
     else:
         daily = False
-    return int(found.timestamp()) * 1_000_000 + found.microsecond, daily
+    return int(moment_.timestamp()) * 1_000_000 + moment_.microsecond, daily
 
 
 def _number(text: str) -> tuple[int, bool] | None:
@@ -58,7 +58,7 @@ def _read(text: str, pattern: str) -> datetime | None:
     try:
         return datetime.fromisoformat(text)
     except ValueError:
-        return next((found for form in _forms(_shape(text)) if (found := _by(text, form))), None)
+        return next((parsed for form in _forms(_shape(text)) if (parsed := _by(text, form))), None)
 
 
 def _shape(text: str) -> str:

@@ -1,7 +1,7 @@
 """Polygon's websocket: trades (T), minute and second bars (AM, A), and those of crypto (XT, XA).
 
 Every event is by itself or in a list. ``q`` is the sequence number of a ticker's events, which rises and has
-gaps; the exchange ``x`` is Polygon's number for it. A trade of crypto says which side took (c: 1 sold, 2
+gaps; the exchange ``x`` is Polygon's number for it. A trade of crypto names the taker's side (c: 1 sold, 2
 bought); of stocks no feed says so.
 """
 
@@ -15,7 +15,7 @@ from ....operators.definition.stream import Stream
 from ...app import AppFormat, Feed, Settings
 from .captured import captured, holds
 from .frames import events
-from .trades import chosen, number, since_1970, text, told, whole
+from .trades import as_trades, chosen, number, since_1970, text, whole
 
 _FIELDS = ("ev", "sym", "pair", "x", "p", "s", "t", "q", "i", "c", "o", "h", "l", "v")
 _TRADES, _SPANS = ("T", "XT"), {"A": 1, "AM": 60, "XA": 60, "XAS": 1}
@@ -31,9 +31,9 @@ def rows(feed: Feed, settings: Settings) -> Stream:
     kind = text(of["ev"])
     trade = (kind.is_in(_TRADES) & kind.is_in(wanted)).fill_null(False)
     bar = (kind.is_in(list(_SPANS)) & kind.is_in(wanted)).fill_null(False)
-    took = of["c"].cast(pl.String)
+    conditions = of["c"].cast(pl.String)
     seq = pl.when(kind == "T").then(whole(of["q"], trade)).otherwise(whole(of["i"], trade))
-    return told(
+    return as_trades(
         stream,
         at=_at(of, wanted),
         symbol=pl.coalesce(text(of["sym"]), text(of["pair"])),
@@ -44,9 +44,9 @@ def rows(feed: Feed, settings: Settings) -> Stream:
         low=number(of["l"], bar),
         size=pl.coalesce(number(of["s"], trade), number(of["v"], bar, needed=False)),
         side=pl.when(trade & (kind == "XT")).then(
-            pl.when(took.str.contains("2"))
+            pl.when(conditions.str.contains("2"))
             .then(pl.lit("buy"))
-            .when(took.str.contains("1"))
+            .when(conditions.str.contains("1"))
             .then(pl.lit("sell"))
         ),
         venue=pl.when(trade).then(text(of["x"])),
@@ -58,23 +58,23 @@ def rows(feed: Feed, settings: Settings) -> Stream:
 def _at(of: dict[str, pl.Expr], wanted: list[str]) -> pl.Expr:
     kind = text(of["ev"])
     trade = kind.is_in(_TRADES) & kind.is_in(wanted)
-    told = pl.when(trade).then(of["t"]).when(kind.is_in(list(_SPANS)) & kind.is_in(wanted)).then(of["s"])
-    return since_1970(text(told).cast(pl.Int64, strict=False))
+    stamp = pl.when(trade).then(of["t"]).when(kind.is_in(list(_SPANS)) & kind.is_in(wanted)).then(of["s"])
+    return since_1970(text(stamp).cast(pl.Int64, strict=False))
 
 
-def _event(found: Any) -> dict[str, Any]:
-    return found if isinstance(found, dict) else {}
+def _event(event: Any) -> dict[str, Any]:
+    return event if isinstance(event, dict) else {}
 
 
 POLYGON = AppFormat(
     "polygon",
     "Polygon's websocket: trades and minute bars, of stocks and crypto",
     rows,
-    lambda path, head: holds(head, lambda found: isinstance(found, dict) and "ev" in found),
+    lambda path, head: holds(head, lambda parsed: isinstance(parsed, dict) and "ev" in parsed),
     captured(
-        lambda found: (
-            _event(found).get("sym") or _event(found).get("pair"),
-            _event(found).get("t" if _event(found).get("ev") in _TRADES else "s"),
+        lambda parsed: (
+            _event(parsed).get("sym") or _event(parsed).get("pair"),
+            _event(parsed).get("t" if _event(parsed).get("ev") in _TRADES else "s"),
         )
     ),
     {"events": "T,XT,AM,XA"},

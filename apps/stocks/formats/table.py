@@ -10,6 +10,7 @@ import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import StringIO
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,10 +21,11 @@ from ....operators.formats.decode import Decoded
 from ....operators.formats.lines import refusing, texts_of
 from ....operators.formats.messages import Messages
 from ...app import AppFormat, Feed, Message, Settings
-from ...replay.opened import as_text
-from .headers import cells, header_of, places
+from ...replay.compressed_files import as_text
+from ...replay.csv_records import csv_records
+from .headers import cells, header_of, mark_of, places
 from .moments import moment
-from .trades import DAY, TIME, told
+from .trades import DAY, TIME, as_trades
 
 _NUMBERS = ("price", "open", "high", "low", "size", "adjusted", "split")
 _NOTHING = {"", "null", "nan", "none", "n/a", "na", "-"}
@@ -81,12 +83,12 @@ class PriceTable:
                 raise ValueError("a record without a header; write it on the line before, or --set header=…")
             header, line = self.header, header
         header = header.lstrip("\ufeff").rstrip("\r")
-        found, record = places(header), cells(line, header)
-        if max(found.values()) >= len(record):
+        columns, record = places(header), cells(line, header)
+        if max(columns.values()) >= len(record):
             raise ValueError(f"{len(record)} fields, fewer than the header's")
 
         def cell(what: str) -> str | None:
-            given = record[found[what]].strip() if what in found else ""
+            given = record[columns[what]].strip() if what in columns else ""
             return None if given.lower() in _NOTHING else given
 
         at = cell("at")
@@ -95,7 +97,7 @@ class PriceTable:
         when = moment(at, self.pattern, self.zone) if at is not None else None
         if when is None:
             raise ValueError(f"{at!r} is not a time of a known form; write --set pattern=, as in %d/%m/%Y")
-        is_trade = bool({"side", "maker", "seq"} & found.keys()) and "high" not in found
+        is_trade = bool({"side", "maker", "seq"} & columns.keys()) and "high" not in columns
         maker, side, seq = cell("maker"), cell("side"), cell("seq")
         return {
             "at": when[0],
@@ -130,7 +132,7 @@ def rows(feed: Feed, settings: Settings) -> Stream:
         config=feed.config,
     )
     given = {name: pl.col(name) for name in table.schema}
-    return told(stream, **{**given, "symbol": pl.col("symbol").fill_null("?")})
+    return as_trades(stream, **{**given, "symbol": pl.col("symbol").fill_null("?")})
 
 
 def messages(path: Path, settings: Settings) -> Iterator[Message]:
@@ -139,7 +141,9 @@ def messages(path: Path, settings: Settings) -> Iterator[Message]:
     Files are sorted by symbol, or newest first, as often as not.
     """
     with as_text(path) as file:
-        lines = [line for line in file.read().splitlines() if line.strip()]
+        first = next((line for line in file if line.strip()), "")
+        file_records = csv_records(chain([first], file), mark_of(first), skipinitialspace=True)
+        lines = [record for record in file_records if record.strip()]
     header = header_of(lines[0]) if lines else None
     if header is None:
         for line in lines:
@@ -147,16 +151,16 @@ def messages(path: Path, settings: Settings) -> Iterator[Message]:
         return
     records = lines[1:] if header == lines[0] else lines
     at = 0
-    found: list[tuple[int, str]] = []
+    timed: list[tuple[int, str]] = []
     for line in records:
         at = _time(line, header, settings, at)
-        found.append((at, line))
+        timed.append((at, line))
     symbol = (
         "" if "symbol" in places(header) else settings["symbol"] or Path(path.name.removesuffix(".gz")).stem
     )
-    for at, line in sorted(found, key=lambda one: one[0]):
+    for at, line in sorted(timed, key=lambda one: one[0]):
         if symbol:
-            mark = max(",;\t|", key=header.count)
+            mark = mark_of(header)
             quoted = StringIO()
             csv.writer(quoted, delimiter=mark, lineterminator="").writerow([symbol])
             value = f"symbol{mark}{header}\n{quoted.getvalue()}{mark}{line}"
@@ -168,11 +172,11 @@ def messages(path: Path, settings: Settings) -> Iterator[Message]:
 
 def _time(line: str, header: str, settings: Settings, before: int) -> int:
     """A record's time; that of the one before it where it has none."""
-    found, record = places(header), cells(line, header)
-    if max(found.values()) >= len(record):
+    columns, record = places(header), cells(line, header)
+    if max(columns.values()) >= len(record):
         return before
-    clock = f" {record[found['clock']]}" if "clock" in found else ""
-    when = moment(record[found["at"]] + clock, settings["pattern"], settings["time_zone"])
+    clock = f" {record[columns['clock']]}" if "clock" in columns else ""
+    when = moment(record[columns["at"]] + clock, settings["pattern"], settings["time_zone"])
     return before if when is None else when[0]
 
 

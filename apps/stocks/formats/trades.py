@@ -48,7 +48,7 @@ COLUMNS = {
 }
 
 
-def told(stream: Stream, **given: pl.Expr) -> Stream:
+def as_trades(stream: Stream, **given: pl.Expr) -> Stream:
     """A format's rows in the columns of all; those that aren't given are null.
 
     Rows follow in the order in which they arrived: `arrived` is a column of the stream's already.
@@ -62,7 +62,7 @@ def told(stream: Stream, **given: pl.Expr) -> Stream:
     prices = {name: pl.coalesce(name, "price") for name in ("open", "high", "low")}
     where = ("symbol", pl.col("venue").fill_null(""), pl.col("at").cast(pl.Int64))
     trade = pl.concat_str(*where, "seq", separator=" ")
-    # Rows of prices without extremes may be trades, of which several may be alike.
+    # Rows of prices without extremes may be trades, and several trades may be alike.
     bar = pl.when(pl.col("high").is_not_null()).then(
         pl.concat_str(*where, "span", *(pl.col(name).fill_null(0) for name in _OF_BAR), separator=" ")
     )
@@ -82,8 +82,8 @@ def told(stream: Stream, **given: pl.Expr) -> Stream:
 
 def text(raw: pl.Expr) -> pl.Expr:
     """JSON text of a string or a number, without quotes; null of null."""
-    found = raw.cast(pl.String).str.strip_chars('"')
-    return pl.when(found != "null").then(found)
+    text_ = raw.cast(pl.String).str.strip_chars('"')
+    return pl.when(text_ != "null").then(text_)
 
 
 def number(raw: pl.Expr, where: pl.Expr, needed: bool = True) -> pl.Expr:
@@ -91,17 +91,17 @@ def number(raw: pl.Expr, where: pl.Expr, needed: bool = True) -> pl.Expr:
 
     With `needed` a row without it is a dead letter, too.
     """
-    found = text(raw)
-    return pl.when(where).then(found.fill_null("missing") if needed else found).cast(pl.Float64)
+    digits = text(raw)
+    return pl.when(where).then(digits.fill_null("missing") if needed else digits).cast(pl.Float64)
 
 
 def whole(raw: pl.Expr, where: pl.Expr) -> pl.Expr:
-    """A whole number, of the rows `where` there may be one; null where it is none."""
+    """A whole number, of the rows `where` there may be one; null where it is not one."""
     return pl.when(where).then(text(raw)).cast(pl.Int64, strict=False)
 
 
 def since_1970(given: pl.Expr) -> pl.Expr:
-    """A time from a number since 1970 in s, ms, us or ns: which of them, its size tells.
+    """A time from a number since 1970 in s, ms, us or ns: which of them follows from its size.
 
     >>> pl.select(since_1970(pl.lit(1_633_998_523_963))).item().isoformat()
     '2021-10-12T00:28:43.963000+00:00'
@@ -120,7 +120,7 @@ def since_1970(given: pl.Expr) -> pl.Expr:
 
 
 def iso_time(raw: pl.Expr) -> pl.Expr:
-    """A time from RFC 3339 text, to the microsecond; null where it is none.
+    """A time from RFC 3339 text, to the microsecond; null where it is not one.
 
     >>> pl.select(iso_time(pl.lit('"2021-02-22T15:51:44.208123456Z"'))).item().isoformat()
     '2021-02-22T15:51:44.208123+00:00'
@@ -130,7 +130,7 @@ def iso_time(raw: pl.Expr) -> pl.Expr:
 
 def chosen(given: Mapping[str, str], name: str, known: Collection[str]) -> list[str]:
     """The parts of a setting that lists names. Raises `ValueError` for one that isn't known."""
-    found = [part.strip() for part in given[name].split(",") if part.strip()]
-    if unknown := [part for part in found if part not in known] or ([""] if not found else []):
+    names = [part.strip() for part in given[name].split(",") if part.strip()]
+    if unknown := [part for part in names if part not in known] or ([""] if not names else []):
         raise ValueError(f"--set {name}={given[name]}: {unknown[0]!r} is not one of {', '.join(known)}")
-    return found
+    return names

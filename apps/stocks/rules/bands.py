@@ -26,9 +26,9 @@ from datetime import date
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ....operators.rules.figure import Figure, number
 from ....operators.rules.row import Row
 from ....operators.rules.rule import Measured
+from ....operators.rules.value_with_bounds import Figure, number
 from .prices import DAY, PriceRule, Tick
 from .sessions import Hours
 
@@ -99,17 +99,17 @@ class PriceBand(PriceRule):
         reference = self._reference(memory, tick, row)
         tier = 1 if "*" in self._first_tier or row.key["symbol"] in self._first_tier else 2
         close = tick.prior if tick.prior is not None else reference
-        found = bands(reference, close, tier, tick.at.day, tick.at.second)
+        bands_ = bands(reference, close, tier, tick.at.day, tick.at.second)
         low, high = row.answers["low"], row.answers["high"]
-        down = (reference - low) / (reference - found.lower) if reference > found.lower else 0.0
-        up = (high - reference) / (found.upper - reference) if found.upper > reference else 0.0
+        down = (reference - low) / (reference - bands_.lower) if reference > bands_.lower else 0.0
+        up = (high - reference) / (bands_.upper - reference) if bands_.upper > reference else 0.0
         # At the band it is at the band, whatever the rounding.
-        down, up = max(down, float(low <= found.lower)), max(up, float(high >= found.upper))
+        down, up = max(down, float(low <= bands_.lower)), max(up, float(high >= bands_.upper))
         memory["limited"] = max(up, down) >= 1
-        price, band, name = (high, found.upper, "upper") if up >= down else (low, found.lower, "lower")
+        price, band, name = (high, bands_.upper, "upper") if up >= down else (low, bands_.lower, "lower")
         way = 100 * max(up, down)
-        told = f"{number(price)} is {number(way)} % of the way to the {name} band {number(band)}, {found.why}"
-        return Measured(Figure.exactly(way), told)
+        why = f"{number(price)} is {number(way)} % of the way to the {name} band {number(band)}, {bands_.why}"
+        return Measured(Figure.exactly(way), why)
 
     def _reference(self, memory: dict[str, Any], tick: Tick, row: Row) -> float:
         """The reference price for this row, which then counts for the next one's."""

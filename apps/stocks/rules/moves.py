@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, get_args
 
-from ....operators.definition.durations import Duration, written
 from ....operators.rules.alert import State
 from ....operators.rules.baselines import Ewma
-from ....operators.rules.figure import Figure, number
 from ....operators.rules.row import Row
 from ....operators.rules.rule import Measured
+from ....operators.rules.value_with_bounds import Figure, number
+from ....operators.windows.durations import Duration, duration_text
 from .prices import PriceRule, Tick
 
 _BUCKETS = 120
@@ -21,10 +21,10 @@ _TIMES = 2
 
 @dataclass(frozen=True)
 class SessionMove(PriceRule):
-    """A price has moved by so many percent from the close of the session before; told once a session.
+    """A price has moved by so many percent from the close of the session before; fired once a session.
 
     `value` is which price: ``"price"``, or of bars also ``"low"`` or ``"high"``. After `until`, a time of day
-    such as ``15:25``, nothing is told of anything shorter than a day. All other fields are those of
+    such as ``15:25``, nothing shorter than a day is reported. All other fields are those of
     `PriceRule`. Raises `ValueError` or `TypeError` for a wrong one.
     """
 
@@ -61,10 +61,10 @@ class SessionMove(PriceRule):
             memory["told"] = True
         where = "" if self.value == "price" else f"the {self.value} "
         percent, date = number(moved.value), tick.at.date
-        told = f"{where}{figure} is {percent} % from {number(prior)}, the close before {date}"
-        return Measured(moved, f"{told}{_after(tick)}")
+        why = f"{where}{figure} is {percent} % from {number(prior)}, the close before {date}"
+        return Measured(moved, f"{why}{_after(tick)}")
 
-    def _turned(self, switch: dict[str, Any], measured: Measured, row: Row) -> State | None:
+    def _next_states(self, switch: dict[str, Any], measured: Measured, row: Row) -> State | None:
         return "fired" if self.limit.side(measured.figure) == "past" else None
 
 
@@ -88,7 +88,7 @@ class RollingMove(PriceRule):
         super().__post_init__()
         if self.against not in get_args(Against):
             wanted = ", ".join(get_args(Against))
-            raise ValueError(f"{self._where}: against is {self.against!r}; it can be {wanted}")
+            raise ValueError(f"{self._where}: against must be one of {wanted}, got {self.against!r}")
         if not self._duration("over"):
             raise ValueError(f"{self._where}: over is {self.over!r}; write a length of time, such as '24h'")
 
@@ -103,19 +103,23 @@ class RollingMove(PriceRule):
         width = max(1, over // _BUCKETS)
         while past and (past[0][0] + 1) * width <= row.at_us - over:
             del past[0]
-        found = self._reference(past)
+        reference = self._reference(past)
         opened, high, low = (row.answers[name] for name in ("open", "high", "low"))
         # What a bar opened at came before all else of it.
-        found = opened if found is None else max(found, opened) if self.against == "high" else found
-        found = min(found, opened) if self.against == "low" else found
+        reference = (
+            opened if reference is None else max(reference, opened) if self.against == "high" else reference
+        )
+        reference = min(reference, opened) if self.against == "low" else reference
         _keep(past, row.at_us // width, opened, high, low)
-        if found <= 0:
+        if reference <= 0:
             return None
-        moved = figure.map(lambda price: 100 * (price - found) / found)
-        what = {"first": f"{written(over)} before", "high": "the highest", "low": "the lowest"}[self.against]
-        within = "" if self.against == "first" else f" of {written(over)}"
-        told = f"{figure} is {number(moved.value)} % from {number(found)}, {what}{within}"
-        return Measured(moved, f"{told}{_after(tick)}")
+        moved = figure.map(lambda price: 100 * (price - reference) / reference)
+        what = {"first": f"{duration_text(over)} before", "high": "the highest", "low": "the lowest"}[
+            self.against
+        ]
+        within = "" if self.against == "first" else f" of {duration_text(over)}"
+        why = f"{figure} is {number(moved.value)} % from {number(reference)}, {what}{within}"
+        return Measured(moved, f"{why}{_after(tick)}")
 
     def _reference(self, past: list[list[float]]) -> float | None:
         if not past:
@@ -137,7 +141,7 @@ class ReturnScore(PriceRule):
     """A return is so many standard deviations from the mean of the symbol's returns before.
 
     Returns are differences of logarithms from step to step of `step`; bars that last longer are steps
-    themselves. Mean and deviation are exponentially weighted over `over` returns, of which there must be
+    themselves. Mean and deviation are exponentially weighted over `over` returns; there must be
     `warm`. A return of less than `least` percent is past no limit. From one session to the next there is no
     return, but between bars that are sessions. All other fields are those of `PriceRule`. Raises `ValueError`
     or `TypeError` for a wrong one.
@@ -154,7 +158,7 @@ class ReturnScore(PriceRule):
             raise ValueError(f"{self._where}: step is {self.step!r}; write a length of time, such as '1m'")
         for name in ("over", "warm"):
             if type(given := getattr(self, name)) is not int or given < _TIMES:
-                raise ValueError(f"{self._where}: {name} is {given!r}; it is a whole number from {_TIMES} on")
+                raise ValueError(f"{self._where}: {name} must be an integer ≥ {_TIMES}, got {given!r}")
 
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
         """See `LimitRule`."""
@@ -173,17 +177,17 @@ class ReturnScore(PriceRule):
             of_another = tick.opens and not (longer and row.answers["span"] >= 86_400)
             memory.update(step=number_of, **{"from": None if of_another else memory.get("last")})
         memory["last"] = price
-        past = Ewma(2 / (self.over + 1)).look(before, row.at_us)
+        past = Ewma(2 / (self.over + 1)).past(before, row.at_us)
         if memory["from"] is None or past is None or past.rows < self.warm or not past.spread:
             return None
         grown = math.log(price / memory["from"])
         score = (grown - past.mean) / past.spread
         percent = 100 * math.expm1(grown)
-        told = (
+        why = (
             f"{number(percent)} % to {figure} is {number(score)} standard deviations from the mean of "
             f"{past.rows} returns before, {100 * past.mean:.3g} ± {100 * past.spread:.3g} %{_after(tick)}"
         )
-        return Measured(Figure.exactly(score), told, abs(percent) >= self.least)
+        return Measured(Figure.exactly(score), why, abs(percent) >= self.least)
 
 
 @dataclass(frozen=True)
@@ -203,7 +207,7 @@ class SplitSeen(PriceRule):
         shares = f"{factor:g} new shares for 1" if factor >= 1 else f"1 new share for {1 / factor:g}"
         return Measured(Figure.exactly(factor), f"{shares}: {tick.split.why}")
 
-    def _turned(self, switch: dict[str, Any], measured: Measured, row: Row) -> State | None:
+    def _next_states(self, switch: dict[str, Any], measured: Measured, row: Row) -> State | None:
         return "fired" if self.limit.side(measured.figure) == "past" else None
 
     def _because(self, said: State, figure: Figure) -> str:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ....operators.rules.alert import Alert
 from ....operators.rules.row import Row
 from ....operators.rules.rule import LimitRule, RuleState
-from ....operators.rules.zones import zone_of
+from ....operators.rules.time_zones import zone_of
 from .sessions import AUCTION_SECONDS, Hours, Moment, day_of, local
 from .splits import Opening, Split, split
 
@@ -39,7 +39,7 @@ class PriceRule(LimitRule):
         Where a day begins, and when the market is open, such as ``09:30-16:00``: a session's close is its
         last price in these hours, or the minute after for the closing auction. Empty hours are all day.
     splits
-        How many percent a session's first price may be off a usual split to be taken for one; 0 guesses none.
+        How many percent a session's first price may be off a usual split to count as one; 0 guesses none.
     matching
         A regular expression of the symbols it concerns: all of them unless given.
 
@@ -62,7 +62,7 @@ class PriceRule(LimitRule):
             raise ValueError(f"{self._where}: {error}") from None
         is_number = isinstance(self.splits, int | float) and not isinstance(self.splits, bool)
         if not is_number or not 0 <= self.splits < 20:
-            raise ValueError(f"{self._where}: splits is {self.splits!r}; it is a percentage from 0 to 20")
+            raise ValueError(f"{self._where}: splits must be a percentage from 0 to 20, got {self.splits!r}")
 
     @cached_property
     def open(self) -> Hours:
@@ -81,10 +81,10 @@ class PriceRule(LimitRule):
 
     def concerned(self, rows: Iterable[Row]) -> Iterator[Row]:
         """See `Rule`."""
-        found = super().concerned(rows)
+        concerned_ = super().concerned(rows)
         if self.symbols is None:
-            return found
-        return (row for row in found if self.symbols.fullmatch(str(row.key.get("symbol"))))
+            return concerned_
+        return (row for row in concerned_ if self.symbols.fullmatch(str(row.key.get("symbol"))))
 
     def window(
         self, state: RuleState, rows: Sequence[Row], start_us: int, end_us: int, step_us: int
@@ -98,9 +98,9 @@ class PriceRule(LimitRule):
         span, price = answers["span"] or 0, answers["price"]
         at = day_of(row.at_us) if span >= DAY else local(row.at_us, self.zone)
         if memory.get("day") is None or at.day > memory["day"]:
-            found = self._begin(memory, row)
+            opening = self._begin(memory, row)
             memory.update(day=at.day, regular=False)
-            tick = Tick(at, memory.get("prior"), True, found)
+            tick = Tick(at, memory.get("prior"), True, opening)
         else:
             tick = Tick(at, memory.get("prior"), False, None)
         regular = span >= DAY or self.open.opens <= at.second <= self.open.closes + AUCTION_SECONDS
@@ -112,16 +112,16 @@ class PriceRule(LimitRule):
         """Begin a session: its prior close is the one before, in the shares of today."""
         close = memory.get("close")
         turnover = _turnover(row)
-        found = None
+        opening = None
         if close is not None:
             answers = row.answers
             seen = Opening(answers["open"], answers["price"], answers["adjusted"], answers["split"], turnover)
-            found = split(seen, close, memory.get("adjusted"), memory.get("turnover"), self.splits)
-            memory["prior"] = close / found.factor if found else close
+            opening = split(seen, close, memory.get("adjusted"), memory.get("turnover"), self.splits)
+            memory["prior"] = close / opening.factor if opening else close
         if turnover is not None:
             known = memory.get("turnover", turnover)
             memory["turnover"] = known + (turnover - known) / _TURNOVER_DAYS
-        return found
+        return opening
 
 
 def in_order(rows: Iterable[Row]) -> list[Row]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from ....operators.rules.zones import local_us
+from ....operators.rules.time_zones import local_us
 
 _SECOND, _HOUR, _DAY = 1_000_000, 3_600, 86_400
 AUCTION_SECONDS = 60
@@ -19,24 +19,24 @@ class Hours(NamedTuple):
     closes: int = _DAY
 
     @classmethod
-    def of(cls, told: str) -> Hours:
+    def of(cls, text: str) -> Hours:
         """From text such as ``09:30-16:00``; empty text is all day. Raises `ValueError`.
 
         >>> Hours.of("09:30-16:00")
         Hours(opens=34200, closes=57600)
         """
-        if not told:
+        if not text:
             return cls()
         try:
-            opens, closes = (datetime.strptime(part.strip(), "%H:%M") for part in told.split("-"))
+            opens, closes = (datetime.strptime(part.strip(), "%H:%M") for part in text.split("-"))
         except ValueError:
             raise ValueError(
-                f"hours are {told!r}; write them as 09:30-16:00, or nothing for all day"
+                f"hours are {text!r}; write them as 09:30-16:00, or nothing for all day"
             ) from None
-        found = cls(*(at.hour * _HOUR + at.minute * 60 for at in (opens, closes)))
-        if found.opens >= found.closes:
-            raise ValueError(f"hours are {told!r}, and end before they begin")
-        return found
+        hours = cls(*(at.hour * _HOUR + at.minute * 60 for at in (opens, closes)))
+        if hours.opens >= hours.closes:
+            raise ValueError(f"hours are {text!r}, and end before they begin")
+        return hours
 
     @property
     def all_day(self) -> bool:

@@ -1,6 +1,6 @@
 """Splits: what looks like a crash, and is the same worth in more shares.
 
-Evidence is taken in this order: a column that names the split; a close with its adjusted close beside it,
+Evidence is used in this order: a column that names the split; a close with its adjusted close beside it,
 whose ratio changes; the first price of a session near the last one's close over a usual ratio. A guess needs
 more than the price where there is more: a day on which three times as much money changed hands as usual was
 no split.
@@ -19,7 +19,7 @@ _BUSY = 3.0
 
 
 class Opening(NamedTuple):
-    """What a session's first row tells: its first price, its close, as adjusted, too, and its turnover."""
+    """What a session's first row says: its first price, its close, as adjusted, too, and its turnover."""
 
     price: float
     close: float
@@ -53,15 +53,15 @@ def split(
         change = (close / adjusted) / (seen.close / seen.adjusted)
         if max(change, 1 / change) < _LEAST:
             return None
-        found = _near(change, _EXACT)
-        return Split(found or change, f"the adjustment of closes changes by {change:.4g}")
+        ratio = _near(change, _EXACT)
+        return Split(ratio or change, f"the adjustment of closes changes by {change:.4g}")
     if within <= 0 or seen.price <= 0:
         return None
-    found = _near(close / seen.price, within / 100)
+    ratio = _near(close / seen.price, within / 100)
     busy = usual and seen.turnover and seen.turnover > _BUSY * usual
-    if found is None or busy:
+    if ratio is None or busy:
         return None
-    return Split(found, f"it opened at {seen.price:g} after {close:g}, {_ratio(close / seen.price)}")
+    return Split(ratio, f"it opened at {seen.price:g} after {close:g}, {_ratio(close / seen.price)}")
 
 
 def _near(ratio: float, within: float) -> float | None:

@@ -1,4 +1,4 @@
-"""Rules about single trades: large ones and who took them, and the order of their numbers."""
+"""Rules about single trades: large ones and their takers, and the order of their numbers."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 from ....operators.rules.alert import Alert
 from ....operators.rules.beyond import Beyond
-from ....operators.rules.figure import Figure, number
 from ....operators.rules.row import Row
 from ....operators.rules.rule import LimitRule, Measured, Rule, RuleState
+from ....operators.rules.value_with_bounds import Figure, number
 from .prices import in_order
 
 _SHOWN = ("price", "size", "side", "span", "arrived")
 
 
 class Tape(LimitRule):
-    """What rules about single trades have in common: their order, and which side took.
+    """What rules about single trades have in common: their order, and the taker's side.
 
     Where a feed doesn't say which, the tick test does: a trade above the last other price was bought, one
     below it was sold.
@@ -40,8 +40,8 @@ class Tape(LimitRule):
         """See `Rule`."""
         yield from super().window(state, in_order(rows), start_us, end_us, step_us)
 
-    def took(self, memory: dict[str, Any], answers: Mapping[str, Any]) -> str:
-        """Who took a trade, in words, and what it was."""
+    def taker_side(self, memory: dict[str, Any], answers: Mapping[str, Any]) -> str:
+        """The taker of a trade, in words, and what it was."""
         price, last = answers["price"], memory.get("last")
         if last is not None and price != last:
             memory["tick"] = "bought" if price > last else "sold"
@@ -64,7 +64,7 @@ class Block(Tape):
 
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
         """See `LimitRule`."""
-        return Measured(figure, f"{self.took(memory, row.answers)}; its {self.value} is {figure}")
+        return Measured(figure, f"{self.taker_side(memory, row.answers)}; its {self.value} is {figure}")
 
 
 @dataclass(frozen=True)
@@ -79,14 +79,14 @@ class LargeTrade(Tape, Beyond):
 
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
         """See `LimitRule`."""
-        took = self.took(memory.setdefault("tape", {}), row.answers)
-        found = Beyond.measure(self, memory.setdefault("sizes", {}), row, figure)
-        return None if found is None else found._replace(told=f"{took}; {found.told}")
+        taker = self.taker_side(memory.setdefault("tape", {}), row.answers)
+        measured = Beyond.measure(self, memory.setdefault("sizes", {}), row, figure)
+        return None if measured is None else measured._replace(description=f"{taker}; {measured.description}")
 
 
 @dataclass(frozen=True)
 class OutOfOrder(Rule):
-    """Trades of a symbol at a venue arrived after others with higher numbers; told once for each window.
+    """Trades of a symbol at a venue arrived after others with higher numbers; fired once for each window.
 
     The figure is how many. Numbers that rise with gaps, as most feeds have, are in order.
     """
@@ -103,11 +103,11 @@ class OutOfOrder(Rule):
         self, state: RuleState, rows: Sequence[Row], start_us: int, end_us: int, step_us: int
     ) -> Iterator[Alert]:
         """See `Rule`."""
-        found: dict[tuple[Any, Any], list[Row]] = {}
+        by_key: dict[tuple[Any, Any], list[Row]] = {}
         for row in self.concerned(rows):
             if row.key["seq"] is not None and row.answers["span"] == 0:
-                found.setdefault((row.key["symbol"], row.key["venue"]), []).append(row)
-        for (symbol, venue), trades in sorted(found.items(), key=str):
+                by_key.setdefault((row.key["symbol"], row.key["venue"]), []).append(row)
+        for (symbol, venue), trades in sorted(by_key.items(), key=str):
             key = _key([symbol, venue])
             yield from self._look(state["keys"].setdefault(key, {}), key, trades)
 

@@ -63,7 +63,7 @@ _bright_neighbour = (
 )
 _at_peak = _mag <= pl.col("peak")
 _passes = pl.when(_age > 360).then(1).otherwise(2)
-"""How often an old object must have been bright before without having been taken: less, the older."""
+"""How often an old object must have been bright before without having been classified: less, the older."""
 _on_reference = (
     ((_distnr < 0.4) & (_magnr < 19.5))
     | ((_distnr < 0.8) & (_magnr < 17.5))

@@ -19,10 +19,10 @@ PASSED = "passed"
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """A condition under a name; `told` says in words what it keeps."""
+    """A condition under a name; `meaning` says in words what it keeps."""
 
     name: str
-    told: str
+    meaning: str
     keeps: pl.Expr
 
 
@@ -31,7 +31,7 @@ class CutSet:
     """Published cuts in their order. Alerts that pass are brighter than the magnitude `faintest`."""
 
     name: str
-    told: str
+    meaning: str
     source: str
     cuts: Sequence[Cut]
     faintest: float = 99.0

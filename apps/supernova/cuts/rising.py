@@ -1,4 +1,4 @@
-"""Objects that are new and rising, by what every survey's packets tell."""
+"""Objects that are new and rising, from what every survey's packets have."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from ....operators.formats.avro_reading import container_reading, reading
 from ....operators.formats.avro_schema import load
 from ....operators.formats.decode import Decoded
 from ....operators.formats.messages import Messages
-from ....operators.formats.one_by_one import Misread, Read, one_by_one
+from ....operators.formats.per_message import Misread, Read, one_by_one
 from ....operators.formats.registry import Registry
 from . import rubin, ztf
 from .packet import PACKET
@@ -60,8 +60,8 @@ class Packets:
 
     def one(self, value: bytes, key: bytes | None = None) -> dict[str, Any]:
         """A single packet. Raises `Misread`, and whatever else broken bytes bring about."""
-        found: dict[str, Any] = self._read(key)(memoryview(value))
-        return found
+        packet: dict[str, Any] = self._read(key)(memoryview(value))
+        return packet
 
     def _read(self, key: bytes | None) -> Read:
         def read(data: memoryview) -> dict[str, Any]:
@@ -105,14 +105,14 @@ class Packets:
 
 def records(data: memoryview) -> list[Any]:
     """All records of an Avro container. Raises `Misread` for one that is broken."""
-    found: list[Any] = _container(data)
-    return found
+    packets: list[Any] = _container(data)
+    return packets
 
 
-def _single(found: list[Any]) -> Any:
-    if len(found) != 1:
-        raise Misread(f"an Avro container of {len(found)} alerts; a message is one")
-    return found[0]
+def _single(packets: list[Any]) -> Any:
+    if len(packets) != 1:
+        raise Misread(f"an Avro container of {len(packets)} alerts; a message is one")
+    return packets[0]
 
 
 def _object(data: memoryview) -> Any:
@@ -126,7 +126,7 @@ def _build(values: list[Any]) -> pa.Array:
     return pa.array(values, PACKET)
 
 
-def _frame(found: pa.Array) -> pl.DataFrame:
-    frame = pl.from_arrow(pa.Table.from_batches([pa.RecordBatch.from_struct_array(found)]))
+def _frame(rows: pa.Array) -> pl.DataFrame:
+    frame = pl.from_arrow(pa.Table.from_batches([pa.RecordBatch.from_struct_array(rows)]))
     assert isinstance(frame, pl.DataFrame)
     return frame

@@ -1,4 +1,4 @@
-"""What is kept of an alert packet, whoever sent it: a detection, what was before, neighbours, pictures.
+"""What is kept of an alert packet, from any survey: a detection, what was before, neighbours, pictures.
 
 A value that isn't known comes as null, as NaN or as -999, within one packet; here it is null. Neighbours are
 ZTF's (`NEIGHBOURS`); Rubin's packets have none.
@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ....operators.formats.one_by_one import Misread
+from ....operators.formats.per_message import Misread
 
 _FILLER = -999.0
 _EPOCH_MJD = 40587
@@ -77,24 +77,24 @@ def number(value: Any) -> float | None:
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    found = float(value)
-    return None if not math.isfinite(found) or found == _FILLER else found
+    converted = float(value)
+    return None if not math.isfinite(converted) or converted == _FILLER else converted
 
 
 def needed(record: Mapping[str, Any], name: str, low: float, high: float) -> float:
     """A number without which there is no alert. Raises `Misread` where it isn't there or can't be so."""
-    found = number(record.get(name))
-    if found is None or not low <= found <= high:
+    value = number(record.get(name))
+    if value is None or not low <= value <= high:
         raise Misread(f"not an alert: its {name} is {record.get(name)!r}")
-    return found
+    return value
 
 
 def part(record: Any, name: str, survey: str) -> Mapping[str, Any]:
     """A record within a packet. Raises `Misread` for a packet without it."""
-    found = record.get(name) if isinstance(record, Mapping) else None
-    if not isinstance(found, Mapping):
+    part_ = record.get(name) if isinstance(record, Mapping) else None
+    if not isinstance(part_, Mapping):
         raise Misread(f"not an alert of {survey}'s: it has no {name}")
-    return found
+    return part_
 
 
 def time_ms(mjd: float) -> int:
@@ -111,9 +111,9 @@ def latest_first(points: Iterable[dict[str, Any] | None]) -> list[dict[str, Any]
     return sorted((point for point in points if point is not None), key=lambda point: point["ago"])
 
 
-def stamp(found: Any) -> bytes | None:
+def stamp(cutout: Any) -> bytes | None:
     """A cutout's bytes; within JSON they are base64."""
-    data = found.get("stampData") if isinstance(found, Mapping) else found
+    data = cutout.get("stampData") if isinstance(cutout, Mapping) else cutout
     if isinstance(data, str):
         try:
             return base64.b64decode(data, validate=True)

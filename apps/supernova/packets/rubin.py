@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from ....operators.formats.one_by_one import Misread
+from ....operators.formats.per_message import Misread
 from .packet import NEIGHBOURS, latest_first, needed, number, part, stamp, time_ms
 
 _ZERO_POINT = 31.4
@@ -61,8 +61,8 @@ def packet(record: Any) -> dict[str, Any]:
 def _name(source: Mapping[str, Any]) -> str:
     """The object's id, or that of the solar system's object that it is."""
     for field, before in (("diaObjectId", ""), ("ssObjectId", "SSO ")):
-        if found := source.get(field):
-            return f"{before}{found}"
+        if identifier := source.get(field):
+            return f"{before}{identifier}"
     raise Misread("not an alert of Rubin's: it has neither diaObjectId nor ssObjectId")
 
 

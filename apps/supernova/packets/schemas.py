@@ -8,7 +8,7 @@ from typing import Any
 
 from ....operators.formats.avro_reading import reading
 from ....operators.formats.avro_schema import load
-from ....operators.formats.one_by_one import Read
+from ....operators.formats.per_message import Read
 from ....operators.formats.registry import FRAME, Registry, UnknownSchema, refusing
 
 
@@ -23,7 +23,7 @@ class Schemas:
         """Reads packets of that schema, or refuses them if there is none.
 
         Raises `ImportError` without a registry and without the package, `Unavailable` where the registry
-        can't be asked.
+        can't be queried.
         """
         if number not in self._known:
             try:

@@ -1,6 +1,6 @@
 """ZTF's packets, schemas 3.3, 4.01 and others of that form, and the same enriched by Fink.
 
-Source: https://zwickytransientfacility.github.io/ztf-avro-alert/schema.html. Fields are taken by their names,
+Source: https://zwickytransientfacility.github.io/ztf-avro-alert/schema.html. Fields are read by name,
 whatever else there is, so that a further schema needs no change here.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from ....operators.formats.one_by_one import Misread
+from ....operators.formats.per_message import Misread
 from .packet import NEIGHBOURS, latest_first, needed, number, part, stamp, time_ms
 
 _BANDS = {1: "g", 2: "r", 3: "i"}

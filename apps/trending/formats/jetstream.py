@@ -1,22 +1,17 @@
-"""Bluesky's Jetstream: one JSON object an event, of which creations of posts are rows.
+"""Bluesky's Jetstream: one JSON object an event; creations of posts are rows.
 
 Source: github.com/bluesky-social/jetstream, README; lexicon app.bsky.feed.post.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
 import polars as pl
 
 from ....operators.definition.stream import Stream
 from ....operators.formats.json import json
 from ....operators.formats.json_fields import field
-from ...app import AppFormat, Feed, Message, Settings
-from ...replay import jetstream
-from .recordings import events, is_of
+from ...app import AppFormat, Feed, Settings
+from .recordings import Event, messages_by, recognised_by
 from .rows import TEXTS, TIME, USUAL, of_lists, rows
 
 _FEATURE = pl.Struct({"tag": pl.String, "uri": pl.String})
@@ -46,11 +41,11 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
     )
     record = pl.when(_POSTED).then(pl.col("record").cast(pl.String))
     sent = pl.from_epoch("time_us", time_unit="us").cast(TIME)
-    told = record.str.json_path_match("$.createdAt")
+    stamp = record.str.json_path_match("$.createdAt")
     # Clients say what they like: Bluesky itself sorts by the earlier of the two.
-    ahead = told.str.to_datetime("%+", time_unit="us", time_zone="UTC", strict=False) > sent
+    ahead = stamp.str.to_datetime("%+", time_unit="us", time_zone="UTC", strict=False) > sent
     written = sent.dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ")
-    at = pl.when(ahead.fill_null(False) | told.is_null()).then(written).otherwise(told)
+    at = pl.when(ahead.fill_null(False) | stamp.is_null()).then(written).otherwise(stamp)
     stream = Stream.from_kafka(
         feed.topic, value=value, time=at, bootstrap_servers=feed.bootstrap_servers, config=feed.config
     )
@@ -73,18 +68,20 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
     )
 
 
-def _messages(path: Path, settings: Settings) -> Iterator[Message]:
-    for line, event in events(path):
-        sent: Any = event.get("time_us")
-        sent_ms = sent // 1_000 if isinstance(sent, int) else None
-        yield Message(line, str(event.get("did", "")).encode(), sent_ms)
+def _is_event(event: Event) -> bool:
+    return isinstance(event.get("did"), str) and "time_us" in event and "kind" in event
+
+
+def _sender(event: Event) -> tuple[str, int]:
+    """Jetstream's own time, which is that of the arrival."""
+    return event["did"], event["time_us"] // 1_000
 
 
 JETSTREAM = AppFormat(
     "jetstream",
     "Bluesky's Jetstream, one event a message",
     _rows,
-    lambda path, head: is_of(jetstream, path),
-    _messages,
+    recognised_by(_is_event),
+    messages_by(_sender),
     USUAL,
 )

@@ -5,8 +5,7 @@ Source: docs.joinmastodon.org, "Streaming API" and entity "Status".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
+import json as plain_json
 from typing import Any
 
 import polars as pl
@@ -14,10 +13,9 @@ import polars as pl
 from ....operators.definition.stream import Stream
 from ....operators.formats.json import json
 from ....operators.formats.json_fields import field
-from ...app import AppFormat, Feed, Message, Settings
-from ...replay import mastodon
-from ...replay.post import Unrecognised
-from .recordings import events, is_of
+from ...app import AppFormat, Feed, Settings
+from ...replay.lines import milliseconds
+from .recordings import Event, messages_by, recognised_by
 from .rows import USUAL, of_lists, rows
 
 _SHOWN: dict[str, Any] = {
@@ -52,8 +50,8 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
     )
     stream = stream.filter(pl.col("event").is_null() | (pl.col("event") == "update"))
     stream = stream.with_columns(status=updated.str.json_decode(pl.Struct(_STATUS)))
-    found = {name: _either(name) for name in _SHOWN}
-    content = found["content"]
+    columns = {name: _either(name) for name in _SHOWN}
+    content = columns["content"]
     anchors = content.str.extract_all(r"<a [^>]*>").list.eval(
         pl.element().filter(~pl.element().str.contains("mention|hashtag")).str.extract(r'href="([^"]*)"', 1)
     )
@@ -62,10 +60,10 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
         settings,
         id=pl.coalesce(pl.col("status").struct.field("id"), "bare.id"),
         author=pl.coalesce(pl.col("status").struct.field("account").struct.field("acct"), "bare.account"),
-        lang=found["language"],
+        lang=columns["language"],
         text=_plain_text(content),
-        tags=of_lists(found["tags"], "name"),
-        links=pl.concat_list(anchors.fill_null([]), found["card"]),
+        tags=of_lists(columns["tags"], "name"),
+        links=pl.concat_list(anchors.fill_null([]), columns["card"]),
         repost=pl.coalesce(
             pl.col("status").struct.field("reblog").struct.field("content"), "boosted.content"
         ).is_not_null(),
@@ -89,21 +87,26 @@ def _plain_text(content: pl.Expr) -> pl.Expr:
     return spaced.str.strip_chars()
 
 
-def _messages(path: Path, settings: Settings) -> Iterator[Message]:
-    for line, event in events(path):
-        try:
-            post, sent = mastodon.post(event)
-        except (Unrecognised, AttributeError, TypeError, KeyError):
-            yield Message(line)
-            continue
-        yield Message(line, post["author"].encode(), None if sent is None else int(sent.timestamp() * 1_000))
+def _is_event(event: Event) -> bool:
+    if isinstance(event.get("event"), str) and "payload" in event:
+        return True
+    return isinstance(event.get("account"), dict) and "created_at" in event and "content" in event
+
+
+def _sender(event: Event) -> tuple[str, float | None]:
+    if event.get("event", "update") != "update":
+        return "", None
+    status = event.get("payload", event)
+    if isinstance(status, str):
+        status = plain_json.loads(status)
+    return status["account"]["acct"], milliseconds(status["created_at"])
 
 
 MASTODON = AppFormat(
     "mastodon",
     "Mastodon's statuses, as its streaming API sends them, or bare",
     _rows,
-    lambda path, head: is_of(mastodon, path),
-    _messages,
+    recognised_by(_is_event),
+    messages_by(_sender),
     USUAL,
 )

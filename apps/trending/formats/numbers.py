@@ -1,15 +1,12 @@
-"""Where only numbers were kept: how many posts there were, or which; ids tell their own time.
+"""Where only numbers were kept: how many posts there were, or which; ids hold their own time.
 
 Counts are CSV with a header and a time and a number in each record; ids are one a message, of Tweets.
 """
 
 from __future__ import annotations
 
-import csv as python_csv
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from io import StringIO
 from itertools import islice
 from pathlib import Path
 
@@ -18,10 +15,11 @@ import polars as pl
 from ....operators.definition.stream import Stream
 from ....operators.formats.csv import csv
 from ...app import AppFormat, Feed, Message, Settings
-from ...replay.opened import as_text, opened, suffix_of
-from ...replay.twitter_v1 import snowflake as sent_at
+from ...replay.compressed_files import as_text, opened, suffix_of
+from ...replay.csv_records import cells_of, csv_records
+from ...replay.lines import milliseconds
 from .rows import USUAL, rows
-from .twitter_v1 import snowflake
+from .twitter_v1 import snowflake, snowflake_ms
 
 _ID = re.compile(rb"\d{11,19}")
 _LOOKED_AT = 20
@@ -48,12 +46,12 @@ def _id_messages(path: Path, settings: Settings) -> Iterator[Message]:
         lines = [line.strip() for line in file if line.strip()]
     ids = []
     for number, line in enumerate(lines):
-        if found := _ID.search(line):
-            ids.append(int(found[0]))
+        if match := _ID.search(line):
+            ids.append(int(match[0]))
         elif number:
             yield Message(line)
     for one in sorted(ids):
-        yield Message(str(one).encode(), None, int(sent_at(str(one)).timestamp() * 1_000))
+        yield Message(str(one).encode(), None, snowflake_ms(one))
 
 
 def _holds_ids(path: Path, head: bytes) -> bool:
@@ -75,22 +73,13 @@ def _count_rows(feed: Feed, settings: Settings) -> Stream:
 
 def _count_messages(path: Path, settings: Settings) -> Iterator[Message]:
     with as_text(path) as file:
-        head = file.readline().strip()
-        names = next(python_csv.reader([head]), [])
-        for record in python_csv.reader(file):
-            if record:
-                line = StringIO()
-                python_csv.writer(line, lineterminator="").writerow(record)
-                told = dict(zip(names, record)).get(settings["time"], "")
-                yield Message(f"{head}\n{line.getvalue()}".encode(errors="surrogateescape"), None, _ms(told))
-
-
-def _ms(told: str) -> int | None:
-    try:
-        at = datetime.fromisoformat(told)
-    except ValueError:
-        return None
-    return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1_000)
+        records = csv_records(file)
+        header = next(records, "").strip()
+        names = cells_of(header)
+        for record in records:
+            sent = milliseconds(dict(zip(names, cells_of(record))).get(settings["time"]))
+            line = f"{header}\n{record}".encode(errors="surrogateescape")
+            yield Message(line, None, None if sent is None else int(sent))
 
 
 IDS = AppFormat(

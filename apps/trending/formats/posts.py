@@ -1,18 +1,21 @@
-"""Posts in this project's own shape, as `streamgauge replay` and the demo send them (`apps.replay.post`)."""
+"""Posts in this project's own shape, one JSON object a message, as `streamgauge demo trending` sends them.
+
+`id`, `kind` ("post"; what else happened is filtered), `author`, `created_at` (RFC 3339), and, if they are
+known, `lang`, `text`, and `tags` without the #.
+"""
 
 from __future__ import annotations
 
 import json as plain_json
-from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
 
 from ....operators.definition.stream import Stream
 from ....operators.formats.json import json
-from ...app import AppFormat, Feed, Message, Settings
-from ...replay.post import Unrecognised, parse_time
-from .recordings import events
+from ...app import AppFormat, Feed, Settings
+from ...replay.lines import milliseconds
+from .recordings import Event, messages_by
 from .rows import TEXTS, TIME, USUAL, rows
 
 
@@ -32,26 +35,21 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
 
 def _recognises(path: Path, head: bytes) -> bool:
     try:
-        found = plain_json.loads(head.split(b"\n", 1)[0])
+        parsed = plain_json.loads(head.split(b"\n", 1)[0])
     except ValueError:
         return False
-    return isinstance(found, dict) and found.keys() >= {"id", "kind", "author", "created_at"}
+    return isinstance(parsed, dict) and parsed.keys() >= {"id", "kind", "author", "created_at"}
 
 
-def _messages(path: Path, settings: Settings) -> Iterator[Message]:
-    for line, event in events(path):
-        try:
-            sent = int(parse_time(event.get("created_at", "")).timestamp() * 1_000)
-        except Unrecognised:
-            sent = None
-        yield Message(line, str(event.get("author", "")).encode(), sent)
+def _sender(event: Event) -> tuple[str, float | None]:
+    return event.get("author", ""), milliseconds(event.get("created_at"))
 
 
 POSTS = AppFormat(
     "posts",
-    "posts in this project's own shape, as `streamgauge replay` sends them",
+    "posts in this project's own shape, as `streamgauge demo trending` sends them",
     _rows,
     _recognises,
-    _messages,
+    messages_by(_sender),
     USUAL,
 )

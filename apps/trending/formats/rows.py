@@ -2,7 +2,7 @@
 
 `id`, `author`, `lang`, `text`, `tags` and `links` (each once), `words` and pairs
 of them, `place` (a name) and `spot` ("latitude,longitude"), `repost`, `n` (how many posts a row stands for),
-`about` (what the whole recording is a crawl of) and `muted`. What a network doesn't tell is null.
+`about` (what the whole recording is a crawl of) and `muted`. What a network doesn't say is null.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ def rows(stream: Stream, settings: Settings, **known: pl.Expr) -> Stream:
         "repost": pl.Boolean,
     }
     columns = {name: known.get(name, pl.lit(None)).cast(kind) for name, kind in kinds.items()}
-    found = stream.select(
+    selected = stream.select(
         **columns, n=known.get("n", pl.lit(1)).cast(pl.Int64), about=pl.lit(settings["about"])
     )
-    found = found.with_columns(
+    selected = selected.with_columns(
         tags=_each_once(pl.col("tags").list.eval(_folded(pl.element()))),
         links=_each_once(pl.col("links")),
         words=_words(pl.col("text")),
         repost=pl.col("repost").fill_null(False),
     )
-    return found.with_columns(words=_together(settings)).with_columns(muted=_muted(settings))
+    return selected.with_columns(words=_together(settings)).with_columns(muted=_muted(settings))
 
 
 def of_lists(column: pl.Expr, inner: str) -> pl.Expr:
@@ -69,26 +69,26 @@ def _folded(text: pl.Expr) -> pl.Expr:
 def _words(text: pl.Expr) -> pl.Expr:
     """Words in lower case, without links, names of accounts and tags, and those that every text has."""
     plain = _folded(text).str.replace_all(r"https?://\S+|www\.\S+|[@#]\S+", " ")
-    found = plain.str.extract_all(r"[\p{L}\p{N}][\p{L}\p{N}'’_-]*")
+    words = plain.str.extract_all(r"[\p{L}\p{N}][\p{L}\p{N}'’_-]*")
     word = pl.element()
     long = word.str.len_chars().is_between(2, _LONGEST)
-    return found.list.eval(word.filter(long & ~word.is_in(STOP_WORDS) & ~word.str.contains(r"^\p{N}+$")))
+    return words.list.eval(word.filter(long & ~word.is_in(STOP_WORDS) & ~word.str.contains(r"^\p{N}+$")))
 
 
 def _together(settings: Settings) -> pl.Expr:
     """Words and those that stand in a row, each once a post."""
-    told = settings["words"]
-    if told not in ("0", "1", "2", "3"):
-        raise ValueError(f"--set words={told}: it is a number of words in a row from 0 to 3")
-    words, most = pl.col("words"), int(told)
+    choice = settings["words"]
+    if choice not in ("0", "1", "2", "3"):
+        raise ValueError(f"--set words must be a number of words in a row from 0 to 3, got {choice}")
+    words, most = pl.col("words"), int(choice)
     if not most:
         return words.list.head(0)
-    found = words
+    terms = words
     for length in range(2, most + 1):
         row = [pl.element().shift(-place) for place in range(length)]
         run = words.list.eval(pl.concat_str(row, separator=" ").drop_nulls())
-        found = pl.concat_list(found, run)
-    return found.list.unique(maintain_order=True)
+        terms = pl.concat_list(terms, run)
+    return terms.list.unique(maintain_order=True)
 
 
 def _muted(settings: Settings) -> pl.Expr:

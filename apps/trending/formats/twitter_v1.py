@@ -5,22 +5,20 @@ Source: the v1.1 data dictionary, "Tweet object", "Extended Tweets" and "Geo obj
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import datetime
-from pathlib import Path
+from email.utils import parsedate_to_datetime
 
 import polars as pl
 
 from ....operators.definition.stream import Stream
 from ....operators.formats.json import json
 from ....operators.formats.json_fields import field
-from ...app import AppFormat, Feed, Message, Settings
-from ...replay import twitter_v1
-from ...replay.post import Unrecognised
-from .recordings import events, is_of
+from ...app import AppFormat, Feed, Settings
+from ...replay.lines import milliseconds
+from .recordings import Event, messages_by, recognised_by
 from .rows import TIME, USUAL, of_lists, rows, spot
 
 _EPOCH_MS = 1_288_834_974_657
+_FIRST = 1 << 34
 _NOTICES = ("delete", "limit", "scrub_geo", "status_withheld", "user_withheld", "disconnect", "warning")
 _ENTITIES = {
     "hashtags": pl.List(pl.Struct({"text": pl.String})),
@@ -29,9 +27,18 @@ _ENTITIES = {
 
 
 def snowflake(number: pl.Expr) -> pl.Expr:
-    """When Twitter gave out an id; null of one from before November 2010, which doesn't tell."""
-    known = pl.when(number >= 1 << 34).then(number)
+    """When Twitter gave out an id; null for one from before November 2010, which doesn't say."""
+    known = pl.when(number >= _FIRST).then(number)
     return pl.from_epoch((known // (1 << 22)) + _EPOCH_MS, time_unit="ms").cast(TIME)
+
+
+def snowflake_ms(number: int) -> int | None:
+    """The same of one id, in milliseconds since 1970.
+
+    >>> snowflake_ms(1212092628029698048), snowflake_ms(20)
+    (1577820376771, None)
+    """
+    return (number >> 22) + _EPOCH_MS if number >= _FIRST else None
 
 
 def _rows(feed: Feed, settings: Settings) -> Stream:
@@ -67,8 +74,8 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
         "%a %b %d %H:%M:%S %z %Y", time_unit="us", time_zone="UTC", strict=False
     )
     stamp = pl.from_epoch("timestamp_ms", time_unit="ms").cast(TIME)
-    told = pl.coalesce(stamp, said, snowflake(number.cast(pl.Int64, strict=False)))
-    at = pl.when(author.is_not_null() & number.is_not_null()).then(told)
+    posted = pl.coalesce(stamp, said, snowflake(number.cast(pl.Int64, strict=False)))
+    at = pl.when(author.is_not_null() & number.is_not_null()).then(posted)
     stream = Stream.from_kafka(
         feed.topic, value=value, time=at, bootstrap_servers=feed.bootstrap_servers, config=feed.config
     )
@@ -106,23 +113,29 @@ def _fullest(name: str) -> pl.Expr:
     return pl.coalesce(*(pl.col(f"{name}{at}") for at in range(len(_WITH_ENTITIES))))
 
 
-def _messages(path: Path, settings: Settings) -> Iterator[Message]:
-    for line, event in events(path):
-        sent: datetime | None = None
-        author = ""
-        try:
-            post, sent = twitter_v1.post(event)
-            author = post["author"]
-        except (Unrecognised, AttributeError, TypeError, KeyError):
-            pass
-        yield Message(line, author.encode(), None if sent is None else int(sent.timestamp() * 1_000))
+def _is_event(event: Event) -> bool:
+    if len(event) == 1 and next(iter(event)) in _NOTICES:
+        return True
+    number = event.get("id_str", event.get("id"))
+    return isinstance(event.get("user"), dict) and "created_at" in event and isinstance(number, (str, int))
+
+
+def _sender(event: Event) -> tuple[str, float | None]:
+    """The time that the rows have, too; notices have none."""
+    user = event["user"]
+    author = user.get("id_str") or user.get("id") or user.get("screen_name")
+    if "timestamp_ms" in event:
+        return author, milliseconds(event["timestamp_ms"])
+    if "created_at" in event:
+        return author, parsedate_to_datetime(event["created_at"]).timestamp() * 1_000
+    return author, snowflake_ms(int(event["id_str"] if "id_str" in event else event["id"]))
 
 
 TWITTER_V1 = AppFormat(
     "twitter-v1",
     "Twitter v1.1 statuses, as its streams sent them and archives keep them",
     _rows,
-    lambda path, head: is_of(twitter_v1, path),
-    _messages,
+    recognised_by(_is_event),
+    messages_by(_sender),
     USUAL,
 )

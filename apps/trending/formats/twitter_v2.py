@@ -15,11 +15,10 @@ from ....operators.definition.stream import Stream
 from ....operators.formats.json import json
 from ....operators.formats.json_fields import field
 from ...app import AppFormat, Feed, Message, Settings
-from ...replay import twitter_v2
-from ...replay.post import Unrecognised
-from .recordings import encoded, events, is_of
+from ...replay.lines import milliseconds
+from .recordings import Event, encoded, events, message, recognised_by
 from .rows import TIME, USUAL, of_lists, rows, spot
-from .twitter_v1 import snowflake
+from .twitter_v1 import snowflake, snowflake_ms
 
 _TWEET: dict[str, Any] = {
     "id": pl.String,
@@ -73,11 +72,11 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
 def _messages(path: Path, settings: Settings) -> Iterator[Message]:
     for line, event in events(path):
         if not isinstance(event.get("data"), list):
-            yield _message(line, event)
+            yield message(line, event, _sender)
             continue
         for one in event["data"]:
             whole = {"data": one, "includes": {"places": _places(event, one)}}
-            yield _message(encoded(whole), whole)
+            yield message(encoded(whole), whole, _sender)
 
 
 def _places(page: dict[str, Any], tweet: Any) -> list[Any]:
@@ -89,19 +88,33 @@ def _places(page: dict[str, Any], tweet: Any) -> list[Any]:
         return []
 
 
-def _message(line: bytes, event: dict[str, Any]) -> Message:
-    try:
-        post, sent = twitter_v2.post(event)
-    except (Unrecognised, AttributeError, TypeError, KeyError):
-        return Message(line)
-    return Message(line, post["author"].encode(), int(sent.timestamp() * 1_000))
+def _is_event(event: Event) -> bool:
+    """Whether it is a Tweet, bare or wrapped, or a page of them."""
+    data = event.get("data", event)
+    first = data[0] if isinstance(data, list) and data else data
+    if first == [] and "meta" in event:
+        return True
+    return (
+        isinstance(first, dict)
+        and isinstance(first.get("id"), str)
+        and "text" in first
+        and "user" not in first
+        and ("data" in event or "author_id" in first or "edit_history_tweet_ids" in first)
+    )
+
+
+def _sender(event: Event) -> tuple[str, float | None]:
+    tweet = event.get("data", event)
+    if "created_at" in tweet:
+        return tweet.get("author_id"), milliseconds(tweet["created_at"])
+    return tweet.get("author_id"), snowflake_ms(int(tweet["id"]))
 
 
 TWITTER_V2 = AppFormat(
     "twitter-v2",
     "Twitter v2 Tweets: streamed objects, pages of a search, or bare",
     _rows,
-    lambda path, head: is_of(twitter_v2, path),
+    recognised_by(_is_event),
     _messages,
     USUAL,
 )

@@ -12,17 +12,17 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...sketching.lateness import PartitionTime
+from ...sketching.partition_watermark import PartitionTime
 from ...sketching.position import Position
 
 LONE = ""
 """The name of a stream that runs by itself."""
 
 STREAM_NAME = "[A-Za-z0-9_-]{1,40}"
-"""What a stream among several may be called: it has no dot, so a table topic's name tells its group."""
+"""What a stream among several may be called: it has no dot, so that a table topic's name shows its group."""
 
 LARGEST = 4_096
-"""Bytes of metadata that a broker takes unless told otherwise (``offset.metadata.max.bytes``)."""
+"""Bytes of metadata that a broker accepts by default (``offset.metadata.max.bytes``)."""
 
 _TIME = len(PartitionTime().to_list())
 
@@ -33,7 +33,8 @@ class Committed:
 
     `log` is how far the table topic was then. All of it belongs to the definition with this fingerprint and
     to the input and table topics with these ids; what no stream has committed has none of them. `epoch` is
-    that of the latest claim (`work.taking_up`), `moved` that of the claim under which the position was moved.
+    that of the latest claim (`work.partition_recovery`), `moved` that of the claim under which the position
+    was moved.
     """
 
     position: Position
@@ -44,7 +45,7 @@ class Committed:
     epoch: int = 0
     moved: int = 0
 
-    def told(self) -> list[Any]:
+    def describe(self) -> list[Any]:
         """Everything but the offset, as plain JSON."""
         position = self.position
         back = -1 if position.replay is None else position.offset - position.replay
@@ -54,9 +55,9 @@ class Committed:
         return [self.fingerprint, self.topic_id, self.table_id, known, *self.log]
 
     @classmethod
-    def of(cls, offset: int, told: list[Any]) -> Committed:
-        """What `told` gave. Raises `ValueError` and `TypeError` for anything else."""
-        fingerprint, topic_id, table_id, known, *log = told
+    def of(cls, offset: int, fields: list[Any]) -> Committed:
+        """What `describe` gave. Raises `ValueError` and `TypeError` for anything else."""
+        fingerprint, topic_id, table_id, known, *log = fields
         numbers = list(map(int, known))
         time, beside = numbers[:_TIME], numbers[_TIME:]
         back, epoch, moved, *again = (*beside, *(0, 0, 0)[len(beside) :])
@@ -84,11 +85,11 @@ def metadata_of(places: Places) -> str:
     True
     """
     if LONE in places:
-        told: Any = places[LONE].told()
+        fields: Any = places[LONE].describe()
     else:
         least = offset_of(places)
-        told = {name: [place.position.offset - least, *place.told()] for name, place in places.items()}
-    return _written(told)
+        fields = {name: [place.position.offset - least, *place.describe()] for name, place in places.items()}
+    return _to_json(fields)
 
 
 def largest_metadata(ids: Mapping[str, tuple[str, str]], joined: Collection[str] = ()) -> int:
@@ -100,19 +101,19 @@ def largest_metadata(ids: Mapping[str, tuple[str, str]], joined: Collection[str]
     time = PartitionTime(-most, -most, 99, 99, -most, -most)
     known = {name: Position(most, time, -most, time if name in joined else None) for name in ids}
     places = {name: Committed(known[name], (), "0" * 16, *own) for name, own in ids.items()}
-    return len(_written({name: [most, *place.told()] for name, place in places.items()}))
+    return len(_to_json({name: [most, *place.describe()] for name, place in places.items()}))
 
 
 def places_of(offset: int, metadata: str | None) -> dict[str, Committed]:
     """What was committed; only the offset, as of a lone stream, if no stream committed it."""
     try:
-        told = json.loads(metadata or "[]")
-        if isinstance(told, dict):
-            return {name: Committed.of(offset + own[0], own[1:]) for name, own in told.items()}
-        return {LONE: Committed.of(offset, told)}
+        fields = json.loads(metadata or "[]")
+        if isinstance(fields, dict):
+            return {name: Committed.of(offset + own[0], own[1:]) for name, own in fields.items()}
+        return {LONE: Committed.of(offset, fields)}
     except (ValueError, TypeError, LookupError):
         return {LONE: Committed(Position(offset))}
 
 
-def _written(told: Any) -> str:
-    return json.dumps(told, separators=(",", ":"))
+def _to_json(fields: Any) -> str:
+    return json.dumps(fields, separators=(",", ":"))

@@ -11,7 +11,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 
 from ...definition.sources import KafkaSource
-from ...definition.topics import is_pattern, takes
+from ...definition.topic_patterns import is_pattern, matches
 from ...kafka.topics import Admin, TopicError, id_of, partitions_of
 
 log = logging.getLogger("streamgauge.kafka")
@@ -37,25 +37,25 @@ def input_topics(
 
     Raises `TopicError` for a topic that doesn't exist or that two sources take, and where there is none.
     """
-    asked = list(dict.fromkeys(topic for source in sources for topic in source.topics))
-    found = {topic: partitions_of(client, topic) for topic in asked if not is_pattern(topic)}
-    if any(map(is_pattern, asked)):
+    names = list(dict.fromkeys(topic for source in sources for topic in source.topics))
+    partition_counts = {topic: partitions_of(client, topic) for topic in names if not is_pattern(topic)}
+    if any(map(is_pattern, names)):
         known = _known(client, _SECONDS)
-        found |= {t: n for t, n in known.items() if t not in others and _takers(sources, t)}
-    for topic in found:
-        _check_one(_takers(sources, topic), topic)
-    if not found:
+        partition_counts |= {t: n for t, n in known.items() if t not in others and readers_of(sources, t)}
+    for topic in partition_counts:
+        check_one_reader(readers_of(sources, topic), topic)
+    if not partition_counts:
         raise TopicError(
-            f"no topic at {client.address} matches {', '.join(map(repr, asked))} yet; create one, or check "
+            f"no topic at {client.address} matches {', '.join(map(repr, names))} yet; create one, or check "
             "the pattern (topics of dead letters and table topics don't count)"
         )
-    return InputTopics(found, {topic: id_of(client, topic) for topic in found})
+    return InputTopics(partition_counts, {topic: id_of(client, topic) for topic in partition_counts})
 
 
 def check_apart(sources: Sequence[KafkaSource], written: Iterable[str | None]) -> None:
     """Raise `ValueError` for a topic that a run would write to and read from, over and over."""
     for topic in written:
-        if topic and (takers := _takers(sources, topic)):
+        if topic and (takers := readers_of(sources, topic)):
             raise ValueError(
                 f"this run writes to the topic {topic!r} and reads {takers[0].topic}: what it writes would "
                 "come back as its input; write to another topic, or read fewer"
@@ -80,21 +80,21 @@ class TopicSearch:
         self._known, self._others = set(known), others
         self._every = float(config.get(_REFRESH, _AGAIN_SECONDS * 1000)) / 1000
         self._due = time.monotonic() + self._every
-        asked = [topic for own in sources for source in own for topic in source.topics]
-        self._looking = any(map(is_pattern, asked))
+        names = [topic for own in sources for source in own for topic in source.topics]
+        self._has_patterns = any(map(is_pattern, names))
 
-    def look(self) -> InputTopics | None:
+    def poll(self) -> InputTopics | None:
         """The topics that began to match since the last call, if it is time to look and there are any.
 
-        While brokers are away there are none. Raises `TopicError` for a topic that two sources take.
+        While brokers are away none are listed. Raises `TopicError` for a topic that two sources take.
         """
-        if not self._looking or time.monotonic() < self._due:
+        if not self._has_patterns or time.monotonic() < self._due:
             return None
         self._due = time.monotonic() + self._every
         try:
             there = _known(self._client(), _ANSWER_SECONDS)
             mine = {topic: n for topic, n in there.items() if topic not in {*self._known, *self._others}}
-            fresh = {t: n for t, n in mine.items() if any(_takers(own, t) for own in self._sources)}
+            fresh = {t: n for t, n in mine.items() if any(readers_of(own, t) for own in self._sources)}
             ids = {topic: id_of(self._client(), topic) for topic in fresh}
         except TopicError as error:
             log.debug("new topics were not looked for: %s", error)
@@ -102,18 +102,19 @@ class TopicSearch:
         self._known |= fresh.keys()
         for topic in fresh:
             for own in self._sources:
-                _check_one(_takers(own, topic), topic)
+                check_one_reader(readers_of(own, topic), topic)
             log.info("the topic %s is read from now on", topic)
         return InputTopics(fresh, ids) if fresh else None
 
 
-def _takers(sources: Sequence[KafkaSource], topic: str) -> list[KafkaSource]:
+def readers_of(sources: Sequence[KafkaSource], topic: str) -> list[KafkaSource]:
     """The sources that read a topic: the one that names it, or else those whose patterns match."""
     naming = [source for source in sources if topic in source.topics]
-    return naming or [source for source in sources if takes(source.topics, topic)]
+    return naming or [source for source in sources if matches(source.topics, topic)]
 
 
-def _check_one(takers: Sequence[KafkaSource], topic: str) -> None:
+def check_one_reader(takers: Sequence[KafkaSource], topic: str) -> None:
+    """Raise `TopicError` for a topic that two sources take by their patterns."""
     if len(takers) > 1:
         raise TopicError(
             f"the topic {topic!r} matches the patterns of two of the merged streams, {takers[0].topic} and "
@@ -124,10 +125,10 @@ def _check_one(takers: Sequence[KafkaSource], topic: str) -> None:
 def _known(client: Admin, seconds: float) -> dict[str, int]:
     """All topics there are, and how many partitions each has."""
     try:
-        found = client.list_topics(timeout=seconds).topics
+        topics = client.list_topics(timeout=seconds).topics
     except KafkaException as error:
         raise TopicError(
-            f"no broker answered at {client.address} when asked for its topics: {error.args[0].str()}; "
+            f"no broker answered at {client.address} when its topics were requested: {error.args[0].str()}; "
             "check bootstrap_servers, that it runs, and the security settings"
         ) from None
-    return {name: len(one.partitions) for name, one in found.items() if one.error is None and one.partitions}
+    return {name: len(one.partitions) for name, one in topics.items() if one.error is None and one.partitions}

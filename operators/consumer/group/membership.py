@@ -1,7 +1,7 @@
 """A worker's place in its consumer group: which partitions it has, and how far they are committed.
 
 The consumer here never reads: its partitions are paused, and a separate `Reader` reads them. It commits an
-offset and, as its metadata, the partition's event time there (`committed`), so that whoever reads on judges
+offset and, as its metadata, the partition's event time there (`committed`), so that the next reader judges
 lateness by the same rule.
 """
 
@@ -14,8 +14,9 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
-from ...definition.change import DefinitionChanged
-from ...kafka.clients import LIBRARY_LOG, member_config
+from ....sketches.core.errors import StreamgaugeError
+from ...definition.definition_diff import DefinitionChanged
+from ...kafka.client_config import LIBRARY_LOG, member_config
 from ...kafka.faults import LOST, passing, refused
 from ...sketching.position import Input
 from .committed import Places, metadata_of, offset_of, places_of
@@ -24,7 +25,7 @@ from .rebalance import Rebalance, as_exception
 log = logging.getLogger("streamgauge.kafka")
 
 
-class MembershipLost(Exception):
+class MembershipLost(StreamgaugeError):
     """The group gave this worker's partitions to others; what it holds of them must be dropped."""
 
 
@@ -51,7 +52,7 @@ class Membership:
         self._fingerprints = fingerprints
         self._rebalance = Rebalance(config)
         self._revoked, self._lost = revoked, lost
-        self._delivering = self._in_callback = self._taken = False
+        self._delivering = self._in_callback = self._partitions_lost = False
         self.assigned: set[Input] = set()
         self.rebalances = 0
         """How often the group has given it partitions, none included."""
@@ -80,35 +81,35 @@ class Membership:
             raise self._refused(error, "let it take part")
         log.debug("membership: %s", error.str())
 
-    def keep(self) -> None:
-        """Like `poll`, while a delivery waits. Raises `MembershipLost` if partitions were taken meanwhile."""
+    def keep_alive(self) -> None:
+        """Like `poll`, while a delivery waits. Raises `MembershipLost` if partitions were revoked."""
         if self._in_callback:
             return
-        self._delivering, self._taken = True, False
+        self._delivering, self._partitions_lost = True, False
         try:
             self.poll(0.0)
         finally:
             self._delivering = False
-        if self._taken:
-            raise MembershipLost("a rebalance took its partitions while a delivery waited")
+        if self._partitions_lost:
+            raise MembershipLost("a rebalance revoked its partitions while a delivery waited")
 
     def committed(self, inputs: Iterable[Input], seconds: float) -> dict[Input, Places]:
         """What the group has committed; nothing of partitions where nothing is. Raises `KafkaException`."""
-        asked = [KafkaPartition(*where) for where in inputs]
+        partitions = [KafkaPartition(*where) for where in inputs]
         try:
-            found = self._consumer.committed(asked, timeout=seconds)
+            committed = self._consumer.committed(partitions, timeout=seconds)
         except KafkaException as error:
-            raise self._refused(error.args[0], "tell positions") from None
-        for place in found:
+            raise self._refused(error.args[0], "read positions") from None
+        for place in committed:
             if place.error is not None:
-                raise self._refused(place.error, "tell positions")
-        return {_input(place): self._places(place) for place in found}
+                raise self._refused(place.error, "read positions")
+        return {_input(place): self._places(place) for place in committed}
 
     def _places(self, place: KafkaPartition) -> Places:
         if place.offset < 0:
             return {}
-        found = places_of(place.offset, place.metadata)
-        for name, own in found.items():
+        places = places_of(place.offset, place.metadata)
+        for name, own in places.items():
             known = self._fingerprints.get(name, "no such stream")
             if own.fingerprint not in ("", known):
                 of = f" of the stream {name!r}" if name else ""
@@ -117,17 +118,17 @@ class Membership:
                     f"({own.fingerprint}, this one is {known}): a run of it is going on side by "
                     "side; give one of them a group_id of its own"
                 )
-        return found
+        return places
 
     def commit(self, places: Mapping[Input, Places]) -> None:
         """Commit now. Raises `MembershipLost`, or `KafkaException` for errors after which to try again."""
         try:
-            found = self._consumer.commit(offsets=self.offsets(places), asynchronous=False)
+            results = self._consumer.commit(offsets=self.offsets(places), asynchronous=False)
         except KafkaException as error:
             if error.args[0].code() in LOST:
                 raise MembershipLost(error.args[0].str()) from None
             raise self._refused(error.args[0], "commit positions") from None
-        for place in found or ():
+        for place in results or ():
             if place.error is not None:
                 if place.error.code() in LOST:
                     raise MembershipLost(place.error.str())
@@ -145,12 +146,12 @@ class Membership:
         """A partition's first offset and the one after its last readable message. Raises `KafkaException`."""
         place = KafkaPartition(*where)
         try:
-            found = self._consumer.get_watermark_offsets(place, timeout=seconds)
+            offsets = self._consumer.get_watermark_offsets(place, timeout=seconds)
         except KafkaException as error:
-            raise self._refused(error.args[0], "tell a partition's offsets") from None
-        if found is None:
+            raise self._refused(error.args[0], "read a partition's offsets") from None
+        if offsets is None:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-        return found
+        return offsets
 
     def close(self) -> None:
         """Leave the group."""
@@ -162,7 +163,7 @@ class Membership:
         return refused(error, doing, topic=self._topics, group=self.group_id)
 
     def _on_assign(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
-        self._rebalance.take(consumer, partitions)
+        self._rebalance.assign(consumer, partitions)
         consumer.pause(partitions)
         self.assigned |= set(map(_input, partitions))
         self.rebalances += 1
@@ -177,13 +178,13 @@ class Membership:
         finally:
             self._in_callback = False
         self.assigned -= set(map(_input, partitions))
-        self._rebalance.let_go(consumer, partitions)
+        self._rebalance.unassign(consumer, partitions)
 
     def _on_lost(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
-        self._taken = True
+        self._partitions_lost = True
         self.assigned -= set(map(_input, partitions))
         self._lost(list(map(_input, partitions)))
-        self._rebalance.let_go(consumer, partitions)
+        self._rebalance.unassign(consumer, partitions)
 
 
 def _input(place: KafkaPartition) -> Input:

@@ -25,11 +25,11 @@ class Rebalance:
             config.get("partition.assignment.strategy", "")
         )
 
-    def take(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
+    def assign(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         """Make newly assigned partitions the consumer's own."""
         (consumer.incremental_assign if self.incremental else consumer.assign)(partitions)
 
-    def let_go(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
+    def unassign(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
         """Give up partitions that were revoked or lost."""
         if self.incremental:
             consumer.incremental_unassign(partitions)

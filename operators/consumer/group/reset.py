@@ -17,6 +17,7 @@ from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaExcep
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import OffsetSpec
 
+from ....sketches.core.errors import StreamgaugeError
 from ...kafka.faults import refused
 from ...kafka.settings import check_settings, servers
 from ...kafka.topics import (
@@ -30,7 +31,7 @@ from ...kafka.topics import (
     remove,
 )
 from ...sketching.position import Input, inputs_of
-from .streams import tables_together
+from .group_registry import tables_together
 
 _SECONDS = 30.0
 
@@ -38,7 +39,7 @@ Place = Literal["earliest", "latest"] | datetime | int | Mapping[tuple[str, int]
 """Where a group is to go on: an end of its topics, a time, an offset of all partitions, or one of each."""
 
 
-class GroupInUse(RuntimeError):
+class GroupInUse(StreamgaugeError, RuntimeError):
     """A group has members, whose place can't be changed under them."""
 
 
@@ -50,7 +51,7 @@ def reset(
     config: Mapping[str, Any] | None = None,
     topics: Sequence[str] = (),
 ) -> dict[Input, int]:
-    """Have the next run of a group go on elsewhere: it counts anew from there. Gives the offsets.
+    """Have the next run of a group go on elsewhere: it counts again from there. Gives the offsets.
 
     `to` is ``"earliest"``, ``"latest"``, a time (the first message of that timestamp or a later one; UTC
     unless it has a zone), an offset for every partition, or offsets by (topic, partition), which leave out no
@@ -59,17 +60,18 @@ def reset(
     What was counted and not handed over is dropped, open windows included, and so is what is known of late
     rows: a window that begins before the new place holds only rows from there on. Windows that were handed
     over stay where they are; those that are counted again come again, and replace the earlier ones by
-    `window_start` and keys (files of `ToParquet` and tables of `ToTable` do so by themselves). Bad messages
-    that are read again become dead letters again. The group may go on with another definition. Streams that
-    run together are all set.
+    `window_start` and keys (files of `SketchesToParquet` and tables of `SketchesToKafka` do so by
+    themselves). Bad messages that are read again become dead letters again. The group may go on with another
+    definition. Streams that run together are all set.
 
     Raises `GroupInUse` while the group has members (static ones count until their session time-out),
     `TopicError` for topics that are not there, `ValueError` for a place that is not in a topic or that leaves
-    out partitions, and for a group of which nothing is known.
+    out partitions, and for an unknown group.
 
         reset("by-minute", datetime(2026, 6, 1, 12))        # or: streamgauge groups reset by-minute --to …
 
-    >>> reset("by-minute", "yesterday")
+    >>> import streamgauge as sg
+    >>> sg.reset("by-minute", "yesterday")
     Traceback (most recent call last):
     ValueError: to is 'yesterday'; write "earliest", "latest", a datetime, or an offset
     """
@@ -105,7 +107,7 @@ def _check_empty(client: Admin, group: str) -> None:
         members = described_group(client, group).result(_SECONDS).members
     except KafkaException as error:
         if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
-            raise refused(error.args[0], f"tell of the group {group!r}", group=group) from None
+            raise refused(error.args[0], f"describe the group {group!r}", group=group) from None
         return
     if members:
         hosts = ", ".join(sorted({str(member.host) for member in members}))
@@ -117,19 +119,19 @@ def _check_empty(client: Admin, group: str) -> None:
 
 def _known_topics(client: Admin, group_id: str) -> list[str]:
     """The topics of which a group has committed offsets."""
-    asked = [ConsumerGroupTopicPartitions(group_id)]
-    found: list[KafkaPartition] = []
+    requests = [ConsumerGroupTopicPartitions(group_id)]
+    offsets: list[KafkaPartition] = []
     try:
-        answer = client.list_consumer_group_offsets(asked, request_timeout=_SECONDS)[group_id]
-        found = answer.result(_SECONDS).topic_partitions or []
+        answer = client.list_consumer_group_offsets(requests, request_timeout=_SECONDS)[group_id]
+        offsets = answer.result(_SECONDS).topic_partitions or []
     except KafkaException as error:
         if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
-            raise refused(error.args[0], f"tell the offsets of {group_id!r}", group=group_id) from None
-    if not found:
+            raise refused(error.args[0], f"read the offsets of {group_id!r}", group=group_id) from None
+    if not offsets:
         raise ValueError(
             f"the group {group_id!r} has no offsets: check its name, or name the topics that it is to read"
         )
-    return sorted({place.topic for place in found})
+    return sorted({place.topic for place in offsets})
 
 
 def _places(client: Admin, inputs: list[Input], to: Place) -> dict[Input, int]:
@@ -157,13 +159,13 @@ def _places(client: Admin, inputs: list[Input], to: Place) -> dict[Input, int]:
 def _at(client: Admin, inputs: list[Input], time: datetime, last: Mapping[Input, int]) -> dict[Input, int]:
     """The first offsets with this timestamp or a later one; the end where there is none."""
     zoned = time if time.tzinfo else time.replace(tzinfo=UTC)
-    asked = {KafkaPartition(*w): OffsetSpec.for_timestamp(int(zoned.timestamp() * 1000)) for w in inputs}
+    requests = {KafkaPartition(*w): OffsetSpec.for_timestamp(int(zoned.timestamp() * 1000)) for w in inputs}
     try:
-        found = client.list_offsets(asked, request_timeout=_SECONDS)
-        told = {Input(p.topic, p.partition): done.result(_SECONDS).offset for p, done in found.items()}
+        answers = client.list_offsets(requests, request_timeout=_SECONDS)
+        offsets = {Input(p.topic, p.partition): done.result(_SECONDS).offset for p, done in answers.items()}
     except (KafkaException, TimeoutError) as error:
         raise TopicError(f"no broker said where the time {zoned} is: {error}") from None
-    return {where: last[where] if told[where] < 0 else told[where] for where in inputs}
+    return {where: last[where] if offsets[where] < 0 else offsets[where] for where in inputs}
 
 
 def _wait_until_gone(client: Admin, topics: list[str]) -> None:

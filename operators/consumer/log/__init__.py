@@ -1,1 +1,1 @@
-"""The table topic: deltas and snapshots as its messages, what lies in it, what they tell."""
+"""The table topic: deltas and snapshots as its messages, what lies in it, what follows from them."""

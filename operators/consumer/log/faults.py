@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ....sketches.core.errors import StreamgaugeError
 
-class DeltaError(ValueError):
-    """A delta that can't be taken: of another definition, damaged, or not the next of its partition."""
+
+class DeltaError(StreamgaugeError, ValueError):
+    """A delta that can't be merged: of another definition, damaged, or not the next of its partition."""

@@ -1,7 +1,7 @@
 """The log of partial tables: deltas as messages of a stream's table topic.
 
 A delta is one message for each partition of the topic, or several parts if it is too large for one message
-(`parts`). Headers, in decimal digits or plain text:
+(`chunked_records`). Headers, in decimal digits or plain text:
 
 | header | what |
 |---|---|
@@ -12,6 +12,7 @@ A delta is one message for each partition of the topic, or several parts if it i
 | `rest` | its silence, if it is silent: the numbers of a `Rest` |
 | `more` | 1 if another delta follows that was sent together with this one |
 | `epoch` | the number of its sender's claim, if it made one |
+| `provisional` | 1 if its rows count only where the log ends (see `Delta`) |
 | `account` | read, counted, filtered, late and dead-lettered messages |
 
 Its value is the length of a JSON text in four bytes, little-endian; that text, with the number of messages by
@@ -29,15 +30,15 @@ import numpy as np
 import pyarrow as pa
 
 from ....sketches.core.protocol import SketchError
-from ...kafka.outgoing import Outgoing
-from ...sketching.accounting import Account
+from ...grouping.group_index import hash_keys
+from ...kafka.outgoing_message import Outgoing
+from ...sketching.account import Account
 from ...sketching.delta import Delta
-from ...sketching.grouping import hash_keys
-from ...sketching.lateness import PartitionTime
-from ...sketching.silence import Rest
+from ...sketching.idle_timer import Rest
+from ...sketching.partition_watermark import PartitionTime
 from ...table.schema import from_ipc, keys_of, to_ipc
+from .chunked_records import LARGEST_PART, Record, split_value
 from .faults import DeltaError
-from .parts import LARGEST_PART, Record, in_parts
 
 LARGEST = 64 * 1024 * 1024
 """The largest message of a stream's producers: a dead letter is as large as the input was."""
@@ -84,42 +85,44 @@ def encode(delta: Delta, topic: str, partitions: int, largest: int = LARGEST_PAR
     ]
     headers += [(name, str(value).encode()) for name, value in _numbers(delta).items()]
     headers += [("epoch", str(delta.epoch).encode())] if delta.epoch else []
+    headers += [("provisional", b"1")] if delta.provisional else []
     messages = json.dumps({str(k): v for k, v in delta.messages.items()}).encode()
     head = len(messages).to_bytes(4, "little") + messages
     tables = [None] * partitions if delta.table is None else split(delta.table, partitions)
-    found = []
+    outgoing = []
     for partition, table in enumerate(tables):
         value = head + (to_ipc(table) if table is not None and table.num_rows else b"")
-        found += [Outgoing(topic, partition, *part) for part in in_parts(value, headers, largest)]
-    return found
+        outgoing += [Outgoing(topic, partition, *part) for part in split_value(value, headers, largest)]
+    return outgoing
 
 
 def decode(record: Record, rows: bool = True) -> Delta:
     """The delta in a record, without its table unless `rows`. Raises `DeltaError` for anything else."""
-    told = record.headers
+    headers = record.headers
     try:
-        numbers = {name: int(told[name]) for name in _NUMBERS}
+        numbers = {name: int(headers[name]) for name in _NUMBERS}
         start = 4 + int.from_bytes(record.value[:4], "little")
         messages: Mapping[str, int] = json.loads(record.value[4:start])
         table = record.value[start:] if rows else b""
         return Delta(
-            fingerprint=told["fingerprint"].decode(),
-            topic=told["topic"].decode(),
+            fingerprint=headers["fingerprint"].decode(),
+            topic=headers["topic"].decode(),
             partition=numbers["partition"],
-            first=numbers["first"],
-            next=numbers["next"],
+            first_offset=numbers["first"],
+            next_offset=numbers["next"],
             table=from_ipc(table) if table else None,
-            time=PartitionTime(*map(int, told["time"].split())),
-            rest=Rest(*map(int, told["rest"].split())) if told["rest"] else None,
+            time=PartitionTime(*map(int, headers["time"].split())),
+            rest=Rest(*map(int, headers["rest"].split())) if headers["rest"] else None,
             more=bool(numbers["more"]),
-            account=Account(*map(int, told["account"].split())),
+            account=Account(*map(int, headers["account"].split())),
             messages={int(pane): count for pane, count in messages.items()},
-            source=told["source"].decode(),
-            epoch=int(told.get("epoch", b"0")),
+            source=headers["source"].decode(),
+            epoch=int(headers.get("epoch", b"0")),
+            provisional=headers.get("provisional") == b"1",
         )
     except KeyError as error:
         raise DeltaError(
-            f"not a delta: the header {error} is missing among {', '.join(told) or 'none'}"
+            f"not a delta: the header {error} is missing among {', '.join(headers) or 'none'}"
         ) from None
     except (ValueError, TypeError, AttributeError, SketchError) as error:
         raise DeltaError(f"a damaged delta: {error}") from None
@@ -129,7 +132,7 @@ _NUMBERS = ("partition", "first", "next", "more")
 
 
 def _numbers(delta: Delta) -> dict[str, int]:
-    return dict(zip(_NUMBERS, (delta.partition, delta.first, delta.next, int(delta.more))))
+    return dict(zip(_NUMBERS, (delta.partition, delta.first_offset, delta.next_offset, int(delta.more))))
 
 
 def _spaced(numbers: Account | PartitionTime | Rest) -> bytes:

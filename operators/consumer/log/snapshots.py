@@ -4,9 +4,8 @@ The topic alone is enough to go on from: a snapshot says where to read it again 
 and the definition and the input topic that all of it is of. It has a message's size limit for no number of
 input partitions, and nothing in a consumer group that may expire.
 
-Headers: `kind` (``state``), `fingerprint`, `sources` (a JSON object of the input topics' ids; in snapshots of
-earlier versions `source`, the id of the only one), `resume` (the offset). The value is JSON, compressed by
-zlib: `definition`, `state`, `delivery` and `together`.
+Headers: `kind` (``state``), `fingerprint`, `sources` (a JSON object of the input topics' ids), `resume` (the
+offset). The value is JSON, compressed by zlib: `definition`, `state`, `delivery`, `memory` and `together`.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...kafka.outgoing import Outgoing
-from ...sketching.closing import Mark
+from ...kafka.outgoing_message import Outgoing
+from ...sketching.global_watermark import Mark
 from ...sketching.position import Input
+from .chunked_records import LARGEST_PART, Record, split_value
 from .faults import DeltaError
-from .parts import LARGEST_PART, Record, in_parts
-from .state import of_one_topic, read_state
+from .merger_state import read_state
 
 _KIND = b"state"
 
@@ -38,7 +37,7 @@ class Snapshot:
 
     fingerprint: str
     sources: Mapping[str, str]
-    resume: int
+    next_offset: int
     state: str
     definition: Mapping[str, Any]
     delivery: str = ""
@@ -51,7 +50,7 @@ class Snapshot:
             ("kind", _KIND),
             ("fingerprint", self.fingerprint.encode()),
             ("sources", json.dumps(dict(self.sources), sort_keys=True).encode()),
-            ("resume", str(self.resume).encode()),
+            ("resume", str(self.next_offset).encode()),
         ]
         kept: dict[str, Any] = {
             "definition": self.definition,
@@ -60,28 +59,22 @@ class Snapshot:
             "memory": dict(self.memory),
         }
         kept |= {"together": self.together} if self.together else {}
-        told = json.dumps(kept).encode()
-        return [Outgoing(topic, partition, *p) for p in in_parts(zlib.compress(told), headers, largest)]
+        value = json.dumps(kept).encode()
+        return [Outgoing(topic, partition, *p) for p in split_value(zlib.compress(value), headers, largest)]
 
     @classmethod
     def of(cls, record: Record) -> Snapshot:
         """The snapshot of a record. Raises `DeltaError` if it is damaged."""
-        told = record.headers
+        headers = record.headers
         try:
-            found = json.loads(zlib.decompress(record.value))
-            state, sources = found["state"], told.get("sources")
-            if sources is None:
-                topic = str(found["definition"]["source"].get("topic"))
-                state = of_one_topic(state, topic)
-                ids = {topic: told["source"].decode()}
-            else:
-                ids = json.loads(sources)
-            resume, definition = int(told["resume"]), found["definition"]
-            delivery = str(found.get("delivery", ""))
-            memory = {str(name): str(kept) for name, kept in found.get("memory", {}).items()}
-            together = tuple(map(str, found.get("together", ())))
-            fingerprint = told["fingerprint"].decode()
-            return cls(fingerprint, ids, resume, state, definition, delivery, memory, together)
+            fields = json.loads(zlib.decompress(record.value))
+            state, sources = fields["state"], json.loads(headers["sources"])
+            resume, definition = int(headers["resume"]), fields["definition"]
+            delivery = str(fields["delivery"])
+            memory = {str(name): str(kept) for name, kept in fields["memory"].items()}
+            together = tuple(map(str, fields.get("together", ())))
+            fingerprint = headers["fingerprint"].decode()
+            return cls(fingerprint, sources, resume, state, definition, delivery, memory, together)
         except (KeyError, ValueError, TypeError, AttributeError, zlib.error) as error:
             raise DeltaError(f"a damaged snapshot of a merger's state: {error!r}") from None
 
@@ -97,13 +90,13 @@ class Snapshot:
 
     @property
     def progress(self) -> tuple[int, int, int]:
-        """Of two snapshots, the one with more of it is the newer, whoever wrote last."""
-        return self.resume, *read_state(self.state)[1].progress
+        """Of two snapshots, the one with more of it is the newer, whichever worker wrote last."""
+        return self.next_offset, *read_state(self.state)[1].progress
 
     def follows(self, other: Snapshot) -> bool:
         """Whether it is newer than one that lies before it in the log.
 
-        Where both have come equally far, the first counts, which tells whose group it is; but a later one of
+        Where both have come equally far, the first counts, which says whose group it is; but a later one of
         the same group may remember more.
         """
         if self.progress != other.progress:

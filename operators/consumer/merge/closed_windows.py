@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from ...table.final import is_final, with_final
-from ...table.schema import START
-from ...table.windows import not_covered, windows_told
+from ...table.final import with_final
+from ...table.window_groups import WindowGroups, as_few
+from ...table.windows import declared_windows, not_covered
 from .on_disk import on_disk
 
 MEMORY_BYTES = 64 * 1024 * 1024
@@ -18,17 +18,24 @@ KEPT_BYTES = 1024 * 1024 * 1024
 """What the windows of an endless run may take in memory and on disk; the oldest are dropped."""
 
 
+_Key = tuple[int, object]
+"""A partition of the table topic, and the start of what it closed."""
+
+
 class ClosedWindows:
-    """Tables of closed windows, in the order they closed; one that comes again replaces the first.
+    """The groups of closed windows, in the order they closed; one that comes again replaces the first.
 
-    Sessions come many in a table; one that comes again, longer, replaces those of its keys that it covers.
-    `most` is how many tables are kept; None keeps all, whatever they take.
+    They are kept as they live, and written when somebody wants the table, or on their way to disk. Those that
+    closed together are kept together, as long as none of them may be here already. Sessions
+    come many together; one that comes again, longer, replaces those of its keys that it covers. `most` is how
+    many are kept; None keeps all, whatever they take.
 
-    >>> closed = ClosedWindows(pa.schema([(START, pa.int64()), ("n", pa.int64())]), most=2)
+    >>> from ...table.schema import END, START
+    >>> closed = ClosedWindows(pa.schema([(START, pa.int64()), (END, pa.int64())]), most=2)
     >>> for start in (1, 2, 3, 3):
-    ...     closed.add(0, pa.table({START: [start], "n": [7]}))
+    ...     closed.add(0, WindowGroups.of_table(pa.table({START: [start], END: [start + 1]})))
     >>> closed.table().to_pylist()
-    [{'window_start': 2, 'n': 7}, {'window_start': 3, 'n': 7}]
+    [{'window_start': 2, 'window_end': 3}, {'window_start': 3, 'window_end': 4}]
     """
 
     def __init__(
@@ -42,88 +49,165 @@ class ClosedWindows:
         self._most = most
         self._memory_bytes = memory_bytes
         self._kept_bytes = kept_bytes
-        self._tables: dict[tuple[int, object], pa.Table] = {}
-        self._spilled: set[tuple[int, object]] = set()
-        self._held = self._stored = self._added = 0
-        windows = windows_told(schema)
-        kind = None if windows is None else windows.kind
-        self._sessions, self._loose = kind == "session", kind in ("session", "count")
-        self._not_final: set[tuple[int, object]] = set()
+        self._windows: dict[_Key, WindowGroups] = {}
+        self._sizes: dict[_Key, int] = {}
+        self._spilled: set[_Key] = set()
+        self._many: dict[_Key, int] = {}
+        self._latest: dict[int, int] = {}
+        self._held = self._stored = self._added = self._count = 0
+        windows = declared_windows(schema)
+        self._merging = windows is not None and windows.merging
+        self._loose = windows is not None and not windows.common_edges
+        self._not_final: set[_Key] = set()
 
-    def add(self, partition: int, table: pa.Table) -> None:
-        """Keep a window that a partition of the table topic has closed."""
-        key = self._key(partition, table)
+    def add(self, partition: int, groups: WindowGroups) -> None:
+        """Keep windows that a partition of the table topic has closed."""
+        for part in self._replacing(partition, groups):
+            self._add(partition, part)
+
+    def _replacing(self, partition: int, groups: WindowGroups) -> list[WindowGroups]:
+        """Windows as they can replace what is here: later ones together, others each by itself."""
+        if self._loose or not len(groups):
+            return [groups]
+        first, last = int(groups.starts[0]), int(groups.starts[-1])
+        latest = self._latest.get(partition, first - 1)
+        self._latest[partition] = max(last, latest)
+        if first > latest:
+            return [groups]
+        if self._many:
+            self._part_all()
+        return groups.windows()
+
+    def _part_all(self) -> None:
+        """Keep each window by itself, in the same order."""
+        held, self._windows = self._windows, {}
+        for key, groups in held.items():
+            if key not in self._many:
+                self._windows[key] = groups
+                continue
+            final, spilled = key not in self._not_final, key in self._spilled
+            self._windows[key] = groups
+            self._drop(key)
+            for own, one in _each(key, groups):
+                self._keep(own, one, final)
+                if spilled:
+                    self._held -= self._sizes[own]
+                    self._stored += self._sizes[own]
+                    self._spilled.add(own)
+
+    def _add(self, partition: int, groups: WindowGroups) -> None:
+        key = self._key(partition, groups)
         self._drop(key)
-        if self._sessions:
-            for other, left in _without(self._tables, self._not_final, partition, table).items():
+        if self._merging:
+            for other, left in _without(self._windows, self._not_final, partition, groups).items():
                 self._drop(other)
                 self._keep(other, left, False)
-        self._keep(key, table, is_final(table))
+        self._keep(key, groups.alone(), groups.final)
         if self._held > self._memory_bytes:
-            fresh = [key for key in self._tables if key not in self._spilled]
-            self._tables |= on_disk({key: self._tables[key] for key in fresh})
-            self._spilled.update(fresh)
-            self._stored, self._held = self._stored + self._held, 0
-        while self._most is not None and len(self._tables) > 1 and self._too_much():
-            self._drop(next(iter(self._tables)))
+            self._spill()
+        while self._most is not None and self._count > 1 and self._too_much(self._most):
+            self._drop_oldest(self._most)
 
     def table(self, filling: list[tuple[int, pa.Table]] | None = None) -> pa.Table:
         """All of them as one table, by window, with those still `filling`; what is on disk stays there."""
-        found = dict(self._tables)
+        windows = dict(self._windows)
+        if self._many and (filling or len({partition for partition, _ in windows}) > 1):
+            windows = dict(
+                one for of in windows.items() for one in (_each(*of) if of[0] in self._many else [of])
+            )
         for partition, table in filling or ():
-            if self._sessions:
-                found |= _without(found, self._not_final, partition, table)
-            found[self._key(partition, table)] = table
-        if not found:
+            groups = WindowGroups.of_table(table)
+            if self._merging:
+                windows |= _without(windows, self._not_final, partition, groups)
+            windows[self._key(partition, groups)] = groups
+        if not windows:
             return self._schema.empty_table()
-        table = pa.concat_tables(found[key] for key in sorted(found, key=lambda key: (key[1], key[0])))
+        ordered = (windows[key] for key in sorted(windows, key=lambda key: (key[1], key[0])))
+        table = pa.concat_tables(groups.table for groups in as_few(ordered))
         return with_final(table, not filling and not self._not_final)
 
     @property
     def memory_bytes(self) -> int:
-        """Bytes of the tables in memory."""
+        """Bytes of the groups in memory."""
         return self._held
 
-    def _key(self, partition: int, table: pa.Table) -> tuple[int, object]:
-        first = table.column(START)[0].as_py()
+    def _key(self, partition: int, groups: WindowGroups) -> _Key:
+        first, end = int(groups.starts[0]), int(groups.ends[0])
         self._added += 1
         # Windows without common edges that closed together need have no start of their own.
-        return (partition, (first, self._added)) if self._loose else (partition, first)
+        return partition, (first, self._added if self._loose else end)
 
-    def _keep(self, key: tuple[int, object], table: pa.Table, final: bool | None) -> None:
-        if table.num_rows:
-            self._tables[key] = table
-            self._held += table.nbytes
+    def _keep(self, key: _Key, groups: WindowGroups, final: bool | None) -> None:
+        if len(groups):
+            self._windows[key] = groups
+            self._sizes[key] = groups.nbytes
+            self._held += self._sizes[key]
+            self._count += 1
+            if not self._loose and (count := len(groups.windows())) > 1:
+                self._many[key] = count
+                self._count += count - 1
             if not final:
                 self._not_final.add(key)
 
-    def _too_much(self) -> bool:
-        assert self._most is not None
-        return len(self._tables) > self._most or self._held + self._stored > self._kept_bytes
+    def _spill(self) -> None:
+        """Write what is in memory to disk."""
+        fresh = {key: groups.table for key, groups in self._windows.items() if key not in self._spilled}
+        for key, table in on_disk(fresh).items():
+            self._windows[key] = WindowGroups.of_table(table)
+            self._sizes[key] = table.nbytes
+            self._stored += table.nbytes
+        self._spilled.update(fresh)
+        self._held = 0
 
-    def _drop(self, key: tuple[int, object]) -> None:
-        table = self._tables.pop(key, None)
-        self._not_final.discard(key)
-        if table is None:
+    def _too_much(self, most: int) -> bool:
+        return self._count > most or self._held + self._stored > self._kept_bytes
+
+    def _drop_oldest(self, most: int) -> None:
+        """Drop the oldest window, or of many that lie together as many as are too many."""
+        key = next(iter(self._windows))
+        count, groups = self._many.get(key, 1), self._windows[key]
+        left = min(count - 1, most - (self._count - count))
+        if left < 1:
+            self._drop(key)
             return
+        rest = groups.slice(len(groups) - sum(map(len, groups.windows()[-left:])), len(groups))
+        freed = self._sizes[key] - rest.nbytes
+        self._windows[key], self._sizes[key] = rest, rest.nbytes
+        if key in self._spilled:
+            self._stored -= freed
+        else:
+            self._held -= freed
+        self._count -= count - left
+        self._many[key] = left
+        if left == 1:
+            del self._many[key]
+
+    def _drop(self, key: _Key) -> None:
+        self._not_final.discard(key)
+        if self._windows.pop(key, None) is None:
+            return
+        self._count -= self._many.pop(key, 1)
         if key in self._spilled:
             self._spilled.remove(key)
-            self._stored -= table.nbytes
+            self._stored -= self._sizes.pop(key)
         else:
-            self._held -= table.nbytes
+            self._held -= self._sizes.pop(key)
+
+
+def _each(key: _Key, groups: WindowGroups) -> list[tuple[_Key, WindowGroups]]:
+    """Windows that lie together one by one, with the key of each."""
+    return [((key[0], (int(one.starts[0]), int(one.ends[0]))), one) for one in groups.windows()]
 
 
 def _without(
-    tables: dict[tuple[int, object], pa.Table],
-    chosen: set[tuple[int, object]],
-    partition: int,
-    later: pa.Table,
-) -> dict[tuple[int, object], pa.Table]:
-    """Those of the chosen tables of a partition that lose sessions to later ones, with what is left."""
-    found = {}
+    windows: dict[_Key, WindowGroups], chosen: set[_Key], partition: int, later: WindowGroups
+) -> dict[_Key, WindowGroups]:
+    """Those of the chosen windows of a partition that lose sessions to later ones, with what is left."""
+    remaining = {}
     for key in chosen:
-        if key[0] == partition and key in tables:
-            kept = not_covered(tables[key], later)
+        if key[0] == partition and key in windows:
+            table = windows[key].table
+            kept = not_covered(table, later.table)
             if not kept.all():
-                found[key] = tables[key].filter(pa.array(kept))
-    return found
+                remaining[key] = WindowGroups.of_table(table.filter(pa.array(kept)))
+    return remaining

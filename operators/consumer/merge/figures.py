@@ -1,15 +1,15 @@
-"""The figures that the state of the log tells: those of the whole group, whoever counted."""
+"""The figures in the state of the log: those of the whole group, whichever worker counted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
 from ...definition.stream import Stream
-from ...definition.windows import EARLIEST
-from ...sketching.closing import Mark
+from ...sketching.global_watermark import Mark
 from ...sketching.position import Input
 from ...watching.figures import Figures, InputFigures
-from ..log.state import LogState
+from ...windows.window import EARLIEST
+from ..log.merger_state import LogState
 
 
 def figures_of(
@@ -20,7 +20,7 @@ def figures_of(
     waiting: Callable[[Input], int | None],
     now: float,
 ) -> Figures:
-    """What was merged tells of a group; `waiting` gives an input's lag, `now` is the wall clock's time."""
+    """A group's figures, from its merged log; `waiting` gives an input's lag, `now` the wall clock's time."""
 
     def one(where: Input) -> InputFigures:
         mark = state.marks.get(where, Mark())

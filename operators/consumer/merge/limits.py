@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection
 
+from ....sketches.core.errors import StreamgaugeError
 from ..options import RunOptions
 from .merger import Merger
 
 log = logging.getLogger("streamgauge.kafka")
 
 
-class StateLimitError(Exception):
+class StateLimitError(StreamgaugeError):
     """The open windows of a run take more memory than its `state_bytes`; the message names the largest."""
 
 
@@ -21,25 +22,27 @@ def keep_within(options: RunOptions, mergers: Collection[Merger]) -> None:
     Raises `StateLimitError` if they are not to be spilled, or take too much even then.
     """
     limit = options.state_bytes
-    if limit is None or (taken := sum(merger.state_bytes for merger in mergers)) <= limit:
+    if limit is None or (used_bytes := sum(merger.state_bytes for merger in mergers)) <= limit:
         return
-    told = _largest(mergers)
+    largest = _largest(mergers)
     if options.at_limit == "spill":
         for merger in mergers:
             merger.open_windows.spill()
         left = sum(merger.state_bytes for merger in mergers)
-        log.info("open windows took %s bytes and were moved to disk; %s are left", f"{taken:,}", f"{left:,}")
+        log.info(
+            "open windows used %s bytes and were moved to disk; %s are left", f"{used_bytes:,}", f"{left:,}"
+        )
         if left <= limit:
             return
-        taken = left
+        used_bytes = left
     raise StateLimitError(
-        f"open windows take {taken:,} bytes of memory, and state_bytes allows {limit:,}; the largest: "
-        f"{told}. Nothing is lost: a run with a higher state_bytes, or more mergers (table_partitions), goes "
-        "on from here; shorter windows and fewer keys take less"
+        f"open windows take {used_bytes:,} bytes of memory, and state_bytes allows {limit:,}; the largest: "
+        f"{largest}. Nothing is lost: a run with a higher state_bytes, or more mergers (table_partitions), "
+        "goes on from here; shorter windows and fewer keys take less"
     )
 
 
 def _largest(mergers: Collection[Merger]) -> str:
-    found = [one for merger in mergers for one in merger.open_windows.largest()]
-    first = sorted(found, key=lambda one: -one[1])[:3]
+    sizes = [one for merger in mergers for one in merger.open_windows.largest()]
+    first = sorted(sizes, key=lambda one: -one[1])[:3]
     return ", ".join(f"{words} ({size:,} bytes)" for words, size in first) or "none"

@@ -3,48 +3,51 @@
 Windows are given out in order when `closing` says that they may close (`open_windows`). Those that close for
 good come once, and rows that come for them later are late. A window that only silence has closed is given out
 and kept: rows that follow for it count, and if there are any, it comes again, whole, when it closes next, in
-another silence or for good. If there are none, it closes for good without another word, unless its merger
+another silence or for good. If there are none, it closes for good without another emission, unless its merger
 `confirms`.
 
 One `Merger` follows one partition of the table topic. The log alone decides what it does, so reading the log
 again gives the same windows. Only how often a kept window comes before it is final depends on when it is
-asked for: if all of the log is read before asking, it comes once, with all its rows.
+requested: if all of the log is read before, it comes once, with all its rows.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pyarrow as pa
 
 from ...definition.stream import Stream
-from ...definition.windows import ByCount, Session
-from ...sinks.sink import Passed
-from ...sketching.closing import Mark, closing, tell
+from ...sinks.sink import RunProgress
+from ...sketching.account import Account
 from ...sketching.delta import Delta
+from ...sketching.global_watermark import Mark, closing_times, update_idleness
 from ...sketching.position import Input, Position
 from ...table.final import with_final
 from ...table.schema import schema_of
+from ...table.window_groups import WindowGroups
+from ...windows.kinds import part_of
 from ..log.faults import DeltaError
-from ..log.state import LogState, Told, read_state, written
+from ..log.merger_state import EmittedWindows, LogState, read_state, state_json
 from ..options import DeliveryName
-from .count_windows import CountWindows
 from .open_windows import Beginning, Due, OpenWindows
 from .paned_windows import PanedWindows
-from .session_windows import SessionWindows
 
 
 class Merger:
     """Folds deltas into windows and closes them by the watermark.
 
     `inputs` are the input partitions; no window closes until a delta of each has come. It takes only the next
-    range of each of them and leaves out a range that was already taken, whoever sent it. A range that begins
-    too early or too late can't happen in a log written with "exactly_once" and raises `DeltaError`. With
-    "at_least_once", a range that overlaps what was taken is taken whole and counted in `state.overlaps`; with
-    "at_most_once" it is left out, and what lies between two ranges was lost. `windows` makes what takes in
-    the rows, for who wants to know something else of them than the stream's windows. With `confirms`, a
-    window that was given for now is given again, unchanged, once it has closed for good.
+    range of each of them and leaves out a range that was already merged, whichever worker sent it. A range
+    that begins too early or too late can't happen in a log written with "exactly_once" and raises
+    `DeltaError`. With "at_least_once", a range that overlaps what was merged is merged whole and counted in
+    `state.overlaps`; with "at_most_once" it is left out, and what lies between two ranges was lost. `windows`
+    makes what merges the rows, where something else than the stream's windows is wanted of them. With
+    `confirms`, a window that was given for now is given again, unchanged, once it has closed for good.
     """
 
     def __init__(
@@ -68,10 +71,11 @@ class Merger:
         self.inputs = set(inputs)
         self._gone: set[str] = set()
         self.state = LogState()
-        self._told = Told()
+        self._emitted = EmittedWindows()
         self._position = self._updated = 0
         self._marks: dict[str, tuple[int, LogState]] = {}
         self._sources: dict[str, str] = {}
+        self._unpaired: dict[Input, tuple[int, Delta]] = {}
 
     def mark(self, name: str, offset: int) -> None:
         """Mark the beginning of a delta of several messages; it is offered once all have come."""
@@ -83,15 +87,19 @@ class Merger:
         self._marks.pop(name, None)
 
     def offer(self, delta: Delta, offset: int, name: str = "") -> bool:
-        """Take the delta at `offset` of the log, or leave it out as a duplicate; True if it was taken.
+        """Accept the delta at `offset` of the log, or drop it as a duplicate; True if it was accepted.
 
         `name` is the mark of its beginning, if it has one. Raises `DeltaError` for a delta of another
         definition or out of turn.
         """
         self._position = offset + 1
         begin, before = self._marks.pop(name, (offset, None))
+        if delta.provisional and not self._stale(delta):
+            self._unpaired[delta.input] = offset, delta
+            self._close_up(delta.more)
+            return False
         if self._stale(delta) or not self._next_in_turn(delta):
-            self.state.duplicates += delta.next > delta.first  # word of a claim is no row's
+            self.state.duplicates += delta.next_offset > delta.first_offset  # word of a claim is no row's
             self._close_up(delta.more)
             return False
         closed_us = self.state.closed_us
@@ -102,8 +110,8 @@ class Merger:
             return Beginning(begin, before)
 
         if delta.table is not None:
-            self._open.take(delta, origin, offset, closed_us)
-        missed = sum(n for pane, n in delta.messages.items() if self._window.pane_over(pane) <= closed_us)
+            self._open.merge(delta, origin, offset, closed_us)
+        missed = self._missed(delta)
         account = replace(
             delta.account, counted=delta.account.counted - missed, late=delta.account.late + missed
         )
@@ -113,46 +121,80 @@ class Merger:
         self._close_up(delta.more)
         return True
 
-    def due(self) -> pa.Table | None:
-        """The earliest closed window that was not handed over as it is now, if there is one.
+    def due(self) -> WindowGroups | None:
+        """The groups of the earliest closed windows that were not emitted as they are now, if there are any.
 
-        Of sessions, all that closed together. It comes again after a restart until `told` notes that it was
-        handed over. Whether it is final, `table.final.is_final` tells.
+        They come again after a restart until `mark_emitted` notes that they were emitted.
         """
-        self._due = self._open.due(self.state.due_us, self._told)
-        return None if self._due is None else with_final(self._due.table(), self._due.final)
+        self._due = self._open.due(self.state.due_us, self._emitted)
+        return None if self._due is None else self._due.groups().with_final(self._due.final)
 
     @property
     def final(self) -> bool:
-        """Whether the window that `due` gave will not come again: no row counts in it any more."""
+        """Whether the windows that `due` gave will not come again: no row counts in them any more."""
         return self._due is not None and self._due.final
 
-    def told(self) -> None:
-        """Note that the window that `due` gave was handed over."""
+    def mark_emitted(self, until_us: int | None = None) -> None:
+        """Note that the windows that `due` gave were handed over, all or those that end by `until_us`."""
         assert self._due is not None
-        self._open.note(self._due, self._told, self._position)
-        self._due = None
+        if until_us is not None and until_us < self._due.end_us:
+            self._open.mark_emitted(replace(self._due, end_us=until_us), self._emitted, self._position)
+        else:
+            self._open.mark_emitted(self._due, self._emitted, self._position)
+            self._due = None
 
     def close(self) -> list[pa.Table]:
         """All windows that are due, earliest first; notes that they were handed over."""
-        found = []
-        while (table := self.due()) is not None:
-            found.append(table)
-            self.told()
-        return found
+        tables = []
+        while (groups := self.due()) is not None:
+            tables += [window.table for window in groups.windows()]
+            self.mark_emitted()
+        return tables
 
     def close_all(self) -> list[pa.Table]:
         """All windows that were not handed over as they are now; they stay open for later rows."""
-        return [with_final(table, False) for table in self._open.filling(self._told)]
+        return [with_final(table, False) for table in self._open.open_tables(self._emitted)]
+
+    def has_ended(self, ends: Mapping[Input, int]) -> bool:
+        """Whether it knows which rows find no partner in a join if nothing follows these offsets."""
+        joined = self.stream.joined
+        if joined is None or joined.how == "inner" or self.stream.sending is not None:
+            return True
+        known = {delta.input for _, delta in self._unpaired_now()}
+        marks = self.state.marks
+        return all(where in known or marks[where].position.offset > end for where, end in ends.items())
+
+    def end(self) -> list[pa.Table]:
+        """As `close_all`, with the rows that find no partner if nothing follows: then nothing may follow."""
+        for offset, delta in self._unpaired_now():
+            if delta.table is not None:
+                origin = partial(Beginning, offset, self.state.copy())
+                self._open.merge(delta, origin, offset, self.state.closed_us)
+        return self.close_all()
+
+    def at_end(self) -> list[pa.Table]:
+        """What `end` would give now; more may follow."""
+        kept = copy.deepcopy(self._open) if self._unpaired_now() else self._open
+        tables, self._open = self.end(), kept
+        return tables
+
+    @property
+    def state_at_end(self) -> LogState:
+        """Its state if nothing follows: messages whose rows find no partner are counted."""
+        state = self.state.copy()
+        for _, delta in self._unpaired_now():
+            missed = self._missed(delta)
+            state.account += delta.account + Account(counted=-missed, filtered=missed)
+        return state
 
     def updates(self) -> list[pa.Table]:
         """The windows that fill, as they are now, if rows have come for them since the last call."""
         since, self._updated = self._updated, self._position
-        return [with_final(table, False) for table in self._open.filling(self._told, since)]
+        return [with_final(table, False) for table in self._open.open_tables(self._emitted, since)]
 
-    def progress(self, now: float) -> Passed:
+    def progress(self, now: float) -> RunProgress:
         """How far it has come, for sinks; `now` is the wall clock's time."""
-        return Passed(self.state.closed_us, self.state.due_us, self.state.account.read, now)
+        return RunProgress(self.state.closed_us, self.state.due_us, self.state.account.read, now)
 
     @property
     def position(self) -> int:
@@ -164,44 +206,61 @@ class Merger:
         """The windows that may still get rows, to see what they take."""
         return self._open
 
-    def held(self) -> tuple[int, int]:
+    def window_counts(self) -> tuple[int, int]:
         """How many windows are open (of overlapping ones, the panes they are made of), of how many groups."""
-        return self._open.held()
+        return self._open.window_counts()
 
     @property
     def state_bytes(self) -> int:
         """Bytes of memory that its open windows take."""
         return self._open.nbytes
 
-    def reached(self, ends: Mapping[Input, int]) -> bool:
+    def has_reached(self, ends: Mapping[Input, int]) -> bool:
         """Whether all messages before these offsets are folded in."""
         marks = self.state.marks
         return all(where in marks and marks[where].position.offset >= end for where, end in ends.items())
 
-    def resume_point(self) -> tuple[int, str]:
+    def restore_point(self) -> tuple[int, str]:
         """Where to read the log from again after a restart, and the state to start with, as JSON.
 
         That is the first delta of the oldest window that was not handed over or may come again, so that every
-        such window becomes whole again; or an earlier delta of which only a part has come.
+        such window becomes whole again; or an earlier delta that has only partly come.
         """
         places = (*self._open.origins(), *self._marks.values())
         oldest = min(places, key=lambda place: place[0], default=None)
         offset, state = oldest or (self._position, self.state)
-        return offset, written(state, self._told)
+        return offset, state_json(state, self._emitted)
 
-    def resume(self, offset: int, told: str) -> None:
-        """Take up the state that `resume_point` gave. Raises `DeltaError` if it is damaged."""
-        self.state, self._told = read_state(told)
+    def restore(self, offset: int, stored: str) -> None:
+        """Take up the state that `restore_point` gave. Raises `DeltaError` if it is damaged."""
+        self.state, self._emitted = read_state(stored)
         self._position = offset
         self._open, self._due = self._windows(), None
         self._marks.clear()
 
     def _of_stream(self) -> OpenWindows:
-        if isinstance(self._window, Session):
-            return SessionWindows(self._schema, self._window)
-        if isinstance(self._window, ByCount):
-            return CountWindows(self._schema, self._window)
-        return PanedWindows(self._schema, self._window, self._confirms)
+        kept: Any = part_of(self._window, "open") or PanedWindows
+        windows: OpenWindows = kept(self._schema, self._window, self._confirms)
+        return windows
+
+    def _unpaired_now(self) -> list[tuple[int, Delta]]:
+        """The provisional deltas of partitions whose partners, and themselves, are where they were then."""
+        marks = self.state.marks
+        here = {
+            where
+            for where, (_, delta) in self._unpaired.items()
+            if where in marks and marks[where].position.offset == delta.next_offset
+        }
+        joined = self.stream.joined
+        topics = [] if joined is None else [part.topics[0] for part in joined.parts]
+        whole = (n for n in {where.partition for where in here} if all(Input(t, n) in here for t in topics))
+        numbers = set(whole)
+        return [self._unpaired[where] for where in here if where.partition in numbers]
+
+    def _missed(self, delta: Delta) -> int:
+        """How many of a delta's messages come when all of their windows are closed."""
+        closed_us = self.state.closed_us
+        return sum(n for pane, n in delta.messages.items() if self._window.pane_over(pane) <= closed_us)
 
     def _stale(self, delta: Delta) -> bool:
         """Whether another worker has claimed the input partition since the sender did."""
@@ -213,36 +272,36 @@ class Merger:
     def _next_in_turn(self, delta: Delta) -> bool:
         if delta.fingerprint != self._fingerprint:
             raise DeltaError(
-                f"the delta {delta.told} is of the definition {delta.fingerprint}, this stream's is "
+                f"the delta {delta.range_text} is of the definition {delta.fingerprint}, this stream's is "
                 f"{self._fingerprint}; a changed definition needs a table topic of its own"
             )
         known = self._sources.get(delta.topic)
         if known and delta.source and delta.source != known:
             raise DeltaError(
-                f"the delta {delta.told} is of another topic of that name, which was deleted and made anew; "
-                "give the run a new group_id to begin with the new one"
+                f"the delta {delta.range_text} is of another topic of that name, which was deleted and made "
+                "recreated; give the run a new group_id to begin with the new one"
             )
         self._sources[delta.topic] = known or delta.source
         mark = self.state.marks.get(delta.input)
-        if mark is None or delta.first == mark.position.offset:
+        if mark is None or delta.first_offset == mark.position.offset:
             return True
         following = mark.position.offset
-        if delta.next <= following:
+        if delta.next_offset <= following:
             return False
-        if self._delivery == "at_least_once" and delta.first < following:
+        if self._delivery == "at_least_once" and delta.first_offset < following:
             self.state.overlaps += 1
             return True
         if self._delivery == "at_most_once":
-            return delta.first > following
+            return delta.first_offset > following
         raise DeltaError(
-            f"the delta {delta.told} is out of turn, the next offset is {following}; the table topic is not "
-            "what one stream wrote exactly once: start again with another group"
+            f"the delta {delta.range_text} is out of turn, the next offset is {following}; the table topic "
+            "is not what one stream wrote exactly once: start again with another group"
         )
 
     def _advance(self, delta: Delta) -> None:
         mark = self.state.marks.setdefault(delta.input, Mark(delta.end))
-        mark.position = Position(max(mark.position.offset, delta.next), delta.time)
-        tell(self.state.marks, delta.input, delta.rest)
+        mark.position = Position(max(mark.position.offset, delta.next_offset), delta.time)
+        update_idleness(self.state.marks, delta.input, delta.rest)
         self.inputs.add(delta.input)
 
     def leave_out(self, topics: Iterable[str]) -> None:
@@ -259,7 +318,7 @@ class Merger:
             marks = {where: mark for where, mark in marks.items() if where.topic not in self._gone}
             inputs = {where for where in inputs if where.topic not in self._gone}
         if not more and inputs <= marks.keys():
-            found = closing(marks.values(), self._window, self.stream.closing_delay_us)
-            self.state.closed_us = max(self.state.closed_us, found.final_us)
-            self.state.due_us = max(self.state.closed_us, found.due_us)
-            self._open.close(self.state.closed_us, self._told)
+            watermark = closing_times(marks.values(), self._window, self.stream.closing_delay_us)
+            self.state.closed_us = max(self.state.closed_us, watermark.final_us)
+            self.state.due_us = max(self.state.closed_us, watermark.due_us)
+            self._open.close(self.state.closed_us, self._emitted)

@@ -52,15 +52,15 @@ class TableFile:
     def columns(self, names: Sequence[str]) -> pa.Table:
         """Some of its columns, with all rows."""
         fields = [self._schema.get_field_index(name) for name in names]
-        found = pa.ipc.open_file(self._file, options=pa.ipc.IpcReadOptions(included_fields=fields))
-        return found.read_all().select(names)
+        reader = pa.ipc.open_file(self._file, options=pa.ipc.IpcReadOptions(included_fields=fields))
+        return reader.read_all().select(names)
 
     def read(self, low: int, high: int) -> pa.Table:
         """Its rows from one number up to, not including, another."""
         if low >= high:
             return self._schema.empty_table()
-        found, first = pa.ipc.open_file(self._file), low // self._each
-        batches = [found.get_batch(at) for at in range(first, -(-high // self._each))]
+        reader, first = pa.ipc.open_file(self._file), low // self._each
+        batches = [reader.get_batch(at) for at in range(first, -(-high // self._each))]
         return pa.Table.from_batches(batches).slice(low - first * self._each, high - low)
 
 

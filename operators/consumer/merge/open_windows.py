@@ -1,4 +1,4 @@
-"""What a merger asks of the windows that may still get rows, whatever their kind."""
+"""What a merger needs of the windows that may still get rows, whatever their kind."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 
 from ...sketching.delta import Delta
-from ..log.state import LogState, Told
+from ...table.window_groups import WindowGroups
+from ..log.merger_state import EmittedWindows, LogState
 
 
 class Beginning(NamedTuple):
@@ -21,35 +22,38 @@ class Beginning(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """Windows to hand over together, which end at `end_us`: for good (`final`), or for now."""
+    """Windows to hand over together, the last of which ends at `end_us`: for good (`final`), or for now."""
 
     end_us: int
     final: bool
-    table: Callable[[], pa.Table]
+    groups: Callable[[], WindowGroups]
 
 
 class OpenWindows(Protocol):
     """The windows of one partition of the table topic that may still get rows, or were not handed over.
 
     Windows that close for good are put aside at the very delta that closes them, so that what they hold
-    depends on the log alone, not on when anybody asks for them. What was handed over stands in `Told`, which
-    outlives a restart.
+    depends on the log alone, not on when they are requested. What was emitted stands in `EmittedWindows`,
+    which outlives a restart.
     """
 
-    def take(self, delta: Delta, origin: Callable[[], Beginning], offset: int, closed_us: int) -> None:
-        """Fold in a delta's rows; those of which all windows end at or before `closed_us` are left out."""
+    def merge(self, delta: Delta, origin: Callable[[], Beginning], offset: int, closed_us: int) -> None:
+        """Fold in a delta's rows; those whose windows all end at or before `closed_us` are left out."""
 
-    def close(self, closed_us: int, told: Told) -> None:
-        """Put aside the windows that end at or before `closed_us`, except what is told."""
+    def close(self, closed_us: int, emitted: EmittedWindows) -> None:
+        """Put aside the windows that end at or before `closed_us`, except what was emitted."""
 
-    def due(self, due_us: int, told: Told) -> Due | None:
-        """The earliest windows not told that are closed, for good or up to `due_us` for now."""
+    def due(self, due_us: int, emitted: EmittedWindows) -> Due | None:
+        """The earliest windows not emitted that are closed, for good or up to `due_us` for now."""
 
-    def note(self, due: Due, told: Told, position: int) -> None:
-        """Note in `told` that what `due` gave was handed over, with all of the log before `position`."""
+    def mark_emitted(self, due: Due, emitted: EmittedWindows, position: int) -> None:
+        """Note in `emitted` that what `due` gave was emitted, with all of the log before `position`.
 
-    def filling(self, told: Told, since: int = -1) -> list[pa.Table]:
-        """All windows not told as they are now, closed or not, earliest first.
+        With an earlier end than it gave: those of its windows only that end by then.
+        """
+
+    def open_tables(self, emitted: EmittedWindows, since: int = -1) -> list[pa.Table]:
+        """All windows not emitted as they are now, closed or not, earliest first.
 
         Only those with rows of deltas from the offset `since` on.
         """
@@ -57,7 +61,7 @@ class OpenWindows(Protocol):
     def origins(self) -> Iterable[Beginning]:
         """Where the log must be read again from to have all of these windows whole."""
 
-    def held(self) -> tuple[int, int]:
+    def window_counts(self) -> tuple[int, int]:
         """How many stretches of time have rows, and of how many groups; of sessions, both are their parts."""
 
     @property

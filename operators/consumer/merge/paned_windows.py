@@ -1,4 +1,4 @@
-"""Windows made of panes that may still get rows: tumbling, hopping and sliding ones."""
+"""Windows made of panes that may still get rows."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from ....sketches.core.columns import as_array
-from ...definition.windows import EARLIEST, Paned, Sliding
 from ...sketching.delta import Delta
-from ...sketching.grouping import GroupIndex
-from ...table.schema import END, START, keys_of
-from ..log.state import Told
+from ...table.schema import aggregates_of
+from ...table.window_groups import WindowGroups
+from ...windows.paned import Paned
+from ...windows.window import EARLIEST
+from ..log.merger_state import EmittedWindows
+from .fresh_rows import FreshRows, in_batches
 from .open_windows import Beginning, Due
-from .pane_part import PanePart
-from .slices import Slices, wholes
+from .pane import PanePart, groups_of_parts
+from .sliding_aggregation import SlidingAggregation, wholes
 
 
 @dataclass(slots=True)
@@ -33,9 +35,12 @@ class _Pane:
 
 @dataclass(slots=True)
 class _Ready:
-    """A window that closed for good and was not handed over; without a table if all of it was before."""
+    """Windows that closed for good and were not handed over; without groups if all of it was before.
 
-    start_us: int
+    `key` is that of the last.
+    """
+
+    key: int
     due: Due | None
     end_us: int
     origin: Beginning
@@ -45,7 +50,14 @@ class PanedWindows:
     """The windows of panes (see `OpenWindows`).
 
     One that was handed over for now, and that nothing was added to, closes for good without another word,
-    unless `confirms`: then it is handed over again, as it was.
+    unless `confirms`: then it is handed over again, as it was. In `EmittedWindows` a window is known by its
+    end less the kind's length.
+    """
+
+    in_batches: ClassVar[bool] = True
+    """Whether windows that are a pane, and close with the deltas that began them, are made together of these.
+
+    A kind that changes what its windows hold says no: then each of them is made of its panes.
     """
 
     def __init__(self, schema: pa.Schema, window: Paned, confirms: bool = False) -> None:
@@ -53,24 +65,37 @@ class PanedWindows:
         self._window = window
         self._confirms = confirms
         self._single = window.size_us == window.every_us
+        self._seeded = any(aggregate.family.seeded for aggregate in aggregates_of(schema).values())
         self._panes: dict[int, _Pane] = {}
         self._order: list[int] = []
+        self._fresh: list[FreshRows] = []
         self._ready: deque[_Ready] = deque()
         self._closed = EARLIEST
         self._late: dict[int, list[tuple[int, PanePart]]] = {}
-        self._taking: list[PanePart] = []
-        self._slices = Slices(schema, window, self)
-        self._for_now: Slices | None = None
+        self._merging: list[tuple[int, PanePart]] = []
+        self._slices = self._aggregation()
+        self._for_now: SlidingAggregation | None = None
 
-    def take(self, delta: Delta, origin: Callable[[], Beginning], offset: int, closed_us: int) -> None:
+    def merge(self, delta: Delta, origin: Callable[[], Beginning], offset: int, closed_us: int) -> None:
         """See `OpenWindows`."""
         self._for_now = None
         assert delta.table is not None
-        for pane, end, rows in _panes(delta.table):
+        fresh = FreshRows(delta.table, origin, offset)
+        if not (self._single and self.in_batches):
+            self._put(fresh, closed_us)
+            return
+        if kept := fresh.slice(fresh.until(closed_us - self._window.size_us)):
+            before = origin()
+            kept.origin = lambda: before
+            self._fresh.append(kept)
+
+    def _put(self, fresh: FreshRows, closed_us: int) -> None:
+        """Merge rows into their panes."""
+        for pane, end, rows in fresh.panes():
             if self._window.pane_over(pane) <= closed_us:
                 continue
             if pane not in self._panes:
-                self._panes[pane] = _Pane(origin())
+                self._panes[pane] = _Pane(fresh.origin())
                 insort(self._order, pane)
             # Windows that have closed by now are put aside already: these rows are of the next ones.
             end = max(end, self._window.first_end(max(pane, closed_us)))
@@ -79,22 +104,32 @@ class PanedWindows:
                 parts[end] = PanePart(self._schema)
                 if end > self._window.first_end(pane):
                     self._late.setdefault(end, []).append((pane, parts[end]))
-            parts[end].fold(rows)
-            parts[end].arrived = offset
-            self._taking.append(parts[end])
+            parts[end].merge(rows)
+            parts[end].arrived = fresh.offset
+            self._merging.append((pane, parts[end]))
 
-    def close(self, closed_us: int, told: Told) -> None:
+    def _put_all(self) -> None:
+        """Merge all fresh rows into their panes."""
+        fresh, self._fresh = self._fresh, []
+        for rows in fresh:
+            self._put(rows, self._closed)
+
+    def close(self, closed_us: int, emitted: EmittedWindows) -> None:
         """See `OpenWindows`."""
-        # Here the deltas of a checkpoint have come, which have the same panes.
-        for part in self._taking:
-            part.settle()
-        self._taking.clear()
+        whole = self._without_panes(closed_us, emitted)
+        self._put_all()
         if closed_us <= self._closed:
+            self._merge_pending()
             return
-        self._put_aside(list(self._ends(self._closed, closed_us)), told)
+        ready = self._closing(list(self._ends(self._closed, closed_us)), emitted)
+        ready += self._closing_together(whole, [one.key for one in ready])
+        self._ready.extend(sorted(ready, key=lambda one: one.end_us))
         self._closed = closed_us
-        while self._order and self._window.last_end(self._order[0]) <= closed_us:
-            del self._panes[self._order.pop(0)]
+        over = list(itertools.takewhile(lambda pane: self._window.last_end(pane) <= closed_us, self._order))
+        for pane in over:
+            del self._panes[pane]
+        del self._order[: len(over)]
+        self._merge_pending()
         # The first window that counts them may not be made (of sliding ones, few are): the next needs them.
         there = {
             end: [(pane, part) for pane, part in late if pane in self._panes]
@@ -102,160 +137,209 @@ class PanedWindows:
         }
         self._late = {end: late for end, late in there.items() if late}
 
-    def due(self, due_us: int, told: Told) -> Due | None:
+    def _without_panes(self, closed_us: int, emitted: EmittedWindows) -> list[FreshRows]:
+        """Take the fresh rows of windows that close now, and of which all rows are fresh.
+
+        Where sketches draw random numbers, only of windows of which one delta brought all rows: so what is
+        drawn depends on no other window.
+        """
+        size = self._window.size_us
+        counts = [rows.until(closed_us - size) for rows in self._fresh]
+        if not any(counts):
+            return []
+        closing = [rows.slice(0, count) for rows, count in zip(self._fresh, counts)]
+        known = [np.fromiter(of, np.int64, len(of)) for of in (self._panes, emitted.delta_counts)]
+        if self._seeded:
+            starts, deltas = np.unique(
+                np.concatenate([np.unique(rows.starts) for rows in closing]), return_counts=True
+            )
+            known.append(starts[deltas > 1])
+        own = [~np.isin(rows.starts, np.concatenate(known)) for rows in closing]
+        self._fresh = [rows.slice(count) for rows, count in zip(self._fresh, counts)]
+        self._fresh += [rows.filter(~mask) for rows, mask in zip(closing, own)]
+        whole = [
+            rows.filter(mask & (rows.starts + np.int64(size) > emitted.until_us))
+            for rows, mask in zip(closing, own)
+        ]
+        return [rows for rows in whole if len(rows)]
+
+    def _merge_pending(self) -> None:
+        """Merge what came for panes that stay; the deltas of a checkpoint are in here, of the same panes."""
+        for pane, part in self._merging:
+            if pane in self._panes:
+                part.merge_pending()
+        self._merging.clear()
+
+    def due(self, due_us: int, emitted: EmittedWindows) -> Due | None:
         """See `OpenWindows`."""
+        self._put_all()
         while self._ready:
             first = self._ready[0]
             if first.due is not None:
                 return first.due
-            self._tell(first, told)
+            self._mark_ready_emitted(first, emitted, first.end_us)
         for end in self._ends(self._closed, due_us):
-            if self._fresh(end, told):
+            if self._has_unemitted(end, emitted):
+                # Rows may still come for it: what is handed over is written before they do.
                 return Due(end, False, partial(self._whole, end))
         return None
 
-    def note(self, due: Due, told: Told, position: int) -> None:
+    def mark_emitted(self, due: Due, emitted: EmittedWindows, position: int) -> None:
         """See `OpenWindows`."""
         if due.final:
-            self._tell(self._ready[0], told)
+            self._mark_ready_emitted(self._ready[0], emitted, due.end_us)
         else:
-            told.kept[due.end_us - self._window.size_us] = self._deltas(due.end_us)
+            emitted.delta_counts[due.end_us - self._window.size_us] = self._deltas(due.end_us)
 
-    def filling(self, told: Told, since: int = -1) -> list[pa.Table]:
+    def open_tables(self, emitted: EmittedWindows, since: int = -1) -> list[pa.Table]:
         """See `OpenWindows`."""
-        closed = [ready.due.table() for ready in self._ready if ready.due is not None]
+        self._put_all()
+        ready = [ready.due.groups() for ready in self._ready if ready.due is not None]
+        closed = [window.table for groups in ready for window in groups.windows()]
         latest = self._window.last_end(self._order[-1]) if self._order else EARLIEST
         ends = [end for end in self._ends(self._closed, latest) if self._arrived(end) >= since]
-        return closed + list(self._wholes([end for end in ends if self._fresh(end, told)]))
+        return closed + list(self._wholes([end for end in ends if self._has_unemitted(end, emitted)]))
 
     def origins(self) -> Iterable[Beginning]:
         """See `OpenWindows`."""
+        self._put_all()
         return itertools.chain(
             (ready.origin for ready in self._ready if ready.due is not None),
             (pane.origin for pane in self._panes.values()),
         )
 
-    def held(self) -> tuple[int, int]:
+    def window_counts(self) -> tuple[int, int]:
         """See `OpenWindows`."""
+        self._put_all()
         parts = (part for pane in self._panes.values() for part in pane.parts.values())
         return len(self._panes), sum(map(len, parts))
 
     @property
     def nbytes(self) -> int:
         """See `OpenWindows`."""
+        self._put_all()
         parts = (part for pane in self._panes.values() for part in pane.parts.values())
         return self._slices.nbytes + sum(part.nbytes for part in parts)
 
     def largest(self) -> list[tuple[str, int]]:
         """See `OpenWindows`."""
+        self._put_all()
         sizes = {start: sum(p.nbytes for p in pane.parts.values()) for start, pane in self._panes.items()}
         first = sorted(sizes, key=lambda start: -sizes[start])[:3]
         return [(f"the rows from {np.datetime64(start, 'us')} on", sizes[start]) for start in first]
 
     def spill(self) -> None:
         """See `OpenWindows`."""
+        self._put_all()
         for pane in self._panes.values():
             for part in pane.parts.values():
                 part.spill()
         self._slices.spill()
         self._for_now = None
 
-    def _tell(self, ready: _Ready, told: Told) -> None:
+    def _mark_ready_emitted(self, ready: _Ready, emitted: EmittedWindows, until_us: int) -> None:
+        """Note that those of the first that wait which end by then were handed over."""
+        emitted.until_us = max(emitted.until_us, until_us)
+        if ready.due is not None and until_us < ready.end_us:
+            ready.due = Due(ready.end_us, True, partial(_after, ready.due.groups, until_us))
+            return
         self._ready.popleft()
-        told.until_us = max(told.until_us, ready.end_us)
-        told.kept.pop(ready.start_us, None)
+        emitted.delta_counts.pop(ready.key, None)
 
-    def _put_aside(self, ends: Sequence[int], told: Told) -> None:
+    def _closing(self, ends: Sequence[int], emitted: EmittedWindows) -> list[_Ready]:
+        """The windows of panes that end then."""
         size = self._window.size_us
-        fresh = {end for end in ends if self._fresh(end, told)}
-        over = [end for end in ends if end in fresh or end - size in told.kept]
+        fresh = {end for end in ends if self._has_unemitted(end, emitted)}
+        over = [end for end in ends if end in fresh or end - size in emitted.delta_counts]
         tables = self._finals([end for end in over if end in fresh or self._confirms])
+        closing = []
         for end in over:
-            held = self._order[bisect_left(self._order, end - size) : bisect_left(self._order, end)]
-            origin = min((self._panes[pane].origin for pane in held), key=lambda origin: origin.offset)
+            origins = (self._panes[pane].origin for pane in self._held(end))
+            origin = min(origins, key=lambda origin: origin.offset)
             due = Due(end, True, tables[end]) if end in tables else None
-            self._ready.append(_Ready(end - size, due, end, origin))
+            closing.append(_Ready(end - size, due, end, origin))
+        return closing
 
-    def _finals(self, ends: Sequence[int]) -> dict[int, Callable[[], pa.Table]]:
-        """The tables of windows whose panes get no more rows that they would count."""
+    def _closing_together(self, whole: Sequence[FreshRows], breaks: Sequence[int]) -> list[_Ready]:
+        """Windows of which these are all rows, as many at once as no window that begins at a break parts."""
+        if not whole:
+            return []
+        origin = min((rows.origin() for rows in whole), key=lambda origin: origin.offset)
+        closing = []
+        for start, rows in in_batches(whole, breaks):
+            end = start + self._window.size_us
+            closing.append(_Ready(start, Due(end, True, rows.groups), end, origin))
+        return closing
+
+    def _finals(self, ends: Sequence[int]) -> dict[int, Callable[[], WindowGroups]]:
+        """The groups of windows whose panes get no more rows that they would count."""
         if self._single:
-            return {end: self._part_of(end).table for end in ends}
-        return {end: partial(_same, table) for end, table in self._made(ends, self._slices)}
+            size = self._window.size_us
+            made = groups_of_parts(self._schema, {end - size: self._part_of(end) for end in ends})
+            return {start + size: groups for start, groups in made.items()}
+        return {end: partial(_as_it_is, groups) for end, groups in self._sliding(ends, self._slices)}
 
-    def _whole(self, end: int) -> pa.Table:
-        return next(iter(self._wholes([end])))
+    def _whole(self, end: int) -> WindowGroups:
+        return WindowGroups.of_table(next(iter(self._wholes([end]))))
 
     def _wholes(self, ends: Sequence[int]) -> Iterator[pa.Table]:
         """The tables of windows as they are now; leaves all as it is."""
         if self._single:
             yield from (self._part_of(end).table() for end in ends)
             return
-        # Asked for in the order of their ends, windows share their parts until rows are added.
+        # Requested in the order of their ends, windows share their parts until rows are added.
         if ends and (self._for_now is None or not self._for_now.goes_on(ends[0])):
-            self._for_now = Slices(self._schema, self._window, self)
+            self._for_now = self._aggregation()
         if ends and self._for_now is not None:
-            yield from (table for _, table in self._made(ends, self._for_now))
+            yield from (groups.table for _, groups in self._sliding(ends, self._for_now))
 
     def _part_of(self, end: int) -> PanePart:
         """The one part of a window that is a pane."""
         return self._panes[end - self._window.size_us].parts[end]
 
-    def _made(self, ends: Iterable[int], slices: Slices) -> Iterator[tuple[int, pa.Table]]:
+    def _sliding(self, ends: Iterable[int], slices: SlidingAggregation) -> Iterator[tuple[int, WindowGroups]]:
         parts = ((end, slices.parts(end, self._order)) for end in ends)
-        for end, table in wholes(self._schema, self._window.size_us, parts):
-            yield end, self._of_last(table, end) if isinstance(self._window, Sliding) else table
+        for end, groups in wholes(self._schema, self._window, parts):
+            yield end, self._groups_of(groups, end)
 
-    def _of_last(self, table: pa.Table, end: int) -> pa.Table:
-        """Of a window's groups those that have a row in its last pane."""
-        keys, index = keys_of(self._schema), GroupIndex()
-        last = self._main(end - self._window.pane_us)
+    def _aggregation(self) -> SlidingAggregation:
+        """What makes windows of several panes."""
+        return SlidingAggregation(self._schema, self._window, self)
 
-        def numbered(rows: pa.Table) -> np.ndarray:
-            return index.number(np.zeros(rows.num_rows, np.int64), [as_array(rows.column(k)) for k in keys])
+    def _groups_of(self, groups: WindowGroups, end: int) -> WindowGroups:
+        """Those of the groups that have the window."""
+        return groups
 
-        numbered(last)
-        known = len(index)
-        return table.filter(pa.array(numbered(table) < known))
-
-    def _main(self, pane: int) -> pa.Table:
-        """The rows of a pane that count in all of its windows."""
-        part = self._panes[pane].parts.get(self._window.first_end(pane))
-        return self._schema.empty_table() if part is None else part.kept_table()
+    def _held(self, end: int) -> list[int]:
+        """The panes of the window that ends then."""
+        start = self._window.start_of(end)
+        return self._order[bisect_left(self._order, start) : bisect_left(self._order, end)]
 
     def of_pane(self, pane_us: int, until_us: int) -> list[pa.Table]:
         """See `PaneTables`."""
         parts = self._panes[pane_us].parts
-        return [parts[end].kept_table() for end in sorted(parts) if end <= until_us]
+        return [parts[end].cached_table() for end in sorted(parts) if end <= until_us]
 
     def fallen_behind(self, after_us: int, until_us: int) -> list[tuple[int, pa.Table]]:
         """See `PaneTables`."""
         ends = sorted(end for end in self._late if after_us < end <= until_us)
-        return [(pane, part.kept_table()) for end in ends for pane, part in self._late[end]]
+        return [(pane, part.cached_table()) for end in ends for pane, part in self._late[end]]
 
     def _deltas(self, end: int) -> int:
         """How many times deltas brought rows to a window."""
-        if isinstance(self._window, Sliding):
-            last = self._panes.get(end - self._window.pane_us)
-            if last is None or end not in last.parts:
-                return 0
-        start, found = end - self._window.size_us, 0
-        for pane in self._order[bisect_left(self._order, start) : bisect_left(self._order, end)]:
-            found += sum(part.deltas for at, part in self._panes[pane].parts.items() if at <= end)
-        return found
+        parts = itertools.chain.from_iterable(self._panes[pane].parts.items() for pane in self._held(end))
+        return sum(part.deltas for at, part in parts if at <= end)
 
     def _arrived(self, end: int) -> int:
         """The offset of the latest delta with rows of a window."""
-        held = self._order[
-            bisect_left(self._order, end - self._window.size_us) : bisect_left(self._order, end)
-        ]
-        parts = itertools.chain.from_iterable(self._panes[pane].parts.items() for pane in held)
+        parts = itertools.chain.from_iterable(self._panes[pane].parts.items() for pane in self._held(end))
         return max((part.arrived for at, part in parts if at <= end), default=-1)
 
-    def _fresh(self, end: int, told: Told) -> bool:
+    def _has_unemitted(self, end: int, emitted: EmittedWindows) -> bool:
         """Whether a window holds anything that was not handed over, by this or an earlier merger."""
-        if end <= told.until_us:
+        if end <= emitted.until_us:
             return False
-        return self._deltas(end) > told.kept.get(end - self._window.size_us, 0)
+        return self._deltas(end) > emitted.delta_counts.get(end - self._window.size_us, 0)
 
     def _ends(self, after: int, until: int) -> Iterator[int]:
         """The ends of windows with panes that lie after one time, up to another, earliest first."""
@@ -263,7 +347,7 @@ class PanedWindows:
         end = window.first_end(after) if after > EARLIEST else EARLIEST
         while True:
             # The first pane of the window, or the next there is.
-            at = bisect_left(order, end - window.size_us)
+            at = bisect_left(order, window.start_of(end))
             if at == len(order):
                 return
             end = max(end, window.first_end(order[at]))
@@ -273,17 +357,11 @@ class PanedWindows:
             end += window.every_us
 
 
-def _panes(table: pa.Table) -> Iterator[tuple[int, int, pa.Table]]:
-    """Split a table, which is ordered by pane and first window, into these."""
-    columns = [table.column(name).combine_chunks().view(pa.int64()).to_numpy() for name in (START, END)]
-    starts, ends = columns
-    if not len(starts):
-        return
-    new = (np.diff(starts) != 0) | (np.diff(ends) != 0)
-    edges = [0, *(np.flatnonzero(new) + 1).tolist(), len(starts)]
-    for low, high in itertools.pairwise(edges):
-        yield int(starts[low]), int(ends[low]), table.slice(low, high - low)
+def _as_it_is(groups: WindowGroups) -> WindowGroups:
+    return groups
 
 
-def _same(table: pa.Table) -> pa.Table:
-    return table
+def _after(groups: Callable[[], WindowGroups], until_us: int) -> WindowGroups:
+    """The groups of windows that end later."""
+    left = groups()
+    return left.slice(int(np.searchsorted(left.ends, until_us, "right")), len(left))

@@ -1,7 +1,7 @@
 """Deliver deltas and dead letters to Kafka with the input's offsets: in the ways that `RunOptions` names.
 
 All of them try again while brokers are away or coordinators load, and say so once. They give up only when
-told to stop; a later worker then reads again what was not delivered.
+they are being stopped; a later worker then reads again what was not delivered.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any, Protocol
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from ...kafka.clients import LIBRARY_LOG, producer_config
-from ...kafka.faults import LOST
-from ...kafka.outgoing import Outgoing
-from ...kafka.patience import Patience
-from ...kafka.sending import Faults, produce
+from ...kafka.client_config import LIBRARY_LOG, producer_config
+from ...kafka.faults import LOST, refused
+from ...kafka.outgoing_message import Outgoing
+from ...kafka.produce import Faults, flush, produce, transactional_producer
+from ...kafka.retry import Retry
 from ...sketching.position import Input
 from ..group.committed import Places
 from ..group.membership import Membership, MembershipLost
@@ -50,7 +50,7 @@ class AtLeastOnce:
 
     Each place says how far the table topic was. A successor that finds deltas beyond that knows they were
     sent but not committed, and goes on after them; so the dead letters of a delta's range must be sent before
-    it. Effectively once is the same, under claims (`taking_up`).
+    it. Effectively once is the same, under claims (`partition_recovery`).
     """
 
     def __init__(
@@ -95,24 +95,26 @@ class AtLeastOnce:
 
     def _send(self, messages: Sequence[Outgoing]) -> None:
         missing = dict(enumerate(messages))
-        waiting = Patience("send deltas", self._stopping)
+        waiting = Retry("send deltas", self._stopping)
         while missing:
             faults = Faults(list(missing.values()))
             for at, message in list(missing.items()):
                 produce(self._producer, message, self._noting(missing, at, faults))
             while self._producer.flush(0.5):
                 waiting.still("not all are acknowledged")
-                self._membership.keep()
+                self._membership.keep_alive()
             if not missing:
                 break
             if (cut := faults.mended(list(missing.values()))) is not None:
                 missing = dict(zip(missing, cut))
             else:
-                waiting.failed(faults.told(KafkaError(KafkaError._MSG_TIMED_OUT), self._membership.group_id))
+                waiting.failed(
+                    faults.exception(KafkaError(KafkaError._MSG_TIMED_OUT), self._membership.group_id)
+                )
         waiting.done()
 
     def _commit(self, places: Mapping[Input, Places]) -> None:
-        waiting = Patience("commit positions", self._stopping)
+        waiting = Retry("commit positions", self._stopping)
         while True:
             try:
                 self._membership.commit(places)
@@ -120,7 +122,7 @@ class AtLeastOnce:
                 return
             except KafkaException as error:
                 waiting.failed(error)
-                self._membership.keep()
+                self._membership.keep_alive()
 
     def close(self) -> None:
         """Let go of the connection."""
@@ -133,7 +135,7 @@ class AtLeastOnce:
     ) -> Callable[[KafkaError | None, Message], None]:
         def delivered(error: KafkaError | None, message: Message) -> None:
             if error is not None:
-                faults.note(error, message)
+                faults.record(error, message)
                 return
             missing.pop(at, None)
             partition, offset = message.partition(), message.offset()
@@ -158,30 +160,54 @@ class AtMostOnce(AtLeastOnce):
 
     def _send_rows(self, rows: Sequence[Outgoing]) -> None:
         missing, faults = dict(enumerate(rows)), Faults(rows)
-        waiting = Patience("send rows", self._stopping)
+        waiting = Retry("send rows", self._stopping)
         for at, message in enumerate(rows):
             produce(self._producer, message, self._noting(missing, at, faults))
         while self._producer.flush(0.5):
             waiting.still("not all are acknowledged")
-            self._membership.keep()
+            self._membership.keep_alive()
         waiting.done()
         if missing:
-            raise faults.told(KafkaError(KafkaError._MSG_TIMED_OUT), self._membership.group_id)
+            raise faults.exception(KafkaError(KafkaError._MSG_TIMED_OUT), self._membership.group_id)
+
+
+class Positions(Protocol):
+    """How far the input was counted, kept in a consumer group (`group.membership`)."""
+
+    group_id: str
+
+    def offsets(self, places: Mapping[Input, Any]) -> Any:
+        """Places in the client library's form."""
+
+    def committed(self, places: Mapping[Input, Any], seconds: float) -> Mapping[Input, Mapping[str, Any]]:
+        """What is committed of these inputs, by stream. Raises `KafkaException`."""
+
+    def group_metadata(self) -> Any:
+        """The identity of the member; brokers refuse transactions of one that lost its membership."""
+
+    def keep_alive(self) -> None:
+        """Called while a delivery waits. Raises `MembershipLost`."""
 
 
 class ExactlyOnce:
     """Messages and the input's places in one transaction.
 
-    After a commit or an abort with an unknown outcome the producer is thrown away: a new one with the same
-    transactional id settles the transaction, and the group's committed offsets tell how.
+    `transactional_id` is one that earlier producers may have had, which can commit nothing any more once this
+    one is `ready`; a new one by default. After a commit or an abort with an unknown outcome the producer is
+    thrown away: a new one with the same transactional id ends the transaction, and the group's committed
+    offsets show how.
     """
 
     def __init__(
-        self, config: Mapping[str, Any], membership: Membership, stopping: Callable[[], bool]
+        self,
+        config: Mapping[str, Any],
+        membership: Positions,
+        stopping: Callable[[], bool],
+        transactional_id: str | None = None,
     ) -> None:
         self._config = {
             **producer_config(config, LARGEST),
-            "transactional.id": f"{membership.group_id}-{uuid.uuid4()}",
+            "transactional.id": transactional_id or f"{membership.group_id}-{uuid.uuid4()}",
             "transaction.timeout.ms": config.get("transaction.timeout.ms", _TRANSACTION_MS),
             # With the default, a producer that lost all brokers forgets them, its group's coordinator among
             # them, and then waits for that one in send_offsets_to_transaction for ever (librdkafka 2.16).
@@ -197,7 +223,7 @@ class ExactlyOnce:
 
     def deliver(self, messages: Sequence[Outgoing], places: Mapping[Input, Places]) -> None:
         """See `Delivery`."""
-        waiting = Patience("commit a transaction", self._stopping)
+        waiting = Retry("commit a transaction", self._stopping)
         unsettled = False
         self._preparing.join()
         while True:
@@ -217,8 +243,19 @@ class ExactlyOnce:
                 if (cut := faults.mended(messages)) is not None:
                     messages = cut
                 else:
-                    waiting.failed(faults.told(error.args[0], self._membership.group_id))
-                self._membership.keep()
+                    waiting.failed(faults.exception(error.args[0], self._membership.group_id))
+                self._membership.keep_alive()
+
+    def ready(self) -> None:
+        """Wait until the transactions of earlier producers with the same id have ended."""
+        self._preparing.join()
+        waiting = Retry("begin transactions", self._stopping)
+        while self._producer is None:
+            try:
+                self._producer = self._fresh()
+            except KafkaException as error:
+                waiting.failed(refused(error.args[0], "begin transactions", group=self._membership.group_id))
+        waiting.done()
 
     def close(self) -> None:
         """Throw the producer away; the next one, or a time-out, aborts a transaction that it left open."""
@@ -232,9 +269,7 @@ class ExactlyOnce:
             self._producer = self._fresh()
 
     def _fresh(self) -> Producer:
-        producer = Producer(self._config, logger=LIBRARY_LOG)
-        producer.init_transactions(_ANSWER_SECONDS)
-        return producer
+        return transactional_producer(self._config, _ANSWER_SECONDS)
 
     def _transact(
         self,
@@ -246,11 +281,14 @@ class ExactlyOnce:
         producer.poll(0)  # serves the log messages of the library
         producer.begin_transaction()
         for message in messages:
-            produce(producer, message, faults.note)
+            produce(producer, message, faults.record)
+        if not flush(producer, self._commit_seconds, lambda: faults.error is not None) and faults.error:
+            self.close()
+            raise KafkaException(faults.error)
         if places:
             offsets, group = self._membership.offsets(places), self._membership.group_metadata()
             producer.send_offsets_to_transaction(offsets, group, _ANSWER_SECONDS)
-        producer.commit_transaction(self._commit_seconds)  # which first waits until the messages are taken
+        producer.commit_transaction(self._commit_seconds)
 
     def _clear(self, error: KafkaError) -> None:
         """Go back to a producer without a transaction, or to no producer."""
@@ -266,9 +304,9 @@ class ExactlyOnce:
 
     def _landed(self, places: Mapping[Input, Places]) -> bool:
         """Whether the previous transaction was committed after all."""
-        found = self._membership.committed(places, _ANSWER_SECONDS)
+        committed = self._membership.committed(places, _ANSWER_SECONDS)
         return bool(places) and all(
-            name in found[where] and found[where][name].position == place.position
+            name in committed[where] and committed[where][name].position == place.position
             for where, own in places.items()
             for name, place in own.items()
         )

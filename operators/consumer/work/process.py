@@ -1,13 +1,15 @@
-"""A sketching worker as a process of its own: ``python -m streamgauge.operators.consumer.work.process``.
+"""A sketching worker as a process of its own, forked from the program's server (`worker_server`).
 
-The plans come pickled over standard input, which then stays open. When it closes, because the run ends or the
-run's process died, the worker delivers what it holds and ends. What it logs, its figures and its error come
-back over the pipe that was its standard output (`telling`); whatever it or the user's decoder prints goes to
+Where processes can't be forked it is ``python -m streamgauge.operators.consumer.work.process``. The plans
+come pickled over standard input, which then stays open. When it closes, because the run ends or the run's
+process died, the worker delivers what it holds and ends. What it logs, its figures and its error come back
+over the pipe that was its standard output (`worker_ipc`); whatever it or the user's decoder prints goes to
 standard error.
 """
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import pickle
@@ -15,22 +17,27 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
+from functools import cache
 from typing import TYPE_CHECKING
 
-from ...child import child
+from ...definition.stream import Stream
+from ...subprocess_module import child
+from ...warm_up.sketching import SketchingKinds
 from ...watching.figures import WorkFigures
-from ..ending import ASKING
-from ..naming import in_words
+from ..error_context import in_words
 from ..plan import Plans
-from .telling import Hearing, Telling, TellingHandler
+from ..signals import ASKING
+from .worker_ipc import ReportingHandler, WorkerListener, WorkerReporter
+from .worker_server import WorkerServer, serve
 
 if TYPE_CHECKING:
     from .worker import Worker
 
-_MODULE = "streamgauge.operators.consumer.work.process"
+PROCESS = "streamgauge.operators.consumer.work.process"
+"""This module, as `python -m` runs it."""
 _REPORT_SECONDS = 0.5
 _LAST_WORDS_SECONDS = 1.0
 
@@ -38,11 +45,11 @@ _LAST_WORDS_SECONDS = 1.0
 class WorkerProcess:
     """The run's side of one worker process."""
 
-    def __init__(self, plans: Plans) -> None:
-        self._process = child(_MODULE)
+    def __init__(self, plans: Plans, server: WorkerServer | None = None) -> None:
+        self._process = child(PROCESS) if server is None else server.fork()
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._hearing = Hearing(self._process.stdout)
+        self._hearing = WorkerListener(self._process.stdout)
         self._reading = threading.Thread(
             target=copy_context().run, args=(self._hearing.run,), name="streamgauge-hearing", daemon=True
         )
@@ -63,7 +70,7 @@ class WorkerProcess:
         return self._process.poll() is not None
 
     @property
-    def told(self) -> str:
+    def exit_text(self) -> str:
         """How it ended, in words."""
         code = self._process.poll()
         if code is None:
@@ -72,14 +79,14 @@ class WorkerProcess:
 
     @property
     def figures(self) -> WorkFigures:
-        """What it did, as it told last."""
+        """What it did, by its last report."""
         if self.ended:
             self._reading.join(_LAST_WORDS_SECONDS)
             return self._hearing.figures.past
         return self._hearing.figures
 
     def error(self) -> BaseException | None:
-        """The error it failed with, if it could still report it; can be asked once."""
+        """The error it failed with, if it could still report it; can be read once."""
         if self._process.poll() != 1:
             return None
         self._reading.join()
@@ -104,9 +111,9 @@ def main() -> int:
     """The worker's side."""
     for number in ASKING:
         signal.signal(number, signal.SIG_IGN)  # the run decides when its workers end
-    telling = Telling(os.fdopen(os.dup(sys.stdout.fileno()), "wb"))
+    telling = WorkerReporter(os.fdopen(os.dup(sys.stdout.fileno()), "wb"))
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    logging.getLogger().addHandler(TellingHandler(telling))
+    logging.getLogger().addHandler(ReportingHandler(telling))
     stopping = threading.Event()
     try:
         plans: Plans
@@ -133,8 +140,8 @@ def main() -> int:
 
 
 @contextmanager
-def _reporting(worker: Worker, telling: Telling) -> Iterator[None]:
-    """Tell the worker's figures every second within the block, and once more at its end."""
+def _reporting(worker: Worker, telling: WorkerReporter) -> Iterator[None]:
+    """Report the worker's figures every second within the block, and once more at its end."""
     ended = threading.Event()
 
     def report() -> None:
@@ -151,5 +158,33 @@ def _reporting(worker: Worker, telling: Telling) -> Iterator[None]:
         telling.figures(worker.figures)
 
 
+@cache
+def worker_server() -> WorkerServer | None:
+    """What the worker processes of this program are forked from; None where they can't be."""
+    if not WorkerServer.possible():
+        return None
+    server = WorkerServer(PROCESS)
+    atexit.register(server.end)
+    return server
+
+
+def prepare_workers(streams: Iterable[Stream]) -> None:
+    """Have what workers of these streams run loaded beside what else a run begins with."""
+    if (server := worker_server()) is not None:
+        server.prepare([SketchingKinds.of(stream) for stream in streams if stream.sending is None])
+
+
+def _load(streams: list[SketchingKinds] | None) -> None:
+    """What a server loads before it forks: no Polars, whose threads don't survive that."""
+    from ....sketches.core.kernel_cache import NotKept, only_kept
+    from ...kafka.warm import split_batches
+    from . import worker  # noqa: F401
+
+    for rehearsal in [split_batches] if streams is None else [stream.rehearse for stream in streams]:
+        with suppress(NotKept), only_kept():
+            rehearsal()
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    is_worker = len(sys.argv) == 1 or serve(int(sys.argv[1]), _load, float(sys.argv[2]))
+    sys.exit(main() if is_worker else 0)

@@ -13,25 +13,25 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from confluent_kafka import KafkaException
 
 from ...formats.messages import Messages
-from ...joins.joined import JoinedTables
-from ...kafka.patience import Patience, Stopped
+from ...joins.table_readers import TableReaders
 from ...kafka.read_ahead import ReadAhead
 from ...kafka.reader import NoAnswer, Reader
+from ...kafka.retry import Retry, Stopped
 from ...kafka.topics import Admin, admin, ensure_topic
+from ...partitions.partition_state import PartitionState
 from ...sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
 from ...sketching.position import Input, Position
-from ...sketching.progress import Progress
 from ...watching.figures import WorkFigures
+from ...windows.count.recovery import open_counts
 from ..group.committed import Places
 from ..group.input_topics import TopicSearch
 from ..group.membership import Membership, MembershipLost
 from ..log.messages import encode
 from ..plan import Plans
-from .counted import open_counts
-from .idleness import HighWatermarks
-from .intakes import Intakes
-from .share import StreamShare
-from .taking_up import TakingUp
+from .idle_detector import HighWatermarks
+from .partition_recovery import PartitionRecovery
+from .shared_decoding import SharedDecoding
+from .stream_task import StreamTask
 
 log = logging.getLogger("streamgauge.kafka")
 
@@ -61,19 +61,21 @@ class Worker:
         self._stopping = stopping
         self._clock = clock
         streams = {name: plan.stream for name, plan in plans.by_name.items()}
-        self._tables = JoinedTables(streams.values(), self._keep, stopping)
+        self._tables = TableReaders(streams.values(), self._keep_alive, stopping)
         self._ends = HighWatermarks(self._administration)
-        self._shares = {
-            name: StreamShare(own, self._tables.bound(own.stream), self._keep, stopping, self._ends, clock)
+        self._tasks = {
+            name: StreamTask(
+                own, self._tables.bound(own.stream), self._keep_alive, stopping, self._ends, clock
+            )
             for name, own in plans.by_name.items()
         }
         self._paused = set[Input]()
-        self._intakes = Intakes(streams, {name: share.intake for name, share in self._shares.items()})
+        self._decoding = SharedDecoding(streams, {name: share.intake for name, share in self._tasks.items()})
         self._ids = plans.topic_ids
         others = {plan.options.dead_letters, plan.options.late}
         sources = [own.sources for own in plans.by_name.values()]
         self._search = TopicSearch(self._administration, sources, plans.config, plans.partitions, others)
-        self._portion, self._kept = _FIRST_PORTION, wall.monotonic()
+        self._portion, self._last_kept_alive = _FIRST_PORTION, wall.monotonic()
         self._reader: Reader | None = None
         self._ahead: ReadAhead | None = None
         self._admin: Admin | None = None
@@ -88,7 +90,7 @@ class Worker:
             self._lost,
             plan.member,
         )
-        self._taking_up = TakingUp(plans, self._membership, self._administration, stopping, self._ids)
+        self._recovery = PartitionRecovery(plans, self._membership, self._administration, stopping, self._ids)
 
     @property
     def assigned(self) -> set[Input]:
@@ -99,24 +101,24 @@ class Worker:
     def figures(self) -> WorkFigures:
         """What it did so far, and what it has now."""
         assigned = frozenset((topic, number) for topic, number in self.assigned)
-        kept = sum(share.kept_bytes for share in self._shares.values()) + self._tables.size
-        held_up = sum(share.held_up for share in self._shares.values())
+        kept = sum(share.id_bytes for share in self._tasks.values()) + self._tables.size
+        held_up = sum(share.held_up for share in self._tasks.values())
         return WorkFigures(
             self._checkpoints, self._deltas, self._membership.rebalances, assigned, kept, held_up
         )
 
     def remarks(self, name: str) -> tuple[str, ...]:
         """Its remarks about the messages of a stream."""
-        return tuple(self._shares[name].intake.remarks.told)
+        return tuple(self._tasks[name].intake.remarks.texts)
 
     def run(self) -> None:
-        """Read, sketch and deliver until told to stop."""
+        """Read, sketch and deliver until a stop is requested."""
         try:
             while not self._stopping():
                 self._turn()
             self._checkpoint()
-            for share in self._shares.values():
-                share.intake.remarks.look(1, 1)
+            for share in self._tasks.values():
+                share.intake.remarks.report_due(1, 1)
         except (MembershipLost, Stopped) as error:
             log.warning("stopped with messages read but not delivered; they will be read again: %s", error)
         except BaseException:
@@ -129,14 +131,14 @@ class Worker:
     def _turn(self) -> None:
         try:
             self._membership.poll(0.0)
-            self._look_for_topics()
-            self._take_up(self._membership.assigned - self._inputs)
+            self._poll_topics()
+            self._recover(self._membership.assigned - self._inputs)
             self._read()
-            for share in self._shares.values():
+            for share in self._tasks.values():
                 share.keep_within()
             due = self._clock() >= self._due
-            if due or self._holds_much() or self._all_read():
-                self._look_for_silence(anew=due)
+            if due or self._is_full() or self._all_read():
+                self._update_idleness(renew=due)
                 self._checkpoint()
                 self._due = self._clock() + self._plan.options.checkpoint_seconds
         except MembershipLost as error:
@@ -144,9 +146,9 @@ class Worker:
             self._forget()
             self._membership.poll(0.1)
 
-    def _look_for_topics(self) -> None:
+    def _poll_topics(self) -> None:
         """Read topics that began to match a pattern, unless the run ends with what was there."""
-        if self._plan.ends is not None or (fresh := self._search.look()) is None:
+        if self._plan.ends is not None or (fresh := self._search.poll()) is None:
             return
         self._ids |= fresh.ids
         besides = (*map(self._plan.letters, fresh.ids), *map(self._plan.late_topic, fresh.ids))
@@ -157,25 +159,25 @@ class Worker:
 
     @property
     def _inputs(self) -> set[Input]:
-        """The input partitions that it has taken up."""
-        return {where for share in self._shares.values() for where in share.progress}
+        """The input partitions that it has recovered."""
+        return {where for share in self._tasks.values() for where in share.progress}
 
     def _forget(self) -> None:
         """Drop everything that was not delivered; another worker reads it again."""
-        for share in self._shares.values():
+        for share in self._tasks.values():
             share.intake.forget()
 
-    def _holds_much(self) -> bool:
+    def _is_full(self) -> bool:
         """Whether it holds so much that it is delivered early."""
-        shares = self._shares.values()
+        shares = self._tasks.values()
         dead_bytes = sum(share.intake.dead_bytes for share in shares)
-        return dead_bytes > _DEAD_LETTER_BYTES or any(share.holds_much for share in shares)
+        return dead_bytes > _DEAD_LETTER_BYTES or any(share.is_full for share in shares)
 
-    def _look_for_silence(self, anew: bool) -> None:
+    def _update_idleness(self, renew: bool) -> None:
         positions = self._positions()
         self._ends.forget()
-        for share in self._shares.values():
-            share.look_for_silence(positions, anew)
+        for share in self._tasks.values():
+            share.update_idleness(positions, renew)
 
     def _read(self) -> None:
         if self._ahead is None or not self._inputs:
@@ -185,15 +187,15 @@ class Worker:
         messages = self._ahead.read(0.02 if self._all_read() else 0.1)
         self._tables.refresh()
         if messages is not None:
-            self._take(messages)
+            self._sketch(messages)
         if self._plan.ends is not None:
-            for share in self._shares.values():
+            for share in self._tasks.values():
                 share.pass_gaps(self._ahead.positions())
 
     def _pace(self) -> None:
         """Of joined streams, read on only with the side that is behind while the other has much waiting."""
         ahead = set[Input]()
-        for share in self._shares.values():
+        for share in self._tasks.values():
             # Joins of the same topics may see their times otherwise; both sides must never wait.
             own = {where for where in share.ahead(self._paused) if not ahead & share.partners(where)}
             ahead |= own
@@ -201,29 +203,29 @@ class Worker:
             self._paused = ahead
             self._read_on()
 
-    def _take(self, messages: Messages) -> None:
+    def _sketch(self, messages: Messages) -> None:
         """Sketch a batch in portions of a few seconds, so that the group never waits too long for a poll."""
         if messages.broken is not None:
-            self._intakes.take(messages)
+            self._decoding.sketch(messages)
         low = 0
         while low < len(messages):
             high = min(low + self._portion, len(messages))
             began = wall.monotonic()
-            self._intakes.take(messages.slice(low, high))
+            self._decoding.sketch(messages.slice(low, high))
             each = max(wall.monotonic() - began, 1e-3) / (high - low)
             low = high
             self._portion = max(1, min(int(_PORTION_SECONDS / each), _BATCH_MESSAGES))
-            self._keep()
+            self._keep_alive()
 
-    def _keep(self) -> None:
+    def _keep_alive(self) -> None:
         """Keep the membership while work takes long. Raises `MembershipLost`."""
-        if wall.monotonic() - self._kept > _KEEP_SECONDS:
-            self._kept = wall.monotonic()
-            self._membership.keep()
+        if wall.monotonic() - self._last_kept_alive > _KEEP_SECONDS:
+            self._last_kept_alive = wall.monotonic()
+            self._membership.keep_alive()
 
     def _all_read(self) -> bool:
         """Whether a bounded run has read its partitions to the end."""
-        return self._plan.ends is not None and all(share.all_read for share in self._shares.values())
+        return self._plan.ends is not None and all(share.all_read for share in self._tasks.values())
 
     def _positions(self) -> dict[Input, int]:
         """The reader's positions, behind transactions' markers; empty while it waits for brokers."""
@@ -238,14 +240,14 @@ class Worker:
 
     def _checkpoint(self, inputs: Collection[Input] | None = None) -> None:
         """Deliver everything sketched since the last checkpoint, of some partitions or of all."""
-        shares, epochs = self._shares, self._taking_up.epochs
+        shares, epochs = self._tasks, self._recovery.epochs
         deltas = {name: share.deltas(inputs, self._ids, epochs) for name, share in shares.items()}
         # Streams that refuse a message for the same reason send it on once.
-        dead = dict.fromkeys(letter for share in shares.values() for letter in share.dead(inputs))
-        late = dict.fromkeys(message for share in shares.values() for message in share.late(inputs))
+        dead = dict.fromkeys(letter for share in shares.values() for letter in share.dead_letters(inputs))
+        late = dict.fromkeys(message for share in shares.values() for message in share.late_messages(inputs))
         if not any(deltas.values()) and not dead:
             return
-        assert self._taking_up.delivery is not None
+        assert self._recovery.delivery is not None
         parts = [
             encode(delta, shares[name].plan.table_topic, shares[name].plan.table_partitions)
             for name, own in deltas.items()
@@ -259,10 +261,10 @@ class Worker:
             if (topic := self._plan.late_topic(message.letter.topic)) is not None:
                 messages.append(message.outgoing(topic))
         for name, share in shares.items():
-            messages += share.sent_on(deltas[name])
+            messages += share.forwarded_messages(deltas[name])
         began = wall.monotonic()
         ends = {name: {delta.input: delta.end for delta in own} for name, own in deltas.items()}
-        self._taking_up.delivery.deliver(messages, self._places(ends))
+        self._recovery.delivery.deliver(messages, self._places(ends))
         for name, share in shares.items():
             share.delivered(inputs, ends[name])
         self._checkpoints = self._checkpoints.with_value(wall.monotonic() - began)
@@ -273,39 +275,39 @@ class Worker:
         """What to commit with deltas up to these ends: the places of all streams in their partitions."""
         return {
             where: {
-                name: self._taking_up.committed(name, where, ends[name].get(where) or share.at(where))
-                for name, share in self._shares.items()
+                name: self._recovery.committed(name, where, ends[name].get(where) or share.at(where))
+                for name, share in self._tasks.items()
                 if where in share.progress
             }
             for where in dict.fromkeys(where for own in ends.values() for where in own)
         }
 
-    def _take_up(self, inputs: set[Input]) -> None:
+    def _recover(self, inputs: set[Input]) -> None:
         """Go on with newly assigned partitions where the group, or a predecessor that died, left them."""
         if not inputs:
             return
         self._tables.load()
-        waiting = Patience("learn where to read on", self._stopping)
+        waiting = Retry("learn where to read on", self._stopping)
         while True:
             try:
-                ends = self._taking_up.places(inputs)
+                ends = self._recovery.places(inputs)
                 counts = {
                     name: open_counts(share.plan, ends[name], self._administration)
-                    for name, share in self._shares.items()
+                    for name, share in self._tasks.items()
                 }
                 break
             except KafkaException as error:
                 waiting.failed(error)
         waiting.done()
-        for name, share in self._shares.items():
-            share.take_up(ends[name], counts[name])
+        for name, share in self._tasks.items():
+            share.recover(ends[name], counts[name])
         self._paused &= self._inputs
         self._recall()
         self._read_on()
 
     def _recall(self) -> None:
         """Read again the rows that joined streams wait with, of both sides, before any new one is judged."""
-        behind = [own for share in self._shares.values() for own in share.waits_behind()]
+        behind = [own for share in self._tasks.values() for own in share.waits_behind()]
         if not behind:
             return
         if self._ahead is not None:
@@ -313,33 +315,33 @@ class Worker:
             self._ahead = None
         self._begin_reading(behind)
         assert self._reader is not None
-        while any(own.reads_from < own.next for own in behind):
+        while any(own.recall_offset < own.next_offset for own in behind):
             if self._stopping():
                 raise Stopped("stopped while reading again the rows that wait for partners")
             messages = self._reader.read(_BATCH_MESSAGES, 0.1)
             if messages is not None:
-                self._intakes.recall(messages)
+                self._decoding.recall(messages)
             positions = self._reader.positions()
             for own in behind:
-                if positions.get(own.input, -1) >= own.next:
-                    own.recalled_to(own.next)  # only transactions' markers and gaps are left
-            self._membership.keep()
+                if positions.get(own.input, -1) >= own.next_offset:
+                    own.recalled_to(own.next_offset)  # only transactions' markers and gaps are left
+            self._membership.keep_alive()
 
     def _read_on(self) -> None:
         """Read the partitions that it has, each from where it is, but for those that wait for others."""
-        parts = [own for share in self._shares.values() for own in share.progress.values()]
+        parts = [own for share in self._tasks.values() for own in share.progress.values()]
         if self._ahead is not None:
             self._ahead.close()
         self._begin_reading([own for own in parts if own.input not in self._paused])
         assert self._reader is not None
         self._ahead = ReadAhead(self._reader, _BATCH_MESSAGES)
 
-    def _begin_reading(self, parts: Iterable[Progress]) -> None:
+    def _begin_reading(self, parts: Iterable[PartitionState]) -> None:
         """Read these partitions, each from where the first of the streams needs it."""
         starts: dict[tuple[str, int], int] = {}
         for own in parts:
-            starts[own.input] = min(own.reads_from, starts.get(own.input, own.reads_from))
-        waiting = Patience("read on", self._stopping)
+            starts[own.input] = min(own.recall_offset, starts.get(own.input, own.recall_offset))
+        waiting = Retry("read on", self._stopping)
         while True:
             try:
                 self._reader = self._reading(starts)
@@ -365,17 +367,17 @@ class Worker:
         try:
             self._checkpoint(inputs)
         except (MembershipLost, Stopped) as error:
-            log.warning("partitions were taken before their last delta was delivered: %s", error)
+            log.warning("partitions were revoked before their last delta was delivered: %s", error)
         self._lost(inputs)
 
     def _lost(self, inputs: list[Input]) -> None:
-        for share in self._shares.values():
+        for share in self._tasks.values():
             share.intake.release(inputs)
         if self._inputs and self._ahead is not None and not self._stopping():
             self._read_on()  # without those that are gone
 
     def _close(self) -> None:
-        for part in (self._ahead, self._reader, self._taking_up.delivery, self._tables):
+        for part in (self._ahead, self._reader, self._recovery.delivery, self._tables):
             if part is not None:
                 part.close()
         self._membership.close()

@@ -9,7 +9,7 @@ import time as wall
 from ...formats.decode import check_importable
 from ...watching.figures import WorkFigures
 from ..plan import Plans
-from .process import WorkerProcess
+from .process import WorkerProcess, prepare_workers, worker_server
 from .worker import Worker
 
 log = logging.getLogger("streamgauge.kafka")
@@ -32,6 +32,7 @@ class Workers:
         self._processes: dict[int, WorkerProcess] = {}
         self._leaving: list[tuple[float, WorkerProcess]] = []
         self._past = WorkFigures()
+        self._server = worker_server()
         many = plans.first.options.workers
         self.own = Worker(plans.of_worker(0), stop.is_set) if many == 1 else None
         if many > 1:
@@ -57,12 +58,13 @@ class Workers:
         Raises `ValueError` for less than one, and for a decoder that other processes can't import.
         """
         if type(many) is not int or many < 1:
-            raise ValueError(f"workers is {many!r}; it is a whole number from 1 on")
+            raise ValueError(f"workers must be an integer ≥ 1, got {many!r}")
         wanted = many - (self.own is not None)
         if wanted > len(self._processes):
             for source in self._plans.sources:
                 for decoder in source.decoders:
                     check_importable(decoder)
+            prepare_workers(plan.stream for plan in self._plans.by_name.values())
         with self._lock:
             first = int(self.own is not None)
             for number in range(first, first + wanted):
@@ -73,7 +75,7 @@ class Workers:
                 leaving.stop()
                 self._leaving.append((wall.monotonic() + _STOP_SECONDS, leaving))
 
-    def look(self) -> BaseException | None:
+    def replace_dead(self) -> BaseException | None:
         """Replace processes that died. Gives the error of one that failed, if it could still report it."""
         with self._lock:
             for number, process in self._processes.items():
@@ -81,7 +83,7 @@ class Workers:
                     continue
                 if (error := process.error()) is not None:
                     return error
-                log.warning("a worker process ended (%s); starting another in its place", process.told)
+                log.warning("a worker process ended (%s); starting another in its place", process.exit_text)
                 self._past += process.figures.past
                 self._processes[number] = self._made(number)
             for late, process in list(self._leaving):
@@ -98,10 +100,11 @@ class Workers:
             self._leaving.clear()
             for process in processes:
                 process.stop()
-            return [error for process in processes if (error := self._ended(process, keep=True)) is not None]
+            errors = [self._ended(process, keep=True) for process in processes]
+        return [error for error in errors if error is not None]
 
     def _made(self, number: int) -> WorkerProcess:
-        return WorkerProcess(self._plans.of_worker(number))
+        return WorkerProcess(self._plans.of_worker(number), self._server)
 
     def _ended(self, process: WorkerProcess, keep: bool = False) -> BaseException | None:
         """Wait for a process's end."""

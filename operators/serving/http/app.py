@@ -9,24 +9,25 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from ...definition.durations import microseconds
 from ...table.schema import aggregates_of, keys_of
-from ...table.windows import windows_told
+from ...table.windows import declared_windows
+from ...windows.durations import microseconds
 from ..answers import standing
-from ..asked import ASKED
 from ..question import KINDS, BadQuestion, question
+from ..question_kinds import QUESTION_KINDS
 from ..view import NotReady, ServedTable
-from .asking import parameters, wanted_form
-from .documented import assets, document, page, starter
-from .events import SHORTEST_MS
-from .guard import Guard
+from .auth import Guard
+from .errors import HANDLERS
+from .events import LONGEST_SECONDS, SHORTEST_MS
 from .live import LiveView
-from .problems import HANDLERS
+from .openapi import assets, document, page, starter
+from .request_params import parameters, statement, wanted_form
+from .response_format import ARROW, JSON, as_arrow, as_json, sql_json
+from .responses import JSONAnswer
 from .service import Service
-from .writing import ARROW, JSON, as_arrow, as_json
 
 Endpoint = Callable[[Request], Awaitable[Any]]
 
@@ -40,7 +41,7 @@ def application(
     """The ASGI application of a service.
 
     `routes` are further ones, such as ``/metrics``; one of them may take the place of ``/``. What lies below
-    the paths `open_to_all` needs no token, so it must tell nothing of any table.
+    the paths `open_to_all` needs no token, so it must say nothing about any table.
 
     >>> from starlette.routing import Route
     >>> app = application(Service({}))
@@ -58,14 +59,15 @@ def application(
         "/tables/{table}": partial(_table, service),
         "/tables/{table}/live": partial(_live, service),
     }
-    found: list[BaseRoute] = [Route(path, endpoint) for path, endpoint in bound.items()]
-    found += [
+    all_routes: list[BaseRoute] = [Route(path, endpoint) for path, endpoint in bound.items()]
+    all_routes += [
         Route(f"/tables/{{table}}/{kind}", partial(_ask, service, kind), methods=["GET", "POST"])
         for kind in KINDS
     ]
-    found = [*routes, *found, assets("/docs/assets")]
+    all_routes.append(Route("/sql", partial(_sql, service), methods=["POST"]))
+    all_routes = [*routes, *all_routes, assets("/docs/assets")]
     guard = Middleware(Guard, token=token, open_to_all=tuple(open_to_all))
-    return Starlette(routes=found, middleware=[guard], exception_handlers=HANDLERS)
+    return Starlette(routes=all_routes, middleware=[guard], exception_handlers=HANDLERS)
 
 
 async def _home(request: Request) -> Response:
@@ -73,13 +75,13 @@ async def _home(request: Request) -> Response:
 
 
 async def _health(service: Service, request: Request) -> Response:
-    return JSONResponse({"status": "alive", "tables": len(service.tables), "live": service.views})
+    return JSONAnswer({"status": "alive", "tables": len(service.tables), "live": service.views})
 
 
 async def _ready(service: Service, request: Request) -> Response:
-    """Whether every table can be asked: all of its log was read once, and it is followed."""
+    """Whether every table can answer: all of its log was read once, and it is followed."""
     waiting = {name: why for name, table in service.tables.items() if (why := _why_not(table))}
-    return JSONResponse({"ready": not waiting, "waiting": waiting}, 503 if waiting else 200)
+    return JSONAnswer({"ready": not waiting, "waiting": waiting}, 503 if waiting else 200)
 
 
 def _why_not(table: ServedTable) -> str:
@@ -93,13 +95,13 @@ def _why_not(table: ServedTable) -> str:
 
 
 async def _tables(service: Service, request: Request) -> Response:
-    found = await service.in_thread(lambda: [_described(table) for table in service.tables.values()])
-    return JSONResponse({"tables": found})
+    tables = await service.in_thread(lambda: [_described(table) for table in service.tables.values()])
+    return JSONAnswer({"tables": tables})
 
 
 async def _table(service: Service, request: Request) -> Response:
     table = service.table(request.path_params["table"])
-    return JSONResponse(await service.in_thread(lambda: _described(table)))
+    return JSONAnswer(await service.in_thread(lambda: _described(table)))
 
 
 def _described(table: ServedTable) -> dict[str, Any]:
@@ -108,33 +110,40 @@ def _described(table: ServedTable) -> dict[str, Any]:
         view = table.view()
     except NotReady as error:
         return {"table": table.name, "ready": False, "waiting": str(error)}
-    windows = windows_told(view.schema)
+    windows = declared_windows(view.schema)
     columns = [
         {
             "name": name,
-            **asked.definition(),
-            "questions": ["rows", *(kind for kind, one in ASKED.items() if one.fits(asked))],
+            **aggregate.definition(),
+            "questions": ["rows", *(kind for kind, one in QUESTION_KINDS.items() if one.fits(aggregate))],
         }
-        for name, asked in aggregates_of(view.schema).items()
+        for name, aggregate in aggregates_of(view.schema).items()
     ]
     keys = [{"name": key, "type": str(view.schema.field(key).type)} for key in keys_of(view.schema)]
     return {
         **{name: value for name, value in standing(view).items() if name != "question"},
         "ready": view.ready,
         "rows": sum(window.table.num_rows for window in view.windows),
-        "lasting": None if windows is None else windows.definition(),
+        "window": None if windows is None else windows.definition(),
         "keys": keys,
         "columns": columns,
-        **table.told(),
+        **table.describe(),
     }
 
 
 async def _ask(service: Service, kind: str, request: Request) -> Response:
     table = service.table(request.path_params["table"])
     form = wanted_form(request.headers)
-    asked = question(kind, await parameters(request))
+    query = question(kind, await parameters(request))
     write = as_arrow if form == ARROW else as_json
-    body = await service.ask(table, asked, write)
+    body = await service.ask(table, query, write)
+    return Response(body, media_type=form if form == ARROW else JSON, headers={"Cache-Control": "no-store"})
+
+
+async def _sql(service: Service, request: Request) -> Response:
+    form = wanted_form(request.headers)
+    text = await statement(request)
+    body = await service.sql(text, as_arrow if form == ARROW else sql_json)
     return Response(body, media_type=form if form == ARROW else JSON, headers={"Cache-Control": "no-store"})
 
 
@@ -148,14 +157,14 @@ async def _live(service: Service, request: Request) -> Any:
         interval = microseconds(intervals[0]) / 1e6
     except ValueError as error:
         raise BadQuestion(f"interval: {error}") from None
-    if interval < SHORTEST_MS / 1000:
-        raise BadQuestion(f"interval is {intervals[0]!r}; it may be {SHORTEST_MS}ms at the shortest")
+    if not SHORTEST_MS / 1000 <= interval <= LONGEST_SECONDS:
+        raise BadQuestion(f"interval must be from {SHORTEST_MS}ms to 1h, got {intervals[0][:80]!r}")
     last = request.headers.get("last-event-id")
     return LiveView(service, table, question(kinds[0], given), interval, last)
 
 
 async def _document(request: Request) -> Response:
-    return JSONResponse(document())
+    return JSONAnswer(document())
 
 
 async def _page(request: Request) -> Response:

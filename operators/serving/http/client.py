@@ -1,4 +1,4 @@
-"""Asks a query server from Python: the same questions, answers as Polars frames."""
+"""Queries a query server from Python: the same questions, answers as Polars frames."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from urllib.parse import quote, urlsplit
 import httpx
 import polars as pl
 
-from ...definition.durations import Duration, written
+from ....sketches.core.errors import StreamgaugeError
+from ...windows.durations import Duration, duration_text
 from ..answers import Answer
 from ..question import KINDS
-from .writing import ARROW, from_arrow
+from .response_format import ARROW, from_arrow
 
 Moment = str | datetime
 Names = str | Sequence[str]
 
 
-class QueryError(RuntimeError):
+class QueryError(StreamgaugeError, RuntimeError):
     """A question that a server didn't answer; `status` is that of HTTP, 0 where nobody answered."""
 
     def __init__(self, status: int, said: str) -> None:
@@ -32,7 +33,7 @@ class QueryError(RuntimeError):
 
 
 class Client:
-    """Asks the tables of a query server, which `streamgauge serve` starts.
+    """Queries the tables of a query server, which `streamgauge serve` starts.
 
         with Client("http://127.0.0.1:8055", token="…") as client:
             client.ask("top-k", "posts", column="tags", last="1h", k=20).rows       # a Polars frame
@@ -49,7 +50,8 @@ class Client:
 
     Source: the question's parameters are those of the server's own page, ``/docs``.
 
-    >>> client = Client("http://127.0.0.1:8055", token="not shown anywhere")
+    >>> import streamgauge as sg
+    >>> client = sg.Client("http://127.0.0.1:8055", token="not shown anywhere")
     >>> client
     Client('http://127.0.0.1:8055')
     """
@@ -138,16 +140,29 @@ class Client:
         path = f"/tables/{quote(table, safe='')}/{question}"
         return from_arrow(self._sent("POST", path, json=body, headers={"Accept": ARROW}).content)
 
+    def sql(self, text: str) -> Answer:
+        """The answer to one SELECT, whose FROM names a table of the server.
+
+        `rows` are the query's own columns. `bounds` holds, for each column that is an estimate, a list of
+        ``[lower, upper]`` for each row. ``docs/sql.md`` says what a query can be.
+
+            text = "SELECT lang, APPROX_COUNT_DISTINCT(user) AS users FROM posts GROUP BY lang"
+            client.sql(text).bounds["users"]
+
+        Raises `QueryError` with the server's own words, the line and the column among them.
+        """
+        return from_arrow(self._sent("POST", "/sql", json={"sql": text}, headers={"Accept": ARROW}).content)
+
     def get(self, question: str, table: str, parameters: Mapping[str, Sequence[Any]]) -> Answer:
-        """One answer with its bounds, asked by the server's own parameters, each with a list of its values.
+        """One answer with its bounds, by the server's own parameters, each with a list of its values.
 
         They are those of the page ``/docs``. Raises `QueryError`.
         """
-        asked: list[tuple[str, str | int | float | bool | None]] = [
+        params: list[tuple[str, str | int | float | bool | None]] = [
             (name, str(value)) for name, values in parameters.items() for value in values
         ]
         path = f"/tables/{quote(table, safe='')}/{question}"
-        return from_arrow(self._sent("GET", path, params=asked, headers={"Accept": ARROW}).content)
+        return from_arrow(self._sent("GET", path, params=params, headers={"Accept": ARROW}).content)
 
     def live(
         self,
@@ -173,7 +188,7 @@ class Client:
         Its rows are as JSON has them: times are text, numbers that aren't finite, too. What it takes is as
         for `ask`. It ends when the server does. Raises `QueryError` and `ValueError` as `ask` does.
         """
-        told = _body(
+        body = _body(
             question,
             column=column,
             columns=columns,
@@ -188,14 +203,14 @@ class Client:
             limit=limit,
             interval=interval,
         )
-        asked: list[tuple[str, str | int | float | bool | None]] = [("question", question)]
-        asked += [(name, _text(one)) for name, value in told.items() for one in _listed(value)]
+        params: list[tuple[str, str | int | float | bool | None]] = [("question", question)]
+        params += [(name, _text(one)) for name, value in body.items() for one in _listed(value)]
         for key, value in (keys or {}).items():
             for one in _listed(value):
-                asked.append(("null", key) if one is None else (f"key.{key}", _text(_json(one))))
+                params.append(("null", key) if one is None else (f"key.{key}", _text(_json(one))))
         path = f"/tables/{quote(table, safe='')}/live"
         try:
-            with self._http.stream("GET", path, params=asked, timeout=httpx.Timeout(60.0)) as response:
+            with self._http.stream("GET", path, params=params, timeout=httpx.Timeout(60.0)) as response:
                 if response.is_error:
                     response.read()
                     raise _refused(response)
@@ -222,8 +237,9 @@ class Client:
 
 def _refused(response: httpx.Response) -> QueryError:
     try:
-        told = response.json()
-        said = f"{told['title']}: {told['detail']}"
+        problem = response.json()
+        place = f"line {problem['line']}, column {problem['column']}: " if "line" in problem else ""
+        said = f"{problem['title']}: {place}{problem['detail']}"
     except (ValueError, KeyError, TypeError):
         said = f"{response.status_code} {response.reason_phrase}; is this a streamgauge server?"
     return QueryError(response.status_code, said)
@@ -232,12 +248,12 @@ def _refused(response: httpx.Response) -> QueryError:
 def _body(question: str, **given: Any) -> dict[str, Any]:
     if question not in KINDS:
         raise ValueError(f"{question!r} is not a question; there are {', '.join(KINDS)}")
-    found = {name: _json(value) for name, value in given.items() if value is not None}
-    if found.get("by") == []:
-        found["by"] = ["none"]
-    if found.get("open") is True:
-        del found["open"]
-    return found
+    body = {name: _json(value) for name, value in given.items() if value is not None}
+    if body.get("by") == []:
+        body["by"] = ["none"]
+    if body.get("open") is True:
+        del body["open"]
+    return body
 
 
 def _json(value: Any) -> Any:
@@ -245,7 +261,7 @@ def _json(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: [_json(one) for one in _listed(wanted)] for key, wanted in value.items()}
     if isinstance(value, timedelta):
-        return written(value // timedelta(microseconds=1))
+        return duration_text(value // timedelta(microseconds=1))
     if isinstance(value, datetime | date | clock):
         return value.isoformat()
     if isinstance(value, bytes):

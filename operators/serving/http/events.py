@@ -1,15 +1,14 @@
 """Server-sent events of whatever changes: the present state, and again after each change.
 
 An event's id is a digest of what it says. Who comes back with the last one it has seen gets the next that
-says something else, whichever server it comes back to. An event tells all there is, so whoever was away, or
-reads slowly, misses nothing by getting only the latest.
+says something else, whichever server it comes back to. An event has the whole answer, so a client that was
+away, or reads slowly, misses nothing by getting only the latest.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -17,12 +16,14 @@ from typing import Any
 
 import anyio
 
-from .problems import Problem
+from .errors import Problem
+from .response_format import json_bytes
 from .service import Service
 
 log = logging.getLogger("streamgauge.serving")
 
 SHORTEST_MS = 50
+LONGEST_SECONDS = 3_600
 _ALIVE_SECONDS = 15.0
 _SLOW_SECONDS = 30.0
 
@@ -53,7 +54,7 @@ class EventStream(ABC):
         """Call `changed` from any thread after each change; gives what ends that."""
 
     @abstractmethod
-    async def told(self) -> tuple[str, Mapping[str, Any], tuple[str, ...]]:
+    async def current_event(self) -> tuple[str, Mapping[str, Any], tuple[str, ...]]:
         """The present event's name and what it says, and which parts of that are no news by themselves."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -115,14 +116,13 @@ class EventStream(ABC):
 
     async def _event(self) -> bytes:
         """The present event; nothing if the client has it."""
-        name, found, passing = await self.told()
-        lasting = {key: value for key, value in found.items() if key not in passing}
-        text = json.dumps(lasting, ensure_ascii=False)
-        digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+        name, content, passing = await self.current_event()
+        lasting = {key: value for key, value in content.items() if key not in passing}
+        digest = hashlib.blake2b(json_bytes(lasting), digest_size=8).hexdigest()
         if digest == self._last:
             return b""
         self._last = digest
-        return f"event: {name}\nid: {digest}\ndata: {json.dumps(found, ensure_ascii=False)}\n\n".encode()
+        return f"event: {name}\nid: {digest}\ndata: ".encode() + json_bytes(content) + b"\n\n"
 
     async def _send(self, send: Any, data: bytes) -> None:
         if data:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..answers import TooMuch
+from ..merge_cache import OutOfTime
 from ..question import BadQuestion, Question
-from ..rollups import OutOfTime
 from ..view import NotReady, ServedTable
+from .errors import Problem, problem_of
 from .events import EventStream
-from .problems import Problem, problem_of
+from .response_format import to_dict
 from .service import Service
-from .writing import told
 
 _PASSING = ("lag", "watermark")
 
@@ -32,7 +32,7 @@ class LiveView(EventStream):
         return self._table.name
 
     async def refusal(self) -> Problem | None:
-        """What is wrong with the question; what passes by itself is told by an event."""
+        """What is wrong with the question; what passes by itself is sent as an event."""
         try:
             await self._service.ask(self._table, self._question, lambda answer: None)
         except (BadQuestion, TooMuch) as error:
@@ -46,12 +46,12 @@ class LiveView(EventStream):
         end: Callable[[], None] = self._table.watch(changed)
         return end
 
-    async def told(self) -> tuple[str, Mapping[str, Any], tuple[str, ...]]:
+    async def current_event(self) -> tuple[str, Mapping[str, Any], tuple[str, ...]]:
         """The present answer, or why there is none."""
         try:
-            return "answer", await self._service.ask(self._table, self._question, told), _PASSING
+            return "answer", await self._service.ask(self._table, self._question, to_dict), _PASSING
         except Exception as error:
             problem = problem_of(error)
             if problem is None:
                 raise
-            return "problem", problem.told(), ()
+            return "problem", problem.describe(), ()

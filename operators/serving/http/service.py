@@ -11,10 +11,10 @@ from typing import TypeVar
 from anyio import CapacityLimiter, to_thread
 
 from ..answers import Answer, Limits, answer
+from ..merge_cache import Deadline, MergeCache
 from ..question import Question
-from ..rollups import Deadline, Rollups
 from ..view import ServedTable
-from .problems import Problem
+from .errors import Problem
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ class Service:
     """
 
     tables: Mapping[str, ServedTable]
-    rollups: Rollups = field(default_factory=Rollups)
+    rollups: MergeCache = field(default_factory=MergeCache)
     limits: Limits = field(default_factory=Limits)
     threads: int = 4
     waiting: int = 64
@@ -37,13 +37,13 @@ class Service:
 
     def __post_init__(self) -> None:
         self._limiter: CapacityLimiter | None = None
-        self._asked = 0
+        self._answering = 0
         self._stopping: asyncio.Event | None = None
         self.views = 0
 
     @property
     def stopping(self) -> asyncio.Event:
-        """Set once the server is told to stop; live views end then. Of the running event loop."""
+        """Set once the server is stopping; live views end then. Of the running event loop."""
         if self._stopping is None:
             self._stopping = asyncio.Event()
         return self._stopping
@@ -65,19 +65,32 @@ class Service:
 
         return await self.in_thread(run)
 
+    async def sql(self, text: str, write: Callable[[Answer], T]) -> T:
+        """The answer to a query in SQL, written by `write`. Raises as `ask` does, and `SqlError`."""
+        deadline = Deadline(time.monotonic() + self.seconds)
+
+        def run() -> T:
+            # The language's parser is loaded by those who use it.
+            from ...sql.served import served_answer
+
+            deadline.check()
+            return write(served_answer(text, self.tables, self.rollups, self.limits, deadline))
+
+        return await self.in_thread(run)
+
     async def in_thread(self, call: Callable[[], T]) -> T:
         """What a call gives, made in a thread when one is free. Raises `Problem` if too many wait."""
         if self._limiter is None:
             self._limiter = CapacityLimiter(self.threads)
-        if self._asked >= self.threads + self.waiting:
+        if self._answering >= self.threads + self.waiting:
             raise Problem(
                 429,
                 "Too many questions at once",
-                f"{self._asked} are being answered; ask again in a second",
+                f"{self._answering} are being answered; ask again in a second",
                 1,
             )
-        self._asked += 1
+        self._answering += 1
         try:
             return await to_thread.run_sync(call, limiter=self._limiter)
         finally:
-            self._asked -= 1
+            self._answering -= 1

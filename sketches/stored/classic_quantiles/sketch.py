@@ -21,14 +21,15 @@ class ClassicQuantiles(PackageQuantiles):
 
     For reading, asking, adding to and merging what others stored; `KLL` is smaller at the same error.
     Promise: the rank of every answer is off by at most `normalized_rank_error` (1.73 % at k = 128) at 99 %
-    confidence; `rank_bounds` tells. Merging adds nothing to it, of different k the smaller counts. Compact
+    confidence; see `rank_bounds`. Merging adds nothing to it, of different k the smaller counts. Compact
     and updatable images are read, those of Java too, whose empty levels the package would misread; compact
     ones are written. `k` is a power of 2 from 2 to 32768. Raises `SketchError` for broken bytes and
     parameters out of range.
 
     Source: Agarwal, Cormode, Huang, Phillips, Wei, Yi, "Mergeable Summaries", PODS 2012.
 
-    >>> sketch = ClassicQuantiles().update(np.arange(100_000.0))
+    >>> import streamgauge as sg
+    >>> sketch = sg.stored.ClassicQuantiles().update(np.arange(100_000.0))
     >>> lower, upper = sketch.rank_bounds(50_000.0)
     >>> lower <= 0.5 <= upper, sketch.n
     (True, 100000)
@@ -48,19 +49,25 @@ class ClassicQuantiles(PackageQuantiles):
 
     def update(self, values: Any) -> Self:
         """Add numbers; NaN and nulls are skipped."""
+        self._add_staged(self._staged(values))
+        return self
+
+    def _staged(self, values: Any) -> np.ndarray:
         numbers = as_numbers(values, np.float64, self.family).numbers
         # One zero, as the package leaves equal values in any order.
-        self._peer.update(numbers[~np.isnan(numbers)] + 0.0)
-        return self
+        return numbers[~np.isnan(numbers)] + 0.0
 
     def merge(self, other: Self) -> Self:
         """Fold `other` in."""
-        if not isinstance(other, ClassicQuantiles):
-            raise SketchError(f"ClassicQuantiles: can't take in {other!r}")
-        if other.n + self.n >= MOST:
-            raise SketchError("ClassicQuantiles: more values than any sketch counts")
+        self._refuse_merge(other)
         self._peer.merge(other.copy()._peer if other is self else other._peer)
         return self
+
+    def _refuse_merge(self, other: Any, coming: int = 0) -> None:
+        if not isinstance(other, ClassicQuantiles):
+            raise SketchError(f"ClassicQuantiles: can't take in {other!r}")
+        if other.n + coming + self.n >= MOST:
+            raise SketchError("ClassicQuantiles: more values than any sketch counts")
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:

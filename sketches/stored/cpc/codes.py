@@ -48,9 +48,9 @@ def gaps_decoder() -> np.ndarray:
 def columns_outside(lg_k: int, coupons: int, offset: int) -> np.ndarray:
     """The column that each of the 56 stored columns outside the window stands for, once windows move."""
     order = _rows()[_BYTE_CODES + 1 + _phase(lg_k, coupons)]
-    found = np.empty(56, np.int64)
-    found[order] = (np.arange(56) + offset + 8) & 63
-    return found
+    columns = np.empty(56, np.int64)
+    columns[order] = (np.arange(56) + offset + 8) & 63
+    return columns
 
 
 def _phase(lg_k: int, coupons: int) -> int:

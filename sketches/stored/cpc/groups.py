@@ -28,6 +28,8 @@ class CPCGroups(OneByOne):
     2
     """
 
-    aggregate: ClassVar = Aggregated({"lg_k": 11}, of_column=hashed_by_the_package)
+    aggregate: ClassVar = Aggregated(
+        {"lg_k": 11}, of_column=hashed_by_the_package, hashes=True, skips_empty=True
+    )
 
     _single = CPC

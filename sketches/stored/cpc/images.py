@@ -1,4 +1,4 @@
-"""CPC images, decoded to the last bit before anybody else may read them.
+"""CPC images, decoded to the last bit before any other code reads them.
 
 8 bytes: preamble ints, serial version (1), family (16), lg_k, first column that isn't full, flags (2
 compressed, 4 with HIP, 8 with a table, 16 with a window), hash of the seed. Unless empty, as uint32: coupons,
@@ -55,11 +55,11 @@ def _read_window(words, decoder, k, offset, sums):
     """Add a window's coupons to sums[0], their shares of the matrix to sums[1]. False if it is broken."""
     at, end = np.int64(0), 32 * (len(words) - 2)
     for _ in range(k):
-        found = decoder[_peek(words, at) & np.uint64(4095)]
-        at += np.int64(found >> 8)
+        code = decoder[_peek(words, at) & np.uint64(4095)]
+        at += np.int64(code >> 8)
         if at > end:
             return False
-        byte = np.int64(found & 255)
+        byte = np.int64(code & 255)
         share = 0.5 ** (offset + 1)
         while byte:
             if byte & 1:
@@ -78,9 +78,9 @@ def _read_table(words, decoder, base, entries, k, columns, offset, sums):
     for _ in range(entries):
         if at >= end:
             return False
-        found = decoder[_peek(words, at) & np.uint64(4095)]
-        at += np.int64(found >> 8)
-        gap = np.int64(found & 255)
+        code = decoder[_peek(words, at) & np.uint64(4095)]
+        at += np.int64(code >> 8)
+        gap = np.int64(code & 255)
         rows = np.int64(0)
         while at < end and not (words[at >> 5] >> np.uint32(at & 31)) & np.uint32(1):
             at += 1
@@ -98,6 +98,8 @@ def _read_table(words, decoder, base, entries, k, columns, offset, sums):
         if row >= k or column >= len(columns):
             return False
         place = columns[column]
+        # Columns before the window are expected to be full, those behind it empty; a table holds what isn't:
+        # coupons missing before it, coupons seen behind it.
         sign = -1.0 if place < offset else 1.0
         sums[0] += sign
         sums[1] += sign * 0.5 ** (place + 1)
@@ -124,16 +126,16 @@ def image_fault(data: bytes) -> str:
     header = struct.Struct("<8x" + fields + (hip + numbers if table and window else numbers + hip))
     if ints * 4 != header.size or len(data) < header.size:
         return "another header than its flags make, or an end within it"
-    found = list(header.unpack_from(data))
-    coupons = found.pop(0)
-    entries = found.pop(0) if table and window else coupons if table else 0
+    parts = list(header.unpack_from(data))
+    coupons = parts.pop(0)
+    entries = parts.pop(0) if table and window else coupons if table else 0
     kxp, estimate = 0.0, 0.0
     if hip:
-        at = 0 if table and window else len(found) - 2
-        kxp, estimate = found[at : at + 2]
-        del found[at : at + 2]
-    table_words = found.pop(0) if table else 0
-    window_words = found.pop(0) if window else 0
+        at = 0 if table and window else len(parts) - 2
+        kxp, estimate = parts[at : at + 2]
+        del parts[at : at + 2]
+    table_words = parts.pop(0) if table else 0
+    window_words = parts.pop(0) if window else 0
     if len(data) != header.size + 4 * (table_words + window_words):
         return "a length that isn't its words'"
     k = 1 << lg_k

@@ -7,14 +7,16 @@ from typing import Any, ClassVar, Self
 import datasketches
 import numpy as np
 
-from ...core.columns import as_values
 from ...core.distinct_counter import DistinctCounter
+from ...core.item_kinds import as_items, joint_kind, kind_with
+from ...core.one_by_one import Staged
 from ...core.parameters import whole
 from ...core.protocol import SketchError
+from ...core.utf8_repair import readable
 from .images import image_fault
 
 
-class CPC(DistinctCounter):
+class CPC(DistinctCounter, Staged):
     """How many distinct values a stream holds, in 40 % fewer bytes than HyperLogLog (DataSketches CPC).
 
     For reading, asking, adding to and merging what others stored; for new data `HLL` is the faster and
@@ -30,7 +32,8 @@ class CPC(DistinctCounter):
 
     Source: Lang, "Back to the Future: an Even More Nearly Optimal Cardinality Estimation Algorithm", 2017.
 
-    >>> sketch = CPC().update(range(10_000)) | CPC().update(range(5_000, 15_000))
+    >>> import streamgauge as sg
+    >>> sketch = sg.stored.CPC().update(range(10_000)) | sg.stored.CPC().update(range(5_000, 15_000))
     >>> lower, upper = sketch.bounds()
     >>> lower <= 15_000 <= upper
     True
@@ -48,21 +51,28 @@ class CPC(DistinctCounter):
 
     def update(self, values: Any) -> Self:
         """Count a scalar or a column, one by one. Raises `TypeError` for binary columns."""
-        values = as_values(values)
+        items = as_items(values, self.item_kind, self.family)
+        self._add_staged(self._staged(items))
+        self.item_kind = kind_with(self.item_kind, items)
+        return self
+
+    def _staged(self, values: Any) -> list[Any]:
+        values = as_items(values, self.item_kind, self.family)
         if values.kind == "binary":
             raise TypeError("CPC: the package counts numbers and strings, not binary; cast the column first")
         # The package takes negative integers for doubles, unless given their bits.
         whole = values.kind == "int64"
-        items = values.numbers.view(np.uint64).tolist() if whole else values.to_arrow().to_pylist()
+        return values.numbers.view(np.uint64).tolist() if whole else readable(values.to_arrow()).to_pylist()
+
+    def _add_staged(self, rows: list[Any]) -> None:
         add = self._peer.update
-        for item in items:
+        for item in rows:
             add(item)
-        return self
 
     def merge(self, other: Self) -> Self:
         """Unite with `other`, in place; the result has the smaller lg_k. Returns the sketch itself."""
-        if not isinstance(other, CPC):
-            raise SketchError(f"CPC: can't merge with {type(other).__name__}")
+        self._refuse_merge(other)
+        self.item_kind = self.item_kind or other.item_kind
         if other._saw_nothing():
             return self
         union = datasketches.cpc_union(min(self.lg_k, other.lg_k))
@@ -70,6 +80,11 @@ class CPC(DistinctCounter):
         union.update(other._peer)
         self._peer = union.get_result()
         return self
+
+    def _refuse_merge(self, other: Any, coming: int = 0) -> None:
+        if not isinstance(other, CPC):
+            raise SketchError(f"CPC: can't merge with {type(other).__name__}")
+        joint_kind(self.item_kind, other.item_kind, self.family)
 
     def _saw_nothing(self) -> bool:
         return bool(self._peer.is_empty())

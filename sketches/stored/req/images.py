@@ -30,10 +30,10 @@ def image_fault(data: bytes) -> str:
     if flags & _RAW:
         if depth != 1 or not 1 <= raw <= 4 or len(data) < 8 + 4 * raw or any(data[8 + 4 * raw :]):
             return "raw items of another number than its length"
-        found = np.frombuffer(data, "<f4", raw, 8)
-        if flags & 32 and (found[1:] < found[:-1]).any():
+        stored = np.frombuffer(data, "<f4", raw, 8)
+        if flags & 32 and (stored[1:] < stored[:-1]).any():
             return "raw items are out of order"
-        return "an item is NaN" if np.isnan(found).any() else ""
+        return "an item is NaN" if np.isnan(stored).any() else ""
     if not 1 <= depth <= 58 or raw:
         return "the number of levels is out of range"
     at, n, low, high = 8, -1, -np.inf, np.inf
@@ -57,10 +57,10 @@ def image_fault(data: bytes) -> str:
             level == 0 and depth == 1 and not items
         ):
             return f"level {level} has another section size than k makes"
-        found = np.frombuffer(data, "<f4", items, at)
-        if not ((found >= low) & (found <= high)).all():
+        stored = np.frombuffer(data, "<f4", items, at)
+        if not ((stored >= low) & (stored <= high)).all():
             return f"level {level} holds NaN or an item beyond the lowest and highest"
-        if (level > 0 or flags & 32) and (found[1:] < found[:-1]).any():
+        if (level > 0 or flags & 32) and (stored[1:] < stored[:-1]).any():
             return f"level {level} is out of order"
         at += 4 * items
         count += items << level

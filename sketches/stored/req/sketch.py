@@ -19,16 +19,17 @@ class REQ(PackageQuantiles):
     """Quantiles of floats whose rank error shrinks towards one end (DataSketches REQ).
 
     Error promised: near rank 1 (`high_ranks`, else near rank 0) the error of a rank r is a share of 1 − r,
-    as `rank_bounds` tells with 68.3, 95.4 or 99.7 % confidence at 1, 2 or 3 standard deviations. Items are
+    as `rank_bounds` gives with 68.3, 95.4 or 99.7 % confidence at 1, 2 or 3 standard deviations. Items are
     4-byte floats. Merging in any order and any shape of tree adds nothing to the error, since the smaller
-    sketch is always taken into the larger; of different k the smaller counts.
+    sketch is always merged into the larger; of different k the smaller counts.
 
     Raises `SketchError` for parameters out of range, broken bytes, and a sketch that is accurate at the other
     end.
 
     Source: Cormode, Karnin, Liberty, Thaler, Veselý, "Relative Error Streaming Quantiles", PODS 2021.
 
-    >>> sketch = REQ().update(np.arange(100_000.0))
+    >>> import streamgauge as sg
+    >>> sketch = sg.stored.REQ().update(np.arange(100_000.0))
     >>> lower, upper = sketch.rank_bounds(99_900.0)
     >>> lower <= 0.99901 <= upper, sketch.n
     (True, 100000)
@@ -48,23 +49,29 @@ class REQ(PackageQuantiles):
 
     def update(self, values: Any) -> Self:
         """Add numbers, as 4-byte floats; NaN and nulls are skipped."""
-        self._peer.update(as_numbers(values, np.float32, self.family).numbers + np.float32(0.0))
+        self._add_staged(self._staged(values))
         return self
+
+    def _staged(self, values: Any) -> np.ndarray:
+        return as_numbers(values, np.float32, self.family).numbers + np.float32(0.0)
 
     def merge(self, other: Self) -> Self:
         """Fold `other` in. Raises `SketchError` if it is accurate at the other end."""
-        if not isinstance(other, REQ) or other._peer.is_hra() != self._peer.is_hra():
-            raise SketchError(f"REQ: {other!r} isn't accurate at the same end")
-        if self.n + other.n >= 1 << 62:
-            raise SketchError("REQ: more values than any sketch counts")
+        self._refuse_merge(other)
         if not other.n:
             return self
         # The package keeps the k of the one merged into, and with it bounds that what a smaller k counted
         # does not keep; of a large sketch merged into a small one, time and again, its bounds hold nowhere.
-        into, taken = sorted((self, other.copy()), key=lambda one: (one._peer.k, -one.n))
-        into._peer.merge(taken._peer)
+        into, other_copy = sorted((self, other.copy()), key=lambda one: (one._peer.k, -one.n))
+        into._peer.merge(other_copy._peer)
         self._peer = into._peer
         return self
+
+    def _refuse_merge(self, other: Any, coming: int = 0) -> None:
+        if not isinstance(other, REQ) or other._peer.is_hra() != self._peer.is_hra():
+            raise SketchError(f"REQ: {other!r} isn't accurate at the same end")
+        if self.n + coming + other.n >= 1 << 62:
+            raise SketchError("REQ: more values than any sketch counts")
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:

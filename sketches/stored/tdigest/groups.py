@@ -27,9 +27,9 @@ class TDigestGroups(OneByOne):
 
     _single = TDigest
 
-    def update(self, groups: np.ndarray, values: Any, **inputs: Any) -> None:
+    def update(self, groups: np.ndarray, values: Any) -> None:
         """Add each group's numbers. Infinities are left out: one in a stream must not end it."""
         numbers = as_numbers(values, np.float64, TDigest.family)
         owners = numbers.per_value(as_groups(groups, numbers.length, self._n))
         finite = ~np.isinf(numbers.numbers)
-        super().update(owners[finite], numbers.numbers[finite], **inputs)
+        super().update(owners[finite], numbers.numbers[finite])

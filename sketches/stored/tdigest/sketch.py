@@ -26,7 +26,8 @@ class TDigest(PackageQuantiles):
 
     Source: Dunning, Ertl, "Computing Extremely Accurate Quantiles Using t-Digests", 2019.
 
-    >>> abs(TDigest().update(np.arange(1001.0)).quantile(0.5) - 500) < 20
+    >>> import streamgauge as sg
+    >>> abs(sg.stored.TDigest().update(np.arange(1001.0)).quantile(0.5) - 500) < 20
     True
     """
 
@@ -43,20 +44,26 @@ class TDigest(PackageQuantiles):
 
     def update(self, values: Any) -> Self:
         """Add numbers; NaN and nulls are skipped. Raises `SketchError` for infinities, which have no mean."""
+        self._add_staged(self._staged(values))
+        return self
+
+    def _staged(self, values: Any) -> np.ndarray:
         numbers = as_numbers(values, np.float64, self.family).numbers
         if np.isinf(numbers).any():
             raise SketchError("TDigest: an infinity has no place in a cluster's mean; filter it out")
-        self._peer.update(np.array(numbers[~np.isnan(numbers)]))
-        return self
+        return np.array(numbers[~np.isnan(numbers)])
 
     def merge(self, other: Self) -> Self:
         """Fold `other` in. Raises `SketchError` for another family, or more values than can be counted."""
-        if not isinstance(other, TDigest):
-            raise SketchError(f"TDigest: can't take in {other!r}")
-        if self.n + other.n >= 1 << 53:
-            raise SketchError("TDigest: more values than its weights count exactly")
+        self._refuse_merge(other)
         self._peer.merge(other.copy()._peer if other is self else other._peer)
         return self
+
+    def _refuse_merge(self, other: Any, coming: int = 0) -> None:
+        if not isinstance(other, TDigest):
+            raise SketchError(f"TDigest: can't take in {other!r}")
+        if self.n + coming + other.n >= 1 << 53:
+            raise SketchError("TDigest: more values than its weights count exactly")
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:

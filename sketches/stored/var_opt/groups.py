@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
 
 from ...core.aggregated import Aggregated
 from ...core.column_kinds import long_double_or_string
@@ -28,4 +30,9 @@ class VarOptGroups(OneByOne):
     )
 
     _single = VarOpt
+
+    def update(self, groups: np.ndarray, values: Any, weight: Any = 1.0) -> None:
+        """Add each group's rows with their weights to its sample. Raises as for one."""
+        self._update(groups, values, weight=weight)
+
     _read = ("kind",)

@@ -96,7 +96,7 @@ def before_tie(data: bytes) -> bytes:
 
     A heavy item that weighs what the reservoir's do on average seems lighter where that average is rounded
     up. The package then refuses every further row as one of a broken sample, having counted it. A share of
-    1e-12 taken off the reservoir parts the two; it is far below what any answer of a sample can tell.
+    1e-12 subtracted from the reservoir parts the two; it is far below what any answer of a sample can show.
     """
     n, rest = struct.unpack_from("<Q8xd", data, 8)
     before, lighter = struct.pack("<Q", n - 1), struct.pack("<d", rest * (1 - 1e-12))

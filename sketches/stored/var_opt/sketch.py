@@ -12,10 +12,12 @@ import pyarrow as pa
 
 from ...core.answers import finite
 from ...core.columns import as_values
+from ...core.locking import holding_no_lock
 from ...core.numbers import as_numbers
+from ...core.one_by_one import Staged
 from ...core.parameters import one_of, whole
-from ...core.protocol import Sketch, SketchError, told_kind
-from ...core.shared import holding_no_lock
+from ...core.protocol import SketchError, required_kind
+from ...core.utf8_repair import readable
 from ...core.weights import as_doubles
 from .images import FORMATS, MOST_K, MOST_ROWS, before_tie, image_fault
 
@@ -32,23 +34,25 @@ class SubsetSum(NamedTuple):
     total: float
 
 
-class VarOpt(Sketch):
+class VarOpt(Staged):
     """k rows with weights, for sums over any subset named afterwards (DataSketches VarOpt).
 
     For reading, asking, adding to and merging what others stored; for new data `WeightedReservoir` has
     columns of any type and merges to the same sample in every order. Promise: sums of subsets are unbiased,
     the total is exact up to rounding, no scheme of k samples has a smaller average variance; `subset_sum`
-    holds the true weight at 95.4 %. Rows of weight 0 are never taken. `kind` is what items are: ``"string"``,
-    ``"long"`` or ``"double"``, which an image doesn't tell. The package's coins are seeded by the clock.
+    holds the true weight at 95.4 %. Rows of weight 0 are never sampled. `kind` is what items are:
+    ``"string"``, ``"long"`` or ``"double"``, which an image doesn't say. The package's coins are seeded by
+    the clock.
 
-    The package takes any memory that an image asks for and trusts its heap: images are checked here first, in
-    full, and those with k above 2^20 refused. Raises `SketchError` for what isn't sound, parameters out of
-    range, and samples of another kind; `ValueError` for weights that are negative or not finite.
+    The package allocates any memory that an image requests and trusts its heap: images are checked here
+    first, in full, and those with k above 2^20 refused. Raises `SketchError` for what isn't sound, parameters
+    out of range, and samples of another kind; `ValueError` for weights that are negative or not finite.
 
     Source: Cohen, Duffield, Kaplan, Lund, Thorup, "Efficient Stream Sampling for Variance-Optimal Estimation
     of Subset Sums", SIAM J. Comput. 2011.
 
-    >>> sample = VarOpt(k=10).update(["a", "b", "c"], weight=[5.0, 1.0, 2.0])
+    >>> import streamgauge as sg
+    >>> sample = sg.stored.VarOpt(k=10).update(["a", "b", "c"], weight=[5.0, 1.0, 2.0])
     >>> sample.subset_sum(lambda item: item != "c")
     SubsetSum(estimate=6.0, lower=6.0, upper=6.0, total=8.0)
     """
@@ -79,24 +83,30 @@ class VarOpt(Sketch):
 
     def update(self, values: Any, weight: Any = 1.0) -> Self:
         """Add values with their weights, one a row or one for all. Returns the sketch itself."""
+        self._add_staged(self._staged(values, weight))
+        return self
+
+    def _staged(self, values: Any, weight: Any = 1.0) -> tuple[list[Any], list[float]]:
         values = as_values(values) if self.kind == "string" else as_numbers(values, self._dtype, self.family)
         if len(values) and (values.kind == "string") != (self.kind == "string"):
             raise SketchError(f"VarOpt: a sample of {self.kind} items can't take {values.kind} ones")
         weights = values.per_value(as_doubles(weight, values.length, "VarOpt: expected one weight"))
         if not ((weights >= 0) & (weights < 1e290)).all():
             raise ValueError("VarOpt: weights must be from 0 to 1e290, without nulls")
+        if self.n + len(values) >= MOST_ROWS:
+            raise SketchError("VarOpt: more rows than a sample counts")
+        return readable(values.to_arrow()).to_pylist(), weights.tolist()
+
+    def _add_staged(self, rows: tuple[list[Any], list[float]]) -> None:
         if self._stored and self.n > self.k:
             # The package takes full samples from bytes for ones amid an update; a union's are not.
             self._unite(self.k, self._peer)
-        if self.n + len(values) >= MOST_ROWS:
-            raise SketchError("VarOpt: more rows than a sample counts")
-        for item, heavy in zip(values.to_arrow().to_pylist(), weights.tolist()):
+        for item, heavy in zip(*rows):
             if heavy:
                 try:
                     self._peer.update(item, heavy)
                 except _FAULTS:
                     self._add_after_tie(item, heavy)
-        return self
 
     def _add_after_tie(self, item: Any, weight: float) -> None:
         """Add a row that the package refused because of a rounding (`before_tie`)."""
@@ -113,13 +123,16 @@ class VarOpt(Sketch):
 
     def merge(self, other: Self) -> Self:
         """A sample of both streams, in place; the smaller k wins. Returns the sketch itself."""
-        if not isinstance(other, VarOpt) or other.kind != self.kind:
-            raise SketchError(f"VarOpt: a sample of {self.kind} items can't take in {other!r}")
-        if self.n + other.n >= MOST_ROWS:
-            raise SketchError("VarOpt: more rows than a sample counts")
+        self._refuse_merge(other)
         if other.n:
             self._unite(min(self.k, other.k), self._peer, other._peer)
         return self
+
+    def _refuse_merge(self, other: Any, coming: int = 0) -> None:
+        if not isinstance(other, VarOpt) or other.kind != self.kind:
+            raise SketchError(f"VarOpt: a sample of {self.kind} items can't take in {other!r}")
+        if self.n + coming + other.n >= MOST_ROWS:
+            raise SketchError("VarOpt: more rows than a sample counts")
 
     def _unite(self, k: int, *peers: Any) -> None:
         union = datasketches.var_opt_union(k)
@@ -138,7 +151,7 @@ class VarOpt(Sketch):
     @classmethod
     def from_bytes(cls, data: bytes, kind: str | None = None) -> Self:
         """The sample of a DataSketches image of such items. Raises `SketchError` for anything else."""
-        kind = told_kind(cls.family, kind, _TYPES)
+        kind = required_kind(cls.family, kind, _TYPES)
         data, sample = bytes(data), cls(kind=kind)
         if fault := image_fault(data, kind):
             raise SketchError(f"VarOpt: these {len(data)} bytes are not a sample of {kind} items: {fault}")
@@ -170,16 +183,16 @@ class VarOpt(Sketch):
     def subset_sum(self, belongs: Callable[[Any], bool]) -> SubsetSum:
         """The weight of all rows whose item `belongs`, with bounds at 95.4 %."""
         peer = self.copy()._peer
-        found = peer.estimate_subset_sum(belongs)
+        estimate = peer.estimate_subset_sum(belongs)
         # While every row is kept, the package gives the subset's weight as the total.
         total = math.fsum(weight for _, weight in peer)
-        return SubsetSum(found["estimate"], found["lower_bound"], found["upper_bound"], total)
+        return SubsetSum(estimate["estimate"], estimate["lower_bound"], estimate["upper_bound"], total)
 
     @holding_no_lock
     def bounds(self, belongs: Callable[[Any], bool] = lambda item: True) -> tuple[float, float]:
         """(lower, upper) of the weight of the rows whose item `belongs`, at 95.4 %."""
-        found = self.subset_sum(belongs)
-        return found.lower, found.upper
+        estimate = self.subset_sum(belongs)
+        return estimate.lower, estimate.upper
 
     def answer(self) -> dict[str, Any]:
         """n, the weight of all rows, and the items kept with the weight each stands for."""

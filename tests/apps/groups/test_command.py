@@ -20,14 +20,14 @@ from ..command import Ran
 def test_places_are_read_as_they_are_typed(
     ran: Ran, monkeypatch: pytest.MonkeyPatch, typed: str, place: Any
 ) -> None:
-    asked: list[Any] = []
+    collected: list[Any] = []
 
     def reset(group: str, to: Any, **options: Any) -> dict[Input, int]:
-        asked.append((group, to, options))
+        collected.append((group, to, options))
         return {Input("posts", 1): 7, Input("posts", 0): 5}
 
     monkeypatch.setattr(resetting, "reset", reset)
-    told = ran("groups", "reset", "by-minute", "--to", typed, "--config", "security.protocol=SSL")
-    assert told.splitlines() == ["posts[0]: 5", "posts[1]: 7"]
+    reported = ran("groups", "reset", "by-minute", "--to", typed, "--config", "security.protocol=SSL")
+    assert reported.splitlines() == ["posts[0]: 5", "posts[1]: 7"]
     options = {"bootstrap_servers": "localhost:9092", "config": {"security.protocol": "SSL"}, "topics": ()}
-    assert asked == [("by-minute", place, options)]
+    assert collected == [("by-minute", place, options)]

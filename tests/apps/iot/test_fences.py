@@ -1,4 +1,4 @@
-"""Areas and places: against a slow test of each place in plain Python, and what is told of moving things."""
+"""Areas and places: against a slow test of each place in plain Python, and the alerts about moving things."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from streamgauge import Alert, Alerting, StreamTester
+from streamgauge import StreamTester
 from streamgauge.apps.app import Feed
 from streamgauge.apps.iot.app import APP
 from streamgauge.apps.iot.fences import fences_in, inside
-from streamgauge.apps.running.asked import Job
+from streamgauge.apps.jobs.job import Job
+from streamgauge.rules import Alert, Alerting
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 SQUARE = [[0, 0], [4, 0], [4, 4], [0, 4], [0, 0]]
@@ -63,8 +64,8 @@ def test_places_are_inside_as_in_plain_python(tmp_path: Path) -> None:
     dice = random.Random(4)
     places = [(dice.uniform(-1, 13), dice.uniform(-1, 14)) for _ in range(3000)]
     frame = pl.DataFrame({"longitude": [x for x, _ in places], "latitude": [y for _, y in places]})
-    found = frame.select(inside(fences_in(written(tmp_path, *AREAS))).alias("f"))["f"]
-    for (x, y), answers in zip(places, found):
+    result = frame.select(inside(fences_in(written(tmp_path, *AREAS))).alias("f"))["f"]
+    for (x, y), answers in zip(places, result):
         hole, island = left_of_all(x, y, HOLE[:-1]), left_of_all(x, y, ISLAND)
         wanted = {
             "ring": left_of_all(x, y, SQUARE[:-1]) and not hole,
@@ -83,7 +84,10 @@ def test_places_are_inside_as_in_plain_python(tmp_path: Path) -> None:
     [
         ([feature(None, "Polygon", [SQUARE])], "feature 1: give it a property 'name'"),
         ([feature("a", "Point", [1, 2])], "feature 1: it is not a Polygon, a MultiPolygon, or a Point with"),
-        ([feature("a", "Point", [1, 2], radius=-1)], "feature 1: its radius is -1; it is in metres"),
+        (
+            [feature("a", "Point", [1, 2], radius=-1)],
+            "feature 1: its radius must be a number of metres above 0, got -1",
+        ),
         ([AREAS[0], AREAS[0]], "two features are named 'ring'"),
         ([feature("a", "LineString", SQUARE)], "feature 1: it is not a Polygon"),
         ([feature("a", "Polygon", [SQUARE * 500])], "its areas have 2,500 edges; simplify them to 2,000"),
@@ -130,7 +134,7 @@ def test_who_enters_and_leaves_is_told_with_the_time(tmp_path: Path) -> None:
             row = {"time": at, "id": name, "lat": north, "lon": east, "speed": 1}
             tester.feed_messages([json.dumps(row).encode()])
     tester.finish()
-    told = [(one.state, one.plain_key, (one.at_us / 1e6 - NOON.timestamp()) / 60) for one in alerts]
+    reported = [(one.state, one.plain_key, (one.at_us / 1e6 - NOON.timestamp()) / 60) for one in alerts]
     key = ["bus", "ring"]
-    assert told == [("fired", key, 1), ("cleared", key, 3), ("fired", key, 4), ("cleared", key, 5)]
+    assert reported == [("fired", key, 1), ("cleared", key, 3), ("fired", key, 4), ("cleared", key, 5)]
     assert "fences" not in Job.of(APP, "json", {}).streams(Feed("t", "h:1"))

@@ -1,4 +1,4 @@
-"""Distances from routes: by hand, against vectors on a sphere, and what is told of who leaves one."""
+"""Distances from routes: by hand, against vectors on a sphere, and the alerts about who leaves one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from streamgauge import Alert, Alerting, StreamTester
+from streamgauge import StreamTester
 from streamgauge.apps.app import Feed
 from streamgauge.apps.iot.app import APP
 from streamgauge.apps.iot.routes import nearest, routes_in
-from streamgauge.apps.running.asked import Job
+from streamgauge.apps.jobs.job import Job
+from streamgauge.rules import Alert, Alerting
 
 from .test_vehicles import feed, vehicle
 
@@ -65,8 +66,8 @@ def on_sphere(place: Any, one: Any, other: Any) -> float:
     ],
 )
 def test_distances_are_as_by_hand(place: Any, segments: Any, wanted: float) -> None:
-    (found,) = nearest(np.array([place[0]], float), np.array([place[1]], float), np.array(segments, float))
-    assert found == pytest.approx(wanted, rel=1e-4)
+    (result,) = nearest(np.array([place[0]], float), np.array([place[1]], float), np.array(segments, float))
+    assert result == pytest.approx(wanted, rel=1e-4)
 
 
 def test_distances_are_as_on_a_sphere() -> None:
@@ -76,8 +77,8 @@ def test_distances_are_as_on_a_sphere() -> None:
         x, y, near = dice.uniform(-180, 180), latitude, 0.02
         wide = near / math.cos(math.radians(latitude))
         p, a, b = ((x + dice.uniform(-wide, wide), y + dice.uniform(-near, near)) for _ in range(3))
-        (found,) = nearest(np.array([p[0]]), np.array([p[1]]), np.array([[*a, *b]]))
-        assert found == pytest.approx(on_sphere(p, a, b), rel=1e-3, abs=2.0)
+        (result,) = nearest(np.array([p[0]]), np.array([p[1]]), np.array([[*a, *b]]))
+        assert result == pytest.approx(on_sphere(p, a, b), rel=1e-3, abs=2.0)
 
 
 def test_no_segment_that_is_nearer_is_passed_over() -> None:
@@ -117,9 +118,9 @@ def test_routes_of_geojson_and_of_csv_are_the_same(tmp_path: Path) -> None:
     one, two = tmp_path / "routes.geojson", tmp_path / "routes.csv"
     one.write_text(json.dumps({"type": "FeatureCollection", "features": features}))
     two.write_text("route,latitude,longitude\na,49,8\na,49.1,8.1\n")
-    found, other = routes_in(str(one)), routes_in(str(two))
-    assert found.segments("a").tolist() == other.segments("a").tolist() == [[8, 49, 8.1, 49.1]]
-    assert len(found.segments("b")) == 3
+    result, other = routes_in(str(one)), routes_in(str(two))
+    assert result.segments("a").tolist() == other.segments("a").tolist() == [[8, 49, 8.1, 49.1]]
+    assert len(result.segments("b")) == 3
 
 
 @pytest.mark.parametrize(
@@ -147,7 +148,7 @@ def test_what_is_no_route_is_said(tmp_path: Path, text: str, said: str) -> None:
 
 
 class Kept(list[Alert]):
-    """An outlet that keeps what it is told."""
+    """An outlet that keeps its alerts."""
 
     def begin(self) -> None:
         pass
@@ -174,15 +175,15 @@ def test_who_is_off_its_route_for_a_while_is_told_until_it_is_back(tmp_path: Pat
     for step, metres in enumerate(course):
         at = NOON + timedelta(seconds=30 * step)
         east = 8.1 + metres / (DEGREE * math.cos(math.radians(49.15)))
-        told = [
+        reported = [
             vehicle("1", "bus", at, (49.15, east), 10.0, "8"),
             vehicle("2", "other", at, (49.15, east), 10.0, "99"),  # nobody knows that route
             vehicle("3", "lost", at, (49.15, east), 10.0),
         ]
-        tester.feed_messages([feed(at, *told)])
+        tester.feed_messages([feed(at, *reported)])
     closed = tester.finish().windows()
-    told = [(one.state, one.plain_key, (one.at_us / 1e6 - NOON.timestamp()) / 30) for one in alerts]
-    assert told == [("fired", "bus", 6), ("cleared", "bus", 9)]
+    reported = [(one.state, one.plain_key, (one.at_us / 1e6 - NOON.timestamp()) / 30) for one in alerts]
+    assert reported == [("fired", "bus", 6), ("cleared", "bus", 9)]
     assert alerts[0].why.startswith("metres is 400") and "above 200 for 1m" in alerts[0].why
     assert "route: '8'" in alerts[0].why
     assert closed.sort("at")["metres"].to_list() == pytest.approx(course, rel=1e-3, abs=0.1)
@@ -201,8 +202,8 @@ def test_without_groups_the_nearest_route_counts_and_other_routes_make_another_s
         for n, (y, x) in enumerate(rows)
     ]
     tester.feed_messages([json.dumps(line).encode() for line in lines])
-    found = tester.finish().windows().sort("sensor").select("sensor", pl.col("metres").round(1)).rows()
-    assert found == [("0", round(0.01 * DEGREE, 1)), ("1", round(0.02 * DEGREE, 1))]
+    results = tester.finish().windows().sort("sensor").select("sensor", pl.col("metres").round(1)).rows()
+    assert results == [("0", round(0.01 * DEGREE, 1)), ("1", round(0.02 * DEGREE, 1))]
     before = tester.stream.definition()
     assert job.streams(Feed("t", "h:1"))["routes"].definition() == before
     path.write_text(path.read_text().replace("1,9", "1,9.5"))

@@ -11,7 +11,7 @@ import pytest
 from streamgauge import StreamTester
 from streamgauge.apps.app import Feed
 from streamgauge.apps.iot.app import APP
-from streamgauge.apps.running.asked import Job
+from streamgauge.apps.jobs.job import Job
 from streamgauge.operators.formats.messages import Messages
 
 FEED = Feed("t", "localhost:9092")

@@ -13,7 +13,7 @@ import pytest
 from streamgauge import StreamTester
 from streamgauge.apps.app import Feed
 from streamgauge.apps.iot.app import APP
-from streamgauge.apps.running.asked import Job
+from streamgauge.apps.jobs.job import Job
 from streamgauge.operators.formats.messages import Messages
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -21,11 +21,11 @@ FEED = Feed("t", "localhost:9092")
 
 
 def varint(number: int) -> bytes:
-    found = b""
+    result = b""
     while number > 127:
-        found += bytes([number & 127 | 128])
+        result += bytes([number & 127 | 128])
         number >>= 7
-    return found + bytes([number])
+    return result + bytes([number])
 
 
 def field(number: int, value: Any) -> bytes:

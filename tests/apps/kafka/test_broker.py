@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from streamgauge.apps.class_archive import ClassArchive
 from streamgauge.apps.kafka import broker as broker_module
 from streamgauge.apps.kafka.broker import BrokerError, EmbeddedKafka
 
@@ -64,7 +65,12 @@ def test_data_and_port_are_kept_across_a_restart(tmp_path: Path) -> None:
             end(20)
         assert sorted(read_all(address, "posts", 2)) == [b"a", b"b"]
     assert not is_open(broker.port)
-    with EmbeddedKafka(data=tmp_path / "data") as again:
+    broken = tmp_path / "broken.jsa"
+    broken.write_bytes(b"no archive")
+    again = EmbeddedKafka(data=tmp_path / "data")
+    again._classes = ClassArchive(broken).options()
+    with again:
+        assert "broken.jsa" not in (again.folder / "broker.log").read_text()
         assert again.bootstrap_servers == address
         assert sorted(read_all(address, "posts", 2)) == [b"a", b"b"]
         with pytest.raises(BrokerError, match="topic 'posts' exists already"):
@@ -77,7 +83,7 @@ def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
         other.listen()
         port = other.getsockname()[1]
         broker = EmbeddedKafka(port=port, data=tmp_path)
-        with pytest.raises(BrokerError, match=f"port {port} on 127.0.0.1 is taken"):
+        with pytest.raises(BrokerError, match=f"port {port} on 127.0.0.1 is in use"):
             broker.start()
         assert not broker.running
 
@@ -86,13 +92,13 @@ def test_a_free_port_taken_at_the_last_moment_is_exchanged(monkeypatch: pytest.M
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
-        taken = other.getsockname()[1]
-        found = broker_module.free_port
+        accepted = other.getsockname()[1]
+        result = broker_module.free_port
         # The first choice is the broker's own port; it looks free and isn't.
-        choices = iter([taken])
-        monkeypatch.setattr(broker_module, "free_port", lambda but=None: next(choices, None) or found(but))
+        choices = iter([accepted])
+        monkeypatch.setattr(broker_module, "free_port", lambda but=None: next(choices, None) or result(but))
         with EmbeddedKafka() as broker:
-            assert broker.port != taken
+            assert broker.port != accepted
             assert is_open(broker.port)
 
 

@@ -19,10 +19,11 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from typer.testing import CliRunner, Result
 
+from streamgauge.apps.cache import cache_folder
 from streamgauge.apps.kafka import command, status
 from streamgauge.apps.kafka.cluster import kept_brokers
 from streamgauge.apps.kafka.jars import kafka_jars
-from streamgauge.apps.kafka.running import Running, RunningBroker, find_running, remember
+from streamgauge.apps.kafka.running_clusters import Running, RunningBroker, find_running, remember
 
 from ...waiting import until
 
@@ -35,10 +36,11 @@ def run(*arguments: str) -> Result:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A cache folder that holds nothing but Kafka's jars."""
+    """A cache folder that holds nothing but Kafka's jars and the archives of classes."""
     jars = kafka_jars()
     (tmp_path / "kafka").mkdir()
     (tmp_path / "kafka" / jars.name).symlink_to(jars)
+    (tmp_path / "classes").symlink_to(cache_folder() / "classes")
     monkeypatch.setenv("STREAMGAUGE_CACHE", str(tmp_path))
     yield tmp_path
     for running in find_running():
@@ -97,7 +99,7 @@ def test_a_taken_port_is_an_error_without_a_traceback(cache: Path) -> None:
         other.listen()
         failed = run("start", "--port", str(other.getsockname()[1]))
     assert failed.exit_code == 1
-    assert "is taken by another program" in failed.output
+    assert "is in use by another program" in failed.output
     assert "Traceback" not in failed.output
 
 
@@ -124,8 +126,8 @@ def test_of_several_brokers_the_one_that_is_named_is_stopped(
     assert unnamed.exit_code == 1 and "several brokers are running: kafka, shop" in unnamed.output
     assert "there are: kafka, shop" in run("stop", "--name", "other").output
     assert "already running" in run("start", "--name", "shop").output
-    taken = run("start", "--name", "third", "--data", "/nonexistent/shop")
-    assert taken.exit_code == 1 and "'shop'" in taken.output
+    accepted = run("start", "--name", "third", "--data", "/nonexistent/shop")
+    assert accepted.exit_code == 1 and "'shop'" in accepted.output
     assert "--name starts another one beside it" in run("start", "--port", "10").output
     assert run("stop", "--name", "shop").exit_code == 0
     assert [running.name for running in find_running()] == ["kafka"]
@@ -137,6 +139,7 @@ def test_a_name_that_would_be_no_file_is_refused(cache: Path) -> None:
     assert run("start", "--name", "../x").exit_code == 2
 
 
+@pytest.mark.soak
 def test_a_cluster_says_which_broker_is_dead_and_gets_it_back(cache: Path, tmp_path: Path) -> None:
     data = tmp_path / "shop"
     started = run("start", "--name", "shop", "--brokers", "3", "--data", str(data))
@@ -170,5 +173,5 @@ def test_no_broker_of_a_cluster_runs_where_a_port_is_taken(cache: Path) -> None:
         other.listen()
         port = other.getsockname()[1]
         failed = run("start", "--brokers", "3", "--port", str(port))
-    assert failed.exit_code == 1 and f"port {port} on 127.0.0.1 is taken" in failed.output
+    assert failed.exit_code == 1 and f"port {port} on 127.0.0.1 is in use" in failed.output
     assert find_running() == []

@@ -62,7 +62,7 @@ def test_the_jars_are_fetched_once(registry: list[Path]) -> None:
 
 
 @pytest.mark.parametrize("harm", ["cut", "altered", "missing"])
-def test_a_damaged_cache_is_fetched_anew(registry: list[Path], harm: str) -> None:
+def test_a_damaged_cache_is_fetched_again(registry: list[Path], harm: str) -> None:
     jar = kafka_jars() / "b-2.jar"
     if harm == "missing":
         jar.unlink()
@@ -141,7 +141,7 @@ def test_a_registry_that_lacks_them_is_told_so(cache: Path, tmp_path: Path) -> N
         settings.parent.mkdir()
         mirror = f"<mirrorOf>*</mirrorOf><url>{address}</url>"
         settings.write_text(f"<settings><mirrors><mirror>{mirror}</mirror></mirrors></settings>")
-        with pytest.raises(JarsError, match=r"asked lacks org\.apache\.kafka.*settings\.xml"):
+        with pytest.raises(JarsError, match=r"registry lacks org\.apache\.kafka.*settings\.xml"):
             kafka_jars()
         server.shutdown()
 

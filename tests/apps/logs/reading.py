@@ -7,12 +7,13 @@ from pathlib import Path
 
 import polars as pl
 
-from streamgauge import Account, Alert, Alerting, StreamTester
+from streamgauge import Account, StreamTester
 from streamgauge.apps.app import Feed, Message
+from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.logs.app import APP
 from streamgauge.apps.logs.columns import COLUMNS
-from streamgauge.apps.running.asked import Job
 from streamgauge.operators.formats.messages import Messages
+from streamgauge.rules import Alert, Alerting
 
 FEED = Feed("t", "localhost:9092")
 
@@ -22,18 +23,18 @@ def job_of(path: Path, given: dict[str, str] | None = None) -> Job:
 
 
 def read(path: Path, given: dict[str, str] | None = None) -> tuple[str, pl.DataFrame, list[str]]:
-    """The format that a recording is of, its rows, and why others of its messages are none."""
+    """A recording's format, its rows, and why its other messages are not rows."""
     job = job_of(path, given)
     stream = job.form.source(FEED, job.settings)
-    found = list(job.form.messages(path, job.settings))
-    messages = Messages.of([m.value for m in found], timestamps=[m.sent_ms or 0 for m in found])
+    result = list(job.form.messages(path, job.settings))
+    messages = Messages.of([m.value for m in result], timestamps=[m.sent_ms or 0 for m in result])
     decoded = stream.kafka_source.value.decode(messages)
     frame = stream.transform(decoded.frame.lazy()).collect()
     assert dict(frame.schema) == COLUMNS
     return job.form.name, frame, decoded.reasons
 
 
-def told(
+def alerts_of(
     path: Path, part: str, given: dict[str, str] | None = None
 ) -> tuple[Account, list[Alert], pl.DataFrame]:
     """What a part of the app makes of a recording: its account, its alerts, its windows."""
@@ -51,15 +52,15 @@ def told(
 
 def stamped(messages: list[Message]) -> list[tuple[bytes, datetime]]:
     """Messages with their timestamps: one without a time was sent with the one before it."""
-    found, latest = [], 0
+    result, latest = [], 0
     for message in messages:
         latest = max(latest, message.sent_ms or 0)
-        found.append((message.value, datetime.fromtimestamp(latest / 1000, UTC)))
-    return found
+        result.append((message.value, datetime.fromtimestamp(latest / 1000, UTC)))
+    return result
 
 
 class Kept:
-    """An outlet that keeps what it is told."""
+    """An outlet that keeps its alerts."""
 
     def __init__(self, alerts: list[Alert]) -> None:
         self.alerts = alerts

@@ -1,4 +1,4 @@
-"""What the app tells of logs: a recorded day's totals, and events that are put into one, on both engines."""
+"""What the app reports of logs: a recorded day's totals, and events put into one, on both engines."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.logs.app import APP
-from streamgauge.apps.running.asked import Job
 from streamgauge.apps.running.replaying import AppReplay, replayed
 from streamgauge.apps.running.report import AppReport
 
-from .reading import job_of, told
+from .reading import alerts_of, job_of
 
 MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 SET = {"least": "10", "learn": "2h", "terms": "agent", "silence": "30m", "slow": "2"}
@@ -37,7 +37,7 @@ def requests(seed: int = 5) -> list[tuple[datetime, str, int, str, float]]:
     """Half a day: errors from 3:02, silence from 5:00, many requests from 8:00, guesses at 9:00, a new agent
     at 10:00, slowness from 11:00."""
     dice = random.Random(seed)
-    found, second = [], 0.0
+    result, second = [], 0.0
     while second < 12 * 3600:
         second += dice.expovariate(1 / (2 if 8 <= second / 3600 < 8.4 else 12))
         hour = second / 3600
@@ -45,18 +45,18 @@ def requests(seed: int = 5) -> list[tuple[datetime, str, int, str, float]]:
             continue
         failed = dice.random() < (0.5 if 3.03 < hour < 3.3 else 0.01)
         agent = "scanner/1" if 10 < hour < 10.01 else dice.choice(["curl/8", "Mozilla/5.0"])
-        took = round(dice.random() * (8 if hour > 11 else 0.5), 3)
+        elapsed = round(dice.random() * (8 if hour > 11 else 0.5), 3)
         address = f"192.0.2.{dice.randrange(250)}"
-        found.append(
-            (MIDNIGHT + timedelta(seconds=int(second)), address, 503 if failed else 200, agent, took)
+        result.append(
+            (MIDNIGHT + timedelta(seconds=int(second)), address, 503 if failed else 200, agent, elapsed)
         )
     guesses = [MIDNIGHT + timedelta(hours=9, seconds=50 * n) for n in range(9)]
-    return sorted([*found, *((at, "198.51.100.7", 401, "curl/8", 0.01) for at in guesses)])
+    return sorted([*result, *((at, "198.51.100.7", 401, "curl/8", 0.01) for at in guesses)])
 
 
-def line(at: datetime, address: str, status: int, agent: str, took: float) -> str:
+def line(at: datetime, address: str, status: int, agent: str, secs: float) -> str:
     return (
-        f'{address} - - [{at:%d/%b/%Y:%H:%M:%S} +0000] "GET /a?b HTTP/1.1" {status} 17 "-" "{agent}" {took}'
+        f'{address} - - [{at:%d/%b/%Y:%H:%M:%S} +0000] "GET /a?b HTTP/1.1" {status} 17 "-" "{agent}" {secs}'
     )
 
 
@@ -68,11 +68,11 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def windows(minutes: int) -> dict[datetime, list[tuple[datetime, str, int, str, float]]]:
-    found: dict[datetime, list[Any]] = {}
+    by_key: dict[datetime, list[Any]] = {}
     for one in requests():
         start = MIDNIGHT + (one[0] - MIDNIGHT) // timedelta(minutes=minutes) * timedelta(minutes=minutes)
-        found.setdefault(start, []).append(one)
-    return found
+        by_key.setdefault(start, []).append(one)
+    return by_key
 
 
 def plain() -> dict[str, list[datetime]]:
@@ -109,23 +109,23 @@ def plain() -> dict[str, list[datetime]]:
 
 
 def test_what_happened_is_told_when_it_did(recording: Path) -> None:
-    found: dict[str, list[datetime]] = {}
+    by_key: dict[str, list[datetime]] = {}
     for part in dict.fromkeys(PART_OF.values()):
-        account, alerts, _ = told(recording, part, SET)
+        account, alerts, _ = alerts_of(recording, part, SET)
         assert (account.read, account.dead_lettered, account.late) == (len(requests()) + 1, 1, 0)
         for alert in alerts:
             assert PART_OF[alert.rule] == part
             if alert.state == "fired":
-                found.setdefault(alert.rule, []).append(datetime.fromtimestamp(alert.at_us / 1e6, UTC))
-    spikes, slow = found.pop("spike"), found.pop("slow")
-    assert found == plain()
+                by_key.setdefault(alert.rule, []).append(datetime.fromtimestamp(alert.at_us / 1e6, UTC))
+    spikes, slow = by_key.pop("spike"), by_key.pop("slow")
+    assert by_key == plain()
     assert [(at.hour, at.minute) for at in (*spikes, *slow)] == [(8, 10), (11, 10)]
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"ratio": "high"}, "--set ratio=high: it is a number"),
+        ({"ratio": "high"}, "--set ratio must be a number, got high"),
         ({"silence": "long"}, "the rule 'silence': longer is 'long'"),
         ({"learn": "0s"}, "the rule 'new term': learn is '0s'"),
         (

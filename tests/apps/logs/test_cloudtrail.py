@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from .reading import read, told
+from .reading import alerts_of, read
 
 
 def event(second: int, name: str, **more: Any) -> dict[str, Any]:
@@ -54,13 +54,13 @@ def test_events_are_rows_however_they_are_packed(tmp_path: Path, form: str) -> N
     assert rows["status"].to_list() == ["Success", "AccessDenied", *["Failure"] * 5, "Success", "Success"]
     assert rows["failed"].to_list() == [0, 1, 1, 1, 1, 1, 1, 0, 0]
     assert rows["refused"].to_list() == [0, 0, 1, 1, 1, 1, 1, 0, 0]
-    assert told(path, "days")[0].counted == 9
+    assert alerts_of(path, "days")[0].counted == 9
 
 
 def test_an_address_whose_logins_fail_is_told(tmp_path: Path) -> None:
     path = tmp_path / "trail.json"
     path.write_text(json.dumps({"Records": EVENTS}))
-    _, alerts, _ = told(path, "logins")
+    _, alerts, _ = alerts_of(path, "logins")
     assert [(alert.rule, alert.plain_key, alert.value) for alert in alerts] == [
         ("brute force", "192.0.2.9", 5.0)
     ]
@@ -70,5 +70,5 @@ def test_an_event_that_can_not_be_read_is_in_the_account(tmp_path: Path) -> None
     path = tmp_path / "trail.json"
     lines = [json.dumps(EVENTS[0]), "{broken", json.dumps({**EVENTS[0], "eventTime": "now"}), "7"]
     path.write_text("\n".join([*lines, json.dumps(EVENTS[1])]))
-    account = told(path, "days")[0]
+    account = alerts_of(path, "days")[0]
     assert (account.read, account.counted, account.dead_lettered) == (5, 2, 3)

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 from streamgauge.apps.logs.members import moment
-from streamgauge.apps.replay.opened import RecordingError
+from streamgauge.apps.replay.compressed_files import RecordingError
 
-from .reading import job_of, read, told
+from .reading import alerts_of, job_of, read
 
 ECS = {
     "@timestamp": "2026-01-01T00:00:00.000Z",
@@ -90,10 +90,12 @@ def test_levels_fail_by_word_and_by_number(tmp_path: Path) -> None:
     levels = ["INFO", "warn", "ERROR", "Fatal", 3, 6, "3", 30, 50, None]
     path = recorded(tmp_path, *({"time": "2026-01-01", "level": level} for level in levels))
     assert read(path)[1]["failed"].to_list() == [0, 0, 1, 1, 1, 0, 1, 0, 1, 0]
-    asked = recorded(tmp_path, *({"time": "2026-01-01", "status": status} for status in (200, "404", 503)))
-    assert read(asked, {"errors": "400"})[1]["failed"].to_list() == [0, 1, 1]
-    with pytest.raises(ValueError, match="--set errors=many: it is a status of HTTP"):
-        read(asked, {"errors": "many"})
+    requested = recorded(
+        tmp_path, *({"time": "2026-01-01", "status": status} for status in (200, "404", 503))
+    )
+    assert read(requested, {"errors": "400"})[1]["failed"].to_list() == [0, 1, 1]
+    with pytest.raises(ValueError, match="--set errors must be a status of HTTP"):
+        read(requested, {"errors": "many"})
 
 
 def test_names_of_one_s_own_and_terms_of_another_column(tmp_path: Path) -> None:
@@ -102,7 +104,7 @@ def test_names_of_one_s_own_and_terms_of_another_column(tmp_path: Path) -> None:
     )
     rows = read(path, {"time": "when.at, when", "user": "who", "terms": "user"})[1]
     assert rows.select("user", "term", "seconds").rows() == [("ann", "ann", 0.005), (None, None, None)]
-    with pytest.raises(ValueError, match="--set terms=colour: it is one of host, address"):
+    with pytest.raises(ValueError, match="--set terms must be one of host, address"):
         read(path, {"terms": "colour"})
 
 
@@ -113,7 +115,7 @@ def test_every_message_is_in_the_account_and_packed_files_are_read(tmp_path: Pat
     packed = tmp_path / "events.json.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
     for one in (path, packed):
-        account = told(one, "days")[0]
+        account = alerts_of(one, "days")[0]
         assert (account.read, account.counted, account.dead_lettered) == (7, 3, 4)
 
 

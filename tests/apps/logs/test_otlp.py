@@ -10,7 +10,7 @@ from typing import Any
 from streamgauge.apps.logs.otlp import OtlpLogs
 from streamgauge.operators.formats.messages import Messages
 
-from .reading import read, told
+from .reading import alerts_of, read
 
 SECOND = 1_000_000_000
 NEW_YEAR = 1_767_225_600 * SECOND
@@ -72,7 +72,7 @@ def test_each_record_of_a_batch_is_a_row(tmp_path: Path) -> None:
 def test_a_recorded_batch_is_cut_where_a_minute_ends(tmp_path: Path) -> None:
     records = [record(second) for second in (59, 61, 299, 300.5, 5)]
     path = recorded(tmp_path, {"resourceLogs": [batch("shop", *records)]}, {"resourceLogs": []}, "oops")
-    account, _, windows = told(path, "traffic")
+    account, _, windows = alerts_of(path, "traffic")
     assert (account.read, account.counted, account.filtered, account.dead_lettered) == (6, 4, 1, 1)
     assert windows["records"].to_list() == [4, 1]
 
@@ -87,7 +87,7 @@ def test_batches_that_can_not_be_read_are_refused() -> None:
         json.dumps(timeless).encode(),
         b"{}",
     ]
-    found = decoder.decode(Messages.of(values)).checked(len(values), decoder.schema)
-    assert found.reasons == ["not JSON: byte 0", '"resourceLogs" is 3, not a list']
-    assert [None if time is None else time.second for time in found.frame["time"]] == [1, None, None]
-    assert [None if one is None else len(one) for one in found.frame["records"]] == [1, 1, None]
+    decoded = decoder.decode(Messages.of(values)).checked(len(values), decoder.schema)
+    assert decoded.reasons == ["not JSON: byte 0", '"resourceLogs" is 3, not a list']
+    assert [None if time is None else time.second for time in decoded.frame["time"]] == [1, None, None]
+    assert [None if one is None else len(one) for one in decoded.frame["records"]] == [1, 1, None]

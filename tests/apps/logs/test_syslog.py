@@ -1,4 +1,4 @@
-"""Recordings of syslog: years, refused logins counted once each, lines that are none."""
+"""Recordings of syslog: years, refused logins counted once each, lines that are not syslog."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .reading import job_of, read, told
+from .reading import alerts_of, job_of, read
 
 SSH = [
     "Dec 31 23:59:58 web sshd[1]: Invalid user ann from 192.0.2.9",
@@ -48,26 +48,26 @@ def test_lines_become_the_columns_of_all_formats(path: Path) -> None:
 
 
 def test_a_file_without_years_ends_in_the_year_of_its_own_time(path: Path) -> None:
-    account, _, windows = told(path, "days")
+    account, _, windows = alerts_of(path, "days")
     assert (account.counted, account.late, account.dead_lettered) == (9, 0, 1)
     days = [f"{start:%Y-%m-%d}" for start in windows["window_start"]]
     assert days == ["2025-12-31", "2026-01-01"] and windows["records"].to_list() == [2, 7]
-    old = told(path, "days", {"year": "2003"})[2]
+    old = alerts_of(path, "days", {"year": "2003"})[2]
     assert [f"{start:%Y}" for start in old["window_start"]] == ["2003", "2004", "2026"]
-    with pytest.raises(ValueError, match="--set year=now: it is a year, such as 2024"):
-        told(path, "days", {"year": "now"})
+    with pytest.raises(ValueError, match="--set year must be a year, such as 2024, got now"):
+        alerts_of(path, "days", {"year": "now"})
 
 
 def test_an_address_that_fails_to_log_in_is_told_once(path: Path) -> None:
     quiet = [f"Jan  1 0{hour}:00:00 web cron[1]: nothing" for hour in range(1, 4)]
     path.write_text("\n".join([*SSH[:4], *SSH[2:4], *quiet]) + "\n")
-    _, alerts, _ = told(path, "logins", {"year": "2025"})
+    _, alerts, _ = alerts_of(path, "logins", {"year": "2025"})
     assert [(a.rule, a.state, a.plain_key) for a in alerts] == [
         ("brute force", "fired", "192.0.2.9"),
         ("brute force", "cleared", "192.0.2.9"),
     ]
     assert alerts[0].value == 8 and alerts[0].why == "refused adds up to 8 in 10m: at least 5"
-    assert told(path, "logins", {"year": "2025", "logins": "9"})[1] == []
+    assert alerts_of(path, "logins", {"year": "2025", "logins": "9"})[1] == []
 
 
 def test_the_zone_is_that_of_times_that_name_none(path: Path) -> None:

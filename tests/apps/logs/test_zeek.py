@@ -8,7 +8,7 @@ from pathlib import Path
 from streamgauge.apps.logs.zeek import ZeekTable
 from streamgauge.operators.formats.messages import Messages
 
-from .reading import job_of, read, told
+from .reading import alerts_of, job_of, read
 
 FIELDS = {
     "http": "ts uid id.orig_h id.resp_p method uri user_agent status_code response_body_len",
@@ -74,13 +74,13 @@ def test_both_forms_of_any_log_are_the_same_rows(tmp_path: Path) -> None:
     for form, path in (("zeek", as_tables(tmp_path / "a.log")), ("zeek-json", as_json(tmp_path / "b.log"))):
         name, rows, reasons = read(path)
         assert (name, reasons) == (form, []) and set(rows["address"]) == {"192.0.2.9"}
-        found = rows.select(columns).rows()
-        assert found[:6] == WANTED[:6]
-        assert [row[:8] for row in found[6:]] == [row[:8] for row in WANTED[6:]]
+        result = rows.select(columns).rows()
+        assert result[:6] == WANTED[:6]
+        assert [row[:8] for row in result[6:]] == [row[:8] for row in WANTED[6:]]
         job = job_of(path)
         sent = [message.sent_ms for message in job.form.messages(path, job.settings)]
         assert sent == [1_767_225_600_500 + 1000 * number for number in range(9)]
-        assert told(path, "days")[0].counted == 9
+        assert alerts_of(path, "days")[0].counted == 9
 
 
 def test_records_that_their_header_does_not_fit_are_refused() -> None:
@@ -94,12 +94,12 @@ def test_records_that_their_header_does_not_fit_are_refused() -> None:
         None,
         b"\xff",
     ]
-    found = ZeekTable().decode(Messages.of(values)).checked(len(values), ZeekTable().schema)
-    assert found.frame.select("_path", "ts", "query", "rtt").rows() == [
+    decoded = ZeekTable().decode(Messages.of(values)).checked(len(values), ZeekTable().schema)
+    assert decoded.frame.select("_path", "ts", "query", "rtt").rows() == [
         ("dns", "1.5", "example.org", None),
         ("dns", "2.5", "a", None),
     ]
-    assert found.refused.tolist() == [1, 2, 4, 5] and found.reasons == [
+    assert decoded.refused.tolist() == [1, 2, 4, 5] and decoded.reasons == [
         "2 fields, where its header names 7: '1.5\\tC'",
         "no #fields before it: '1.5\\tC\\t::1\\texample.org\\tA\\tNOERROR\\t-'",
         "no value (a tombstone)",

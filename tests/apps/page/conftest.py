@@ -12,6 +12,7 @@ from streamgauge.apps.page.routes import OPEN_TO_ALL, page_routes
 from streamgauge.operators.serving.http.service import Service
 
 from ...operators.serving.http.served import serving
+from ...waiting import patiently
 from .shown import sensors, yard
 
 _FLAGS = (
@@ -56,7 +57,13 @@ def browser() -> Iterator[Any]:
     for flag in _FLAGS:
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    found = selenium.Chrome(options=options, service=selenium.chrome.service.Service(driver))
-    found.set_script_timeout(120)
-    yield found
-    found.quit()
+    result = patiently(
+        "Chromium's start",
+        lambda: selenium.Chrome(options=options, service=selenium.chrome.service.Service(driver)),
+    )
+    result.set_script_timeout(600)
+    result.set_page_load_timeout(600)
+    # Selenium's own patience with its driver is 120 seconds.
+    result.command_executor.client_config.timeout = 900
+    yield result
+    result.quit()

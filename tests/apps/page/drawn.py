@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ...waiting import until
+from ...waiting import patiently, until
 
 PICTURES = Path(__file__).resolve().parents[3] / "docs" / "pictures"
 DESK, PHONE = (1100, 900), (375, 800)
@@ -32,7 +32,7 @@ class Tab:
         self._do("Emulation.setDeviceMetricsOverride", metrics)
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self._do("Emulation.setEmulatedMedia", {"features": features})
-        self._browser.get(self._site + path)
+        patiently(f"opening {path}", lambda: self._browser.get(self._site + path))
         self._browser.execute_script("localStorage.clear()")
         self.drawn()
         return self
@@ -51,9 +51,9 @@ class Tab:
 
     def panel(self, title: str) -> str:
         """All text of a panel."""
-        found = [text for text in self.text(".panel") if text.split("\n")[0].strip() == title]
-        assert len(found) == 1, f"{title}: {found}"
-        return found[0]
+        result = [text for text in self.text(".panel") if text.split("\n")[0].strip() == title]
+        assert len(result) == 1, f"{title}: {result}"
+        return result[0]
 
     def click(self, selector: str, text: str = "") -> None:
         """Click the first element that a selector finds, with this text if any."""
@@ -70,19 +70,19 @@ class Tab:
         codes = {"Tab": 9, "Enter": 13, "ArrowLeft": 37}
         for kind in ("rawKeyDown", "keyUp"):
             more = {"text": "\r"} if key == "Enter" and kind == "rawKeyDown" else {}
-            told = {"key": key, "code": key, "windowsVirtualKeyCode": codes[key], **more}
-            self._do("Input.dispatchKeyEvent", {"type": "keyDown" if more else kind, **told})
+            reported = {"key": key, "code": key, "windowsVirtualKeyCode": codes[key], **more}
+            self._do("Input.dispatchKeyEvent", {"type": "keyDown" if more else kind, **reported})
 
     def picture(self, path: Path, height: int) -> int:
         """Draw the top of the page into a file of WebP; gives its size in bytes."""
         width = self.run("return innerWidth")
         clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
-        asked = {"captureBeyondViewport": True, "clip": clip, "format": "webp", "quality": 60}
-        found = self._do("Page.captureScreenshot", asked)
-        return path.write_bytes(base64.b64decode(found["data"]))
+        requested = {"captureBeyondViewport": True, "clip": clip, "format": "webp", "quality": 60}
+        result = self._do("Page.captureScreenshot", requested)
+        return path.write_bytes(base64.b64decode(result["data"]))
 
     def complaints(self) -> list[str]:
-        """What the browser complained of since it was asked last: errors, what its policy refused."""
+        """What the browser complained of since the last call: errors, what its policy refused."""
         return [line["message"] for line in self._browser.get_log("browser") if line["level"] != "INFO"]
 
     def _do(self, command: str, given: dict[str, Any]) -> Any:

@@ -6,16 +6,16 @@ from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 
 from streamgauge.apps.app import Feed
+from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.page.served_app import ServedApp, tables_of
 from streamgauge.apps.registry import app_of
-from streamgauge.apps.running.asked import Job
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.messages import Messages
+from streamgauge.operators.partitions.partition_buffer import PartitionBuffer
+from streamgauge.operators.partitions.partition_state import PartitionState
 from streamgauge.operators.serving.live import LiveTable
-from streamgauge.operators.sketching.intake import Intake
-from streamgauge.operators.sketching.progress import Progress
-from streamgauge.operators.sketching.remarks import Remarks
-from streamgauge.operators.sketching.silence import Rest
+from streamgauge.operators.sketching.idle_timer import Rest
+from streamgauge.operators.sketching.message_warnings import Remarks
 from streamgauge.operators.testing import StreamTester
 
 from ...operators.serving.logs import Fed, messages
@@ -27,7 +27,7 @@ SILENT = 90
 
 
 def exampled(name: str) -> tuple[ServedApp, dict[str, LiveTable]]:
-    """The app of that name, and the table of each of its parts; its alerts are those that its rules told."""
+    """The app of that name, and the table of each of its parts; its alerts are those of its rules."""
     app = app_of(name)
     assert app.example is not None
     job = Job.of(app, app.example.format, app.example.settings)
@@ -55,9 +55,9 @@ def exampled(name: str) -> tuple[ServedApp, dict[str, LiveTable]]:
 
 
 def _delta(stream: Stream, given: Messages) -> object:
-    progress = Progress(stream, "posts", 0, 0, clock=END.timestamp)
-    intake = Intake(Remarks("posts", {}), keeps_late=False)
-    intake.begin(progress, [])
-    intake.take(stream.kafka_source, given)
+    progress = PartitionState(stream, "posts", 0, 0, clock=END.timestamp)
+    intake = PartitionBuffer(Remarks("posts", {}), keeps_late=False)
+    intake.add_partition(progress, [])
+    intake.sketch(stream.kafka_source, given)
     progress.rest = Rest(SILENT * 1_000_000, 5_000_000, int((END.timestamp() + SILENT) * 1e6))
     return progress.delta()

@@ -14,7 +14,8 @@ from typing import Any
 import polars as pl
 
 from streamgauge.apps.app import App, AppFormat, AppPart
-from streamgauge.apps.page.panels import (
+from streamgauge.apps.page.served_app import ServedApp, tables_of
+from streamgauge.apps.panels import (
     FunnelPanel,
     ImagesPanel,
     LightCurvePanel,
@@ -26,7 +27,6 @@ from streamgauge.apps.page.panels import (
     SamplesPanel,
     SpreadPanel,
 )
-from streamgauge.apps.page.served_app import ServedApp, tables_of
 from streamgauge.apps.registry import app_of
 from streamgauge.operators.definition.aggregates import (
     count,
@@ -61,14 +61,14 @@ _SOURCE = AppFormat(
 def requests(seed: int = 5) -> pl.DataFrame:
     """Requests of three hosts, an hour and more; none of all in ten of the minutes."""
     chance = random.Random(seed)
-    found = []
+    collected = []
     for minute in range(MINUTES):
         if 40 <= minute < 50:
             continue
         for _ in range(chance.randrange(60, 110)):
             host = chance.choice(["ash", "elm", "oak", "oak"])
             failed = chance.random() < (0.35 if host == "elm" and 55 <= minute < 65 else 0.02)
-            found.append(
+            collected.append(
                 {
                     "at": START + timedelta(minutes=minute, seconds=chance.random() * 59),
                     "host": host,
@@ -78,7 +78,7 @@ def requests(seed: int = 5) -> pl.DataFrame:
                     "error": int(failed),
                 }
             )
-    return pl.DataFrame(found).sort("at")
+    return pl.DataFrame(collected).sort("at")
 
 
 def gray(seed: int) -> str:
@@ -109,11 +109,11 @@ def gray(seed: int) -> str:
 def nights(seed: int = 6) -> pl.DataFrame:
     """Detections and limits of six objects in two bands."""
     chance = random.Random(seed)
-    found = []
+    collected = []
     for number in range(6):
         for visit in range(14):
             seen = visit > 3
-            found.append(
+            collected.append(
                 {
                     "at": START + timedelta(minutes=5 * visit, seconds=number),
                     "object": f"SN{number}",
@@ -129,7 +129,7 @@ def nights(seed: int = 6) -> pl.DataFrame:
                     "cut": "faint" if not seen else "young" if visit <= 8 else "passed",
                 }
             )
-    return pl.DataFrame(found).sort("at")
+    return pl.DataFrame(collected).sort("at")
 
 
 def _by_host(rows: Stream) -> Stream:
@@ -216,7 +216,7 @@ YARD = App(
 
 def table(name: str, frame: pl.DataFrame, ask: Callable[[Stream], Stream]) -> tuple[LiveTable, Stream]:
     """A live table of rows, as from a topic, and its stream."""
-    stream = ask(Stream.from_batches(dict(frame.schema), time="at"))
+    stream = ask(Stream.from_schema(dict(frame.schema), time="at"))
     fed = Fed(stream=stream)
     fed.table.name = name
     fed.feed(messages(deltas(frame, stream=stream, cut=2_000)))
@@ -224,7 +224,7 @@ def table(name: str, frame: pl.DataFrame, ask: Callable[[Stream], Stream]) -> tu
 
 
 def yard() -> tuple[ServedApp, dict[str, LiveTable]]:
-    """The app that has every kind of panel, its tables, and what its rules told."""
+    """The app that has every kind of panel, its tables, and its rules' alerts."""
     hosts, stream = table("yard.hosts", requests(), _by_host)
     objects, _ = table("yard.objects", nights(), _objects)
     cuts, _ = table("yard.cuts", nights(), _cuts)
@@ -238,16 +238,16 @@ def yard() -> tuple[ServedApp, dict[str, LiveTable]]:
 def sensors() -> tuple[ServedApp, dict[str, LiveTable]]:
     """The app of sensors over readings of two of them; one is too hot for a while, the other falls silent."""
     chance = random.Random(3)
-    found: list[dict[str, Any]] = []
+    collected: list[dict[str, Any]] = []
     for number in range(240):
         at = START + timedelta(seconds=15 * number)
         heat = 9.0 if 100 <= number < 140 else 0.0
-        found.append(
+        collected.append(
             {"at": at, "sensor": "boiler", "value": 24 + heat + math.sin(number / 20) + chance.random()}
         )
         if not 150 <= number < 215:
-            found.append({"at": at, "sensor": "cellar", "value": 14 + chance.random()})
-    frame = pl.DataFrame(found)
+            collected.append({"at": at, "sensor": "cellar", "value": 14 + chance.random()})
+    frame = pl.DataFrame(collected)
     app = app_of("iot")
     own = {"readings": "iot.readings", "days": "iot.days"}
     served = ServedApp.of_run(app, own, {"limit": "30", "hysteresis": "2", "dead": "10m"})

@@ -11,18 +11,18 @@ import pytest
 from confluent_kafka import Producer
 
 from streamgauge.apps.app import Feed
+from streamgauge.apps.jobs.job import Job, Live
+from streamgauge.apps.jobs.outlets import alerts_topic_of, outlets
 from streamgauge.apps.page.alert_follower import AlertFollower
 from streamgauge.apps.page.alert_log import AlertLog
 from streamgauge.apps.page.changes import state_of
 from streamgauge.apps.page.serving import pages
 from streamgauge.apps.registry import app_of
-from streamgauge.apps.running.asked import Job, Live
 from streamgauge.apps.running.local import live
-from streamgauge.apps.running.outlets import alerts_topic_of, outlets
 from streamgauge.operators.kafka.topics import admin, ensure_topic
-from streamgauge.operators.serving.following import TableFollower
 from streamgauge.operators.serving.http.service import Service
 from streamgauge.operators.serving.live import LiveTable
+from streamgauge.operators.serving.table_follower import TableFollower
 
 from ...waiting import until
 
@@ -42,21 +42,21 @@ def test_a_live_run_is_found_by_its_app_and_group(kafka: Any, caplog: pytest.Log
     assert producer.flush(120) == 0
     job = Job.of(app_of("iot"), "json", {"limit": "30", "jump": "100"})
     to = outlets(alerts_topic_of(group), None, None)
-    found = pages(["iot"], [group], [], {"limit": "30"})
+    result = pages(["iot"], [group], [], {"limit": "30"})
     config = {"bootstrap.servers": servers}
     with ExitStack() as stack:
         going = live(Live(job, Feed(topic, servers), group, to=to))
         stack.callback(going.stop)
-        tables = {name: LiveTable(name) for name in found.groups}
+        tables = {name: LiveTable(name) for name in result.groups}
         for name, table in tables.items():
             stack.callback(TableFollower(name, config, table).close)
-        found.follow(config, stack)
-        (served,) = found.apps
+        result.follow(config, stack)
+        (served,) = result.apps
         assert served.alerts is not None
         log, service = served.alerts, Service(tables)
-        until(lambda: len(log.told()["events"]) == 1 and log.told()["events"][0]["cleared"])
+        until(lambda: len(log.describe()["events"]) == 1 and log.describe()["events"][0]["cleared"])
         until(lambda: (state_of(service, served)["parts"]["days"].get("account") or {}).get("read") == 5)
-        assert [event["rule"] for event in log.told()["events"]] == ["limit"] and log.stale is None
+        assert [event["rule"] for event in log.describe()["events"]] == ["limit"] and log.stale is None
         assert "is not an alert" in caplog.text
 
 

@@ -28,7 +28,7 @@ def examples(browser: Any) -> Iterator[str]:
     service = Service({name: table for some in tables for name, table in some.items()})
     with serving(service, routes=page_routes(service, list(apps)), open_to_all=OPEN_TO_ALL) as server:
         yield server.url
-        browser.get("about:blank")  # nobody asks a server that is gone
+        browser.get("about:blank")  # so that it requests nothing of a server that is gone
         browser.get_log("browser")
 
 
@@ -38,8 +38,8 @@ def test_each_panel_shows_something_and_what_happened_was_told(
 ) -> None:
     tab = Tab(browser, examples).open(f"/app/{name}?span=", (960, 900))
     app = app_of(name)
-    told, *panels = tab.text(".panel")
-    assert told.startswith("What fired")
+    reported, *panels = tab.text(".panel")
+    assert reported.startswith("What fired")
     assert [text for text in panels if "No rows" in text or "\n" not in text] == []
     assert not [text for text in tab.text(".panel .warning") if text]
     tab.run("document.querySelector('.alerts button.more')?.click()")

@@ -1,4 +1,4 @@
-"""What the page is told of apps, and how it is sent; what it may load."""
+"""What the page learns of apps, and how it is sent; what it may load."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ...operators.serving.http.served import TOKEN
 from .shown import alert
 
 
-def asked(shown: Any, *paths: str, token: str | None = None, **more: Any) -> list[httpx.Response]:
+def responses(shown: Any, *paths: str, token: str | None = None, **more: Any) -> list[httpx.Response]:
     service, apps = shown
     app = application(service, token, page_routes(service, apps), OPEN_TO_ALL)
 
@@ -37,27 +37,27 @@ def asked(shown: Any, *paths: str, token: str | None = None, **more: Any) -> lis
 
 
 def test_the_page_loads_nothing_but_its_own_files_which_may_be_kept(shown: Any) -> None:
-    home, page = asked(shown, "/", "/app/iot")
+    home, page = responses(shown, "/", "/app/iot")
     assert home.text == page.text and page.headers["cache-control"] == "no-cache"
     policy = page.headers["content-security-policy"]
     assert "default-src 'none'" in policy and "unsafe" not in policy and "script-src 'self'" in policy
     assert "style=" not in page.text and "<script>" not in page.text
     files = re.findall(r'(?:src|href)="(/page/[^"]+)"', page.text)
     assert len(files) == 6 and all(f"/page/{version()}/" in name for name in files)
-    found = asked(shown, *files)
-    assert {one.status_code for one in found} == {200}
-    assert {one.headers["cache-control"] for one in found} == {"public, max-age=31536000, immutable"}
-    modules = re.findall(r'from "\./([a-z]+\.js)"', asked(shown, files[-1])[0].text)
-    assert {one.status_code for one in asked(shown, *(f"/page/{version()}/{name}" for name in modules))} == {
-        200
-    }
-    assert asked(shown, "/page/other/main.js", f"/page/{version()}/nope.js")[0].status_code == 404
+    result = responses(shown, *files)
+    assert {one.status_code for one in result} == {200}
+    assert {one.headers["cache-control"] for one in result} == {"public, max-age=31536000, immutable"}
+    modules = re.findall(r'from "\./([a-z]+\.js)"', responses(shown, files[-1])[0].text)
+    assert {
+        one.status_code for one in responses(shown, *(f"/page/{version()}/{name}" for name in modules))
+    } == {200}
+    assert responses(shown, "/page/other/main.js", f"/page/{version()}/nope.js")[0].status_code == 404
 
 
 def test_no_module_makes_elements_of_text(shown: Any) -> None:
     names = [path.name for path in (Path(routes.__file__).parent / "files").glob("*.js")]
     assert "main.js" in names
-    for one in asked(shown, *(f"/page/{version()}/{name}" for name in names)):
+    for one in responses(shown, *(f"/page/{version()}/{name}" for name in names)):
         assert one.status_code == 200
         assert not re.search(
             r"innerHTML|outerHTML|insertAdjacent|document\.write|\beval\b|https?://(?!www\.w3\.org)", one.text
@@ -65,22 +65,22 @@ def test_no_module_makes_elements_of_text(shown: Any) -> None:
 
 
 def test_an_app_is_described_with_its_parts_panels_and_limits(shown: Any) -> None:
-    apps, iot, nope = asked(shown, "/apps", "/apps/iot", "/apps/nope")
+    apps, iot, nope = responses(shown, "/apps", "/apps/iot", "/apps/nope")
     assert [app["name"] for app in apps.json()["apps"]] == ["iot", "yard"]
-    told = iot.json()
-    assert told["parts"]["readings"] == {"table": "iot.readings", "at": "at"}
-    assert [panel["kind"] for panel in told["panels"]][:2] == ["lines", "number"]
-    assert told["panels"][0]["limits"] == [{"rule": "limit", "at": 30.0, "clear": 28.0, "where": {}}]
-    assert {"name": "jump", "part": "readings", "kind": "jump", "every": True} in told["rules"]
+    reported = iot.json()
+    assert reported["parts"]["readings"] == {"table": "iot.readings", "at": "at"}
+    assert [panel["kind"] for panel in reported["panels"]][:2] == ["lines", "number"]
+    assert reported["panels"][0]["limits"] == [{"rule": "limit", "at": 30.0, "clear": 28.0, "where": {}}]
+    assert {"name": "jump", "part": "readings", "kind": "jump", "every": True} in reported["rules"]
     assert nope.status_code == 404 and "there are iot, yard" in nope.json()["detail"]
 
 
 def test_a_table_of_no_app_has_a_page_of_its_columns(shown: Any) -> None:
     service, (_, yard) = shown
-    apps, one = asked((service, [yard]), "/apps", "/apps/iot.days")
+    apps, one = responses((service, [yard]), "/apps", "/apps/iot.days")
     assert [app["name"] for app in apps.json()["apps"]] == ["yard", "iot.readings", "iot.days"]
-    told = [(panel["kind"], panel["title"]) for panel in one.json()["panels"]]
-    assert told == [
+    reported = [(panel["kind"], panel["title"]) for panel in one.json()["panels"]]
+    assert reported == [
         ("number", "readings"),
         *(("lines", f"{name} by sensor") for name in ("readings", "low", "high")),
         ("spread", "spread"),
@@ -90,7 +90,7 @@ def test_a_table_of_no_app_has_a_page_of_its_columns(shown: Any) -> None:
         "iot.days": {"table": "iot.days", "at": None}
     }
     waiting = Service({"later": LiveTable("later")})
-    assert asked((waiting, []), "/apps/later")[0].status_code == 503
+    assert responses((waiting, []), "/apps/later")[0].status_code == 503
 
 
 def test_rules_of_a_file_take_the_place_of_the_app_s_own(tmp_path: Any) -> None:
@@ -128,10 +128,10 @@ def test_a_setting_of_nobody_is_refused() -> None:
 
 
 def test_what_fired_is_told_the_latest_first(shown: Any) -> None:
-    found, few, wrong, many = asked(
+    result, few, wrong, many = responses(
         shown, *(f"/apps/yard/alerts{last}" for last in ("", "?last=1", "?last=x", "?last=501"))
     )
-    events = found.json()["events"]
+    events = result.json()["events"]
     assert {event["rule"] for event in events} >= {"errors"} and all(event["why"] for event in events)
     assert len(few.json()["events"]) == 1 and few.json()["more"] == len(events) - 1
     assert wrong.status_code == many.status_code == 400 and "from 1 to 500" in many.json()["detail"]
@@ -139,11 +139,11 @@ def test_what_fired_is_told_the_latest_first(shown: Any) -> None:
 
 def test_without_the_token_only_the_empty_page_is_told(shown: Any) -> None:
     paths = ["/", "/app/iot", f"/page/{version()}/main.js"]
-    assert [one.status_code for one in asked(shown, *paths, token=TOKEN)] == [200] * 3
-    closed = ["/apps", "/apps/iot", "/apps/iot/alerts", "/apps/iot/changes", "/tables"]
-    assert [one.status_code for one in asked(shown, *closed, token=TOKEN)] == [401] * 5
+    assert [one.status_code for one in responses(shown, *paths, token=TOKEN)] == [200] * 3
+    closed = ["/apps", "/apps/iot", "/apps/iot/alerts", "/changes?app=iot", "/tables"]
+    assert [one.status_code for one in responses(shown, *closed, token=TOKEN)] == [401] * 5
     right = {"Authorization": f"Bearer {TOKEN}"}
-    assert asked(shown, "/apps/iot", token=TOKEN, headers=right)[0].status_code == 200
+    assert responses(shown, "/apps/iot", token=TOKEN, headers=right)[0].status_code == 200
 
 
 def test_the_state_tells_how_far_each_table_is_and_that_all_is_accounted_for(shown: Any) -> None:
@@ -158,7 +158,7 @@ def test_the_state_tells_how_far_each_table_is_and_that_all_is_accounted_for(sho
 
 
 def test_events_tell_the_state_at_once_and_again_when_something_fires(shown: Any) -> None:
-    service, (_, yard) = shown
+    service, (iot, yard) = shown
 
     async def follow() -> list[dict[str, Any]]:
         got: asyncio.Queue[bytes] = asyncio.Queue()
@@ -173,14 +173,17 @@ def test_events_tell_the_state_at_once_and_again_when_something_fires(shown: Any
                 await got.put(message["body"])
 
         own = Service(service.tables)
-        view = asyncio.create_task(PageChanges(own, yard, None)({}, receive, send))
+        view = asyncio.create_task(PageChanges(own, [iot, yard], None)({}, receive, send))
         first = await asyncio.wait_for(got.get(), 60)
-        yard.alerts.take([alert("noted", "fired", 71)])
+        yard.alerts.add([alert("noted", "fired", 71)])
         second = await asyncio.wait_for(got.get(), 60)
         gone.set()
         await view
-        return [json.loads(body.split(b"data: ")[1]) for body in (first, second)]
+        return [json.loads(body.split(b"data: ")[1])["apps"] for body in (first, second)]
 
     first, second = asyncio.run(follow())
-    assert second["alerts"]["number"] == first["alerts"]["number"] + 1
-    assert first["parts"] == second["parts"] and first["parts"]["hosts"]["ready"]
+    assert second["yard"]["alerts"]["number"] == first["yard"]["alerts"]["number"] + 1
+    assert first["yard"]["parts"] == second["yard"]["parts"] and first["yard"]["parts"]["hosts"]["ready"]
+    assert first["iot"] == second["iot"]
+    wrong = responses(shown, "/changes", "/changes?app=nope")
+    assert [one.status_code for one in wrong] == [400, 404]

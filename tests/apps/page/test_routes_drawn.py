@@ -39,8 +39,8 @@ def test_a_map_that_is_no_larger_than_a_country_has_a_scale(tab: Tab) -> None:
     assert tab.run("return document.querySelectorAll('.map .scale').length") == 0  # of all the earth
     script = (
         "const file = document.querySelector('script[type=module]').src.replace('main.js', 'map.js');"
-        "const told = (one) => one.textContent || one.getAttribute('d');"
-        "return import(file).then(({ bar }) => bar(SCALE, HIGH).map(told))"
+        "const read = (one) => one.textContent || one.getAttribute('d');"
+        "return import(file).then(({ bar }) => bar(SCALE, HIGH).map(read))"
     )
     # Pixels a degree, of 111.195 km, and degrees from south to north.
     for scale, high, said in ((1111.95, 0.3, "10 km"), (111_195, 0.004, "100 m"), (111.195, 5, "100 km")):
@@ -51,8 +51,11 @@ def test_a_map_that_is_no_larger_than_a_country_has_a_scale(tab: Tab) -> None:
 
 def test_numbers_are_those_of_the_server_with_their_bounds(tab: Tab, site: str) -> None:
     tab.open("/app/yard?span=1h")
-    asked = {"last": "1h", "every": "span", "by": ["none"], "columns": ["requests", "users", "errors"]}
-    row = httpx.post(f"{site}/tables/yard.hosts/rows", json=asked, timeout=120).json()["rows"][0]
+    # The newest minute still fills, so an hour needs one window more.
+    assert "2026-01-01 00:14 – 01:14 (1 h)" in tab.panel("Requests")
+    span = {"from": "2026-01-01T00:14"}
+    requested = {**span, "every": "span", "by": ["none"], "columns": ["requests", "users", "errors"]}
+    row = httpx.post(f"{site}/tables/yard.hosts/rows", json=requested, timeout=120).json()["rows"][0]
     assert f"{row['requests']:,}" in tab.panel("Requests") and "exact" in tab.panel("Requests")
     users = row["users"]
     assert f"{round(users['estimate']):,}" in tab.panel("Users")
@@ -60,7 +63,7 @@ def test_numbers_are_those_of_the_server_with_their_bounds(tab: Tab, site: str) 
     share = 100 * row["errors"] / row["requests"]
     assert f"{share:.3f}%" in tab.panel("Errors")
     ranked = httpx.post(
-        f"{site}/tables/yard.hosts/top-k", json={"last": "1h", "column": "paths", "k": 1}, timeout=120
+        f"{site}/tables/yard.hosts/top-k", json={**span, "column": "paths", "k": 1}, timeout=120
     ).json()
     first = ranked["rows"][0]
     assert f"{first['estimate']:,} ({first['lower']:,} – {first['upper']:,})" in tab.panel("Paths")
@@ -115,13 +118,13 @@ def test_what_fired_is_told_with_figures_and_rule_and_new_alerts_come_by_themsel
 ) -> None:
     _, yard = shown[1]
     tab.open("/app/yard")
-    (told,) = (text for text in tab.text(".alerts li") if "errors" in text and "elm" in text)
-    assert "above 0.1" in told and "limit 0.1" in told and "cleared after" in told
+    (alerts,) = (text for text in tab.text(".alerts li") if "errors" in text and "elm" in text)
+    assert "above 0.1" in alerts and "limit 0.1" in alerts and "cleared after" in alerts
     before = len(tab.text(".alerts li"))
-    yard.alerts.take([alert("by hand", "fired", 70)])
+    yard.alerts.add([alert("by hand", "fired", 70)])
     until(lambda: len(tab.text(".alerts li")) == before + 1)
     assert any("it fired" in text and "active" in text for text in tab.text(".alerts li.active"))
-    yard.alerts.take([alert("by hand", "cleared", 74)])
+    yard.alerts.add([alert("by hand", "cleared", 74)])
     until(
         lambda: any("it fired" in text and "cleared after 4 min" in text for text in tab.text(".alerts li"))
     )
@@ -227,6 +230,6 @@ def test_a_token_is_asked_for_once(browser: Any, shown: Any) -> None:
 def test_pictures_are_small(
     tab: Tab, tmp_path: Path, name: str, path: str, size: tuple[int, int], scheme: str, height: int
 ) -> None:
-    """They are those in docs/pictures, which `STREAMGAUGE_PICTURES=1` draws anew."""
+    """They are those in docs/pictures, which `STREAMGAUGE_PICTURES=1` draws again."""
     assert 5_000 < tab.open(path, size, scheme).picture(pictures(tmp_path) / f"{name}.webp", height) < 50_000
     assert (PICTURES / f"{name}.webp").is_file()

@@ -1,4 +1,4 @@
-"""Which apps and groups a server shows, by what it was asked for."""
+"""Which apps and groups a server shows, by its options."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from streamgauge.apps.app import Feed
+from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.page.serving import pages
 from streamgauge.apps.registry import app_of
-from streamgauge.apps.running.asked import Job
 
 
 def test_an_app_is_shown_with_its_group_and_further_groups_are_followed() -> None:
-    found = pages(["iot"], ["sensors", "other"], [], {"limit": "78"})
-    assert [one.app.name for one in found.apps] == ["iot"]
-    assert found.groups == ["sensors.readings", "sensors.days", "other"]
-    assert found.topics == ["sensors.alerts"]
-    assert found.apps[0].rules["readings"][0].limit.at == 78
+    result = pages(["iot"], ["sensors", "other"], [], {"limit": "78"})
+    assert [one.app.name for one in result.apps] == ["iot"]
+    assert result.groups == ["sensors.readings", "sensors.days", "other"]
+    assert result.topics == ["sensors.alerts"]
+    assert result.apps[0].rules["readings"][0].limit.at == 78
 
 
 @pytest.mark.parametrize(
@@ -37,22 +37,22 @@ def test_what_is_followed_is_what_a_run_with_the_same_options_makes(
     fence = {"type": "Feature", "properties": {"name": "yard", "radius": 9}, "geometry": area}
     given = {name: value.replace("areas.geojson", f"{tmp_path}/areas") for name, value in given.items()}
     (tmp_path / "areas").write_text(json.dumps(fence))
-    found = pages(["iot"], ["g"], [], given, format=format)
+    result = pages(["iot"], ["g"], [], given, format=format)
     run = Job.of(app_of("iot"), format, given)
-    assert set(found.groups) == {f"g.{name}" for name in run.streams(Feed("t", "h:1"))}
-    assert set(found.groups) == {f"g.{name}" for name in {"readings", "days"} | also}
-    assert found.apps[0].rules.keys() == run.rules.keys()
+    assert set(result.groups) == {f"g.{name}" for name in run.streams(Feed("t", "h:1"))}
+    assert set(result.groups) == {f"g.{name}" for name in {"readings", "days"} | also}
+    assert result.apps[0].rules.keys() == run.rules.keys()
 
 
 def test_an_app_on_spark_is_shown_from_the_tables_of_its_parts() -> None:
-    found = pages(["iot"], [], ["readings", "days", "more"], {}, alerts_topic="told")
-    assert found.apps[0].tables == {"readings": "readings", "days": "days"}
-    assert (found.groups, found.topics) == ([], ["told"])
+    alerts = pages(["iot"], [], ["readings", "days", "more"], {}, alerts_topic="fired")
+    assert alerts.apps[0].tables == {"readings": "readings", "days": "days"}
+    assert (alerts.groups, alerts.topics) == ([], ["fired"])
 
 
 def test_groups_alone_have_no_pages() -> None:
-    found = pages([], ["by-minute"], [], {})
-    assert (found.apps, found.groups) == ([], ["by-minute"])
+    result = pages([], ["by-minute"], [], {})
+    assert (result.apps, result.groups) == ([], ["by-minute"])
 
 
 @pytest.mark.parametrize(

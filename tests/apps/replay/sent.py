@@ -9,13 +9,13 @@ from confluent_kafka import Consumer, TopicPartition
 
 def read(servers: str, topic: str, partitions: int) -> list[list[Any]]:
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "reader", "enable.auto.commit": False})
-    found = []
+    collected = []
     for partition in range(partitions):
         _, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=120)
         consumer.assign([TopicPartition(topic, partition, 0)])
         messages: list[Any] = []
         while len(messages) < high:
             messages += consumer.consume(10_000, timeout=1)
-        found.append(messages)
+        collected.append(messages)
     consumer.close()
-    return found
+    return collected

@@ -1,4 +1,4 @@
-"""The generated stream: repeatable, Zipf, out of order, repeated and broken in the shares asked for."""
+"""The generated stream: repeatable, Zipf, out of order, repeated and broken in the shares requested."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_a_flood_comes_from_few_authors_and_a_burst_from_many() -> None:
 def test_a_load_says_which_share_is_wrong() -> None:
     with pytest.raises(ValueError, match="share malformed"):
         Load(malformed=0.7)
-    with pytest.raises(ValueError, match="rate is 0"):
+    with pytest.raises(ValueError, match="the rate must be above 0 posts a second, got 0"):
         Load(rate=0)
 
 

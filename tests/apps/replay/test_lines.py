@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from streamgauge.apps.replay.batch import Batch
+from streamgauge.apps.replay.compressed_files import RecordingError
 from streamgauge.apps.replay.lines import Lines, time_in
-from streamgauge.apps.replay.opened import RecordingError
 
 START = 1_767_225_600
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from streamgauge.apps.replay import sender
+from streamgauge.apps.replay.batch import Batch
 from streamgauge.apps.replay.generated import Generated
 from streamgauge.apps.replay.load import Load
-from streamgauge.apps.replay.sender import send
+from streamgauge.apps.replay.sender import Undelivered, send
 
 from .sent import read
 
@@ -22,9 +26,11 @@ pytestmark = pytest.mark.kafka
 def test_everything_arrives_with_its_timestamp_and_authors_stay_together(kafka: Any) -> None:
     source = Generated(Load(rate=20_000, seed=5), posts=30_000)
     kafka.create_topic("sender-all", 3)
-    told: list[int] = []
-    assert send(source, "sender-all", kafka.bootstrap_servers, pace=False, progress=told.append) == 30_000
-    assert told[-1] == 30_000
+    collected: list[int] = []
+    assert (
+        send(source, "sender-all", kafka.bootstrap_servers, pace=False, progress=collected.append) == 30_000
+    )
+    assert collected[-1] == 30_000
     batches = list(source.batches())
     expected = {value for batch in batches for value in batch.values.to_pylist()}
     stamps = {stamp for batch in batches for stamp in batch.sent.tolist()}
@@ -38,7 +44,32 @@ def test_everything_arrives_with_its_timestamp_and_authors_stay_together(kafka: 
             assert message.timestamp()[1] in stamps
             if message.value().endswith(b"}") and message.value().startswith(b"{"):
                 homes.setdefault(json.loads(message.value())["author"], set()).add(number)
-    assert all(len(found) == 1 for found in homes.values())
+    assert all(len(result) == 1 for result in homes.values())
+
+
+class Stamped:
+    """Two messages with these timestamps."""
+
+    def __init__(self, *stamps: int) -> None:
+        self.stamps = stamps
+
+    def batches(self) -> Iterator[Batch]:
+        n = len(self.stamps)
+        values, keys = pa.array([b"x"] * n, pa.large_binary()), np.zeros(n, np.uint32)
+        yield Batch(values, keys, np.array(self.stamps), np.zeros(n))
+
+
+def test_times_in_another_unit_are_told_of_before_the_broker_refuses_them(
+    kafka: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    kafka.create_topic("sender-units", 1)
+    send(Stamped(1_700_000_000_000), "sender-units", kafka.bootstrap_servers)
+    assert not caplog.messages
+    send(Stamped(1_700_000_000, 1_700_000_001), "sender-units", kafka.bootstrap_servers)
+    reported = "holds 1700000000; read as milliseconds this is 1970-01-20, as seconds it is 2023-11-14"
+    assert [reported in message for message in caplog.messages] == [True]
+    with pytest.raises(Undelivered, match=r"of 1 messages .*as microseconds it is 2023-11-14"):
+        send(Stamped(1_700_000_000_000_000), "sender-units", kafka.bootstrap_servers)
 
 
 def test_a_topic_that_does_not_exist_is_named(kafka: Any) -> None:

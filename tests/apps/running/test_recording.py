@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.apps.app import Feed
+from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import APPS, app_of
-from streamgauge.apps.running.asked import Job
 from streamgauge.apps.running.recording import RecordedMessages
+from streamgauge.operators.formats.messages import Messages
 
 BOM = b"\xef\xbb\xbf"
 READINGS = [b"timestamp,value", b"2026-01-01 00:00:00,5", b"broken", b"2026-01-01 00:05:00,7"]
@@ -19,6 +21,41 @@ TRADES = [b'{"T":"t","S":"A","i":1,"x":"D","p":1.5,"s":3,"t":"2026-06-01T14:30:0
 POSTS = [b'{"did":"did:plc:a","time_us":1767225600000000,"kind":"identity"}', b"{broken"]
 LOG = [b'1.2.3.4 - - [17/May/2015:10:05:0%d +0000] "GET / HTTP/1.1" 200 5 "-" "-"' % n for n in range(3)]
 ALERT = [b'{"objectId":"ZTF26a","candid":1,"candidate":{"jd":2461000.5}}', b"{broken"]
+
+GIANT = 200_000 * b"x"
+RECORDS = {
+    "quoted ends of lines": [b'%s,5,"a\r\n\r\nb, \xe2\x80\xa8""c"""', b"%s,7,plain"],
+    "a giant field": [b"%s,5," + GIANT, b'%s,7,"' + GIANT + b'"'],
+    "a quote that is never closed": [b'%s,5,"never', b"%s,7,next", b"%s,8,last"],
+    "broken quotes": [b'%s,5,"a"b', b'%s,7,"next"', b'%s,8,5" pipe'],
+    "characters that only look like line ends": [b"%s,5,\xe2\x80\xa8\x0c\x1d\xc2\x85", b"%s,7,\x0b"],
+}
+
+
+@pytest.mark.parametrize("records", RECORDS.values(), ids=RECORDS)
+@pytest.mark.parametrize(
+    ("app", "form", "header"),
+    [
+        ("iot", "csv", b"timestamp,value,note"),
+        ("trending", "counts", b"timestamp,value,note"),
+        ("stocks", "csv", b"Date,Close,note"),
+    ],
+)
+def test_a_record_of_csv_is_a_message_whatever_is_in_its_fields(
+    app: str, form: str, header: bytes, records: list[bytes], tmp_path: Path
+) -> None:
+    written = [record % (b"2026-01-0%d" % day) for day, record in enumerate(records, 1)]
+    path = tmp_path / "A.csv"
+    path.write_bytes(b"\r\n".join([header, *written]))
+    job = Job.of(app_of(app), form, recording=path)
+    messages = [message.value for message in RecordedMessages(job, [path]).messages()]
+    before = b"symbol," + header + b"\nA," if app == "stocks" else header + b"\n"
+    assert messages == [before + record for record in written]
+    stream = job.form.source(Feed("t", "localhost:1"), job.settings)
+    decoded = stream.kafka_source.decode(Messages.of(messages))
+    good = [row for row, record in enumerate(records) if b'"never' not in record and b'"a"b' not in record]
+    assert decoded.frame.height == len(good)
+    assert decoded.refused.tolist() == sorted({*range(len(messages))} - {*good})
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
@@ -43,9 +80,9 @@ def test_each_line_is_a_message_without_what_windows_and_gzip_put_around_it(
     path.write_bytes(gzip.compress(data) if packed else data)
     job = Job.of(app_of(app), recording=path)
     assert job.form.name == form
-    found = [message.value for message in RecordedMessages(job, [path]).messages()]
+    messages = [message.value for message in RecordedMessages(job, [path]).messages()]
     before = b"symbol,Date,Close\nA," if app == "stocks" else lines[0] + b"\n"
-    assert found == ([before + line for line in lines[1:]] if header else lines)
+    assert messages == ([before + line for line in lines[1:]] if header else lines)
 
 
 @pytest.mark.parametrize("name", APPS)

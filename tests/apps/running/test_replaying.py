@@ -15,8 +15,10 @@ import pytest
 from rich.console import Console
 
 from streamgauge.apps.app import Message
+from streamgauge.apps.jobs.job import Job
+from streamgauge.apps.jobs.outcome import NothingCounted
 from streamgauge.apps.registry import APPS, app_of
-from streamgauge.apps.running.asked import Job
+from streamgauge.apps.running import replaying
 from streamgauge.apps.running.exact import all_inside, with_exact
 from streamgauge.apps.running.recording import RecordedMessages
 from streamgauge.apps.running.replaying import AppReplay, replayed
@@ -33,29 +35,29 @@ KEYS = {"app", "kind", "key", "at", "value", "lower", "upper", "limit", "rule", 
 
 
 def readings(seed: int = 1) -> dict[str, list[tuple[datetime, float]]]:
-    """Three sensors whose values wander, one of which is away twice, and one that sticks."""
+    """Three sensors whose values wander; one is away twice, and one sticks."""
     dice = random.Random(seed)
-    found: dict[str, list[tuple[datetime, float]]] = {}
+    by_key: dict[str, list[tuple[datetime, float]]] = {}
     for name in ("a", "b", "c"):
-        value, found[name] = 25.0, []
+        value, by_key[name] = 25.0, []
         for minute in range(0, 3000, 10):
             if not (name == "c" and (500 < minute < 800 or 2000 < minute < 2400)):
                 stuck = name == "b" and 1000 < minute < 2000
                 value = value if stuck else min(max(value + dice.gauss(0, 2), 10), 40)
-                found[name].append((NOON + timedelta(minutes=minute, seconds=dice.randrange(60)), value))
-    return found
+                by_key[name].append((NOON + timedelta(minutes=minute, seconds=dice.randrange(60)), value))
+    return by_key
 
 
-def lines(found: dict[str, list[tuple[datetime, float]]]) -> list[bytes]:
-    """As devices send them, with paths of their own, duplicates, and lines that are none."""
-    rows = sorted((at, name, value) for name, part in found.items() for at, value in part)
-    told = [
+def lines(result: dict[str, list[tuple[datetime, float]]]) -> list[bytes]:
+    """As devices send them, with paths of their own, duplicates, and lines that are not readings."""
+    rows = sorted((at, name, value) for name, part in result.items() for at, value in part)
+    reported = [
         json.dumps(
             {"device": {"id": name}, "ts": int(at.timestamp() * 1000), "payload": {"t": value}}
         ).encode()
         for at, name, value in rows
     ]
-    return [*told[:40], told[39], b"{broken", *told[40:], b'{"device": {"id": "a"}, "ts": 1}']
+    return [*reported[:40], reported[39], b"{broken", *reported[40:], b'{"device": {"id": "a"}, "ts": 1}']
 
 
 SET = {
@@ -80,13 +82,13 @@ def result_of(kafka: Any, job: Job, path: Path, engine: str = "local", speed: fl
     return replayed(AppReplay(job, [path], engine, speed), kafka.bootstrap_servers, console)
 
 
-def crossings(found: dict[str, list[tuple[datetime, float]]]) -> list[tuple[str, datetime, datetime | None]]:
+def crossings(result: dict[str, list[tuple[datetime, float]]]) -> list[tuple[str, datetime, datetime | None]]:
     wanted = []
-    for name, part in found.items():
+    for name, part in result.items():
         times = [(at.timestamp(), value) for at, value in part]
-        told = hysteresis(times, 29.999999999, 28)
-        ends = [at for state, at in told if state == "cleared"] + [None]
-        begins = [at for state, at in told if state == "fired"]
+        reported = hysteresis(times, 29.999999999, 28)
+        ends = [at for state, at in reported if state == "cleared"] + [None]
+        begins = [at for state, at in reported if state == "fired"]
         wanted += [(name, moment(begin), moment(end)) for begin, end in zip(begins, ends)]
     return sorted(wanted, key=str)
 
@@ -115,8 +117,8 @@ def test_sensors_fire_as_in_plain_python(kafka, recording: Path) -> None:
     by_rule: dict[str, list[dict]] = {}
     for alert in alerts:
         by_rule.setdefault(alert["rule"], []).append(alert)
-    found = [(alert["key"], alert["at"], alert["cleared"]) for alert in by_rule["limit"]]
-    assert sorted(found, key=str) == crossings(readings()) and len(found) > 3
+    results = [(alert["key"], alert["at"], alert["cleared"]) for alert in by_rule["limit"]]
+    assert sorted(results, key=str) == crossings(readings()) and len(results) > 3
     assert [alert["key"] for alert in by_rule["dead sensor"]] == ["c", "c"]
     assert [alert["key"] for alert in by_rule["stuck sensor"]] == ["b"]
     assert result["all_inside_bounds"] and len(result["answers"]["days"]) == 9
@@ -128,6 +130,7 @@ def test_sensors_fire_as_in_plain_python(kafka, recording: Path) -> None:
 
 @pytest.mark.kafka
 @pytest.mark.spark
+@pytest.mark.soak
 def test_both_engines_and_any_speed_give_the_same(kafka, spark, recording: Path) -> None:
     pytest.importorskip("pyspark")
     job = Job.of(app_of("iot"), None, SET, recording=recording)
@@ -160,10 +163,10 @@ def test_estimates_stand_beside_exact_figures() -> None:
     messages = [Message(json.dumps({**one, "at": one["at"].isoformat()}).encode()) for one in rows]
     tester = StreamTester(stream, start=datetime.now(UTC))
     tester.feed_messages([message.value for message in messages])
-    table = tester.finish().tables()
-    found = with_exact(stream, table, messages)
-    assert len(found) == 18 and all_inside(found)
-    for answer in found:
+    table = tester.finish().tables().to_arrow()
+    result = with_exact(stream, table, messages)
+    assert len(result) == 18 and all_inside(result)
+    for answer in result:
         start, end = (answer[name].replace(tzinfo=None) for name in ("window_start", "window_end"))
         mine = [one for one in rows if one["key"] == answer["key"] and start <= one["at"] < end]
         bad, values = (
@@ -175,8 +178,8 @@ def test_estimates_stand_beside_exact_figures() -> None:
         assert [one["exact"] for one in answer["q"]["quantiles"]] == [
             values[int(one["q"] * (len(values) - 1))] for one in answer["q"]["quantiles"]
         ]
-    found[3]["t"][0]["inside_bounds"] = False
-    assert not all_inside(found)
+    result[3]["t"][0]["inside_bounds"] = False
+    assert not all_inside(result)
 
 
 def test_a_recording_is_sent_in_its_rhythm(tmp_path: Path) -> None:
@@ -190,6 +193,34 @@ def test_a_recording_is_sent_in_its_rhythm(tmp_path: Path) -> None:
     ]
     (batch,) = RecordedMessages(job, [path], speed=60).batches()
     assert batch.due.tolist() == [0, 1] and batch.sent.tolist() == [1_767_225_600_000, 1_767_225_660_000]
+
+
+@pytest.mark.kafka
+def test_a_record_may_be_larger_than_brokers_take_by_default(kafka, tmp_path: Path) -> None:
+    path = tmp_path / "readings.csv"
+    path.write_text(f'time,note,value\n2026-01-01 00:00,"{2_000_000 * "x"}\n",1\n2026-01-01 00:01,,2\n')
+    result = result_of(kafka, Job.of(app_of("iot"), None, {"time": "time"}, recording=path), path)
+    assert result["account"]["counted"] == result["account"]["read"] == 2
+
+
+@pytest.mark.kafka
+def test_a_run_that_counted_nothing_claims_nothing(
+    kafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "readings.jsonl"
+    path.write_text("".join(f'{{"time":"2026-01-01","value":"{n} degrees"}}\n' for n in range(9)) + "{oops\n")
+    job = Job.of(app_of("iot"), None, {}, recording=path)
+    monkeypatch.setattr(replaying, "broker", lambda console, stack, kafka_beside: kafka.bootstrap_servers)
+    with pytest.raises(NothingCounted, match=r"^nothing was counted: iot read 10 messages: 10 "):
+        replaying.replay(AppReplay(job, [path]), as_json=True)
+    result = json.loads(capsys.readouterr().out)
+    assert result["all_inside_bounds"] is None and result["account"]["read"] == 10
+    shown = io.StringIO()
+    Console(file=shown, width=150).print(AppReport(app_of("iot"), result))
+    assert "No message was counted, so there is nothing to compare." in shown.getvalue()
+    reasons = [(one["reason"], one["messages"]) for one in result["dead_letters"]]
+    assert reasons == [('"value" is not Float64', 9), ("not JSON", 1)]
+    assert result["dead_letters"][0]["details"] == '"value" is "0 degrees", not Float64'
 
 
 @pytest.mark.parametrize("name", APPS)
@@ -218,6 +249,6 @@ def test_the_recorded_temperatures_cross_eleven_times_with_nine_gaps(kafka, reco
     labelled = json.loads((recordings / "nab_windows.json").read_text())
     spans = labelled["realKnownCause/ambient_temperature_system_failure.csv"]
     spans = [[datetime.fromisoformat(edge).replace(tzinfo=UTC) for edge in span] for span in spans]
-    found = [datetime.fromisoformat(one["at"]) for one in result["alerts"] if one["rule"] == "unusual"]
-    inside = [[low <= at <= high for at in found] for low, high in spans]
-    assert all(map(any, inside)) and len(found) - sum(map(any, zip(*inside))) <= 2
+    alerts = [datetime.fromisoformat(one["at"]) for one in result["alerts"] if one["rule"] == "unusual"]
+    inside = [[low <= at <= high for at in alerts] for low, high in spans]
+    assert all(map(any, inside)) and len(alerts) - sum(map(any, zip(*inside))) <= 2

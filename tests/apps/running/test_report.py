@@ -1,4 +1,4 @@
-"""What people read of a replay: no column of what a recording doesn't tell."""
+"""What people read of a replay: no column of what a recording doesn't have."""
 
 from __future__ import annotations
 
@@ -39,9 +39,12 @@ def test_columns_that_say_nothing_are_left_out() -> None:
         "answers": {"volume": rows, "top": []},
         "all_inside_bounds": True,
     }
-    told = shown(result)
-    assert "posts" in told and "links" in told and "00:00 – 00:01" in told
-    assert "Every estimate" in told
-    assert "authors" not in told and "tags" not in told and "sample" not in told
+    reported = shown(result)
+    assert "posts" in reported and "links" in reported and "00:00 – 00:01" in reported
+    assert "Every estimate" in reported
+    assert "authors" not in reported and "tags" not in reported and "sample" not in reported
     nothing = {**result, "account": dict.fromkeys(result["account"], 0), "answers": {"volume": []}}
+    refused = {**result["account"], "counted": 0, "dead_lettered": 1}
+    none = shown({**result, "account": refused, "all_inside_bounds": None})
+    assert "No message was counted, so there is nothing to compare." in none and "Every estimate" not in none
     assert "The recording holds no message." in shown(nothing) and "estimate" not in shown(nothing)

@@ -15,24 +15,24 @@ from .made import recording
 @pytest.fixture(scope="session")
 def apple() -> Path:
     """river's 1,867 days of Apple."""
-    return _found("apple.csv", "river", "drift/datasets/apple.csv", "pip install river")
+    return _file("apple.csv", "river", "drift/datasets/apple.csv", "pip install river")
 
 
 @pytest.fixture(scope="session")
 def sp500() -> Path:
     """The 5,105 days of the S&P 500 in the npm package vega-datasets."""
-    return _found("sp500-2000.csv", None, "", "npm pack vega-datasets")
+    return _file("sp500-2000.csv", None, "", "npm pack vega-datasets")
 
 
 @pytest.fixture(scope="session")
 def twin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Trades of Alpaca's form, made up: two sessions of three symbols with all that rules tell of."""
+    """Trades of Alpaca's form, made up: two sessions of three symbols with all that rules report."""
     path = tmp_path_factory.mktemp("stocks") / "alpaca.jsonl"
     path.write_bytes(b"\n".join(recording()) + b"\n")
     return path
 
 
-def _found(name: str, package: str | None, inside: str, how: str) -> Path:
+def _file(name: str, package: str | None, inside: str, how: str) -> Path:
     """A recording beside the others, in the folder STREAMGAUGE_RECORDINGS, or in a package; skips without."""
     for folder in (RECORDINGS / "stocks", Path(os.environ.get("STREAMGAUGE_RECORDINGS", "."))):
         if (folder / name).is_file():

@@ -1,4 +1,4 @@
-"""Two sessions of three made-up stocks as Alpaca sends trades, in which all that rules tell of happens."""
+"""Two sessions of three made-up stocks as Alpaca sends trades, in which all that rules report happens."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ def trades(seed: int = 1) -> list[dict[str, Any]]:
     session on. DOWN loses 8 % within two minutes of the second session.
     """
     dice = random.Random(seed)
-    found = []
+    collected = []
     for session in (0, 1):
         for minute in range(MINUTES):
             for number in range(3):
                 at = OPENS + timedelta(days=session, minutes=minute, milliseconds=100 * number)
                 for symbol in ("UP", "SPLIT", "DOWN"):
                     price = _price(symbol, session, minute) * (1 + dice.uniform(-0.0005, 0.0005))
-                    found.append(
+                    collected.append(
                         {
                             "T": "t",
                             "S": symbol,
-                            "i": len(found),
+                            "i": len(collected),
                             "x": dice.choice("DNQV"),
                             "p": round(price, 4),
                             "s": dice.randrange(1, 200),
                             "t": at.isoformat().replace("+00:00", "Z"),
                         }
                     )
-    return found
+    return collected
 
 
 def _price(symbol: str, session: int, minute: int) -> float:
@@ -50,19 +50,19 @@ def _price(symbol: str, session: int, minute: int) -> float:
 
 def recording() -> list[bytes]:
     """The file's lines: with a block, a large trade, a duplicate, two in the wrong order, a list, noise."""
-    found = trades()
+    result = trades()
     seven = 7 * MINUTES + 2_000
-    found[seven] = {**found[seven], "s": 20_000}
-    large = next(at for at in range(5_000, len(found)) if found[at]["S"] == "DOWN")
-    found[large] = {**found[large], "s": 5_000}
-    lines = [json.dumps(one) for one in found]
+    result[seven] = {**result[seven], "s": 20_000}
+    large = next(at for at in range(5_000, len(result)) if result[at]["S"] == "DOWN")
+    result[large] = {**result[large], "s": 5_000}
+    lines = [json.dumps(one) for one in result]
     same = next(
         (a, b)
-        for a in range(6_000, len(found))
+        for a in range(6_000, len(result))
         for b in range(a + 1, a + 12)
-        if (found[a]["S"], found[a]["x"]) == (found[b]["S"], found[b]["x"])
-        and found[a]["t"][:16] == found[b]["t"][:16]
-        and found[a]["t"] != found[b]["t"]
+        if (result[a]["S"], result[a]["x"]) == (result[b]["S"], result[b]["x"])
+        and result[a]["t"][:16] == result[b]["t"][:16]
+        and result[a]["t"] != result[b]["t"]
     )
     lines[same[0]], lines[same[1]] = lines[same[1]], lines[same[0]]
     lines.insert(3_001, lines[3_000])

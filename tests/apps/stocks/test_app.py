@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import app_of
-from streamgauge.apps.running.asked import Job
 from streamgauge.apps.running.exact import all_inside
 from streamgauge.apps.running.replaying import AppReplay, replayed
 from streamgauge.operators.table.query import query
@@ -58,78 +58,80 @@ def dates(alerts: list[dict[str, Any]]) -> list[str]:
 
 
 def test_apple_s_days_past_ten_percent(apple: Path) -> None:
-    found = tried(apple, parts=["tape"])
+    result = tried(apple, parts=["tape"])
     day = moves(apple, "close")
-    gains, drops = dates(found.of("session gain")), dates(found.of("session drop"))
+    gains, drops = dates(result.of("session gain")), dates(result.of("session drop"))
     assert gains == [at for at, move in day.items() if move >= 10] and len(gains) == 19
     assert drops == [at for at, move in day.items() if move <= -10] and len(drops) == 10
-    assert min(found.of("session drop"), key=lambda one: one["value"])["at"][:10] == "2000-09-29"
-    assert found.account.counted == found.account.read == 1867 and not found.of("split")
+    assert min(result.of("session drop"), key=lambda one: one["value"])["at"][:10] == "2000-09-29"
+    assert result.account.counted == result.account.read == 1867 and not result.of("split")
 
 
 def test_the_market_s_days_past_seven_percent(sp500: Path) -> None:
-    found = tried(sp500, parts=["tape"])
-    level = dates(found.of("market-wide level 1"))
+    result = tried(sp500, parts=["tape"])
+    level = dates(result.of("market-wide level 1"))
     assert level == [at for at, move in moves(sp500, "low").items() if move <= -7] and len(level) == 14
-    assert not found.of("market-wide level 2") and not found.of("split")
+    assert not result.of("market-wide level 2") and not result.of("split")
 
 
 def test_the_capture_s_matches_and_who_took(recordings: Path) -> None:
     path = recordings / "stocks" / "coinbase_websocket_capture.txt"
     text = path.read_text()
     matches = [json.loads(one) for one in re.findall(r'^[\d.]+: (\{"type":"match".*)$', text, re.M)]
-    took = {"buy": "sell", "sell": "buy"}
+    elapsed = {"buy": "sell", "sell": "buy"}
     wanted = sorted(
-        (one["product_id"], one["trade_id"], float(one["price"]), float(one["size"]), took[one["side"]])
+        (one["product_id"], one["trade_id"], float(one["price"]), float(one["size"]), elapsed[one["side"]])
         for one in matches
     )
     assert len(wanted) == 97
-    found = tried(path, exactly=True)
+    result = tried(path, exactly=True)
     names = ["symbol", "seq", "price", "size", "side"]
-    assert sorted(query(found.tables["tape"]).select(names).rows()) == wanted
+    assert sorted(query(result.tables["tape"]).select(names).rows()) == wanted
     lines = sum(1 for line in text.splitlines() if line)
-    assert found.account.to_dict() == {
+    assert result.account.to_dict() == {
         "read": lines,
         "counted": 97,
         "filtered": lines - 98,
         "late": 0,
         "dead_lettered": 1,
     }
-    flow = query(found.tables["flow"])
+    flow = query(result.tables["flow"])
     for symbol, trades_, bought, sold in flow.select("symbol", "trades", "bought", "sold").rows():
         mine = [one for one in wanted if one[0] == symbol]
         assert trades_ == len(mine)
         for side, size in (("buy", bought), ("sell", sold)):
             assert (size or 0) == pytest.approx(sum(one[3] for one in mine if one[4] == side))
-    assert all_inside(found.answers)
+    assert all_inside(result.answers)
 
 
 def test_the_capture_s_aggregated_trades(recordings: Path) -> None:
-    found = tried(recordings / "stocks" / "binance_websocket_capture.txt", parts=["tape"])
-    rows = query(found.tables["tape"]).select("symbol", "seq", "price", "size", "side").rows()
+    result = tried(recordings / "stocks" / "binance_websocket_capture.txt", parts=["tape"])
+    rows = query(result.tables["tape"]).select("symbol", "seq", "price", "size", "side").rows()
     assert sorted(rows) == [
         ("LRCBTC", 9213679, 6.38e-06, 177.0, "buy"),
         ("NKNUSDT", 15683430, 0.3528, 58.0, "buy"),
     ]
-    assert (found.account.read, found.account.dead_lettered) == (266, 1)
+    assert (result.account.read, result.account.dead_lettered) == (266, 1)
 
 
 def test_all_that_happens_in_the_twin_is_told_once(on_twin: Tried) -> None:
-    told = {rule: on_twin.of(rule) for rule in WANTED}
+    reported = {rule: on_twin.of(rule) for rule in WANTED}
     for rule, wanted in WANTED.items():
-        keys = [alert["key"] for alert in told[rule]]
+        keys = [alert["key"] for alert in reported[rule]]
         assert keys == wanted if isinstance(wanted, list) else len(keys) == wanted, rule
     assert set(Counter(alert["rule"] for alert in on_twin.alerts)) <= {*WANTED, "return score"}
     before = [one for one in trades() if one["S"] == "UP" and one["t"] < "2026-06-02"][-1]["p"]
     crossed = next(
         one for one in trades() if one["S"] == "UP" and one["t"] > "2026-06-02" and one["p"] >= 1.1 * before
     )
-    [gain] = told["session gain"]
+    [gain] = reported["session gain"]
     assert gain["at"] == crossed["t"].replace("Z", "+00:00")
     assert gain["value"] == gain["lower"] == gain["upper"] == pytest.approx(100 * (crossed["p"] / before - 1))
     assert gain["limit"] == 10 and gain["kind"] == "gain" and gain["app"] == "stocks"
-    assert told["split"][0]["value"] == 4
-    assert told["block by shares"][0]["value"] == 20_000 and told["large trade"][0]["why"].count("p99.9")
+    assert reported["split"][0]["value"] == 4
+    assert reported["block by shares"][0]["value"] == 20_000 and reported["large trade"][0]["why"].count(
+        "p99.9"
+    )
 
 
 def test_the_twin_s_account_and_answers_are_exact(on_twin: Tried) -> None:
@@ -159,16 +161,16 @@ def test_what_happens_in_the_example_is_told() -> None:
     example = app_of("stocks").example
     job = Job.of(app_of("stocks"), example.format, example.settings)
     made = list(itertools.takewhile(lambda one: one.sent_ms < NOW + 12_000, example.messages(1, NOW)))
-    told = [(one["rule"], one["key"]) for one in fed(job, made, parts=["tape"]).alerts]
-    assert all(told.count(event) == 1 for event in example.events) and len(told) < 6
+    alerts = [(one["rule"], one["key"]) for one in fed(job, made, parts=["tape"]).alerts]
+    assert all(alerts.count(event) == 1 for event in example.events) and len(alerts) < 6
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"gain": "much"}, "--set gain=much: it is a number"),
-        ({"drop": "-3"}, "--set drop=-3: it is a number from 0 on"),
-        ({"luld": "maybe"}, "--set luld=maybe: it is yes or no"),
+        ({"gain": "much"}, "--set gain must be a number from 0 on, got much"),
+        ({"drop": "-3"}, "--set drop must be a number from 0 on, got -3"),
+        ({"luld": "maybe"}, "--set luld must be yes or no, got maybe"),
         ({"zone": "Mars"}, "zone is 'Mars'"),
         ({"fall_over": "soon"}, "over is 'soon'"),
         ({"gian": "1"}, "stocks has no such setting"),

@@ -1,7 +1,7 @@
-"""An app's parts on a recording, without a broker: what was counted, what was told, the tables.
+"""An app's parts on a recording, without a broker: what was counted, the alerts, the tables.
 
 Readings are waited for in one window of centuries, not in one of seconds each: that takes a tenth of the time
-and tells the same, which the runs through a broker show.
+and gives the same, which the runs through a broker show.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from streamgauge.apps.app import Feed, Message
+from streamgauge.apps.jobs.job import Job
+from streamgauge.apps.jobs.outcome import AlertList, events
 from streamgauge.apps.registry import app_of
-from streamgauge.apps.running.asked import Job
 from streamgauge.apps.running.exact import with_exact
-from streamgauge.apps.running.outcome import AlertList, events
-from streamgauge.operators.definition.windows import Tumbling
-from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.testing import StreamTester
+from streamgauge.operators.windows.tumbling import Tumbling
 
 CENTURIES = 10**16
 
@@ -58,12 +58,12 @@ def fed(
 ) -> Tried:
     """A job on messages."""
     streams = job.streams(Feed("stocks", "nowhere:9092"))
-    told, tables, answers = AlertList(), {}, {}
+    by_key, tables, answers = AlertList(), {}, {}
     account, refused = Account(), []
     for part in job.parts:
         if parts is not None and part.name not in parts:
             continue
-        alerting = job.alerting(part, [told])
+        alerting = job.alerting(part, [by_key])
         stream = streams[part.name]
         if part.at is not None:
             stream = replace(stream, window=Tumbling.of_length(CENTURIES))
@@ -73,8 +73,8 @@ def fed(
             now = datetime.now(UTC)
             sent = [now if m.sent_ms is None else datetime.fromtimestamp(m.sent_ms / 1000, UTC) for m in some]
             tester.feed_messages([m.value for m in some], [m.key for m in some], timestamps=sent)
-        tables[part.name] = tester.finish().tables()
+        tables[part.name] = tester.finish().tables().to_arrow()
         account, refused = tester.account, [letter.reason for letter in tester.refused]
         if exactly and part.shown:
             answers[part.name] = with_exact(streams[part.name], tables[part.name], messages)
-    return Tried(account, events(told.alerts), tables, refused, answers)
+    return Tried(account, events(by_key.alerts), tables, refused, answers)

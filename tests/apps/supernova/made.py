@@ -164,8 +164,8 @@ def rubin(dice: random.Random, name: int) -> dict[str, Any]:
         source(mjd - dice.choice([0.01, 0.5, 1, 3, 6]), dice.choice("gr"))
         for _ in range(dice.choice([0, 1, 2, 4]))
     ]
-    found: dict[str, Any] = {"diaSource": source(mjd, dice.choice("gr")), "prvDiaSources": past or None}
+    result: dict[str, Any] = {"diaSource": source(mjd, dice.choice("gr")), "prvDiaSources": past or None}
     if dice.random() < 0.5:
         known = dice.choice([None, float("nan"), mjd - 2, mjd - 9])
-        found["diaObject"] = {"firstDiaSourceMjdTai": known, "r_psfFluxNdata": dice.choice([None, 1, 2])}
-    return found
+        result["diaObject"] = {"firstDiaSourceMjdTai": known, "r_psfFluxNdata": dice.choice([None, 1, 2])}
+    return result

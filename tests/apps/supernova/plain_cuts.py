@@ -41,11 +41,11 @@ def more(value: float | None, limit: float) -> bool:
 
 def detections(a: Alert) -> list[tuple[float, int, float]]:
     """The positive ones before: days ago, filter, magnitude."""
-    found = []
+    collected = []
     for one in a.past:
         if one["isdiffpos"] in ("t", "1") and known(one["magpsf"]) is not None:
-            found.append((a.jd - one["jd"], one["fid"], known(one["magpsf"])))
-    return found
+            collected.append((a.jd - one["jd"], one["fid"], known(one["magpsf"])))
+    return collected
 
 
 def purity(a: Alert) -> str:

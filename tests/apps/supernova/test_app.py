@@ -1,4 +1,4 @@
-"""The app on recordings and on drawn packets: what cuts fell, what is told, against plain Python."""
+"""The app on recordings and on drawn packets: what cuts fell, what is reported, against plain Python."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ import pytest
 from rich.console import Console
 
 from streamgauge.apps.app import Feed, Message
+from streamgauge.apps.jobs.job import Job
+from streamgauge.apps.jobs.outcome import AlertList, events
 from streamgauge.apps.registry import app_of
-from streamgauge.apps.running.asked import Job
-from streamgauge.apps.running.outcome import AlertList, events
 from streamgauge.apps.running.recording import RecordedMessages
 from streamgauge.apps.running.replaying import AppReplay, replayed
 from streamgauge.apps.running.report import AppReport
@@ -27,25 +27,25 @@ from .plain_cuts import SETS, Alert, rubin_rising
 
 
 def run(job: Job, messages: list[Message]) -> tuple[dict[str, StreamTester], list[dict[str, Any]]]:
-    """Each part in a tester, and what was told."""
-    told, testers = AlertList(), {}
+    """Each part in a tester, and the alerts."""
+    fed, testers = AlertList(), {}
     streams = job.streams(Feed("t", "localhost:1"))
     times = [datetime.fromtimestamp((one.sent_ms or 0) / 1000, UTC) for one in messages]
     for part in job.parts:
-        alerting = job.alerting(part, [told])
+        alerting = job.alerting(part, [fed])
         tester = StreamTester(
             streams[part.name], start=datetime.now(UTC), sinks=[] if alerting is None else [alerting]
         )
         tester.feed_messages([m.value for m in messages], [m.key for m in messages], timestamps=times)
         testers[part.name] = tester.finish()
-    return testers, events(told.alerts)
+    return testers, events(fed.alerts)
 
 
 def fates(tester: StreamTester) -> Counter[tuple[str, str]]:
-    found: Counter[tuple[str, str]] = Counter()
+    result: Counter[tuple[str, str]] = Counter()
     for row in tester.windows().iter_rows(named=True):
-        found[row["set"], row["cut"]] += row["alerts"]
-    return found
+        result[row["set"], row["cut"]] += row["alerts"]
+    return result
 
 
 def plain_fates(packets: list[dict[str, Any]]) -> Counter[tuple[str, str]]:
@@ -58,7 +58,7 @@ def test_drawn_packets_fall_where_plain_python_says_and_objects_are_told_once() 
     values = [(container(one) if at % 2 else as_json(one)) for at, one in enumerate(packets)]
     messages = [Message(value, b"k", 1_756_800_000_000 + at) for at, value in enumerate(values)]
     messages += [Message(b"Obj\x01broken", b"k"), Message(b'{"objectId": "ZTF"}', b"k"), Message(b"?", b"k")]
-    testers, told = run(Job.of(app_of("supernova"), "ztf"), messages)
+    testers, fed = run(Job.of(app_of("supernova"), "ztf"), messages)
     assert testers["nights"].account.to_dict() == {
         "read": 803,
         "counted": 800,
@@ -66,18 +66,18 @@ def test_drawn_packets_fall_where_plain_python_says_and_objects_are_told_once() 
         "late": 0,
         "dead_lettered": 3,
     }
-    found = fates(testers["funnel"])
-    assert found == plain_fates(packets)
+    result = fates(testers["funnel"])
+    assert result == plain_fates(packets)
     # The draw reaches every cut, so that the comparison is of each of them.
-    assert {cut for name, cut in found if name == "bts"} >= {
+    assert {cut for name, cut in result if name == "bts"} >= {
         "passed",
         "lasting",
         "real",
         "no star underneath",
     }
-    assert len({cut for name, cut in found if name == "bts"}) == 10
+    assert len({cut for name, cut in result if name == "bts"}) == 10
     passing = {one["objectId"] for one in packets if SETS["bts"](Alert(one)) == "passed"}
-    candidates = [one for one in told if one["rule"] == "candidate"]
+    candidates = [one for one in fed if one["rule"] == "candidate"]
     assert sorted(one["key"] for one in candidates) == sorted(passing) and 3 < len(passing) < 40
     first = {}
     for one in packets:
@@ -90,12 +90,12 @@ def test_the_recorded_alerts_that_pass_are_29_of_7_objects(recordings: Path) -> 
     path = recordings / "astronomy" / "ztf_few_slsn_alerts.parquet"
     job = Job.of(app_of("supernova"), recording=path)
     assert job.form.name == "fink"
-    testers, told = run(job, list(RecordedMessages(job, [path]).messages()))
+    testers, messages = run(job, list(RecordedMessages(job, [path]).messages()))
     rows = fink_rows(recordings)
     passing = {one["objectId"] for one in rows if SETS["bts"](Alert(one)) == "passed"}
-    found = fates(testers["funnel"])
-    assert found["bts", "passed"] == 29 and found == plain_fates(rows)
-    assert {one["key"] for one in told if one["kind"] == "candidate"} == passing
+    fed = fates(testers["funnel"])
+    assert fed["bts", "passed"] == 29 and fed == plain_fates(rows)
+    assert {one["key"] for one in messages if one["kind"] == "candidate"} == passing
     # Of 15 superluminous supernovae, most of them months old.
     assert (len(passing), len({one["objectId"] for one in rows})) == (7, 15)
     assert testers["nights"].account.counted == len(rows) == 55
@@ -114,9 +114,9 @@ def test_sn_2020oi_is_a_candidate_among_raw_packets(recordings: Path) -> None:
     paths = sorted((recordings / "astronomy" / "ztf").glob("*.avro"))
     job = Job.of(app_of("supernova"), recording=paths[0])
     assert job.form.name == "ztf"
-    testers, told = run(job, list(RecordedMessages(job, paths).messages()))
+    testers, messages = run(job, list(RecordedMessages(job, paths).messages()))
     assert testers["nights"].account.counted == 12
-    first = next(one for one in told if one["key"] == "ZTF20aaelulu")
+    first = next(one for one in messages if one["key"] == "ZTF20aaelulu")
     assert first["kind"] == "candidate" and first["at"].startswith("2020-01-11T12:32:05")
     assert "g 14.92 at 185.72885 +15.82362, passed bts" in first["why"]
     assert "SN" not in first["why"]
@@ -129,11 +129,13 @@ def test_what_is_known_is_not_told_and_places_are_watched(recordings: Path, tmp_
     watch.write_text("name,ra,dec,radius\nM 100,185.72846,15.82181,30\nnowhere,10,10,60\n")
     given = {"known": str(known), "watch": str(watch)}
     job = Job.of(app_of("supernova"), given=given, recording=paths[0])
-    _, told = run(job, list(RecordedMessages(job, paths).messages()))
-    by_rule = {rule: [one["key"] for one in told if one["rule"] == rule] for rule in ("candidate", "watch")}
+    _, messages = run(job, list(RecordedMessages(job, paths).messages()))
+    by_rule = {
+        rule: [one["key"] for one in messages if one["rule"] == rule] for rule in ("candidate", "watch")
+    }
     assert by_rule["candidate"] == ["ZTF20aafsnpp"]
     assert by_rule["watch"] == [["ZTF20aaelulu", "M 100"]]
-    seen = next(one for one in told if one["rule"] == "watch")
+    seen = next(one for one in messages if one["rule"] == "watch")
     assert 6 < seen["value"] < 7 and seen["limit"] == 30 and "from M 100: within 30″" in seen["why"]
 
 
@@ -142,8 +144,8 @@ def test_rubin_s_packet_is_counted_and_falls_as_it_is_a_negative_one(recordings:
     path = recordings / "astronomy" / "rubin_kafka_packet_schema_900.avro"
     job = Job.of(app_of("supernova"), recording=path)
     assert job.form.name == "rubin" and job.settings["cuts"] == "rising"
-    testers, told = run(job, list(RecordedMessages(job, [path]).messages()))
-    assert fates(testers["funnel"]) == Counter({("rising", "positive"): 1}) and not told
+    testers, messages = run(job, list(RecordedMessages(job, [path]).messages()))
+    assert fates(testers["funnel"]) == Counter({("rising", "positive"): 1}) and not messages
 
 
 def test_what_is_new_and_rising_in_rubin_s_packets_is_as_in_plain_python() -> None:
@@ -151,16 +153,16 @@ def test_what_is_new_and_rising_in_rubin_s_packets_is_as_in_plain_python() -> No
     packets = [rubin(dice, name) for name in range(1, 1001)]
     messages = [Message(as_json(one), b"k", 1_763_600_000_000 + at) for at, one in enumerate(packets)]
     job = Job.of(app_of("supernova"), "rubin", {"registry": "http://localhost:1"})
-    testers, told = run(job, messages)
-    found = fates(testers["funnel"])
-    assert found == Counter(("rising", rubin_rising(one)) for one in packets) and len(found) == 7
+    testers, fed = run(job, messages)
+    result = fates(testers["funnel"])
+    assert result == Counter(("rising", rubin_rising(one)) for one in packets) and len(result) == 7
     wanted = {str(one["diaSource"]["diaObjectId"]) for one in packets if rubin_rising(one) == "passed"}
-    assert {one["key"] for one in told if one["rule"] == "candidate"} == wanted and len(wanted) > 9
+    assert {one["key"] for one in fed if one["rule"] == "candidate"} == wanted and len(wanted) > 9
 
 
 def test_a_flash_is_far_above_the_object_s_own_past_in_its_band() -> None:
     days = [(day, 18.0 + 0.02 * (day % 3), 1) for day in range(8)]
-    # Another band has a past of its own, and a second flash is told too; a mere 0.8 mag is none.
+    # Another band has a past of its own, and a second flash is reported too; a mere 0.8 mag is none.
     days += [(8, 16.5, 2), (9, 17.2, 1), (10, 16.9, 1), (11, 18.0, 1), (12, 16.0, 1)]
     packets = [passing("ZTF26flash", JD + day, mag, fid) for day, mag, fid in days]
     dim = [passing("ZTF26dim", JD + day, 19.0, 1) for day in range(12)]
@@ -168,11 +170,11 @@ def test_a_flash_is_far_above_the_object_s_own_past_in_its_band() -> None:
         Message(as_json(one), b"k", int((one["candidate"]["jd"] - 2_440_587.5) * 86_400_000))
         for one in sorted([*packets, *dim], key=lambda one: one["candidate"]["jd"])
     ]
-    testers, told = run(Job.of(app_of("supernova"), "ztf"), messages)
-    flashes = [one for one in told if one["kind"] == "flash"]
+    testers, fed = run(Job.of(app_of("supernova"), "ztf"), messages)
+    flashes = [one for one in fed if one["kind"] == "flash"]
     assert [one["at"][:10] for one in flashes] == ["2025-09-12", "2025-09-14"]
     assert all("ZTF26flash" in str(one["key"]) and one["value"] > 2.5 for one in flashes)
-    assert sorted(one["key"] for one in told if one["kind"] == "candidate") == ["ZTF26dim", "ZTF26flash"]
+    assert sorted(one["key"] for one in fed if one["kind"] == "candidate") == ["ZTF26dim", "ZTF26flash"]
     curve = testers["curves"].windows().filter(pl.col("object") == "ZTF26flash")
     assert curve.filter(pl.col("mag").is_null() & (pl.col("limit") == 20.6))["at"].n_unique() == 13
 
@@ -181,7 +183,7 @@ def test_a_flash_is_far_above_the_object_s_own_past_in_its_band() -> None:
     ("format", "given", "said"),
     [
         ("ztf", {"cuts": "best"}, "--set cuts=best: the cuts for ztf are purity, quality, bts, rising"),
-        ("ztf", {"flash": "much"}, "--set flash=much: it is a number"),
+        ("ztf", {"flash": "much"}, "--set flash must be a number"),
         ("ztf", {"registry": "x"}, "--set registry: supernova has no such setting"),
         ("rubin", {"registry": "http://localhost:1", "cuts": "bts"}, "the cuts for rubin are rising"),
     ],

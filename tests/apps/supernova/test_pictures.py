@@ -79,8 +79,8 @@ def test_the_recorded_cutouts_are_read_as_astropy_reads_them(recordings: Path) -
             from astropy.io import fits as astropy_fits
         except ImportError:
             continue
-        with astropy_fits.open(BytesIO(gzip.decompress(data)), ignore_missing_simple=True) as found:
-            assert np.array_equal(found[0].data, pixels, equal_nan=True)
+        with astropy_fits.open(BytesIO(gzip.decompress(data)), ignore_missing_simple=True) as result:
+            assert np.array_equal(result[0].data, pixels, equal_nan=True)
 
 
 @pytest.mark.parametrize(
@@ -105,6 +105,6 @@ def test_what_holds_no_image_is_no_picture(data: bytes, said: str) -> None:
 def test_only_alerts_that_passed_have_pictures() -> None:
     data = fits(np.arange(16).reshape(4, 4))
     kinds = {"science": [data] * 3, "template": [None, b"x", data], "difference": [data] * 3}
-    found = with_pictures(pl.DataFrame({"passing": [True, True, False], **kinds}))
-    assert [cell is not None for cell in found["science"]] == [True, True, False]
-    assert found["template"].null_count() == 3
+    result = with_pictures(pl.DataFrame({"passing": [True, True, False], **kinds}))
+    assert [cell is not None for cell in result["science"]] == [True, True, False]
+    assert result["template"].null_count() == 3

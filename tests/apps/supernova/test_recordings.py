@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from streamgauge.apps.app import App
+from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import app_of
-from streamgauge.apps.running.asked import Job
 from streamgauge.apps.running.recording import RecordedMessages
 from streamgauge.apps.supernova.packets.decoder import Packets
 from streamgauge.apps.supernova.recordings import messages

@@ -1,4 +1,4 @@
-"""Candidates and places that are watched, told once; and by a file of rules."""
+"""Candidates and places that are watched, reported once; and by a file of rules."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import app_of
-from streamgauge.apps.running.asked import Job
 from streamgauge.apps.supernova.rules import Candidate, Watch
 from streamgauge.operators.rules.row import Row
 
@@ -22,17 +22,17 @@ def row(name: str, day: float, mag: float | None, ra: float | None = 10.0, dec: 
     return Row({"object": name, "band": "r"}, at, at, {"candidate": mag, "ra": ra, "dec": dec})
 
 
-def told(rule: Any, rows: list[Row], restarts: int = 0) -> list[tuple[Any, ...]]:
-    """What a rule tells of rows, one window each, its state written down and read so often on the way."""
-    dice, state, found = random.Random(restarts), rule.begin(), []
+def alerts_of(rule: Any, rows: list[Row], restarts: int = 0) -> list[tuple[Any, ...]]:
+    """What a rule reports of rows, one window each, its state written down and read so often on the way."""
+    dice, state, collected = random.Random(restarts), rule.begin(), []
     for one in rows:
-        found += [
+        collected += [
             (alert.key, alert.at_us / DAY) for alert in rule.window(state, [one], one.at_us, one.at_us, 0)
         ]
-        found += list(rule.passed(state, one.at_us, 0))
+        collected += list(rule.advance(state, one.at_us, 0))
         if restarts and dice.random() < 0.5:
             state = json.loads(json.dumps(state))
-    return found
+    return collected
 
 
 @pytest.mark.parametrize("restarts", [0, 1])
@@ -47,7 +47,7 @@ def test_a_candidate_is_told_once_until_it_is_forgotten(restarts: int) -> None:
         row("a", 200, 18.0),
     ]
     wanted = [(("a",), 2), (("b",), 2), (("b",), 62.5), (("a",), 200)]
-    assert told(rule, rows, restarts) == wanted
+    assert alerts_of(rule, rows, restarts) == wanted
 
 
 def test_what_was_told_long_ago_takes_no_place() -> None:
@@ -56,7 +56,7 @@ def test_what_was_told_long_ago_takes_no_place() -> None:
     for name in range(1000):
         one = row(str(name), name, 18.0)
         list(rule.window(state, [one], one.at_us, one.at_us, 0))
-        list(rule.passed(state, one.at_us, 0))
+        list(rule.advance(state, one.at_us, 0))
     assert len(state["keys"]) == 61
 
 
@@ -67,7 +67,7 @@ def test_known_objects_are_none_by_name_or_place(tmp_path: Path) -> None:
     off = 2.9 / 3600
     rows = [row("a", 1, 18.0, 10, 20 + off), row("b", 1, 18.0, 50, 50), row("c", 1, 18.0, 10, 20 + 2 * off)]
     rows += [row("d", 2, 18.0, None, None)]
-    assert [key for key, _ in told(rule, rows)] == [("c",), ("d",)]
+    assert [key for key, _ in alerts_of(rule, rows)] == [("c",), ("d",)]
 
 
 def test_an_object_is_told_once_for_each_place_that_is_watched(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_an_object_is_told_once_for_each_place_that_is_watched(tmp_path: Path) -
         row("b", 3, None),
     ]
     rows += [row("c", 4, 18.0, None, None), row("b", 5, 18.0, 11, 20)]
-    assert told(rule, rows) == [(("a", "wide"), 1), (("a", "narrow"), 2)]
+    assert alerts_of(rule, rows) == [(("a", "wide"), 1), (("a", "narrow"), 2)]
     (alert, _) = rule.window(rule.begin(), [row("a", 2, 18.0, 10, 20 + 1 / 3600)], 0, 0, 0)
     assert (round(alert.value or 0, 6), alert.limit) == (1, 60)
     assert alert.why == "r 18.00 at 10.00000 +20.00028, 1.00″ from wide: within 60″"

@@ -74,8 +74,8 @@ def test_cells_have_equal_areas_and_are_all_of_them() -> None:
 def test_the_edges_of_the_sky_have_cells() -> None:
     ra = np.array([0.0, 360.0, 0, 359.999999999, 90, 270])
     dec = np.array([90.0, 90.0, -90, -90, 0, 0])
-    found = cells(ra, dec, NSIDE)
-    assert found.min() == 0 and found.max() == 12 * NSIDE**2 - 1 and found[0] == found[1]
+    result = cells(ra, dec, NSIDE)
+    assert result.min() == 0 and result.max() == 12 * NSIDE**2 - 1 and result[0] == result[1]
 
 
 def test_angles_are_exact_where_they_are_small_and_where_they_are_not() -> None:

@@ -5,6 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
+
+from streamgauge import SketchTable
+from streamgauge.operators.definition.aggregates import count
+from streamgauge.operators.table.schema import table_schema
+from streamgauge.operators.windows.table import AllTime
+
 from ..command import Ran
 
 
@@ -12,7 +19,7 @@ def test_inspect_tells_what_a_table_holds(ran: Ran, tables: Path) -> None:
     about = json.loads(ran("inspect", tables, "--json"))
     assert (about["rows"], about["windows"], about["keys"]) == (8, 4, ["lang"])
     assert about["first"] == "2026-06-01T12:00:00+00:00"
-    assert [asked["aggregate"] for asked in about["aggregates"]] == [
+    assert [requested["aggregate"] for requested in about["aggregates"]] == [
         "count",
         "distinct",
         "top_k",
@@ -22,3 +29,21 @@ def test_inspect_tells_what_a_table_holds(ran: Ran, tables: Path) -> None:
     text = ran("inspect", tables / "second.arrow")
     assert "4 rows in 2 windows, from 2026-06-01 13:00 to 2026-06-01 14:00 UTC" in text
     assert "lg_k 12" in text
+
+
+def test_a_table_without_windows_is_shown_and_asked_without_any(ran: Ran, tmp_path: Path) -> None:
+    schema = table_schema({"lang": pa.string()}, {"posts": count()}, AllTime())
+    bare = pa.schema([schema.field("lang"), schema.field("posts")], metadata=schema.metadata)
+    file = tmp_path / "posts.parquet"
+    SketchTable(pa.table([["de", "en"], [20, 40]], schema=bare)).write(file)
+    about = json.loads(ran("inspect", file, "--json"))
+    assert (about["rows"], about["windows"], about["first"], about["last"]) == (2, 0, None, None)
+    assert "2 rows, no windows\n" in ran("inspect", file)
+    text = ran("query", file)
+    assert (
+        "window" not in text.replace("no windows", "") and "1678" not in text and "no windows, final" in text
+    )
+    rows = [json.loads(line) for line in ran("query", file, "--json", "--order=-posts").splitlines()]
+    assert rows == [{"lang": "en", "posts": 40}, {"lang": "de", "posts": 20}]
+    (row,) = (json.loads(line) for line in ran("query", file, "--json", "--by", "none").splitlines())
+    assert row == {"posts": 60}

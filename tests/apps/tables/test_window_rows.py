@@ -28,8 +28,8 @@ def shown(width: int) -> list[str]:
 
 def test_a_row_is_a_line_where_it_fits() -> None:
     assert shown(80)[2:] == [
-        "2026-06-01 12:00 – 12:30   cats         120 (117 to 123)",
-        "2026-06-01 12:00 – 12:30   [bold]dogs   120 (117 to 123)",
+        "2026-06-01 12:00 – 12:30   cats             120 (117 to 123)",
+        "2026-06-01 12:00 – 12:30   '[bold]dogs\\n'   120 (117 to 123)",
     ]
 
 
@@ -37,5 +37,5 @@ def test_and_a_block_where_it_does_not() -> None:
     window = "2026-06-01 12:00 – 12:30"
     assert shown(40) == [
         *(window, "tag    cats", "users  120 (117 to 123)"),
-        *(window, "tag    [bold]dogs", "users  120 (117 to 123)"),
+        *(window, "tag    '[bold]dogs\\n'", "users  120 (117 to 123)"),
     ]

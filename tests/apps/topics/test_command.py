@@ -33,8 +33,12 @@ def test_a_near_name_is_named() -> None:
 
 def test_shells_complete_commands() -> None:
     code = "from streamgauge.apps.cli import app; app(prog_name='streamgauge')"
-    asked = {"_STREAMGAUGE_COMPLETE": "complete_bash", "COMP_WORDS": "streamgauge t", "COMP_CWORD": "1"}
+    requested = {"_STREAMGAUGE_COMPLETE": "complete_bash", "COMP_WORDS": "streamgauge t", "COMP_CWORD": "1"}
     done = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, **asked}, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        env={**os.environ, **requested},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.split() == ["topics", "tail"]

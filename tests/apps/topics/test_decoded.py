@@ -1,4 +1,4 @@
-"""What a message's bytes are taken for, and how they are shown."""
+"""What a message's bytes are decoded as, and how they are shown."""
 
 from __future__ import annotations
 
@@ -58,13 +58,13 @@ class Got:
 
 
 def shown(value: bytes | None, decoding: MessageDecoding = MessageDecoding(), **given: Any) -> dict[str, Any]:  # noqa: B008
-    found = decoding.of(Got(value, **given))  # type: ignore[arg-type]
-    json.dumps(found)
-    return found
+    result = decoding.of(Got(value, **given))  # type: ignore[arg-type]
+    json.dumps(result)
+    return result
 
 
 @pytest.mark.parametrize(
-    ("value", "form", "told"),
+    ("value", "form", "reported"),
     [
         (b'{"user": "\xc3\xa9"}', "json", {"user": "é"}),
         (b" [1, 2]", "json", [1, 2]),
@@ -77,14 +77,14 @@ def shown(value: bytes | None, decoding: MessageDecoding = MessageDecoding(), **
         (b"{" * 100_000, "text", "{" * 100_000),
     ],
 )
-def test_values_are_shown_as_what_they_are(value: bytes | None, form: str, told: Any) -> None:
-    found = shown(value)
-    assert (found["form"], found["value"]) == (form, told)
+def test_values_are_shown_as_what_they_are(value: bytes | None, form: str, reported: Any) -> None:
+    result = shown(value)
+    assert (result["form"], result["value"]) == (form, reported)
 
 
 def test_the_rest_of_a_message() -> None:
-    found = shown(b"1", key=b"ann", headers=[("a", b"x"), ("a", None), ("b", b"\xff")])
-    assert found == {
+    result = shown(b"1", key=b"ann", headers=[("a", b"x"), ("a", None), ("b", b"\xff")])
+    assert result == {
         "topic": "posts",
         "partition": 3,
         "offset": 17,
@@ -99,8 +99,8 @@ def test_the_rest_of_a_message() -> None:
 def test_tables_of_sketches_and_deltas_are_told_in_short() -> None:
     (delta, *_) = deltas(rows(seed=1, minutes=2), inputs=1, cut=200)
     (sent,) = encode(delta, "table", 1)
-    found = shown(sent.value, headers=list(sent.headers))
-    assert found["form"] == "delta" and found["value"] == {
+    result = shown(sent.value, headers=list(sent.headers))
+    assert result["form"] == "delta" and result["value"] == {
         "input": "posts[0]",
         "from": 0,
         "to": 120,
@@ -128,20 +128,20 @@ def test_tables_of_sketches_and_deltas_are_told_in_short() -> None:
 def test_avro_by_a_registry_and_by_a_file(tmp_path: Path) -> None:
     out = BytesIO()
     schemaless_writer(out, ORDER, {"user": "ann", "at": 1_767_225_600_123})
-    told = {"user": "ann", "at": "2026-01-01T00:00:00.123000+00:00"}
+    reported = {"user": "ann", "at": "2026-01-01T00:00:00.123000+00:00"}
     (tmp_path / "order.avsc").write_text(json.dumps(ORDER))
     own = MessageDecoding(schema=tmp_path / "order.avsc")
-    assert shown(out.getvalue(), own)["value"] == told
+    assert shown(out.getvalue(), own)["value"] == reported
     assert shown(b"\x7f", own)["value"]["hint"].startswith("not Avro of that schema")
     with SmallRegistry().served() as registry:
         number = registry.add("orders-value", ORDER)
         other = registry.add("other-value", "syntax = 'proto3';", kind="PROTOBUF")
         by_id = MessageDecoding(registry=registry.url)
         key = framed(number, out.getvalue())
-        found = shown(framed(number, out.getvalue()), by_id, key=key)
-        assert (found["form"], found["value"], found["key"]) == ("avro", told, told)
+        result = shown(framed(number, out.getvalue()), by_id, key=key)
+        assert (result["form"], result["value"], result["key"]) == ("avro", reported, reported)
         shown(framed(number, out.getvalue()), by_id)
-        assert len([path for path in registry.asked if str(number) in path]) == 1
+        assert len([path for path in registry.requests if str(number) in path]) == 1
         assert "PROTOBUF" in shown(framed(other, b"\x01"), by_id)["value"]["hint"]
         assert "knows no schema 999" in shown(framed(999, b"\x01"), by_id)["value"]["hint"]
     assert shown(framed(7, b"\x01"))["value"] == {"schema": 7, "bytes": "01", "hint": "name --registry"}

@@ -34,18 +34,18 @@ def test_a_recording_is_replayed_and_read_again(ran: Ran, kafka: Any, tmp_path: 
     )  # fmt: skip
     assert (sent[0]["sent"], sent[0]["time"], sent[0]["topic"]) == (30, "at", topic)
 
-    (told,) = lines(ran("topics", topic, "--json", *servers))
-    assert told["messages"] == 30 and len(told["partitions"]) == 2
-    assert told["newest"] == "2026-01-01T00:29:00.000Z"
-    assert all(one["leader"] > 0 and one["in_sync"] == one["replicas"] for one in told["partitions"])
+    (reported,) = lines(ran("topics", topic, "--json", *servers))
+    assert reported["messages"] == 30 and len(reported["partitions"]) == 2
+    assert reported["newest"] == "2026-01-01T00:29:00.000Z"
+    assert all(one["leader"] > 0 and one["in_sync"] == one["replicas"] for one in reported["partitions"])
     assert topic in ran("topics", *servers) and "leader" in ran("topics", topic, *servers)
     assert "__consumer_offsets" not in ran("topics", *servers)
 
-    found = lines(ran("tail", topic, "--from", "earliest", "--json", *servers))
-    assert sorted((one["value"] for one in found), key=lambda row: row["n"]) == rows
-    assert all(one["key"] == one["value"]["user"] for one in found)
+    result = lines(ran("tail", topic, "--from", "earliest", "--json", *servers))
+    assert sorted((one["value"] for one in result), key=lambda row: row["n"]) == rows
+    assert all(one["key"] == one["value"]["user"] for one in result)
     for partition in (0, 1):
-        own = [one["value"]["n"] for one in found if one["partition"] == partition]
+        own = [one["value"]["n"] for one in result if one["partition"] == partition]
         assert own == sorted(own)
         only = lines(
             ran(
@@ -103,5 +103,5 @@ def test_what_is_not_to_be_read_is_said_first(ran: Ran, tmp_path: Path) -> None:
         (["tail", "x", "--schema", "a.avsc", "--registry", "http://localhost"], "give one of the two"),
         (["tail", "x", "--config", "nonsense"], "setting 1 of --config"),
     ):
-        told = ran(*arguments, code=1)
-        assert told.startswith("error: ") and said in told
+        reported = ran(*arguments, code=1)
+        assert reported.startswith("error: ") and said in reported

@@ -8,19 +8,20 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from streamgauge import Alert, StreamTester
+from streamgauge import StreamTester
 from streamgauge.apps.app import Feed
+from streamgauge.apps.jobs.job import Job
+from streamgauge.apps.jobs.outcome import AlertList
 from streamgauge.apps.registry import app_of
-from streamgauge.apps.running.asked import Job
-from streamgauge.apps.running.outcome import AlertList
+from streamgauge.rules import Alert
 
 MINUTE = timedelta(minutes=1)
 _NUMBERS = itertools.count()
 
 
 def post(at: datetime, author: str, text: str = "", *tags: str, **more: Any) -> dict[str, Any]:
-    told = {"id": f"{author}/{next(_NUMBERS)}", "kind": "post", "author": author, "lang": "en"}
-    return {**told, "created_at": at.isoformat(), "text": text, "tags": tags, **more}
+    reported = {"id": f"{author}/{next(_NUMBERS)}", "kind": "post", "author": author, "lang": "en"}
+    return {**reported, "created_at": at.isoformat(), "text": text, "tags": tags, **more}
 
 
 def ran(
@@ -32,9 +33,9 @@ def ran(
 ) -> tuple[StreamTester, list[Alert]]:
     """A part of the app over messages, its rules as they come."""
     job = Job.of(app_of("trending"), form, given or {})
-    (asked,) = (one for one in job.parts if one.name == part)
-    told = AlertList()
-    alerting = job.alerting(asked, [told])
+    (requested,) = (one for one in job.parts if one.name == part)
+    reported = AlertList()
+    alerting = job.alerting(requested, [reported])
     stream = job.streams(Feed("posts", "localhost:1"))[part]
     tester = StreamTester(stream, sinks=[] if alerting is None else [alerting], start=datetime.now(UTC))
     messages = [one if isinstance(one, bytes) else json.dumps(one).encode() for one in values]
@@ -42,4 +43,4 @@ def ran(
         tester.feed_messages(messages[low : low + 20_000])
     tester.finish()
     assert tester.account.dead_lettered == dead_letters and tester.account.balanced, tester.refused[:3]
-    return tester, told.alerts
+    return tester, reported.alerts

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from streamgauge.apps.app import Message
+from streamgauge.apps.jobs.job import Job
+from streamgauge.apps.jobs.largest import largest
 from streamgauge.apps.registry import app_of
-from streamgauge.apps.running.asked import Job
 from streamgauge.apps.running.exact import all_inside, with_exact
-from streamgauge.apps.running.largest import largest
 from streamgauge.operators.rules.row import Row
 
 from .parts import MINUTE, post, ran
@@ -26,11 +26,11 @@ from .posts import NOON
 def streamed(seed: int, windows: int = 40) -> tuple[list[dict[str, Any]], set[tuple[str, int]], set[str]]:
     """Posts with Zipf's tags; bursts of tags by many authors (tag and window), and floods by a few."""
     dice, plain = np.random.default_rng(seed), random.Random(seed)
-    found, bursts, floods = [], set(), set()
+    result, bursts, floods = [], set(), set()
 
     def add(window: int, author: str, tag: str) -> None:
         at = NOON + 5 * MINUTE * window + timedelta(seconds=plain.random() * 299)
-        found.append(post(at, author, "", tag))
+        result.append(post(at, author, "", tag))
 
     for window in range(windows):
         for tag in dice.zipf(1.3, 300):
@@ -44,7 +44,7 @@ def streamed(seed: int, windows: int = 40) -> tuple[list[dict[str, Any]], set[tu
         floods.add(f"flood{window}")
         for number in range(80):
             add(window, f"f{number % 4}", f"flood{window}")
-    return sorted(found, key=lambda one: one["created_at"]), bursts, floods
+    return sorted(result, key=lambda one: one["created_at"]), bursts, floods
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -52,14 +52,14 @@ def test_bursts_of_many_are_trends_and_floods_by_few_are_not(seed: int) -> None:
     posts, bursts, floods = streamed(seed)
     _, alerts = ran("trends", posts)
     fired = [alert for alert in alerts if alert.state == "fired"]
-    told = {
+    reported = {
         (alert.key[1], round((alert.at_us / 1e6 - NOON.timestamp()) / 300))
         for alert in fired
         if alert.key[0] == "tag"
     }
-    hit = told & bursts
-    assert len(hit) >= 0.9 * len(bursts) and len(hit) >= 0.9 * len(told)
-    assert not {tag for tag, _ in told} & floods
+    hit = reported & bursts
+    assert len(hit) >= 0.9 * len(bursts) and len(hit) >= 0.9 * len(reported)
+    assert not {tag for tag, _ in reported} & floods
     assert all(alert.lower <= alert.value <= alert.upper for alert in fired)
 
 
@@ -71,7 +71,7 @@ def test_answers_lie_inside_their_bounds_and_muted_posts_are_in_none() -> None:
     given = {"muted": "spoiler"}
     for part in ("top", "trends", "volume"):
         tester, _ = ran(part, posts, given=given)
-        answers = with_exact(tester.stream, tester.tables(), values)
+        answers = with_exact(tester.stream, tester.tables().to_arrow(), values)
         assert answers and all_inside(answers)
         if part == "top":
             assert all(item["item"] != "secret" for one in answers for item in one["tags"])
@@ -84,7 +84,7 @@ def test_only_the_rows_with_most_authors_are_shown() -> None:
     tester, _ = ran("trends", posts)
     (part,) = (one for one in app_of("trending").parts if one.name == "trends")
     assert part.most is not None
-    shown = largest(tester.tables(), *part.most)
+    shown = largest(tester.tables().to_arrow(), *part.most)
     own: dict[Any, dict[str, set[str]]] = {}
     for one in posts:
         window = (datetime.fromisoformat(one["created_at"]) - NOON) // (5 * MINUTE)
@@ -125,17 +125,17 @@ def test_labelled_windows_of_counts_are_found_with_few_false_episodes(recordings
     windows = [
         [datetime.fromisoformat(edge).replace(tzinfo=UTC).timestamp() for edge in one] for one in labels
     ]
-    found = [one for one in windows if any(one[0] <= at <= one[1] for at in fired)]
+    result = [one for one in windows if any(one[0] <= at <= one[1] for at in fired)]
     false = [at for at in fired if not any(begin <= at <= end for begin, end in windows)]
-    assert len(found) == 4 and len(false) <= 8
+    assert len(result) == 4 and len(false) <= 8
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"share": "2"}, "--set share=2: it is the share of all posts"),
-        ({"burst": "big"}, "--set burst=big: it is a number"),
-        ({"sentiment": "happy"}, "--set sentiment=happy: it is auto, on or off"),
+        ({"share": "2"}, "--set share must be the share of all posts"),
+        ({"burst": "big"}, "--set burst must be a number"),
+        ({"sentiment": "happy"}, "--set sentiment must be auto, on or off, got happy"),
     ],
 )
 def test_wrong_settings_are_said(given: dict[str, str], said: str) -> None:

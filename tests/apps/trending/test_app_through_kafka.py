@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import app_of
-from streamgauge.apps.running.asked import Job
 from streamgauge.apps.running.replaying import AppReplay, replayed
 from streamgauge.apps.running.report import AppReport
 

@@ -1,4 +1,4 @@
-"""Posts of people who feel the ground shake: told on time, with where they come from; others are not."""
+"""Posts of people who feel the ground shake: reported on time, with where they come from; others are not."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import app_of
-from streamgauge.apps.running.asked import Job
 
 from .formats.test_twitter_v1 import PLACE, status
 from .parts import ran
@@ -26,15 +26,17 @@ def test_posts_of_a_quake_are_told_with_where_they_come_from() -> None:
     retweets = [status(300 + n, "RT @x: earthquake!!", user={"id_str": str(n)}) for n in range(9)]
     long = [status(400 + n, "earthquake " + "word " * 20, user={"id_str": str(n)}) for n in range(9)]
     stamp = 1_539_202_764_000
-    told = [{**one, "timestamp_ms": str(stamp + n * 60_000)} for n, one in enumerate(usual + news)]
+    reported = [{**one, "timestamp_ms": str(stamp + n * 60_000)} for n, one in enumerate(usual + news)]
     for others in (retweets, long):
-        told += [{**one, "timestamp_ms": str(stamp + 5_000_000 + n * 900)} for n, one in enumerate(others)]
-    _, alerts = ran("earthquakes", told, "twitter-v1")
+        reported += [
+            {**one, "timestamp_ms": str(stamp + 5_000_000 + n * 900)} for n, one in enumerate(others)
+        ]
+    _, alerts = ran("earthquakes", reported, "twitter-v1")
     assert alerts == []
     begin = stamp + 6_000_000
     felt = [{**one, "timestamp_ms": str(begin + n * 3_000)} for n, one in enumerate(shaken)]
     opening = {**shaken[0], "id_str": "99", "timestamp_ms": str(stamp)}
-    _, alerts = ran("earthquakes", [opening, *told, *felt], "twitter-v1", {"emergency": "alarms"})
+    _, alerts = ran("earthquakes", [opening, *reported, *felt], "twitter-v1", {"emergency": "alarms"})
     fired = [alert for alert in alerts if alert.state == "fired"]
     (alert,) = fired
     assert alert.kind == "emergency" and begin < alert.at_us / 1_000 <= begin + 9_000

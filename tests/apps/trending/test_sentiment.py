@@ -1,4 +1,4 @@
-"""How posts sound: a swing is told, of what it is a swing of."""
+"""How posts sound: a swing is reported, with what it is a swing of."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
+from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import app_of
-from streamgauge.apps.running.asked import Job
 
 from .parts import MINUTE, post, ran
 from .posts import NOON

@@ -9,7 +9,7 @@ import pyarrow as pa
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import start
 from streamgauge.operators.consumer.summary import Summary
-from streamgauge.operators.table.merge import merge
+from streamgauge.operators.table.sketch_table import merge
 
 from ...waiting import until
 

@@ -1,13 +1,16 @@
-"""Options that no run can have: told at once and by name, before a broker is asked."""
+"""Options that no run can have: reported at once and by name, before a broker is contacted."""
 
 from __future__ import annotations
 
+import inspect
+from dataclasses import fields
 from typing import Any
 
 import polars as pl
 import pytest
 
-from streamgauge.operators.consumer.options import RunOptions
+import streamgauge
+from streamgauge.operators.consumer.options import RunKeywords, RunOptions
 from streamgauge.operators.consumer.runner import start
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
@@ -15,31 +18,50 @@ from streamgauge.operators.formats.json import json
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "told"),
+    ("name", "given", "reported"),
     [
         # The client's library takes an empty group for a fault of its own, and the interpreter with it.
         ("group_id", "", "a name of at most 200 letters"),
         ("group_id", 7, "a name of at most"),
         ("group_id", "a team/b", "a name of at most"),
         ("group_id", "g" * 201, "a name of at most"),
-        ("workers", 0, "a whole number from 1 on"),
-        ("workers", 1.5, "a whole number from 1 on"),
-        ("workers", "2", "a whole number from 1 on"),
-        ("table_partitions", 0, "a whole number from 1 on"),
-        ("keep_windows", -1, "a whole number from 0 on"),
+        ("workers", 0, "an integer ≥ 1"),
+        ("workers", 1.5, "an integer ≥ 1"),
+        ("workers", "2", "an integer ≥ 1"),
+        ("table_partitions", 0, "an integer ≥ 1"),
+        ("keep_windows", -1, "an integer ≥ 0"),
         ("checkpoint_seconds", 0, "seconds above 0"),
         ("checkpoint_seconds", "1", "seconds above 0"),
         ("idle_seconds", -1.0, "seconds above 0"),
+        ("connect_seconds", 0, "seconds above 0"),
         ("idle_seconds", float("nan"), "seconds above 0"),
-        ("delivery", "once", "it can be 'at_most_once' or 'at_least_once' or "),
-        ("until", "end", "it can be None or 'latest'"),
-        ("start", "first", "it can be 'earliest' or 'latest'"),
+        ("delivery", "once", "delivery must be 'at_most_once' or 'at_least_once' or "),
+        ("until", "end", "until must be None or 'latest', got 'end'"),
+        ("start", "first", "start must be 'earliest' or 'latest', got 'first'"),
         ("on_window", 5, "a function of one table"),
     ],
 )
-def test_an_option_that_no_run_can_have_is_named(name: str, given: Any, told: str) -> None:
+def test_an_option_that_no_run_can_have_is_named(name: str, given: Any, reported: str) -> None:
     source = Stream.from_kafka("posts", value=json({"x": pl.Int64}), bootstrap_servers="localhost:1")
     stream = source.tumbling("1m").agg(posts=count())
-    with pytest.raises((TypeError, ValueError), match=told) as refused:
+    with pytest.raises((TypeError, ValueError), match=reported) as refused:
         start(stream, RunOptions(**{name: given}))
-    assert str(refused.value).startswith(f"{name} is {given!r}")
+    assert str(refused.value).startswith(f"{name} ") and repr(given) in str(refused.value)
+
+
+def test_the_keywords_of_a_run_are_its_options_once() -> None:
+    options = {one.name: one.type for one in fields(RunOptions)}
+    assert {name: one.__forward_arg__ for name, one in RunKeywords.__annotations__.items()} == options
+    for function, own in (
+        (streamgauge.Stream.run, {"self", "progress"}),
+        (streamgauge.Stream.start, {"self"}),
+        (streamgauge.run_together, {"streams", "progress"}),
+        (streamgauge.start_together, {"streams"}),
+    ):
+        shown = inspect.signature(function).parameters
+        assert shown.keys() == own | options.keys()
+        assert all(
+            shown[one.name].default == one.default
+            for one in fields(RunOptions)
+            if one.name not in ("on_window", "sinks")
+        )

@@ -33,7 +33,7 @@ from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
 from streamgauge.operators.kafka.faults import Refused
 from streamgauge.operators.kafka.topics import TopicError
-from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.account import Account
 
 pytestmark = [pytest.mark.kafka, pytest.mark.apart]
 
@@ -48,7 +48,7 @@ GUARDED = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:admin;User:ANONYMOUS",
 }
-"""A broker that asks who its users are, and lets them do what they were given a right to."""
+"""A broker that authenticates its users, and lets them do what they were given a right to."""
 
 TOPIC, GROUP, ID = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.TRANSACTIONAL_ID
 READ, WRITE, CREATE = AclOperation.READ, AclOperation.WRITE, AclOperation.CREATE
@@ -155,7 +155,7 @@ def test_topics_that_are_there_need_no_right_to_be_created(ground: Callable[[], 
 
 
 @pytest.mark.parametrize(
-    ("missing", "delivery", "told"),
+    ("missing", "delivery", "reported"),
     [
         ((TOPIC, "topic", READ), "exactly_once", "READ on the topic '{topic}'"),
         ((GROUP, "group", READ), "exactly_once", "READ on the consumer group '{group}"),
@@ -166,7 +166,7 @@ def test_topics_that_are_there_need_no_right_to_be_created(ground: Callable[[], 
     ],
 )
 def test_a_missing_right_is_named(
-    ground: Callable[[], Ground], missing: tuple[Any, str, Any], delivery: str, told: str
+    ground: Callable[[], Ground], missing: tuple[Any, str, Any], delivery: str, reported: str
 ) -> None:
     here = ground()
     kind, name, operation = missing
@@ -174,7 +174,7 @@ def test_a_missing_right_is_named(
     here.give([right for right in here.rights if right != (kind, names[name], operation)])
     with pytest.raises((Refused, TopicError)) as refused:
         run(here.stream, RunOptions(until="latest", group_id=here.group, delivery=delivery))
-    assert told.format(**names) in str(refused.value)
+    assert reported.format(**names) in str(refused.value)
 
 
 @pytest.mark.parametrize("delivery", ["exactly_once", "at_least_once"])

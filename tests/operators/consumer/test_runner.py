@@ -6,7 +6,7 @@ import atexit
 import gc
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +22,7 @@ from streamgauge.operators.consumer.runner import run, start
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.kafka.topics import TopicError, admin, partitions_of
-from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.account import Account
 
 from ...waiting import readable, until
 from .runs import DELIVERIES, Windows, run_and_ask
@@ -37,14 +37,14 @@ def read(kafka: Any, topic: str) -> list[Any]:
     consumer = Consumer(
         {"bootstrap.servers": kafka.bootstrap_servers, "group.id": "look", "enable.partition.eof": True}
     )
-    found: list[Any] = []
+    collected: list[Any] = []
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
         while (message := consumer.poll(120)) is not None:
             if message.error() is not None:
                 assert message.error().code() == KafkaError._PARTITION_EOF
-                return found
-            found.append(message)
+                return collected
+            collected.append(message)
         raise AssertionError("the topic didn't answer")
     finally:
         consumer.close()
@@ -65,9 +65,9 @@ def test_a_bounded_run_gives_what_one_pass_gives(kafka, posts, same, delivery: s
     letters = read(kafka, f"{topic.topic}.dead-letters")
     assert len(letters) == 18
     for letter in letters:
-        told = {name: value.decode() for name, value in letter.headers()}
-        assert topic.sent[int(told["partition"])][int(told["offset"])] == letter.value()
-        assert told["reason"] and told["topic"] == topic.topic
+        decoded = {name: value.decode() for name, value in letter.headers()}
+        assert topic.sent[int(decoded["partition"])][int(decoded["offset"])] == letter.value()
+        assert decoded["reason"] and decoded["topic"] == topic.topic
 
 
 def test_windows_close_on_an_idle_stream(kafka, posts) -> None:
@@ -122,7 +122,7 @@ def test_a_topic_that_does_not_exist_is_named(posts) -> None:
 
 
 def test_a_stream_of_frames_can_not_be_run() -> None:
-    stream = Stream.from_batches({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(posts=count())
+    stream = Stream.from_schema({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(posts=count())
     with pytest.raises(TypeError, match="from_kafka"):
         run(stream, RunOptions())
 
@@ -178,6 +178,15 @@ def test_brokers_that_do_not_answer_are_named_and_waited_for(caplog) -> None:
     assert "waiting for an answer from Kafka at 127.0.0.1:1" in caplog.text
 
 
+@pytest.fixture
+def heeds_ctrl_c() -> Iterator[None]:
+    """SIGINT raises `KeyboardInterrupt`, also where the tests began in a shell's background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_ctrl_c_returns_when_the_run_has_ended_and_not_before(posts) -> None:
     topic, closed = posts(1), threading.Event()
     topic.send(3_000)

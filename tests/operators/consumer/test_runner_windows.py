@@ -13,11 +13,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from streamgauge import Stream, count, is_final, query
+from streamgauge import Stream, count, query
 from streamgauge import json as json_value
 from streamgauge import sum as total
-from streamgauge.operators.sketching.lateness import PartitionTime
-from streamgauge.operators.sketching.sketcher import Sketcher
+from streamgauge.operators.partitions.sketcher import Sketcher
+from streamgauge.operators.sketching.partition_watermark import PartitionTime
 
 from ...faulty_proxy import IMPATIENT
 from ...waiting import readable, until
@@ -73,13 +73,13 @@ def test_every_kind_of_window_is_exact_after_kills_and_a_restart(
         "state_bytes": 1_000_000,
     }
     send(0, 500)
-    told: dict[str, list[Any]] = {name: [] for name in streams}
+    reported: dict[str, list[Any]] = {name: [] for name in streams}
     lock = threading.Lock()
 
     def noting(name: str) -> Any:
         def note(table: Any) -> None:
             with lock:
-                told[name].append(table)
+                reported[name].append(table)
 
         return note
 
@@ -105,21 +105,21 @@ def test_every_kind_of_window_is_exact_after_kills_and_a_restart(
         assert bounded.account.read == 3_000 and bounded.account.balanced
         last: dict[Any, Any] = {}
         final: dict[Any, int] = {}
-        for table in told[name]:
+        for table in reported[name]:
             for row in query(table).to_dicts():
                 start, end = row["window_start"], row["window_end"]
                 key = row["key"], start if name != "session" else (start, end), end
                 last[key] = row["rows"], row["sum"]
-                final[key] = final.get(key, 0) + bool(is_final(table))
+                final[key] = final.get(key, 0) + bool(table.is_final)
         wanted = windows_of(stream, everything)
-        found = {
+        result = {
             (key[0], _us(key[1] if name != "session" else key[1][0]), _us(key[2])): v
             for key, v in last.items()
         }
         expected = {key: value[:2] for key, value in wanted.items()}
-        assert {key: found.get(key) for key in expected} == expected
-        if name != "session":  # of which parts were shown while they grew
-            assert found.keys() == expected.keys()
+        assert {key: result.get(key) for key in expected} == expected
+        if name != "session":  # whose parts were shown while they grew
+            assert result.keys() == expected.keys()
         assert max(final.values()) == 1 or missed
         assert sum(final.values()) > len(expected) // 2
     late = sum(_late(stream, rows) for stream in streams.values())
@@ -128,21 +128,21 @@ def test_every_kind_of_window_is_exact_after_kills_and_a_restart(
 
 def _rows() -> list[list[tuple[int, str | None, int]]]:
     random = np.random.default_rng(4)
-    found = []
+    collected = []
     for _ in range(2):
         times = np.sort(random.integers(0, 60 * SECOND, 1_500))
         lag = np.where(random.random(1_500) < 0.2, random.exponential(5 * SECOND, 1_500), 0)
         at = (1_767_225_600 * SECOND + times - lag).astype(np.int64).tolist()
-        found.append([(t, [None, "a", "b"][random.integers(3)], int(random.integers(9))) for t in at])
-    return found
+        collected.append([(t, [None, "a", "b"][random.integers(3)], int(random.integers(9))) for t in at])
+    return collected
 
 
 def _with_reached(own: list[tuple[int, str | None, int]], delay_us: int) -> list[Row]:
-    latest, found = -(2**62) + delay_us, []
+    latest, collected = -(2**62) + delay_us, []
     for at, key, n in own:
-        found.append(Row(at, key, n, latest - delay_us))
+        collected.append(Row(at, key, n, latest - delay_us))
         latest = max(latest, at)
-    return found
+    return collected
 
 
 def _us(time: Any) -> int:
@@ -165,13 +165,13 @@ def _messages(kafka: Any, topic: str) -> int:
     config = {"bootstrap.servers": kafka.bootstrap_servers, "group.id": "x", "enable.partition.eof": True}
     consumer = Consumer({**config, "isolation.level": "read_committed"})
     consumer.assign([TopicPartition(topic, 0, 0)])
-    found = 0
+    result = 0
     while True:
         message = consumer.poll(120)
         assert message is not None
         if message.error() is not None:
             break
         assert int(dict(message.headers())["late_by"]) >= 0 and json.loads(message.value())["at"]
-        found += 1
+        result += 1
     consumer.close()
-    return found
+    return result

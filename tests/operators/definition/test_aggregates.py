@@ -1,4 +1,4 @@
-"""Aggregates: what a family refuses is refused where it is asked for, by name."""
+"""Aggregates: what a family refuses is refused where it is requested, by name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "options", "told"), WRONG)
-def test_wrong_parameters_are_refused_at_once(name: str, options: dict[str, Any], told: str) -> None:
-    with pytest.raises(SketchError, match=told):
+@pytest.mark.parametrize(("name", "options", "reported"), WRONG)
+def test_wrong_parameters_are_refused_at_once(name: str, options: dict[str, Any], reported: str) -> None:
+    with pytest.raises(SketchError, match=reported):
         getattr(aggregates, name)("price", **options)

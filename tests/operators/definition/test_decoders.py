@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 from streamgauge.operators.definition.aggregates import count
-from streamgauge.operators.definition.change import differences
 from streamgauge.operators.definition.decoders import decoder_definition
+from streamgauge.operators.definition.definition_diff import differences
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.decode import Decoded
 from streamgauge.operators.formats.messages import Messages
@@ -58,8 +58,8 @@ def test_attributes_are_parameters() -> None:
 
 
 def test_fields_of_a_dataclass_and_its_version_are_parameters() -> None:
-    told = {"decoder": "Table", "version": 3, "separator": ",", "types": {"at": "datetime[us]"}}
-    assert decoder_definition(Table(",")) == told
+    reported = {"decoder": "Table", "version": 3, "separator": ",", "types": {"at": "datetime[us]"}}
+    assert decoder_definition(Table(",")) == reported
 
 
 def test_what_is_only_computed_once_is_none() -> None:
@@ -84,8 +84,8 @@ def test_a_function_is_told_by_what_it_does() -> None:
 
 
 def test_what_cannot_be_written_down_is_refused_with_what_to_write() -> None:
-    told = r"the decoder Lines has a lock as its \'guard\', which can't be written down .* definition\(\)"
-    with pytest.raises(TypeError, match=told):
+    reported = r"the decoder Lines has a lock as its \'guard\', which can't be written down .* definition\(\)"
+    with pytest.raises(TypeError, match=reported):
         Stream.from_kafka("lines", value=Lines(guard=threading.Lock()))
 
 
@@ -95,5 +95,5 @@ def test_another_parameter_or_version_is_a_changed_definition() -> None:
         for decoder in (Table(","), Table(";"))
     )
     assert one.fingerprint() != two.fingerprint()
-    (told,) = differences(one.definition(), two.definition())
-    assert told.startswith('the decoder changed from Table(version=3, separator=","')
+    (reported,) = differences(one.definition(), two.definition())
+    assert reported.startswith('the decoder changed from Table(version=3, separator=","')

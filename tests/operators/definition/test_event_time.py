@@ -12,9 +12,9 @@ from streamgauge.operators.definition.stream import Stream
 @pytest.mark.parametrize("unit", ["s", "ms", "us"])
 def test_numbers_are_times_once_their_unit_is_said(unit: str) -> None:
     value = 1_767_225_601 * {"s": 1, "ms": 10**3, "us": 10**6}[unit]
-    stream = Stream.from_batches({"at": pl.Int64}, time=pl.from_epoch("at", time_unit=unit))
-    found = in_utc(pl.DataFrame({"at": [value, 0, None]}).select(stream.time).to_series())
-    assert found.to_physical().to_list() == [1_767_225_601_000_000, 0, None]
+    stream = Stream.from_schema({"at": pl.Int64}, time=pl.from_epoch("at", time_unit=unit))
+    result = in_utc(pl.DataFrame({"at": [value, 0, None]}).select(stream.time).to_series())
+    assert result.to_physical().to_list() == [1_767_225_601_000_000, 0, None]
 
 
 @pytest.mark.parametrize(
@@ -32,5 +32,5 @@ def test_every_way_to_write_a_time_gives_the_same_microseconds(dtype, value: str
     if dtype != pl.String:
         zone = dtype.time_zone
         column = column.str.to_datetime(time_unit=dtype.time_unit, time_zone=zone)
-    found = column.to_frame().select(Stream.from_batches({"at": dtype}, time="at").time).to_series()
-    assert in_utc(found).to_physical().to_list() == [1_767_225_601_000_000]
+    result = column.to_frame().select(Stream.from_schema({"at": dtype}, time="at").time).to_series()
+    assert in_utc(result).to_physical().to_list() == [1_767_225_601_000_000]

@@ -1,4 +1,4 @@
-"""Functions in expressions, told by what they do."""
+"""Functions in expressions, identified by what they do."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 import polars as pl
 import pytest
 
+from streamgauge.operators.definition.expression_tree import tree_of
 from streamgauge.operators.definition.function_text import function_text, functions_of
-from streamgauge.operators.definition.tree import tree_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Polars would write these otherwise
 
 FACTOR = 2
 
 
-def told(function: Any) -> list[str]:
+def texts(function: Any) -> list[str]:
     return functions_of(tree_of(pl.col("n").map_elements(function, return_dtype=pl.Int64)).raw)
 
 
@@ -27,14 +27,14 @@ def twice(n: int) -> int:
 
 
 def test_equal_functions_are_told_alike_wherever_they_stand() -> None:
-    assert told(lambda n: n + 1) == told(lambda n: n + 1) != told(lambda n: n + 2)
+    assert texts(lambda n: n + 1) == texts(lambda n: n + 1) != texts(lambda n: n + 2)
 
 
 def test_what_a_function_uses_is_a_part_of_it(monkeypatch) -> None:
     def adding(step: int) -> Any:
         return lambda n: n + step
 
-    assert told(adding(1)) == told(adding(1)) != told(adding(2))
+    assert texts(adding(1)) == texts(adding(1)) != texts(adding(2))
     before = function_text(twice)
     monkeypatch.setitem(globals(), "FACTOR", 3)
     assert function_text(twice) != before
@@ -42,8 +42,8 @@ def test_what_a_function_uses_is_a_part_of_it(monkeypatch) -> None:
 
 
 def test_named_functions_show_their_names() -> None:
-    (text,) = told(twice)
-    assert text.startswith("twice #") and told(abs) == ["abs"]
+    (text,) = texts(twice)
+    assert text.startswith("twice #") and texts(abs) == ["abs"]
 
 
 def test_a_digest_is_the_same_in_every_process() -> None:
@@ -51,7 +51,7 @@ def test_a_digest_is_the_same_in_every_process() -> None:
         "from streamgauge.operators.definition.function_text import function_text;"
         "print(function_text(lambda s: s in {'a', 'b', 'c', 'd'}))"
     )
-    found = {
+    result = {
         subprocess.run(
             [sys.executable, "-c", code],
             capture_output=True,
@@ -61,4 +61,4 @@ def test_a_digest_is_the_same_in_every_process() -> None:
         ).stdout
         for s in ("1", "2")
     }
-    assert len(found) == 1 and "#" in found.pop()
+    assert len(result) == 1 and "#" in result.pop()

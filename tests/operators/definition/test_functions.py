@@ -13,10 +13,10 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.operators.definition.aggregates import count, sum
-from streamgauge.operators.definition.change import differences
+from streamgauge.operators.definition.definition_diff import differences
 from streamgauge.operators.definition.functions import WrongRows
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.testing import StreamTester
 
 COLUMNS = {"x": pl.Int64, "name": pl.String, "at": pl.Datetime("us")}
@@ -25,7 +25,7 @@ DOUBLED = {"twice": pl.Int64, "name": pl.String}
 
 
 def rows() -> Stream:
-    return Stream.from_batches(COLUMNS, time="at")
+    return Stream.from_schema(COLUMNS, time="at")
 
 
 def doubled(frame: pl.DataFrame) -> pl.DataFrame:
@@ -53,17 +53,17 @@ def test_rows_go_through_a_function_however_they_are_cut(function: Any, batches:
         tester = StreamTester(stream.tumbling("1m").agg(total=sum("twice")))
         for part in np.split(np.array(numbers), cuts):
             tester.feed(frame(part.tolist()))
-        found = tester.finish().windows()
-        assert dict(zip(found["name"], found["total"])) == wanted
+        results = tester.finish().windows()
+        assert dict(zip(results["name"], results["total"])) == wanted
         counted = len([x for x in numbers if x > 0 and x != 7])
         assert tester.account == Account(300, counted=counted, filtered=300 - counted)
 
 
 def test_the_rows_on_which_a_function_fails_are_refused_by_themselves() -> None:
-    def fragile(found: pl.DataFrame) -> pl.DataFrame:
-        if (found["x"] == 3).any():
+    def fragile(result: pl.DataFrame) -> pl.DataFrame:
+        if (result["x"] == 3).any():
             raise ValueError("no threes")
-        return found
+        return result
 
     stream = rows().map_batches(fragile, {"x": pl.Int64, "name": pl.String}).tumbling("1m")
     tester = StreamTester(stream.agg(posts=count()))
@@ -73,8 +73,8 @@ def test_the_rows_on_which_a_function_fails_are_refused_by_themselves() -> None:
 
 
 def test_lists_multiply_rows_and_a_row_counts_once() -> None:
-    def copies(found: pl.DataFrame) -> pl.DataFrame:
-        return found.select(copy=pl.col("x").map_elements(lambda n: list(range(n)), pl.List(pl.Int64)))
+    def copies(result: pl.DataFrame) -> pl.DataFrame:
+        return result.select(copy=pl.col("x").map_elements(lambda n: list(range(n)), pl.List(pl.Int64)))
 
     stream = rows().map_batches(copies, {"copy": pl.List(pl.Int64)}).explode("copy")
     tester = StreamTester(stream.tumbling("1m").agg(total=sum("copy"), rows=count()))
@@ -83,31 +83,34 @@ def test_lists_multiply_rows_and_a_row_counts_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "told"),
+    ("function", "reported"),
     [
-        (lambda found: found.head(1), "<lambda> made 1 rows of 3; it must give a row for each.*filter after"),
-        (lambda found: found.drop("name"), "gave no column 'name', only x, at"),
-        (lambda found: found.with_columns(pl.col("x").cast(pl.Float64)), "'x' as Float64, .* says Int64"),
-        (lambda found: found.to_dict(), "gave a dict, not a pl.DataFrame"),
-        (lambda found: None, "gave a NoneType"),
+        (
+            lambda raised: raised.head(1),
+            "<lambda> made 1 rows of 3; it must give a row for each.*filter after",
+        ),
+        (lambda raised: raised.drop("name"), "gave no column 'name', only x, at"),
+        (lambda raised: raised.with_columns(pl.col("x").cast(pl.Float64)), "'x' as Float64, .* says Int64"),
+        (lambda raised: raised.to_dict(), "gave a dict, not a pl.DataFrame"),
+        (lambda raised: None, "gave a NoneType"),
     ],
 )
 def test_a_function_that_breaks_its_promise_ends_the_run_and_is_named(
-    function: Callable[[Any], Any], told: str
+    function: Callable[[Any], Any], reported: str
 ) -> None:
     stream = rows().map_batches(function, {"x": pl.Int64, "name": pl.String}).tumbling("1m")
     tester = StreamTester(stream.agg(posts=count("x")))
-    with pytest.raises(Exception, match=told) as found:
+    with pytest.raises(Exception, match=reported) as raised:
         tester.feed(frame([1, 2, 3]))
-    assert isinstance(found.value, WrongRows) or "WrongRows" in str(found.value)
+    assert isinstance(raised.value, WrongRows) or "WrongRows" in str(raised.value)
     assert tester.refused == []
 
 
 def test_a_promise_broken_only_beside_a_row_that_fails_ends_the_run_too() -> None:
-    def odd(found: pl.DataFrame) -> pl.DataFrame:
-        if (found["x"] == 3).any():
+    def odd(result: pl.DataFrame) -> pl.DataFrame:
+        if (result["x"] == 3).any():
             raise ValueError("no threes")
-        return found.head(1)
+        return result.head(1)
 
     stream = rows().map_batches(odd, {"x": pl.Int64}).tumbling("1m").agg(posts=count())
     with pytest.raises(Exception, match="made 1 rows of"):
@@ -122,7 +125,7 @@ def test_a_column_of_nulls_takes_the_type_that_was_promised() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "reported"),
     [
         (lambda: rows().map_batches(5, DOUBLED), "5 is not a function"),
         (lambda: rows().map_batches(dict, DOUBLED), "is not a function"),
@@ -133,26 +136,26 @@ def test_a_column_of_nulls_takes_the_type_that_was_promised() -> None:
         (lambda: rows().group_by("x").map_batches(doubled, DOUBLED), "before group_by and agg"),
     ],
 )
-def test_what_can_not_be_a_step_is_refused_where_it_is_written(make: Any, told: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=told):
+def test_what_can_not_be_a_step_is_refused_where_it_is_written(make: Any, reported: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=reported):
         make()
 
 
 def test_another_function_is_a_change_and_the_same_is_none() -> None:
-    def asked(function: Any, schema: Any = DOUBLED) -> Any:
+    def stream(function: Any, schema: Any = DOUBLED) -> Any:
         return rows().map_batches(function, schema).tumbling("1m").agg(posts=count()).definition()
 
-    assert differences(asked(doubled), asked(doubled)) == []
-    told = differences(asked(lambda f: f.select(x=1)), asked(lambda f: f.select(x=2)))
-    assert len(told) == 1 and told[0].startswith("step 1 changed from map_batches(<lambda> #")
-    assert "twice" in differences(asked(doubled), asked(doubled, {"twice": pl.Int64}))[0]
+    assert differences(stream(doubled), stream(doubled)) == []
+    reported = differences(stream(lambda f: f.select(x=1)), stream(lambda f: f.select(x=2)))
+    assert len(reported) == 1 and reported[0].startswith("step 1 changed from map_batches(<lambda> #")
+    assert "twice" in differences(stream(doubled), stream(doubled, {"twice": pl.Int64}))[0]
 
 
 def test_a_function_within_a_script_goes_to_other_processes() -> None:
     shift = 7
 
-    def local(found: pl.DataFrame) -> pl.DataFrame:
-        return found.select(shifted=pl.col("x") + shift)
+    def local(result: pl.DataFrame) -> pl.DataFrame:
+        return result.select(shifted=pl.col("x") + shift)
 
     stream = rows().map_batches(local, {"shifted": pl.Int64}).tumbling("1m").agg(total=sum("shifted"))
     again = pickle.loads(pickle.dumps(stream))

@@ -9,12 +9,11 @@ import polars as pl
 import pytest
 
 from streamgauge.operators.definition.aggregates import count
-from streamgauge.operators.definition.change import differences
+from streamgauge.operators.definition.definition_diff import differences
+from streamgauge.operators.definition.described_stream import described_stream
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.definition.tables import Table
-from streamgauge.operators.definition.told import told_stream
+from streamgauge.operators.definition.tables import LookupTable
 from streamgauge.operators.formats.json import json
-from streamgauge.spark_udafs.kafka.source import bound
 
 LEFT = {"id": pl.Int64, "kind": pl.String, "n": pl.Int64, "at": pl.Int64}
 RIGHT = {"id": pl.Int64, "kind": pl.String, "m": pl.Float64, "at": pl.Int64}
@@ -50,7 +49,7 @@ def test_a_pair_has_the_columns_of_both_and_those_of_the_key_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "told"),
+    ("make", "reported"),
     [
         (lambda: rows().join(5, on="id", within="1m"), "not a table, nor a stream"),
         (lambda: rows().join(clicks(), on="id"), "say how far"),
@@ -60,9 +59,12 @@ def test_a_pair_has_the_columns_of_both_and_those_of_the_key_once() -> None:
         (lambda: rows().join(clicks(), on=[], within="1m"), "name the column that both streams have"),
         (lambda: rows().join(clicks(), on=5, within="1m"), "on is 5"),
         (lambda: rows().join(clicks(), on="id", within="1m", how="right"), '"inner", "left" or "outer"'),
-        (lambda: rows().join(clicks(), on="id", within="1m", suffix=1), "suffix is 1"),
+        (
+            lambda: rows().join(clicks(), on="id", within="1m", suffix=1),
+            "suffix must be text that is put behind",
+        ),
         (lambda: rows().join(clicks(), on="id", within="1m", suffix=""), "choose another suffix"),
-        (lambda: rows().join(clicks(), on="id", within="1m", limit=0), "limit is 0"),
+        (lambda: rows().join(clicks(), on="id", within="1m", limit=0), "limit must be an integer ≥ 1, got 0"),
         (lambda: rows().join(rows(), on="id", within="1m"), "can't be joined with itself"),
         (lambda: rows().join(clicks(bootstrap_servers="b:1"), on="id", within="1m"), "from other brokers"),
         (lambda: rows("^ads").join(clicks(), on="id", within="1m"), "one topic by its name"),
@@ -89,44 +91,41 @@ def test_a_pair_has_the_columns_of_both_and_those_of_the_key_once() -> None:
         (lambda: rows().join(TABLE, on="id").join(clicks(), on="id", within="1m"), "whose rows change"),
         (lambda: rows().join(TABLE, on="id", within="1m"), "within= is for a stream"),
         (lambda: rows().join(TABLE, on="id", limit=10), "limit= is for a stream"),
-        (lambda: rows().join(TABLE, on="id", how="outer"), 'with a table it may be "inner" or "left"'),
+        (lambda: rows().join(TABLE, on="id", how="outer"), 'with a table how must be "inner" or "left", got'),
         (lambda: FRAMES.join(clicks(), on="id", within="1m"), "come from frames"),
     ],
 )
-def test_what_can_not_be_joined_is_refused_where_it_is_written(make: Callable[[], Any], told: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=told):
+def test_what_can_not_be_joined_is_refused_where_it_is_written(
+    make: Callable[[], Any], reported: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=reported):
         make()
 
 
-TABLE = Table.from_kafka("kinds", value=json({"label": pl.String}), key=pl.Int64)
-FRAMES = Stream.from_batches(LEFT, time=pl.from_epoch("at"))
+TABLE = LookupTable.from_kafka("kinds", value=json({"label": pl.String}), key=pl.Int64)
+FRAMES = Stream.from_schema(LEFT, time=pl.from_epoch("at"))
 
 
-def asked(**how: Any) -> Stream:
+def joined(**how: Any) -> Stream:
     joined = rows().join(clicks(), **{"on": "id", "within": "1m", **how})
     return joined.join(TABLE, on="id", how="left").tumbling("1m").agg(n=count())
 
 
 def test_a_join_is_part_of_the_definition() -> None:
-    plain, before = rows().tumbling("1m").agg(n=count()), asked().definition()
-    assert differences(before, asked(on=["id", "kind"], within="2m", how="left").definition()) == [
+    plain, before = rows().tumbling("1m").agg(n=count()), joined().definition()
+    assert differences(before, joined(on=["id", "kind"], within="2m", how="left").definition()) == [
         'on= of the join changed from ["id"] to ["id", "kind"]',
         'within= of the join changed from "1m" to "2m"',
         'how= of the join changed from "inner" to "left"',
     ]
     assert "were joined before" in differences(before, plain.definition())[0]
     assert "are joined now" in differences(plain.definition(), before)[0]
-    assert differences(before, asked(limit=5).definition()) == []
-    assert len({one.fingerprint() for one in (asked(), asked(within="2m"), asked(how="left"), plain)}) == 4
+    assert differences(before, joined(limit=5).definition()) == []
+    assert len({one.fingerprint() for one in (joined(), joined(within="2m"), joined(how="left"), plain)}) == 4
 
 
 @pytest.mark.parametrize("how", ["inner", "left", "outer"])
 def test_who_knows_only_the_description_closes_windows_at_the_same_time(how: str) -> None:
-    stream = asked(how=how)
-    assert told_stream(stream.definition()).closing_delay_us == stream.closing_delay_us
+    stream = joined(how=how)
+    assert described_stream(stream.definition()).closing_delay_us == stream.closing_delay_us
     assert stream.closing_delay_us == (10 if how == "inner" else 130) * 1_000_000
-
-
-def test_spark_keeps_no_rows_of_streams_and_says_what_to_do() -> None:
-    with pytest.raises(ValueError, match=r"joins those of ads and clicks.*with watermarks in Spark"):
-        bound(asked(), {})

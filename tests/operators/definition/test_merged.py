@@ -14,10 +14,11 @@ from streamgauge.operators.consumer.merge.merger import Merger
 from streamgauge.operators.definition.aggregates import count, first, last
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
-from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.partitions.partition_state import PartitionState
+from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.sketching.position import Input
-from streamgauge.operators.sketching.progress import Progress
-from streamgauge.operators.table.merge import merge
+from streamgauge.operators.table.query import query
+from streamgauge.operators.table.sketch_table import merge
 from streamgauge.operators.testing import StreamTester
 
 NOON = 1_767_225_600
@@ -39,7 +40,7 @@ COUNTED = BOTH.filter(pl.col("user") != 5).group_by("user").tumbling("10s", dela
 
 def messages(seed: int) -> list[tuple[str, int, dict]]:
     """(topic, partition, row): mostly in order, some late by seconds, some without an event time."""
-    draw, found = random.Random(seed), []
+    draw, collected = random.Random(seed), []
     for second in range(200):
         topic = draw.choice(["clicks", "orders", "refunds"])
         at = NOON + second - draw.choice([0, 0, 0, 1, 2, 25])
@@ -49,8 +50,8 @@ def messages(seed: int) -> list[tuple[str, int, dict]]:
         else:
             items = draw.choice([[], [1], [1, 2, 3]])
             row = {"buyer": draw.randrange(6), "ms": at and at * 1000, "items": items}
-        found.append((topic, draw.randrange(2), row))
-    return found
+        collected.append((topic, draw.randrange(2), row))
+    return collected
 
 
 def by_hand(given: list[tuple[str, int, dict]]) -> tuple[Counter, Account]:
@@ -78,7 +79,7 @@ def by_hand(given: list[tuple[str, int, dict]]) -> tuple[Counter, Account]:
 
 
 def counts(table) -> Counter:
-    rows = table.select(["window_start", "user", "rows"]).to_pylist()
+    rows = query(table).select(["window_start", "user", "rows"]).to_dicts()
     return Counter({(int(r["window_start"].timestamp()), r["user"]): r["rows"] for r in rows})
 
 
@@ -103,7 +104,7 @@ def test_a_merger_that_restarts_anywhere_loses_and_repeats_nothing_of_any_topic(
     log = []
     for where, rows in inputs.items():
         # A worker dies, too: another goes on from the position that was committed with the last delta.
-        progress = Progress(COUNTED, *where, 0, clock=lambda: NOON + 1_000)
+        progress = PartitionState(COUNTED, *where, 0, clock=lambda: NOON + 1_000)
         schema = COUNTED.of_topic(where.topic).source.schema
         low = 0
         while low < len(rows):
@@ -113,7 +114,7 @@ def test_a_merger_that_restarts_anywhere_loses_and_repeats_nothing_of_any_topic(
             if draw.random() < 0.2:
                 at = log[-1].end if log and log[-1].input == where else None
                 low = at.offset if at else 0
-                progress = Progress(
+                progress = PartitionState(
                     COUNTED, *where, low, replace(at.time) if at else None, clock=lambda: NOON + 1_000
                 )
                 continue
@@ -125,19 +126,19 @@ def test_a_merger_that_restarts_anywhere_loses_and_repeats_nothing_of_any_topic(
     while any(chains.values()):
         where = draw.choice([where for where, chain in chains.items() if chain])
         log.append(chains[where].pop(0))
-    merger, told, at = Merger(COUNTED, inputs), {}, 0
+    merger, reported, at = Merger(COUNTED, inputs), {}, 0
     while at < len(log):
         merger.offer(log[at], at)
         at += 1
         for table in merger.close():
-            told[table.column("window_start")[0]] = table
+            reported[table.column("window_start")[0]] = table
         if draw.random() < 0.1:
-            place = merger.resume_point()
+            place = merger.restore_point()
             merger, at = Merger(COUNTED, inputs), place[0]
-            merger.resume(*place)
-    tables = [*told.values(), *merger.close_all()]
+            merger.restore(*place)
+    tables = [*reported.values(), *merger.close_all()]
     windows, account = by_hand(given)
-    assert counts(merge(tables)) == windows and len(told) > 5
+    assert counts(merge(tables)) == windows and len(reported) > 5
     missed = account.counted - merger.state.account.counted
     assert merger.state.account == Account(
         account.read, account.counted - missed, account.filtered, account.late + missed, account.dead_lettered
@@ -175,24 +176,26 @@ def test_a_topic_that_begins_to_match_is_waited_for_from_its_first_rows_on() -> 
 
 
 def test_the_first_and_last_of_one_event_time_are_the_same_in_whatever_order_topics_come() -> None:
-    asked = BOTH.tumbling("10s").agg(first=first("user"), last=last("user"))
+    requested = BOTH.tumbling("10s").agg(first=first("user"), last=last("user"))
     clicks = [{"user": user, "at": NOON} for user in (1, 2)]
     orders = [{"buyer": 4, "ms": NOON * 1000, "items": [1]}]
-    found = []
+    collected = []
     for turn in (0, 1):
-        tester = StreamTester(asked)
+        tester = StreamTester(requested)
         for topic, rows in [("clicks", clicks), ("orders", orders)][:: -1 if turn else 1]:
             tester.feed(rows, topic=topic)
-        found.append(tester.finish().windows().rows())
-    assert found[0] == found[1]
+        collected.append(tester.finish().windows().rows())
+    assert collected[0] == collected[1]
 
 
 def test_each_row_goes_to_the_first_branch_that_holds_and_nulls_to_none() -> None:
-    rows = Stream.from_batches({"n": pl.Int64, "at": pl.Int64}, time=pl.from_epoch("at", time_unit="s"))
+    rows = Stream.from_schema({"n": pl.Int64, "at": pl.Int64}, time=pl.from_epoch("at", time_unit="s"))
     branches = rows.branch(pl.col("n") < 3, pl.col("n") % 2 == 0)
     frame = [{"n": n, "at": NOON} for n in (None, *range(10))]
-    found = [StreamTester(branch.tumbling("1m").agg(n=count())).feed(frame).counted for branch in branches]
-    assert found == [3, 3, 5]
+    aggregates = [
+        StreamTester(branch.tumbling("1m").agg(n=count())).feed(frame).counted for branch in branches
+    ]
+    assert aggregates == [3, 3, 5]
     small, even, others = branches
     merged = small.with_columns(kind=pl.lit("small")).merge(
         even.with_columns(kind=pl.lit("even")), others.select("n", "at", kind=pl.lit("other"))
@@ -242,7 +245,7 @@ def test_a_row_in_two_merged_streams_of_one_source_counts_in_both_but_is_read_on
             "clicks and b are read from other brokers or with other settings|b and clicks are",
         ),
         (
-            lambda: CLICKS.merge(Stream.from_batches(CLICKS.source.schema, time=CLICKS.time)),
+            lambda: CLICKS.merge(Stream.from_schema(CLICKS.source.schema, time=CLICKS.time)),
             TypeError,
             "rows come from frames",
         ),

@@ -33,7 +33,7 @@ SCHEMA: dict[str, Any] = {
     "place": pl.Struct({"x": pl.Float64, "y": pl.Int64}),
     "size": pl.Enum(["small", "large"]),
 }
-STREAM = Stream.from_batches(SCHEMA, time="at")
+STREAM = Stream.from_schema(SCHEMA, time="at")
 
 
 def col(name: str) -> Any:
@@ -266,11 +266,13 @@ REFUSED: list[tuple[pl.Expr, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("expression", "told"), REFUSED, ids=[str(at) for at in range(len(REFUSED))])
-def test_what_looks_at_other_rows_is_refused_with_the_line_to_write(expression: pl.Expr, told: str) -> None:
+@pytest.mark.parametrize(("expression", "reported"), REFUSED, ids=[str(at) for at in range(len(REFUSED))])
+def test_what_looks_at_other_rows_is_refused_with_the_line_to_write(
+    expression: pl.Expr, reported: str
+) -> None:
     with pytest.raises(ValueError) as refused:
         STREAM.with_columns(answer=expression)
-    assert told in str(refused.value) and str(refused.value).startswith("with_columns: ")
+    assert reported in str(refused.value) and str(refused.value).startswith("with_columns: ")
     with pytest.raises(ValueError, match=r"^filter: "):
         STREAM.filter(expression)
 
@@ -279,9 +281,9 @@ def test_wherever_an_expression_is_taken_it_is_looked_at() -> None:
     with pytest.raises(ValueError, match=r"^select: .*as in \.agg\(p=mean"):
         STREAM.select("n", p=col("p").mean())
     with pytest.raises(ValueError, match=r"^time: .*as in \.agg\(at=max"):
-        Stream.from_batches(SCHEMA, time=col("at").max())
+        Stream.from_schema(SCHEMA, time=col("at").max())
     with pytest.raises(ValueError, match=r"^time: .*reads no column"):
-        Stream.from_batches(SCHEMA, time=pl.lit(datetime(2026, 1, 1)))
+        Stream.from_schema(SCHEMA, time=pl.lit(datetime(2026, 1, 1)))
     with pytest.raises(ValueError, match=r"^select: none of its expressions reads a column"):
         STREAM.select(five=pl.lit(5))
     with pytest.raises(TypeError, match=r"^explode: .*is not a column's name; write \.explode"):
@@ -294,7 +296,7 @@ def test_what_polars_keeps_to_itself_is_refused(monkeypatch) -> None:
         raise pl.exceptions.ComputeError("serialization not supported for this 'opaque' function")
 
     monkeypatch.setattr("polars.expr.meta.ExprMetaNameSpace.serialize", opaque)
-    with pytest.raises(ValueError, match=r"doesn't tell what an expression .*'opaque' function.*decoder"):
+    with pytest.raises(ValueError, match=r"doesn't say what an expression .*'opaque' function.*decoder"):
         check_row_wise("filter", col("n") > 1, SCHEMA)
 
 

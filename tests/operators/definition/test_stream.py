@@ -17,20 +17,20 @@ COLUMNS = {"user": pl.String, "at": pl.Datetime("us"), "tags": pl.List(pl.String
 
 
 def posts() -> Stream:
-    return Stream.from_batches(COLUMNS, time="at")
+    return Stream.from_schema(COLUMNS, time="at")
 
 
-def asked(every: str = "1m") -> Stream:
-    found = posts().filter(pl.col("x") > 0).with_columns(y=pl.col("x") * 2.5).group_by("user")
-    return found.tumbling(every).agg(
+def stream(every: str = "1m") -> Stream:
+    result = posts().filter(pl.col("x") > 0).with_columns(y=pl.col("x") * 2.5).group_by("user")
+    return result.tumbling(every).agg(
         posts=count(), users=distinct("user"), tags=top_k("tags"), y=quantiles("y")
     )
 
 
 def test_a_stream_pickles_into_the_same_stream() -> None:
-    again = pickle.loads(pickle.dumps(asked()))
-    assert again.definition() == asked().definition()
-    assert again.fingerprint() == asked().fingerprint()
+    again = pickle.loads(pickle.dumps(stream()))
+    assert again.definition() == stream().definition()
+    assert again.fingerprint() == stream().fingerprint()
 
 
 def test_methods_leave_the_stream_they_are_called_on_alone() -> None:
@@ -41,20 +41,20 @@ def test_methods_leave_the_stream_they_are_called_on_alone() -> None:
 
 
 def test_the_column_decides_the_type_that_sketches_are_of() -> None:
-    found = asked().aggregates
-    assert found["y"].params == {"relative_accuracy": 0.01, "kind": "double"}
-    assert found["tags"].params["kind"] == "string"
-    assert found["tags"].answer == {"k": 10}
+    result = stream().aggregates
+    assert result["y"].params == {"relative_accuracy": 0.01, "kind": "double"}
+    assert result["tags"].params["kind"] == "string"
+    assert result["tags"].answer == {"k": 10}
 
 
 def test_the_table_of_sketches_says_all_that_a_reader_needs() -> None:
-    schema = schema_of(asked())
+    schema = schema_of(stream())
     assert schema.names == ["window_start", "window_end", "user", "posts", "users", "tags", "y"]
     assert schema.field("window_end").type == pa.timestamp("us", "UTC")
     assert schema.field("user").type == pa.string()
     assert schema.field("users").type == pa.binary()
     assert keys_of(schema) == ["user"]
-    assert aggregates_of(schema) == asked().aggregates
+    assert aggregates_of(schema) == stream().aggregates
 
 
 @pytest.mark.parametrize(
@@ -64,14 +64,14 @@ def test_the_table_of_sketches_says_all_that_a_reader_needs() -> None:
         (lambda: posts().group_by("nope"), "no column 'nope'"),
         (lambda: posts().agg(posts=count()), "needs windows"),
         (lambda: posts().tumbling("0s"), "longer"),
-        (lambda: posts().tumbling("1m").agg(), "nothing is asked"),
+        (lambda: posts().tumbling("1m").agg(), "no aggregate was given"),
         (lambda: posts().tumbling("1m").agg(u=distinct("nope")), "'nope'"),
         (lambda: posts().group_by("user").tumbling("1m").agg(user=count()), "already a column"),
         (lambda: posts().tumbling("1m").agg(window_end=count()), "already a column"),
         (lambda: posts().group_by("user").filter(pl.col("x") > 0), "before group_by"),
-        (lambda: posts().tumbling("1m").complete(), "asks nothing"),
+        (lambda: posts().tumbling("1m").complete(), "has no aggregates"),
         (lambda: posts().tumbling("1m").tumbling("1h"), 'windows of 1m already.*For "1h"'),
-        (lambda: asked().agg(n=count()), "asks for posts, users, tags, y already"),
+        (lambda: stream().agg(n=count()), "has posts, users, tags, y already"),
         (lambda: posts().group_by("x").group_by("user"), r'\.group_by\("x", "user"\)'),
         (lambda: posts().tumbling("1m").agg(n=count()).group_by("user"), r"before \.agg"),
         (lambda: posts().group_by("user", "user"), "named twice"),
@@ -90,15 +90,15 @@ def test_a_wrong_definition_is_refused_where_it_is_written(wrong, message: str) 
         (lambda: posts().tumbling("1m").agg(q=quantiles("user")), "string"),
         (lambda: posts().tumbling("1m").agg(q=quantiles("at")), "ask for kll_quantiles"),
         (
-            lambda: Stream.from_batches({"at": pl.Int64}, time="at"),
+            lambda: Stream.from_schema({"at": pl.Int64}, time="at"),
             r'time=pl\.from_epoch\("at", time_unit="ms"\)',
         ),
         (
-            lambda: Stream.from_batches({"at": pl.Float64}, time=pl.col("at")),
+            lambda: Stream.from_schema({"at": pl.Float64}, time=pl.col("at")),
             r'time=pl\.from_epoch\(pl\.col\("at"\), time_unit="s"\)',
         ),
-        (lambda: Stream.from_batches({"at": pl.Int64}, time="nope"), "is not a column of at"),
-        (lambda: Stream.from_batches({"at": pl.Int64}, time=pl.col("nope") * 2), 'to find column "nope"'),
+        (lambda: Stream.from_schema({"at": pl.Int64}, time="nope"), "is not a column of at"),
+        (lambda: Stream.from_schema({"at": pl.Int64}, time=pl.col("nope") * 2), 'to find column "nope"'),
         (lambda: Stream.from_kafka(5, value=None), "one as a string"),
         (lambda: Stream.from_kafka("posts", value={"at": pl.Int64}), r"value=json\("),
         (lambda: posts().filter(True), "not an expression"),
@@ -122,9 +122,9 @@ def test_an_unknown_aggregate_is_answered_with_those_there_are() -> None:
 
 def test_an_empty_list_explodes_to_a_row_with_a_null() -> None:
     rows = pl.DataFrame({"a": [[1, 2], [], None], "b": [["x", "y"], [], None]})
-    stream = Stream.from_batches({**rows.schema, "at": pl.Datetime("us")}, time="at").explode("a", "b")
-    found = stream.transform(rows.lazy()).collect()
-    assert found.rows() == [(1, "x"), (2, "y"), (None, None), (None, None)]
+    stream = Stream.from_schema({**rows.schema, "at": pl.Datetime("us")}, time="at").explode("a", "b")
+    result = stream.transform(rows.lazy()).collect()
+    assert result.rows() == [(1, "x"), (2, "y"), (None, None), (None, None)]
 
 
 def test_means_need_a_column() -> None:

@@ -80,7 +80,7 @@ class Maker:
         if isinstance(kind, list):
             return None if self.random.random() < 0.3 else self.value(kind[1])
         if isinstance(kind, str) or "logicalType" in kind:
-            return next(make for told, make in LEAVES.values() if told == kind)(self.random)
+            return next(make for reported, make in LEAVES.values() if reported == kind)(self.random)
         if kind["type"] == "record":
             return {field["name"]: self.value(field["type"]) for field in kind["fields"]}
         if kind["type"] == "array":

@@ -1,4 +1,4 @@
-"""A schema registry of its own for each test that asks for one."""
+"""A schema registry of its own for each test that needs one."""
 
 from __future__ import annotations
 

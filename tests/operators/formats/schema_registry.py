@@ -1,6 +1,6 @@
 """A small schema registry on a free port of this machine, for the tests of formats.
 
-It answers as Confluent's does, in what their client asks of it, and can be made to refuse, fail and go away.
+It answers as Confluent's does, in what their client requests, and can be made to refuse, fail and go away.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Reference = Mapping[str, Any]
 class SmallRegistry:
     """What it holds and how it answers; `fails` is a status that it answers everything with.
 
-    With `certificate`, a folder of cert.pem and key.pem, it is asked by TLS.
+    With `certificate`, a folder of cert.pem and key.pem, it speaks TLS.
     """
 
     schemas: dict[int, dict[str, Any]] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class SmallRegistry:
     login: str | None = None
     fails: int | None = None
     certificate: Path | None = None
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
     url: str = ""
     port: int = 0
 
@@ -46,16 +46,16 @@ class SmallRegistry:
         number: int | None = None,
     ) -> int:
         """Register a schema; gives its id."""
-        found = number or 100 + len(self.schemas)
+        result = number or 100 + len(self.schemas)
         text = schema if isinstance(schema, str) else json.dumps(schema)
-        told: dict[str, Any] = {"schema": text, "schemaType": kind, "references": list(references)}
-        self.schemas[found] = {**told, "serialized": serialized}
-        self.subjects.setdefault(subject, []).append(found)
-        return found
+        reported: dict[str, Any] = {"schema": text, "schemaType": kind, "references": list(references)}
+        self.schemas[result] = {**reported, "serialized": serialized}
+        self.subjects.setdefault(subject, []).append(result)
+        return result
 
     def answer(self, path: str, login: str | None) -> tuple[int, dict[str, Any]]:
         """The status and the body of an answer."""
-        self.asked.append(path)
+        self.requests.append(path)
         if self.fails is not None:
             return self.fails, {"error_code": self.fails, "message": "not now"}
         if self.login is not None and login != self.login:
@@ -63,8 +63,8 @@ class SmallRegistry:
         parts = [unquote(part) for part in urlsplit(path).path.strip("/").split("/")]
         form = parse_qs(urlsplit(path).query).get("format", [""])[0]
         if parts[:2] == ["schemas", "ids"]:
-            found = self.schemas.get(int(parts[2]))
-            return (200, _told(found, form)) if found else (404, _unknown(40403, "Schema not found"))
+            result = self.schemas.get(int(parts[2]))
+            return (200, _described(result, form)) if result else (404, _unknown(40403, "Schema not found"))
         if parts[0] == "subjects" and len(parts) == 4:
             ids = self.subjects.get(parts[1])
             if ids is None:
@@ -74,7 +74,7 @@ class SmallRegistry:
                 return 404, _unknown(40402, "Version not found")
             number = ids[at - 1]
             return 200, {
-                **_told(self.schemas[number], form),
+                **_described(self.schemas[number], form),
                 "subject": parts[1],
                 "version": at,
                 "id": number,
@@ -90,8 +90,8 @@ class SmallRegistry:
             def do_GET(self) -> None:
                 words = self.headers.get("Authorization", "").split()
                 login = base64.b64decode(words[1]).decode() if words[:1] == ["Basic"] else None
-                status, told = registry.answer(self.path, login)
-                body = json.dumps(told).encode()
+                status, answers = registry.answer(self.path, login)
+                body = json.dumps(answers).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
@@ -119,11 +119,11 @@ class SmallRegistry:
             thread.join()
 
 
-def _told(found: Mapping[str, Any], form: str) -> dict[str, Any]:
-    told = {name: found[name] for name in ("schema", "schemaType", "references")}
-    if form == "serialized" and found["serialized"] is not None:
-        told["schema"] = base64.b64encode(found["serialized"]).decode()
-    return told
+def _described(result: Mapping[str, Any], form: str) -> dict[str, Any]:
+    reported = {name: result[name] for name in ("schema", "schemaType", "references")}
+    if form == "serialized" and result["serialized"] is not None:
+        reported["schema"] = base64.b64encode(result["serialized"]).decode()
+    return reported
 
 
 def _unknown(code: int, message: str) -> dict[str, Any]:

@@ -47,15 +47,15 @@ def test_lines_that_are_written_are_read_back() -> None:
         row += [referrer, agent] if "combined" in kind else [None, None]
         rows.append((*row, 0.125 if "timed" in kind else None))
         lines.append((text + by.choice(["", "\n", "\r\n"])).encode())
-    found = decode(lines)
-    assert found.reasons == [] and found.frame.rows() == rows
+    decoded = decode(lines)
+    assert decoded.reasons == [] and decoded.frame.rows() == rows
 
 
 def test_requests_that_are_not_of_http_count_and_lines_that_are_not_of_a_log_are_refused() -> None:
     odd = ["-", "", r"\x16\x03\x01", "GET", "GET /a b HTTP/1.1", "OPTIONS * RTSP/1.0"]
-    found = decode([COMMON.replace("GET / HTTP/1.1", request).encode() for request in odd])
-    assert found.reasons == [] and found.frame["status"].to_list() == [200] * 6
-    assert found.frame["path"].to_list() == [None] * 5 + ["*"]
+    decoded = decode([COMMON.replace("GET / HTTP/1.1", request).encode() for request in odd])
+    assert decoded.reasons == [] and decoded.frame["status"].to_list() == [200] * 6
+    assert decoded.frame["path"].to_list() == [None] * 5 + ["*"]
     refused: list[bytes | None] = [
         *(COMMON[:cut].encode() for cut in (0, 9, 30, 50, 60, 64)),
         COMMON.replace("01/Jan", "31/Feb").encode(),
@@ -65,11 +65,11 @@ def test_requests_that_are_not_of_http_count_and_lines_that_are_not_of_a_log_are
         b"\xff" + COMMON.encode(),
         None,
     ]
-    found = decode([COMMON.encode(), *refused])
-    assert found.frame.height == 1 and found.refused.tolist() == [*range(1, len(refused) + 1)]
-    assert found.reasons[6] == "\"time\" is '31/Feb/2026:00:00:00 +0000'"
-    assert found.reasons[1] == "not a line of an access log: '192.0.2.7'"
-    assert found.reasons[-2:] == ["not UTF-8 text", "no value (a tombstone)"]
+    decoded = decode([COMMON.encode(), *refused])
+    assert decoded.frame.height == 1 and decoded.refused.tolist() == [*range(1, len(refused) + 1)]
+    assert decoded.reasons[6] == "\"time\" is '31/Feb/2026:00:00:00 +0000'"
+    assert decoded.reasons[1] == "not a line of an access log: '192.0.2.7'"
+    assert decoded.reasons[-2:] == ["not UTF-8 text", "no value (a tombstone)"]
 
 
 def test_it_is_sent_to_workers_and_told_in_a_definition() -> None:
@@ -91,15 +91,15 @@ def test_the_totals_of_a_recording(recordings: Path) -> None:
     tester = StreamTester(stream, start=datetime(2015, 5, 21, tzinfo=UTC))
     account = tester.feed_messages(lines)
     assert (account.counted, account.dead_lettered) == (9_999, 1)
-    found = tester.advance(seconds=10 * 86_400).windows()
+    windows = tester.advance(seconds=10 * 86_400).windows()
     exact = decode([*lines]).frame
     assert exact["address"].n_unique() == 1_753
     statuses: Counter[str] = Counter()
-    for day, requests, visitors, top in found.select(
+    for day, requests, visitors, top in windows.select(
         "window_start", "requests", "visitors", "statuses"
     ).rows():
         of_day = exact.filter(pl.col("time").dt.truncate("1d") == day)
         assert requests == of_day.height
         assert visitors["estimate"] == pytest.approx(of_day["address"].n_unique(), rel=0.049)
         statuses.update({item["item"]: item["estimate"] for item in top})
-    assert found.height == 4 and (statuses["200"], statuses["404"], statuses["500"]) == (9_125, 213, 3)
+    assert windows.height == 4 and (statuses["200"], statuses["404"], statuses["500"]) == (9_125, 213, 3)

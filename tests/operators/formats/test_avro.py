@@ -18,7 +18,7 @@ from streamgauge.operators.formats.avro import avro
 from streamgauge.operators.formats.avro_blocks import check_blocks
 from streamgauge.operators.formats.decode import Decoded
 from streamgauge.operators.formats.messages import Messages
-from streamgauge.operators.formats.one_by_one import Misread
+from streamgauge.operators.formats.per_message import Misread
 
 from .avro_records import Maker, row, written
 
@@ -54,9 +54,9 @@ def decode(decoder: Any, values: list[bytes | None]) -> Decoded:
 
 def why(schema: Any, value: bytes, **options: Any) -> str:
     """Why a message is refused, between two good ones that aren't."""
-    found = decode(avro(schema, **options), [value])
-    assert found.frame.height == 0 and found.refused.tolist() == [0]
-    return found.reasons[0]
+    decoded = decode(avro(schema, **options), [value])
+    assert decoded.frame.height == 0 and decoded.refused.tolist() == [0]
+    return decoded.reasons[0]
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -64,9 +64,9 @@ def test_random_records_are_what_fastavro_wrote(seed: int) -> None:
     maker = Maker(seed)
     schema = maker.record()
     records = [maker.value(schema) for _ in range(30)]
-    found = decode(avro(schema), [written(schema, record) for record in records])
-    assert found.rows is None and found.refused.tolist() == []
-    assert found.frame.to_dicts() == [row(schema, record) for record in records]
+    decoded = decode(avro(schema), [written(schema, record) for record in records])
+    assert decoded.rows is None and decoded.refused.tolist() == []
+    assert decoded.frame.to_dicts() == [row(schema, record) for record in records]
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -83,23 +83,23 @@ def test_broken_bytes_cost_themselves_alone(seed: int) -> None:
         flipped[min(at, len(flipped) - 1)] ^= 1 << chance.randrange(8)
         huge = b"\xfe\xff\xff\xff\xff\xff\xff\xff\x7f"
         values += [good, good[:at], good, bytes(flipped), good, good + b"x", good[:at] + huge + good[at:]]
-    found = decode(avro(schema), values)
-    rows = list(range(len(values))) if found.rows is None else found.rows.tolist()
+    decoded = decode(avro(schema), values)
+    rows = list(range(len(values))) if decoded.rows is None else decoded.rows.tolist()
     for number, value in enumerate(values):
         file = io.BytesIO(value)
         try:
-            told = fastavro.schemaless_reader(file, parsed)
+            reported = fastavro.schemaless_reader(file, parsed)
         except Exception:
             # Integers that are a date or time beyond Python's are one to Arrow: those may be rows.
             continue
         if file.tell() != len(value):
             assert number not in rows
         elif number in rows:
-            assert comparable(found.frame.row(rows.index(number), named=True)) == comparable(
-                row(schema, told)
+            assert comparable(decoded.frame.row(rows.index(number), named=True)) == comparable(
+                row(schema, reported)
             )
     assert all(number in rows for number, value in enumerate(values) if number % 7 in (0, 2, 4))
-    assert found.refused.size > 60 and all(found.reasons)
+    assert decoded.refused.size > 60 and all(decoded.reasons)
 
 
 def comparable(value: Any) -> Any:
@@ -118,14 +118,14 @@ def test_columns_by_name_and_by_path() -> None:
         written(ORDER, order(1, actor={"name": "ann"})),
         written(ORDER, order(2, second={"name": None}, tags=["a", "b"])),
     ]
-    found = decode(avro(ORDER, columns=["user", "actor.name", "tags"]), values)
-    assert found.frame.to_dicts() == [
+    decoded = decode(avro(ORDER, columns=["user", "actor.name", "tags"]), values)
+    assert decoded.frame.to_dicts() == [
         {"user": "u1", "actor.name": "ann", "tags": []},
         {"user": "u2", "actor.name": None, "tags": ["a", "b"]},
     ]
     # A type that is written out in a field that isn't chosen.
-    found = decode(avro(ORDER, columns={"who": "second", "name": "second.name"}), values)
-    assert found.frame.rows() == [(None, None), ({"name": None}, None)]
+    decoded = decode(avro(ORDER, columns={"who": "second", "name": "second.name"}), values)
+    assert decoded.frame.rows() == [(None, None), ({"name": None}, None)]
 
 
 def test_a_path_that_leads_nowhere_is_refused_with_what_there_is() -> None:
@@ -158,19 +158,19 @@ def test_unions_of_several_types_are_structs() -> None:
     }
     values = ["a", 7, ("a.Point", {"x": 1}), ("Size", "L"), [{"x": 2}], None]
     rest = {"p": {"x": 9}, "s": "S", "n": 5, "m": {"k": "t", "l": 0.5}}
-    found = decode(avro(schema), [written(schema, {"v": value, **rest}) for value in values])
+    decoded = decode(avro(schema), [written(schema, {"v": value, **rest}) for value in values])
     names = ["string", "long", "Point", "Size", "array"]
     shown = [
         dict.fromkeys(names) | {name: value}
         for name, value in zip(names, ["a", 7, {"x": 1}, "L", [{"x": 2}]])
     ]
-    assert found.frame["v"].to_list() == [*shown, None]
-    told = [
+    assert decoded.frame["v"].to_list() == [*shown, None]
+    reported = [
         {"key": "k", "value": {"string": "t", "double": None}},
         {"key": "l", "value": {"string": None, "double": 0.5}},
     ]
-    assert found.frame.select("p", "s", "n", "m").rows() == [({"x": 9}, "S", 5, told)] * 6
-    assert found.frame.schema["n"] == pl.Int64
+    assert decoded.frame.select("p", "s", "n", "m").rows() == [({"x": 9}, "S", 5, reported)] * 6
+    assert decoded.frame.schema["n"] == pl.Int64
 
 
 def test_each_reason_names_the_place() -> None:
@@ -201,9 +201,9 @@ def test_a_schema_within_itself_neither_overflows_the_stack_nor_is_a_column() ->
     value: Any = None
     for n in range(20):
         value = {"n": n, "next": value}
-    found = decode(beside, [written(chain, value), b"\x02\x02" * 500_000, b"\x02\0"])
-    assert found.frame["n"].to_list() == [19, 1]
-    assert "RecursionError" in found.reasons[0]
+    decoded = decode(beside, [written(chain, value), b"\x02\x02" * 500_000, b"\x02\0"])
+    assert decoded.frame["n"].to_list() == [19, 1]
+    assert "RecursionError" in decoded.reasons[0]
 
 
 def test_what_takes_no_bytes_can_not_be_claimed_without_end() -> None:
@@ -212,11 +212,11 @@ def test_what_takes_no_bytes_can_not_be_claimed_without_end() -> None:
         "name": "N",
         "fields": [{"name": "n", "type": {"type": "array", "items": "null"}}],
     }
-    with pytest.raises(ValueError, match="values that take no bytes"):
+    with pytest.raises(ValueError, match="values that have no bytes"):
         avro(schema)
     whole = {**schema, "fields": [{**schema["fields"][0], "type": {"type": "array", "items": "int"}}]}
-    found = decode(avro(whole, many="records"), [container([{"n": [None] * 3}], schema)])
-    assert "values that take no bytes" in found.reasons[0]
+    decoded = decode(avro(whole, many="records"), [container([{"n": [None] * 3}], schema)])
+    assert "values that have no bytes" in decoded.reasons[0]
 
 
 def test_a_schema_that_is_no_record_is_one_column() -> None:
@@ -247,15 +247,15 @@ def test_container_files_are_lists_of_records_read_by_the_readers_schema() -> No
     older = json.loads(json.dumps(older).replace('"Actor"', json.dumps(ORDER["fields"][3]["type"][1])))
     many = [order(n, actor={"name": "ann"}) for n in range(50)]
     whole = container(many)
-    found = decode(
+    decoded = decode(
         decoder, [whole, container([], codec="null"), whole[:-20], b"Obj\1", None, container(many[:1], older)]
     )
-    assert found.rows is not None and found.rows.tolist() == [0, 1]
-    rows = found.frame.explode("records").unnest("records").drop_nulls("user")
+    assert decoded.rows is not None and decoded.rows.tolist() == [0, 1]
+    rows = decoded.frame.explode("records").unnest("records").drop_nulls("user")
     assert rows["user"].to_list() == [f"u{n}" for n in range(50)] and set(rows["name"]) == {"ann"}
     assert rows["at"].unique().to_list() == [datetime(2026, 1, 1, tzinfo=UTC)]
-    assert all("not an Avro container file" in found.reasons[i] for i in (0, 1, 3))
-    assert "No default value for field actor" in found.reasons[3]
+    assert all("not an Avro container file" in decoded.reasons[i] for i in (0, 1, 3))
+    assert "No default value for field actor" in decoded.reasons[3]
     for codec in ("null", "snappy", "bzip2", "xz"):
         assert decode(decoder, [container(many, codec=codec)]).frame["records"].list.len().to_list() == [50]
 
@@ -275,14 +275,14 @@ def test_it_pickles_and_is_written_down() -> None:
     decode(decoder, [written(ORDER, order(1))])
     again = pickle.loads(pickle.dumps(decoder))
     assert again == decoder and decode(again, [written(ORDER, order(1))]).frame.rows() == [("u1",)]
-    told = decoder_definition(decoder)
-    assert told["decoder"] == "Avro" and told["paths"] == {"user": ["user"]}
+    reported = decoder_definition(decoder)
+    assert reported["decoder"] == "Avro" and reported["paths"] == {"user": ["user"]}
     # Plain messages are cut by the whole schema, so a field more is another definition.
     more = {**ORDER, "fields": [*ORDER["fields"], {"name": "more", "type": "int"}]}
-    assert decoder_definition(avro(more, columns=["user"])) != told
-    assert decoder_definition(avro(json.dumps(ORDER), columns=["user"])) == told
+    assert decoder_definition(avro(more, columns=["user"])) != reported
+    assert decoder_definition(avro(json.dumps(ORDER), columns=["user"])) == reported
     said = {**ORDER, "doc": "Orders.", "fields": [{**field, "doc": "A field."} for field in ORDER["fields"]]}
-    assert decoder_definition(avro(said, columns=["user"])) == told
+    assert decoder_definition(avro(said, columns=["user"])) == reported
 
 
 def test_a_column_of_a_registrys_schema_is_the_same_whatever_is_added_beside_it() -> None:

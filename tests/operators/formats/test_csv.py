@@ -44,10 +44,10 @@ def test_rows_and_each_bad_message_with_its_reason() -> None:
     values: list[bytes | None] = [good]
     for value in bad:
         values += [value, good]
-    found = decode(csv(SCHEMA), values)
-    assert found.frame.unique().rows() == [("ann", 7, 1.5)] and found.frame.height == len(bad) + 1
-    assert found.refused.tolist() == list(range(1, len(values), 2))
-    assert dict(zip(bad, found.reasons)) == bad
+    decoded = decode(csv(SCHEMA), values)
+    assert decoded.frame.unique().rows() == [("ann", 7, 1.5)] and decoded.frame.height == len(bad) + 1
+    assert decoded.refused.tolist() == list(range(1, len(values), 2))
+    assert dict(zip(bad, decoded.reasons)) == bad
 
 
 def test_what_a_field_may_be() -> None:
@@ -86,23 +86,23 @@ def test_what_a_field_may_be() -> None:
     ],
 )
 def test_types(kind: Any, text: str, value: Any) -> None:
-    found = decode(csv({"x": kind}), [text.encode(), b""])
-    assert found.frame["x"].to_list() == ([value, None] if value is not None else [None])
-    assert found.refused.tolist() == ([] if value is not None else [0])
+    decoded = decode(csv({"x": kind}), [text.encode(), b""])
+    assert decoded.frame["x"].to_list() == ([value, None] if value is not None else [None])
+    assert decoded.refused.tolist() == ([] if value is not None else [0])
 
 
 def test_a_header_names_the_fields() -> None:
     decoder = csv({"n": pl.Int64, "user": pl.String}, delimiter="\t", header=True)
     values: list[bytes | None] = [
         b"user\tage\tn\nann\t9\t7\n",
-        b"n\tuser\r\n8\tbob",
+        b"\xef\xbb\xbfn\tuser\r\n8\tbob",
         b"n\tname\n8\tbob",
         b"n\tuser",
         b"n\tuser\n8",
     ]
-    found = decode(decoder, values)
-    assert found.frame.rows() == [(7, "ann"), (8, "bob")]
-    assert found.reasons == [
+    decoded = decode(decoder, values)
+    assert decoded.frame.rows() == [(7, "ann"), (8, "bob")]
+    assert decoded.reasons == [
         "the first line names no user, only n, name",
         "0 records in a message, where 1 was expected",
         "1 field, where 2 were expected",
@@ -111,13 +111,13 @@ def test_a_header_names_the_fields() -> None:
 
 def test_several_records_a_message() -> None:
     decoder = csv({"u": pl.String, "n": pl.Int64}, many="records")
-    found = decode(decoder, [b"a,1\nb,2\n", b"", b"c,3", b"d,4\n\ne,x\nf", b"g,5\ng,x", None, b"\xff"])
-    assert found.frame["records"].to_list() == [
+    decoded = decode(decoder, [b"a,1\nb,2\n", b"", b"c,3", b"d,4\n\ne,x\nf", b"g,5\ng,x", None, b"\xff"])
+    assert decoded.frame["records"].to_list() == [
         [{"u": "a", "n": 1}, {"u": "b", "n": 2}],
         [],
         [{"u": "c", "n": 3}],
     ]
-    assert found.reasons == [
+    assert decoded.reasons == [
         "1 field, where 2 were expected",
         "record 2: \"n\" is 'x', not Int64",
         "no value (a tombstone)",
@@ -139,9 +139,9 @@ def test_random_records_and_broken_ones(seed: int) -> None:
         broken[chance.randrange(len(broken))] ^= 1 << chance.randrange(8)
         records.append((name, n, None if n % 3 else n / 8))
         values += [file.getvalue().encode(), bytes(broken)]
-    found = decode(csv(SCHEMA), values)
-    rows = found.rows.tolist()
-    assert [row for row, n in zip(found.frame.rows(), rows) if n % 2 == 0] == records
+    decoded = decode(csv(SCHEMA), values)
+    rows = decoded.rows.tolist()
+    assert [row for row, n in zip(decoded.frame.rows(), rows) if n % 2 == 0] == records
 
 
 def test_a_field_may_be_long() -> None:
@@ -151,9 +151,9 @@ def test_a_field_may_be_long() -> None:
 
 def test_what_can_not_be_is_refused_and_the_rest_is_written_down() -> None:
     for options, error in (
-        ({"delimiter": ";;"}, "the delimiter is ';;'"),
+        ({"delimiter": ";;"}, "the delimiter must be one character"),
         ({"quote": ","}, "delimiter and quote are both"),
-        ({"quote": "\n"}, "the quote is"),
+        ({"quote": "\n"}, "the quote must be one character"),
     ):
         with pytest.raises(ValueError, match=error):
             csv(SCHEMA, **options)
@@ -161,7 +161,7 @@ def test_what_can_not_be_is_refused_and_the_rest_is_written_down() -> None:
         csv({"x": pl.List(pl.String)})
     with pytest.raises(TypeError, match="list the texts"):
         csv(SCHEMA, null_values="NA")
-    with pytest.raises(TypeError, match="names the column of records"):
+    with pytest.raises(TypeError, match="name the column of records"):
         csv(SCHEMA, many=True)
     decoder = csv(SCHEMA, delimiter=";", quote=None)
     assert pickle.loads(pickle.dumps(decoder)) == decoder
@@ -175,3 +175,8 @@ def test_what_can_not_be_is_refused_and_the_rest_is_written_down() -> None:
         "header": False,
         "many": None,
     }
+
+
+def test_a_null_or_a_broken_message_may_be_the_first_of_a_batch() -> None:
+    decoded = decode(csv({"x": pl.String}), [b'""', b'"a', b'"a\nb"', b"c"])
+    assert decoded.frame["x"].to_list() == [None, "a\nb", "c"] and decoded.refused.tolist() == [1]

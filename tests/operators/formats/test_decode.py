@@ -13,9 +13,9 @@ from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.decode import Decoded
 from streamgauge.operators.formats.json import json
 from streamgauge.operators.formats.messages import Messages
-from streamgauge.operators.sketching.intake import Intake
-from streamgauge.operators.sketching.progress import Progress
-from streamgauge.operators.sketching.remarks import Remarks
+from streamgauge.operators.partitions.partition_buffer import PartitionBuffer
+from streamgauge.operators.partitions.partition_state import PartitionState
+from streamgauge.operators.sketching.message_warnings import Remarks
 
 
 class Lines:
@@ -24,8 +24,8 @@ class Lines:
     schema = {"n": pl.Int64}  # noqa: RUF012
 
     def decode(self, messages: Messages) -> Decoded:
-        found = messages.text.cast(pl.Int64, strict=False)
-        odd = Decoded(pl.DataFrame({"n": found})).without(found.is_null().to_numpy(), "not a number")
+        result = messages.text.cast(pl.Int64, strict=False)
+        odd = Decoded(pl.DataFrame({"n": result})).without(result.is_null().to_numpy(), "not a number")
         return odd.without((odd.frame["n"] % 2 == 1).to_numpy(), "odd")
 
 
@@ -35,14 +35,14 @@ def stream(value: object) -> Stream:
 
 
 def test_rows_are_counted_and_refused_messages_become_dead_letters_with_their_reasons() -> None:
-    asked = stream(Lines())
-    intake = Intake(Remarks("posts", {}))
-    intake.begin(Progress(asked, "lines", 0, 0), [])
-    intake.take(
-        asked.kafka_source,
+    requested = stream(Lines())
+    intake = PartitionBuffer(Remarks("posts", {}))
+    intake.add_partition(PartitionState(requested, "lines", 0, 0), [])
+    intake.sketch(
+        requested.kafka_source,
         Messages.of([b"2", b"x", b"3", b"4", None, bytes([255])], topic="lines", timestamps=[1_000] * 6),
     )
-    assert [(letter.offset, letter.reason) for letter in intake.dead] == [
+    assert [(letter.offset, letter.reason) for letter in intake.dead_letters] == [
         (1, "not a number"),
         (2, "odd"),
         (4, "not a number"),
@@ -54,9 +54,9 @@ def test_rows_are_counted_and_refused_messages_become_dead_letters_with_their_re
 
 def test_rows_refused_later_keep_their_place_among_those_refused_before() -> None:
     first = Decoded(pl.DataFrame({"n": [0, 2, 3]}), np.array([0, 2, 3]), np.array([1]), ["early"])
-    found = first.without(np.array([True, False, True]), ["zero", "three"])
-    assert found.frame["n"].to_list() == [2] and found.rows is not None and found.rows.tolist() == [2]
-    assert (found.refused.tolist(), found.reasons) == ([0, 1, 3], ["zero", "early", "three"])
+    result = first.without(np.array([True, False, True]), ["zero", "three"])
+    assert result.frame["n"].to_list() == [2] and result.rows is not None and result.rows.tolist() == [2]
+    assert (result.refused.tolist(), result.reasons) == ([0, 1, 3], ["zero", "early", "three"])
     assert first.without(np.zeros(3, bool), "none") is first
 
 

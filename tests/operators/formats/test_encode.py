@@ -44,9 +44,9 @@ def test_json_of_every_type_is_that_of_the_answers(names: list[str]) -> None:
     chance = random.Random(3)
     given = [{name: VALUES[name][1](chance) for name in names} for _ in range(200)]
     frame = pl.DataFrame(given, schema={name: VALUES[name][0] for name in names})
-    found = as_json().encode(frame)
-    assert [json.loads(text) for text in found] == [json.loads(json_bytes(row)) for row in given]
-    assert found == [json_bytes(row) for row in frame.iter_rows(named=True)]
+    result = as_json().encode(frame)
+    assert [json.loads(text) for text in result] == [json.loads(json_bytes(row)) for row in given]
+    assert result == [json_bytes(row) for row in frame.iter_rows(named=True)]
 
 
 def test_keys() -> None:

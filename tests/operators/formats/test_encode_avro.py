@@ -39,9 +39,9 @@ ROWS = pl.DataFrame(
 def test_what_is_written_is_read_again() -> None:
     encoder = pickle.loads(pickle.dumps(as_avro(SCHEMA)))
     encoder.check(ROWS.schema)
-    found = avro(SCHEMA).decode(Messages.of(encoder.encode(ROWS))).frame
+    decoded = avro(SCHEMA).decode(Messages.of(encoder.encode(ROWS))).frame
     wanted = ROWS.select("user", pl.lit(3).alias("n"), "at", "tags")
-    assert found.to_dicts() == wanted.to_dicts()
+    assert decoded.to_dicts() == wanted.to_dicts()
     assert json.loads(encoder.definition()["schema"]) == SCHEMA
 
 

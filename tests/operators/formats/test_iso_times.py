@@ -26,8 +26,8 @@ NONE = [
 
 
 def truth(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    result = datetime.fromisoformat(text)
+    return result if result.tzinfo else result.replace(tzinfo=UTC)
 
 
 @pytest.mark.parametrize("forms", [EXTENDED, BASIC], ids=["extended", "basic"])
@@ -38,17 +38,17 @@ def test_every_form_is_the_instant_that_python_reads(forms: list[str]) -> None:
 
 
 def test_what_is_not_a_time_is_null_beside_what_is() -> None:
-    found = read_times(pl.Series([*NONE, None, "2013-07-04 00:00:00"]))
-    assert found.to_list() == [None] * (len(NONE) + 1) + [datetime(2013, 7, 4, tzinfo=UTC)]
+    result = read_times(pl.Series([*NONE, None, "2013-07-04 00:00:00"]))
+    assert result.to_list() == [None] * (len(NONE) + 1) + [datetime(2013, 7, 4, tzinfo=UTC)]
 
 
 def test_nanoseconds_stay_where_they_are_asked_for() -> None:
-    found = read_times(pl.Series(["2013-07-04T00:00:00,123456789+02"]), "ns")
-    assert found.to_physical().to_list() == [1372888800_123456789]
+    result = read_times(pl.Series(["2013-07-04T00:00:00,123456789+02"]), "ns")
+    assert result.to_physical().to_list() == [1372888800_123456789]
 
 
 def test_a_text_column_as_event_time_takes_every_form_and_says_what_it_cannot_read() -> None:
-    stream = Stream.from_batches({"at": pl.String}, time="at").tumbling("1d", delay="3d").agg(n=count())
+    stream = Stream.from_schema({"at": pl.String}, time="at").tumbling("1d", delay="3d").agg(n=count())
     tester = StreamTester(stream, start=datetime(2013, 7, 6, tzinfo=UTC))
     tester.feed([{"at": text} for text in EXTENDED + BASIC] + [{"at": "4 July"}, {"at": None}])
     assert tester.account.dead_lettered == 2

@@ -28,12 +28,12 @@ def decode(values: list[bytes | None], schema: dict[str, Any] | None = None) -> 
 
 def one(value: bytes, dtype: Any) -> Any:
     """The value that ``{"x": value}`` gives, or the reason why it gives none."""
-    found = decode([b'{"x": %b}' % value], {"x": dtype})
-    return found.frame["x"].to_list()[0] if found.frame.height else found.reasons[0]
+    decoded = decode([b'{"x": %b}' % value], {"x": dtype})
+    return decoded.frame["x"].to_list()[0] if decoded.frame.height else decoded.reasons[0]
 
 
 def test_rows_columns_and_types() -> None:
-    found = decode(
+    decoded = decode(
         [
             b'{"s":"a","i":1,"f":1.5,"b":true,"tags":["x","y"]}',
             b' { "tags" : [ ] , "b" : false , "other" : {"deep":[1,{"s":"no"}]} , "s" : "" } ',
@@ -42,16 +42,16 @@ def test_rows_columns_and_types() -> None:
             b'{"tags":["x",null],"f":3,"i":-9223372036854775808}',
         ]
     )
-    assert dict(found.frame.schema) == SCHEMA
-    assert found.frame.rows() == [
+    assert dict(decoded.frame.schema) == SCHEMA
+    assert decoded.frame.rows() == [
         ("a", 1, 1.5, True, ["x", "y"]),
         ("", None, None, False, []),
         (None,) * 5,
         (None,) * 5,
         (None, -(2**63), 3.0, None, ["x", None]),
     ]
-    assert found.rows is None
-    assert (found.refused.tolist(), found.reasons) == ([], [])
+    assert decoded.rows is None
+    assert (decoded.refused.tolist(), decoded.reasons) == ([], [])
 
 
 def test_each_bad_message_is_found_with_its_reason() -> None:
@@ -93,13 +93,13 @@ def test_each_bad_message_is_found_with_its_reason() -> None:
     for value in bad:
         values += [value, good]
     values += [None]
-    found = decode(values)
-    assert found.frame.height == len(bad) + 1
-    assert found.frame["s"].unique().to_list() == ["good"]
-    assert found.rows is not None
-    assert found.rows.tolist() == list(range(0, len(values), 2))
-    assert found.refused.tolist() == [*range(1, len(values), 2)]
-    assert dict(zip([*bad, None], found.reasons)) == {**bad, None: "no value (a tombstone)"}
+    decoded = decode(values)
+    assert decoded.frame.height == len(bad) + 1
+    assert decoded.frame["s"].unique().to_list() == ["good"]
+    assert decoded.rows is not None
+    assert decoded.rows.tolist() == list(range(0, len(values), 2))
+    assert decoded.refused.tolist() == [*range(1, len(values), 2)]
+    assert dict(zip([*bad, None], decoded.reasons)) == {**bad, None: "no value (a tombstone)"}
 
 
 @pytest.mark.parametrize(
@@ -141,11 +141,11 @@ def test_each_bad_message_is_found_with_its_reason() -> None:
     ],
 )
 def test_types(value: bytes, dtype: Any, expected: Any) -> None:
-    found = one(value, dtype)
-    if isinstance(found, str) and isinstance(expected, str) and dtype != pl.String:
-        assert found.startswith(expected)
+    result = one(value, dtype)
+    if isinstance(result, str) and isinstance(expected, str) and dtype != pl.String:
+        assert result.startswith(expected)
     else:
-        assert found == expected
+        assert result == expected
 
 
 def test_structs_inside_structs() -> None:
@@ -156,7 +156,7 @@ def test_structs_inside_structs() -> None:
         ),
         "last": pl.Int64,
     }
-    found = decode(
+    decoded = decode(
         [
             b'{"did":"a","commit":{"record":{"langs":["de","en"],"text":"hi"},"n":1},"last":1}',
             b'{"did":"b","commit":{"n":2},"last":2}',
@@ -169,15 +169,15 @@ def test_structs_inside_structs() -> None:
         ],
         schema,
     )
-    assert found.frame["last"].to_list() == [1, 2, 3, 4, 5]
-    assert found.frame["commit"].to_list() == [
+    assert decoded.frame["last"].to_list() == [1, 2, 3, 4, 5]
+    assert decoded.frame["commit"].to_list() == [
         {"n": 1, "record": {"text": "hi", "langs": ["de", "en"]}},
         {"n": 2, "record": None},
         {"n": None, "record": None},
         None,
         {"n": None, "record": {"text": None, "langs": []}},
     ]
-    assert found.reasons == [
+    assert decoded.reasons == [
         '"commit.record.text" is 5, not String',
         '"commit.record" is 7, not an object',
         "not JSON: byte 43",
@@ -185,13 +185,13 @@ def test_structs_inside_structs() -> None:
 
 
 def test_of_a_name_that_comes_twice_the_last_counts() -> None:
-    found = decode(
+    decoded = decode(
         [
             b'{"s":"a long string at first","s":"b","tags":["1","2"],"tags":["3"],"i":1,"i":null}',
             b'{"tags":["4"]}',
         ]
     )
-    assert found.frame.select("s", "tags", "i").rows() == [("b", ["3"], None), (None, ["4"], None)]
+    assert decoded.frame.select("s", "tags", "i").rows() == [("b", ["3"], None), (None, ["4"], None)]
     nested = decode(
         [b'{"a":{"t":["x","y"],"s":"one"},"a":{"t":["z"]}}', b'{"a":{"t":["w"]}}'],
         {"a": pl.Struct({"t": pl.List(pl.String), "s": pl.String})},
@@ -240,22 +240,22 @@ def test_names_that_json_writes_otherwise() -> None:
 
 def test_names_are_compared_whole() -> None:
     schema = dict.fromkeys(("a", "b", "eight888", "eight8889", "größe", "a_rather_long_name_1"), pl.Int64)
-    found = decode(
+    decoded = decode(
         [
             rb'{"eight8889":1,"eight888":2,"gr\u00f6\u00dfe":3,"\u0062":4,"a_rather_long_name_2":9}',
             '{"größe":5,"a_rather_long_name_1":6,"a_rather_long_name":9,"":7,"eight88":8}'.encode(),
         ],
         schema,
     )
-    assert found.frame.rows() == [(None, 4, 2, 1, 3, None), (None, None, None, None, 5, 6)]
+    assert decoded.frame.rows() == [(None, 4, 2, 1, 3, None), (None, None, None, None, 5, 6)]
 
 
 def test_too_deep_is_refused_and_deep_is_not() -> None:
     def nested(depth: int) -> bytes:
         return b'{"other":' + b"[" * depth + b"]" * depth + b"}"
 
-    found = decode([nested(500), nested(5000), b'{"other":' + b"[" * 100_000])
-    assert found.refused.tolist() == [1, 2]
+    decoded = decode([nested(500), nested(5000), b'{"other":' + b"[" * 100_000])
+    assert decoded.refused.tolist() == [1, 2]
 
 
 def test_a_schema_of_other_types_is_refused_by_name() -> None:
@@ -265,9 +265,9 @@ def test_a_schema_of_other_types_is_refused_by_name() -> None:
 
 
 def test_nothing_at_all() -> None:
-    found = decode([])
-    assert dict(found.frame.schema) == SCHEMA
-    assert (found.frame.height, found.rows, found.refused.tolist()) == (0, None, [])
+    decoded = decode([])
+    assert dict(decoded.frame.schema) == SCHEMA
+    assert (decoded.frame.height, decoded.rows, decoded.refused.tolist()) == (0, None, [])
     assert decode([b'{"a":1}', b"{}"], {}).frame.height == 2
     assert decode([None, b""]).frame.height == 0
 
@@ -297,9 +297,9 @@ def test_polars_reads_the_same_from_regular_lines() -> None:
         for n in range(2000)
     ]
     messages = Messages.of(values)
-    found = json(SCHEMA).decode(messages)
+    decoded = json(SCHEMA).decode(messages)
     expected = pl.read_ndjson(messages.lines.tobytes(), schema=SCHEMA)
-    assert found.frame.equals(expected)
+    assert decoded.frame.equals(expected)
 
 
 # Texts near the edge of JSON: real values, written in several ways, then cut and changed.
@@ -361,17 +361,17 @@ FITS = {
 
 def expected(text: bytes) -> dict[str, Any] | None:
     try:
-        found = strict(text)
+        result = strict(text)
         text.decode("utf-8")
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, dict):
+    if not isinstance(result, dict):
         return None
-    row = {name: found.get(name) for name in SCHEMA}
+    row = {name: result.get(name) for name in SCHEMA}
     if any(value is not None and not FITS[name](value) for name, value in row.items()):
         return None
     try:
-        python_json.dumps(found, ensure_ascii=False).encode()
+        python_json.dumps(result, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         return None
     return row
@@ -385,13 +385,13 @@ def bits(row: dict[str, Any]) -> dict[str, Any]:
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.lists(texts(), min_size=1, max_size=8))
 def test_python_takes_and_refuses_the_same(values: list[bytes]) -> None:
-    found = decode(list(values))
+    decoded = decode(list(values))
     wanted = [(i, row) for i, row in enumerate(map(expected, values)) if row is not None]
-    rows = found.rows if found.rows is not None else np.arange(len(values))
-    assert list(zip(rows.tolist(), map(bits, found.frame.to_dicts()))) == [(i, bits(r)) for i, r in wanted]
-    assert sorted([*rows.tolist(), *found.refused.tolist()]) == list(range(len(values)))
+    rows = decoded.rows if decoded.rows is not None else np.arange(len(values))
+    assert list(zip(rows.tolist(), map(bits, decoded.frame.to_dicts()))) == [(i, bits(r)) for i, r in wanted]
+    assert sorted([*rows.tolist(), *decoded.refused.tolist()]) == list(range(len(values)))
     # However the batch is cut.
     decoder = json(SCHEMA)
     alone = [decoder.decode(Messages.of([value])) for value in values]
-    assert pl.concat([a.frame for a in alone]).equals(found.frame)
-    assert [reason for a in alone for reason in a.reasons] == found.reasons
+    assert pl.concat([a.frame for a in alone]).equals(decoded.frame)
+    assert [reason for a in alone for reason in a.reasons] == decoded.reasons

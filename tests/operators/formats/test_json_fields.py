@@ -41,14 +41,14 @@ def test_columns_by_path() -> None:
         b'{"actor":{"about":{"age":300}}}',
         b'{"actor":{"id":5}}',
     ]
-    found = decode(schema, values)
-    assert found.frame.columns == list(schema)
-    assert found.frame.rows() == [
+    decoded = decode(schema, values)
+    assert decoded.frame.columns == list(schema)
+    assert decoded.frame.rows() == [
         ("ann", 7, datetime(2026, 1, 1, tzinfo=UTC), 3, ["x"]),
         (None, None, None, None, None),
         (None, None, None, 1, None),
     ]
-    assert found.reasons == [
+    assert decoded.reasons == [
         '"actor" is a string, not an object',
         '"actor.about.age" is 300, out of the range of Int8',
         '"actor.id" is 5, not String',
@@ -63,8 +63,8 @@ def test_two_columns_may_not_want_one_member_in_two_ways() -> None:
     ):
         with pytest.raises(ValueError, match="in two ways"):
             json(schema)
-    found = decode({"n": pl.Int64, "m": field("n", pl.Int64)}, [b'{"n":1}'])
-    assert found.frame.rows() == [(1, 1)]
+    decoded = decode({"n": pl.Int64, "m": field("n", pl.Int64)}, [b'{"n":1}'])
+    assert decoded.frame.rows() == [(1, 1)]
 
 
 ITEM = pl.Struct({"sku": pl.String, "n": pl.Int64, "parts": pl.List(pl.Struct({"p": pl.Float64}))})
@@ -84,19 +84,19 @@ def test_lists_of_objects_of_lists_and_of_times() -> None:
         b'{"id":9,"grid":[[1,2],[3.5]]}',
         b'{"id":10,"items":[{"sku":"\\u00e9\\n","n":-1}]}',
     ]
-    found = decode(LISTS, values)
-    assert found.frame.schema == LISTS
+    decoded = decode(LISTS, values)
+    assert decoded.frame.schema == LISTS
     nothing = {"sku": None, "n": None, "parts": None}
-    assert found.frame["id"].to_list() == [1, 2, 3, 10]
-    assert found.frame["items"].to_list() == [
+    assert decoded.frame["id"].to_list() == [1, 2, 3, 10]
+    assert decoded.frame["items"].to_list() == [
         [{"sku": "a", "n": 2, "parts": [{"p": 1.5}, {"p": None}]}, None, nothing],
         [],
         None,
         [{"sku": "é\n", "n": -1, "parts": None}],
     ]
-    assert found.frame["grid"].to_list() == [[[1], [], None], None, None, None]
-    assert str(found.frame["days"].to_list()[1]) == "[datetime.date(2026, 1, 2), None]"
-    assert found.reasons == [
+    assert decoded.frame["grid"].to_list() == [[[1], [], None], None, None, None]
+    assert str(decoded.frame["days"].to_list()[1]) == "[datetime.date(2026, 1, 2), None]"
+    assert decoded.reasons == [
         '"items[1].sku" is 5, not String',
         '"items[0].parts[1].p" is a string, not Float64',
         '"items" is an object, not a list',
@@ -143,9 +143,9 @@ def test_random_objects_are_what_python_reads(seed: int) -> None:
     values: list[bytes | None] = []
     for text in texts:
         values += [text, text[: chance.randrange(len(text))]]
-    found = decode(schema, values)
-    assert found.rows is not None and found.rows.tolist() == list(range(0, 400, 2))
-    assert found.frame.to_dicts() == [whole(pl.Struct(schema), row) for row in rows]
+    decoded = decode(schema, values)
+    assert decoded.rows is not None and decoded.rows.tolist() == list(range(0, 400, 2))
+    assert decoded.frame.to_dicts() == [whole(pl.Struct(schema), row) for row in rows]
 
 
 @pytest.mark.parametrize(
@@ -175,9 +175,9 @@ def test_random_objects_are_what_python_reads(seed: int) -> None:
     ],
 )
 def test_values_that_may_stand_as_strings(kind: Any, value: bytes, expected: Any) -> None:
-    found = decode({"x": field("x", kind, text=True)}, [b'{"x":%b}' % value])
-    told = found.frame["x"].to_list()[0] if found.frame.height else found.reasons[0]
-    assert told.startswith(expected) if found.reasons else told == expected
+    decoded = decode({"x": field("x", kind, text=True)}, [b'{"x":%b}' % value])
+    reported = decoded.frame["x"].to_list()[0] if decoded.frame.height else decoded.reasons[0]
+    assert reported.startswith(expected) if decoded.reasons else reported == expected
 
 
 def test_nothing_is_converted_unless_asked_for() -> None:
@@ -191,8 +191,8 @@ def test_it_pickles_and_is_written_down_only_where_it_differs() -> None:
         json({"x": field("y.x", pl.Int64, text=True), "items": pl.List(ITEM)}),
     )
     assert decoder_definition(plain) == {"decoder": "Json"}
-    told = {"decoder": "Json", "fields": {"x": {"path": ["y", "x"], "text": True}}}
-    assert decoder_definition(other) == told
+    reported = {"decoder": "Json", "fields": {"x": {"path": ["y", "x"], "text": True}}}
+    assert decoder_definition(other) == reported
     other.decode(Messages.of([b"{}"]))
     assert pickle.loads(pickle.dumps(other)) == other
     with pytest.raises(TypeError, match="is not a path"):

@@ -22,9 +22,9 @@ from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
 from streamgauge.operators.formats.messages import Messages
 from streamgauge.operators.kafka.raw_messages import header_names
-from streamgauge.operators.sketching.accounting import Account
-from streamgauge.operators.table.merge import merge
+from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.table.query import query
+from streamgauge.operators.table.sketch_table import merge
 
 DECODER = json({"x": pl.Int64})
 ALL = {
@@ -50,10 +50,10 @@ def batch() -> Messages:
 
 
 def test_every_part_stands_beside_the_row_of_its_message() -> None:
-    found = decoded(batch(), ALL)
-    frame = found.frame
+    result = decoded(batch(), ALL)
+    frame = result.frame
     assert frame.schema == Stream.from_kafka("posts", value=DECODER, message=ALL).columns
-    assert frame["x"].to_list() == [1, 3] and found.rows.tolist() == [0, 2]
+    assert frame["x"].to_list() == [1, 3] and result.rows.tolist() == [0, 2]
     assert frame["user"].to_list() == ["ann", None] and frame["key_bytes"].to_list() == [b"ann", None]
     assert frame["partition"].to_list() == [0, 1] and frame["offset"].to_list() == [7, 7]
     assert frame["timestamp"].to_list() == [datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), None]
@@ -69,8 +69,8 @@ def test_every_part_stands_beside_the_row_of_its_message() -> None:
 
 
 def test_a_key_that_is_not_text_is_refused_where_text_is_asked_for_and_only_there() -> None:
-    found = decoded(batch(), ["key"])
-    assert dict(zip(found.refused.tolist(), found.reasons)) == {
+    result = decoded(batch(), ["key"])
+    assert dict(zip(result.refused.tolist(), result.reasons)) == {
         1: "not JSON: byte 0",
         3: 'the key is not UTF-8 text; ask for "key_bytes" to have its bytes',
     }
@@ -90,12 +90,14 @@ def test_a_header_whose_name_is_not_text_ends_nothing() -> None:
 
 
 def test_messages_read_without_headers_have_none() -> None:
-    found = decoded(Messages.of([b"{}", b"{}"]), ["headers", "header:trace"]).frame
-    assert found["headers"].to_list() == [[], []] and found["header:trace"].to_list() == [None, None]
+    result = decoded(Messages.of([b"{}", b"{}"]), ["headers", "header:trace"]).frame
+    assert result["headers"].to_list() == [[], []] and result["header:trace"].to_list() == [None, None]
 
 
 def test_they_are_part_of_the_definition_and_travel() -> None:
-    plain, keyed = (Stream.from_kafka("posts", value=DECODER, message=asked) for asked in ((), ["key"]))
+    plain, keyed = (
+        Stream.from_kafka("posts", value=DECODER, message=requested) for requested in ((), ["key"])
+    )
     assert plain.fingerprint() != keyed.fingerprint()
     renamed = Stream.from_kafka("posts", value=DECODER, message={"key": "header:key"})
     assert renamed.fingerprint() != keyed.fingerprint()  # the same column of the same type, of another part
@@ -152,12 +154,12 @@ def test_both_engines_count_by_keys_headers_and_offsets(
     source = Stream.from_kafka(
         topic, value=DECODER, message=ALL, time="timestamp", bootstrap_servers=kafka.bootstrap_servers
     )
-    asked = (
+    requested = (
         source.group_by("partition")
         .tumbling("1d")
         .agg(n=count(), users=distinct("user"), traces=top_k("trace"), last=max("offset"))
     )
-    table, _ = engine(asked, request, tmp_path)
+    table, _ = engine(requested, request, tmp_path)
     for row in query(table).to_dicts():
         assert row["n"] == 30 and row["last"] == 29 and round(row["users"]["estimate"]) == 5
         assert {trace["item"]: trace["estimate"] for trace in row["traces"]} == {"t0": 10, "t1": 10, "t2": 10}

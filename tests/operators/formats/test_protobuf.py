@@ -38,7 +38,7 @@ message Order {
   repeated string tags = 7;
   map<string, int32> counts = 8;
   oneof paid { string card = 9; uint64 cash = 10; }
-  google.protobuf.Duration took = 11;
+  google.protobuf.Duration duration = 11;
   google.protobuf.StringValue note = 12;
   repeated Kind kinds = 13;
   bytes blob = 14;
@@ -63,7 +63,7 @@ def decode(decoder: Any, values: list[bytes | None]) -> Decoded:
 def full() -> Any:
     order = ORDER(id=7, user="ann", price=0.0, kind=2, tags=["a", "b"], counts={"x": 1}, cash=9)
     order.at.FromDatetime(AT)
-    order.took.FromTimedelta(timedelta(seconds=-1.5))
+    order.duration.FromTimedelta(timedelta(seconds=-1.5))
     order.actor.id = "u1"
     order.note.value = ""
     order.kinds.extend([1, 7])
@@ -75,8 +75,8 @@ def full() -> Any:
 
 def test_each_sort_of_field() -> None:
     decoder = protobuf("shop.Order", schema=TEXT, columns=COLUMNS)
-    found = decode(decoder, [full().SerializeToString(), b"", ORDER(kind=9, card="c").SerializeToString()])
-    first, empty, other = found.frame.to_dicts()
+    decoded = decode(decoder, [full().SerializeToString(), b"", ORDER(kind=9, card="c").SerializeToString()])
+    first, empty, other = decoded.frame.to_dicts()
     assert first == {
         "id": 7,
         "user": "ann",
@@ -87,7 +87,7 @@ def test_each_sort_of_field() -> None:
         "counts": [{"key": "x", "value": 1}],
         "card": None,
         "cash": 9,
-        "took": timedelta(seconds=-1.5),
+        "duration": timedelta(seconds=-1.5),
         "note": "",
         "kinds": ["BUY", "7"],
         "blob": b"\xff",
@@ -101,7 +101,7 @@ def test_each_sort_of_field() -> None:
     }
     # What has a presence is null, the rest has Protobuf's default.
     nulls = {name for name, value in empty.items() if value is None}
-    assert nulls == {"price", "at", "card", "cash", "took", "note", "more", "actor.id", "actor.name"}
+    assert nulls == {"price", "at", "card", "cash", "duration", "note", "more", "actor.id", "actor.name"}
     assert (empty["id"], empty["user"], empty["kind"], empty["tags"], empty["counts"]) == (
         0,
         "",
@@ -111,7 +111,7 @@ def test_each_sort_of_field() -> None:
     )
     assert (other["kind"], other["card"], other["cash"]) == ("9", "c", None)
     types = decoder.schema
-    assert types["at"] == pl.Datetime("us", "UTC") and types["took"] == pl.Duration("us")
+    assert types["at"] == pl.Datetime("us", "UTC") and types["duration"] == pl.Duration("us")
     assert types["small"] == pl.UInt32 and types["ratio"] == pl.Float32 and types["blob"] == pl.Binary
 
 
@@ -128,8 +128,8 @@ def test_all_ways_to_describe_a_message_are_one() -> None:
         protobuf("shop.Order", schema=alone.SerializeToString(), columns=["id", "at"]),
     ]
     assert [decode(decoder, [value]).frame.rows() for decoder in decoders] == [[(7, AT)]] * 4
-    (told,) = {str(decoder_definition(decoder)) for decoder in decoders}
-    assert "'message': 'shop.Order'" in told
+    (reported,) = {str(decoder_definition(decoder)) for decoder in decoders}
+    assert "'message': 'shop.Order'" in reported
     again = pickle.loads(pickle.dumps(decoders[0]))
     assert again == decoders[0] and decode(again, [value]).frame.rows() == [(7, AT)]
 
@@ -138,8 +138,8 @@ def test_another_number_is_another_definition_and_another_field_is_not() -> None
     one = 'syntax = "proto3"; message M { int32 a = 1; }'
     more = 'syntax = "proto3"; message M { int32 a = 1; int32 b = 2; }'
     moved = 'syntax = "proto3"; message M { int32 a = 2; }'
-    told = [decoder_definition(protobuf("M", schema=text, columns=["a"])) for text in (one, more, moved)]
-    assert told[0] == told[1] != told[2]
+    reported = [decoder_definition(protobuf("M", schema=text, columns=["a"])) for text in (one, more, moved)]
+    assert reported[0] == reported[1] != reported[2]
 
 
 def test_unknown_fields_are_ignored() -> None:
@@ -162,27 +162,27 @@ def test_broken_bytes_cost_themselves_alone(seed: int) -> None:
         flipped[at] ^= 1 << chance.randrange(8)
         huge = good[:at] + b"\xff\xff\xff\xff\xff\xff\xff\xff\x7f" + good[at:]
         values += [good, good[:at], bytes(flipped), huge, chance.randbytes(20)]
-    found = decode(protobuf(ORDER, columns=["id", "user", "price", "tags"]), values)
-    rows = dict(zip(found.rows.tolist(), found.frame.rows()))
+    decoded = decode(protobuf(ORDER, columns=["id", "user", "price", "tags"]), values)
+    rows = dict(zip(decoded.rows.tolist(), decoded.frame.rows()))
     for number, value in enumerate(values):
         try:
-            told = ORDER.FromString(value)
+            reported = ORDER.FromString(value)
         except Exception:
-            told = None
-        assert (told is not None) is (number in rows)
-        if told is not None:
-            price = told.price if told.HasField("price") else None
-            assert str(rows[number]) == str((told.id, told.user, price, list(told.tags)))
-    assert all(number in rows for number in range(0, 500, 5)) and found.refused.size > 50
-    assert all("not Protobuf of the message shop.Order" in reason for reason in found.reasons)
+            reported = None
+        assert (reported is not None) is (number in rows)
+        if reported is not None:
+            price = reported.price if reported.HasField("price") else None
+            assert str(rows[number]) == str((reported.id, reported.user, price, list(reported.tags)))
+    assert all(number in rows for number in range(0, 500, 5)) and decoded.refused.size > 50
+    assert all("not Protobuf of the message shop.Order" in reason for reason in decoded.reasons)
 
 
 def test_what_is_required_must_be_there() -> None:
     text = 'syntax = "proto2"; message M { required int32 a = 1; optional M m = 2; optional string s = 3; }'
     decoder = protobuf("M", schema=text, columns=["a", "s"])
-    found = decode(decoder, [b"\x08\x05", b"", b"\x08\x05\x12\x00", b"\x12" * 5_000])
-    assert found.frame.rows() == [(5, None)]
-    assert found.reasons[:2] == [
+    decoded = decode(decoder, [b"\x08\x05", b"", b"\x08\x05\x12\x00", b"\x12" * 5_000])
+    assert decoded.frame.rows() == [(5, None)]
+    assert decoded.reasons[:2] == [
         "not Protobuf of the message M: it has no a",
         "not Protobuf of the message M: it has no m.a",
     ]
@@ -235,9 +235,9 @@ def test_a_registry_names_the_message(registry: SmallRegistry) -> None:
     ]
     latest = protobuf("shop.Order", registry=registry.url, subject="orders-value", columns=["id", "at"])
     for decoder in (latest, protobuf(ORDER, registry=registry.url, columns=["id", "at"])):
-        found = decode(decoder, values)
-        assert found.frame.rows() == [(7, AT)] * 3 and found.refused.tolist() == list(range(3, 13))
-        told = [
+        decoded = decode(decoder, values)
+        assert decoded.frame.rows() == [(7, AT)] * 3 and decoded.refused.tolist() == list(range(3, 13))
+        reported = [
             "its message is shop.Refund, not shop.Order",
             f"its message is none that its schema {number} has, at [4], not shop.Order",
             "its message is shop.Order.Actor, not shop.Order",
@@ -249,7 +249,9 @@ def test_a_registry_names_the_message(registry: SmallRegistry) -> None:
             "not Protobuf of the message shop.Order",
             "no value (a tombstone)",
         ]
-        assert [reason[: len(words)] for reason, words in zip(found.reasons, told, strict=True)] == told
+        assert [
+            reason[: len(words)] for reason, words in zip(decoded.reasons, reported, strict=True)
+        ] == reported
     assert decoder_definition(latest)["framed"] is True
 
 
@@ -266,5 +268,5 @@ def test_a_registered_schema_may_import_another(registry: SmallRegistry) -> None
     value = b"\x00\x0a\x05\x0a\x03ann"
     for subject in ("post", "post-text"):
         decoder = protobuf(registry=registry.url, subject=subject, columns=["actor.id"])
-        found = decode(decoder, [framed(one, value), framed(two, value)])
-        assert found.frame.rows() == [("ann",), ("ann",)]
+        decoded = decode(decoder, [framed(one, value), framed(two, value)])
+        assert decoded.frame.rows() == [("ann",), ("ann",)]

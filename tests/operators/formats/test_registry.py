@@ -14,7 +14,7 @@ from streamgauge.operators.formats.avro import avro
 from streamgauge.operators.formats.decode import Decoded
 from streamgauge.operators.formats.messages import Messages
 from streamgauge.operators.formats.registry import Registry, UnknownSchema
-from streamgauge.operators.formats.unavailable import Unavailable
+from streamgauge.operators.formats.retryable_error import Unavailable
 
 from .avro_records import written
 from .schema_registry import SmallRegistry, framed
@@ -51,16 +51,16 @@ def second(author: str, likes: int, lang: str | None = None, score: float = 1.0)
 def test_versions_are_resolved_to_the_readers_schema(registry: SmallRegistry) -> None:
     one, two = registry.add("posts-value", FIRST), registry.add("posts-value", SECOND)
     values: list[bytes | None] = [framed(one, first("ann", 7)), framed(two, second("bob", 1 << 40, "en"))]
-    found = decode(avro(SECOND, registry=registry.url), values)
-    assert found.frame.rows() == [(None, "ann", 7, 0.5), ("en", "bob", 1 << 40, 1.0)]
+    decoded = decode(avro(SECOND, registry=registry.url), values)
+    assert decoded.frame.rows() == [(None, "ann", 7, 0.5), ("en", "bob", 1 << 40, 1.0)]
     # The subject's latest version is the reader's where none is given.
     latest = avro(registry=registry.url, subject="posts-value", columns=["author", "score"])
     assert decode(latest, values).frame.rows() == [("ann", 0.5), ("bob", 1.0)]
     # Backwards, a long may not be an int.
-    found = decode(avro(FIRST, registry=registry.url), values)
-    assert found.frame.rows() == [("ann", 7)] and found.refused.tolist() == [1]
-    assert "not Avro of the schema Post" in found.reasons[0]
-    assert len([path for path in registry.asked if "/schemas/ids/" in path]) == 6
+    decoded = decode(avro(FIRST, registry=registry.url), values)
+    assert decoded.frame.rows() == [("ann", 7)] and decoded.refused.tolist() == [1]
+    assert "not Avro of the schema Post" in decoded.reasons[0]
+    assert len([path for path in registry.requests if "/schemas/ids/" in path]) == 6
 
 
 def test_each_schema_is_asked_for_once(registry: SmallRegistry) -> None:
@@ -68,7 +68,7 @@ def test_each_schema_is_asked_for_once(registry: SmallRegistry) -> None:
     decoder = avro(FIRST, registry=registry.url)
     for _ in range(3):
         assert decode(decoder, [framed(one, first("ann", 7))] * 5).frame.height == 5
-    assert len(registry.asked) == 1
+    assert len(registry.requests) == 1
 
 
 def test_what_the_registry_does_not_know_is_refused(registry: SmallRegistry) -> None:
@@ -91,9 +91,9 @@ def test_what_the_registry_does_not_know_is_refused(registry: SmallRegistry) -> 
         good,
     ]
     decoder = avro(FIRST, registry=registry.url)
-    found = decode(decoder, values)
-    assert found.frame.rows() == [("ann", 7)] * 2 and found.refused.tolist() == list(range(1, 10))
-    told = [
+    decoded = decode(decoder, values)
+    assert decoded.frame.rows() == [("ann", 7)] * 2 and decoded.refused.tolist() == list(range(1, 10))
+    reported = [
         "the schema registry knows no schema 77",
         "not in the wire format of a schema registry: it begins with byte 6, not 0",
         "not in the wire format of a schema registry: it has 2 bytes",
@@ -104,10 +104,10 @@ def test_what_the_registry_does_not_know_is_refused(registry: SmallRegistry) -> 
         "not Avro of the schema Post: byte 8: Expected 3 bytes, read 2",
         "no value (a tombstone)",
     ]
-    assert [reason[: len(words)] for reason, words in zip(found.reasons, told, strict=True)] == told
-    asked = len(registry.asked)
+    assert [reason[: len(words)] for reason, words in zip(decoded.reasons, reported, strict=True)] == reported
+    requested = len(registry.requests)
     assert decode(decoder, [framed(77, b"")]).refused.tolist() == [0]
-    assert len(registry.asked) == asked  # not asked again at once
+    assert len(registry.requests) == requested  # not requested again at once
 
 
 def test_a_schema_may_refer_to_others(registry: SmallRegistry) -> None:
@@ -138,8 +138,8 @@ def test_units_of_time_are_converted_between_versions(registry: SmallRegistry) -
         for number, at in ((millis, 5_000), (micros, 5_000_000))
     ]
     values.append(framed(plain, written("long", 5_000)))
-    found = decode(avro(timed("millis"), registry=registry.url), values).frame["at"]
-    assert found.dt.timestamp("ms").to_list() == [5_000] * 3
+    decoded = decode(avro(timed("millis"), registry=registry.url), values).frame["at"]
+    assert decoded.dt.timestamp("ms").to_list() == [5_000] * 3
 
 
 def test_a_registry_that_is_away_is_nobodys_fault(registry: SmallRegistry) -> None:
@@ -150,11 +150,11 @@ def test_a_registry_that_is_away_is_nobodys_fault(registry: SmallRegistry) -> No
     for status, passing in ((503, True), (429, True), (500, True), (401, False), (403, False), (400, False)):
         registry.fails = status
         with pytest.raises(
-            Unavailable, match=f"{registry.url} was asked for schema {number}: it answers {status}"
-        ) as told:
+            Unavailable, match=f"{registry.url} failed to give schema {number}: it answers {status}"
+        ) as reported:
             decoder.decode(Messages.of(values))
-        assert told.value.passing is passing
-        assert pickle.loads(pickle.dumps(told.value)).passing is passing
+        assert reported.value.passing is passing
+        assert pickle.loads(pickle.dumps(reported.value)).passing is passing
     registry.fails = None
     assert decode(decoder, values).frame.height == 1
 
@@ -164,17 +164,17 @@ def test_no_connection_is_waited_for() -> None:
     with registry.served():
         number = registry.add("posts-value", FIRST)
         decoder = avro(FIRST, registry={"url": registry.url, "max.retries": 0})
-    with pytest.raises(Unavailable, match="was asked for schema") as told:
+    with pytest.raises(Unavailable, match="failed to give schema") as raised:
         decoder.decode(Messages.of([framed(number, first("ann", 7))]))
-    assert told.value.passing
+    assert raised.value.passing
     with registry.served():
         assert decode(decoder, [framed(number, first("ann", 7))]).frame.height == 1
 
 
 def test_an_address_of_something_else_ends_the_run(registry: SmallRegistry) -> None:
-    with pytest.raises(Unavailable, match="it answers 404") as told:
+    with pytest.raises(Unavailable, match="it answers 404") as raised:
         Registry.of(f"{registry.url}/nothing-here").schema(1)
-    assert not told.value.passing
+    assert not raised.value.passing
     with pytest.raises(UnknownSchema, match="no latest version of the subject 'nope'"):
         avro(registry=registry.url, subject="nope")
 
@@ -188,9 +188,9 @@ def test_a_login_is_sent_and_never_shown(registry: SmallRegistry, caplog: pytest
     within = Registry.of(registry.url.replace("//", "//me:tr0ut@"))
     assert within.schema(number) is not None
     wrong = Registry.of({"url": registry.url, "basic.auth.user.info": "me:c4rp"})
-    with pytest.raises(Unavailable, match=r"look at its settings, such as basic\.auth\.user\.info") as told:
+    with pytest.raises(Unavailable, match=r"look at its settings, such as basic\.auth\.user\.info") as raised:
         wrong.schema(number)
-    for shown in (repr(known), repr(within), within.address, str(told.value), repr(wrong)):
+    for shown in (repr(known), repr(within), within.address, str(raised.value), repr(wrong)):
         assert "tr0ut" not in shown and "c4rp" not in shown
     decoder = avro(FIRST, registry={"url": registry.url, "basic.auth.user.info": "me:tr0ut"})
     assert "/schemas/ids/" in caplog.text and "tr0ut" not in caplog.text
@@ -206,8 +206,8 @@ def test_it_may_be_asked_by_tls(tmp_path: Path) -> None:
     number = registry.add("posts-value", FIRST)
     with registry.served():
         settings = {"url": registry.url, "ssl.ca.location": str(tmp_path / "cert.pem")}
-        found = decode(avro(FIRST, registry=settings), [framed(number, first("ann", 7))])
-        assert registry.url.startswith("https://") and found.frame.rows() == [("ann", 7)]
+        decoded = decode(avro(FIRST, registry=settings), [framed(number, first("ann", 7))])
+        assert registry.url.startswith("https://") and decoded.frame.rows() == [("ann", 7)]
         with pytest.raises(Unavailable, match="certificate"):
             Registry.of({"url": registry.url, "max.retries": 0}).schema(number)
     with pytest.raises(ValueError, match=r"registry: .*No such file.*; look at ssl\.ca\.location=.*nowhere"):
@@ -217,9 +217,9 @@ def test_it_may_be_asked_by_tls(tmp_path: Path) -> None:
 def test_settings_that_its_client_does_not_take_are_refused() -> None:
     with pytest.raises(ValueError, match=r"registry: Unrecognized properties: basic\.auth"):
         Registry.of({"url": "http://box", "basic.auth": "me:tr0ut"})
-    with pytest.raises(ValueError, match=r"registry: basic\.auth\.user\.info must be") as told:
+    with pytest.raises(ValueError, match=r"registry: basic\.auth\.user\.info must be") as raised:
         Registry.of({"url": "http://box", "basic.auth.user.info": "tr0ut"})
-    assert "tr0ut" not in str(told.value)
+    assert "tr0ut" not in str(raised.value)
     with pytest.raises(TypeError, match="name its address"):
         Registry.of({"basic.auth.user.info": "me:tr0ut"})
     with pytest.raises(ValueError, match="registry: Invalid url box:8081"):

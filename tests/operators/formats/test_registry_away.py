@@ -14,8 +14,8 @@ from streamgauge.operators.consumer.runner import start
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.avro import avro
-from streamgauge.operators.formats.unavailable import Unavailable
-from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.formats.retryable_error import Unavailable
+from streamgauge.operators.sketching.account import Account
 
 from ...waiting import until
 from .avro_records import written
@@ -39,16 +39,16 @@ def test_a_run_waits_for_its_registry(kafka: Any, caplog: pytest.LogCaptureFixtu
     source = Stream.from_kafka(topic, value=value, bootstrap_servers=kafka.bootstrap_servers)
     stream = source.tumbling("1m").agg(names=count())
 
-    def told() -> str:
+    def logged() -> str:
         return "\n".join(record.getMessage() for record in caplog.records)
 
     with caplog.at_level(logging.WARNING):
         run = start(stream, RunOptions(checkpoint_seconds=0.2))
-        until(lambda: "waiting to decode messages: the schema registry" in told())
+        until(lambda: "waiting to decode messages: the schema registry" in logged())
         assert run.summary().account == Account()
         with registry.served():
             until(lambda: run.summary().account == Account(read=3, counted=3))
-        assert "managed to decode messages; going on" in told()
+        assert "managed to decode messages; going on" in logged()
         # A schema that is known needs no registry; a run that waits for one can be stopped.
         producer.produce(topic, framed(numbers[0], written("string", "dee")))
         producer.flush()
@@ -56,7 +56,7 @@ def test_a_run_waits_for_its_registry(kafka: Any, caplog: pytest.LogCaptureFixtu
         caplog.clear()
         producer.produce(topic, framed(numbers[1], written("string", "eve")))
         producer.flush()
-        until(lambda: "waiting to decode messages" in told())
+        until(lambda: "waiting to decode messages" in logged())
         run.stop()
         assert run.wait().account == Account(read=4, counted=4)
 

@@ -1,4 +1,4 @@
-"""Syslog into columns: the forms in which it comes, years that are missing, lines that are none."""
+"""Syslog into columns: the forms in which it comes, years that are missing, lines that are not syslog."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ def test_messages_that_are_written_are_read_back_whatever_their_form() -> None:
         level = priority % 8 if form in ("5424", "3164") else None
         sent.append(at + timedelta(seconds=by.randrange(-80_000, 300 * 86_400)))
         wanted.append((at, host, program, process, text, level))
-    found = decode(lines, sent, "Europe/Berlin")
-    assert found.reasons == []
+    decoded = decode(lines, sent, "Europe/Berlin")
+    assert decoded.reasons == []
     names = ["time", "host", "program", "process", "message", "severity"]
     twice = [  # the hour that summer time ends with names two points in time
         at.astimezone(zone).replace(fold=1).utcoffset() != at.astimezone(zone).replace(fold=0).utcoffset()
         for at, *_ in wanted
     ]
-    rows = found.frame.select(names).rows()
+    rows = decoded.frame.select(names).rows()
     assert [r for r, odd in zip(rows, twice) if not odd] == [w for w, odd in zip(wanted, twice) if not odd]
 
 
@@ -73,7 +73,7 @@ def test_the_year_is_the_latest_that_is_not_ahead_of_the_message() -> None:
 
 
 def test_parts_that_are_missing_are_null() -> None:
-    found = decode(
+    decoded = decode(
         [
             "<34>Oct 11 22:14:15 su: no host",
             "<13>Feb  5 17:32:18 10.0.0.99 Use the BFG!",
@@ -81,19 +81,19 @@ def test_parts_that_are_missing_are_null() -> None:
             "<13>1 2026-01-01T00:00:00Z h a b c -",
         ]
     )
-    assert found.frame.select("host", "program", "message", "facility").rows() == [
+    assert decoded.frame.select("host", "program", "message", "facility").rows() == [
         (None, "su", "no host", "auth"),
         ("10.0.0.99", None, "Use the BFG!", "user"),
         (None, None, "no time of its own", "user"),
         ("h", "a", None, "user"),
     ]
-    assert found.frame["time"][2] == TURN
+    assert decoded.frame["time"][2] == TURN
 
 
 def test_what_is_not_syslog_is_refused_with_its_reason() -> None:
     values = ["", "oops", "<999>Oct 11 22:14:15 h su: x", "Feb 30 00:00:01 h p: x", None, b"\xff"]
-    found = decode([*values, "<34>1 yesterday h a b c - x"])
-    assert found.frame.height == 0 and found.reasons == [
+    decoded = decode([*values, "<34>1 yesterday h a b c - x"])
+    assert decoded.frame.height == 0 and decoded.reasons == [
         "not a message of syslog: ''",
         "not a message of syslog: 'oops'",
         "the priority 999 is none",
@@ -106,7 +106,7 @@ def test_what_is_not_syslog_is_refused_with_its_reason() -> None:
 
 def test_a_time_without_a_year_needs_a_message_with_a_time() -> None:
     messages = Messages.of([b"Oct 11 22:14:15 h p: x", b"2026-01-01T00:00:00Z h p: x"], timestamps=[-1, -1])
-    found = syslog().decode(messages)
-    assert found.frame.height == 1 and found.reasons == ["no time in 'Oct 11 22:14:15 h p: x'"]
+    decoded = syslog().decode(messages)
+    assert decoded.frame.height == 1 and decoded.reasons == ["no time in 'Oct 11 22:14:15 h p: x'"]
     with pytest.raises(ValueError, match="syslog: 'Berlin' is not a time zone"):
         syslog("Berlin")

@@ -34,10 +34,10 @@ def test_named_groups_are_columns() -> None:
         None,
         '::3 "/ü漢" 200 0'.encode(),
     ]
-    found = decode(text(LOG, SCHEMA), values)
-    assert found.frame.rows() == [(200, "::1", 1.5), (404, "::2", None), (200, "::3", 0.0)]
-    assert found.refused.tolist() == [2, 3, 4, 5, 6, 7]
-    assert found.reasons == [
+    decoded = decode(text(LOG, SCHEMA), values)
+    assert decoded.frame.rows() == [(200, "::1", 1.5), (404, "::2", None), (200, "::3", 0.0)]
+    assert decoded.refused.tolist() == [2, 3, 4, 5, 6, 7]
+    assert decoded.reasons == [
         "\"status\" is '99999', not Int16",
         "\"ms\" is 'fast', not Float64",
         "no match: 'hello'",
@@ -50,19 +50,19 @@ def test_named_groups_are_columns() -> None:
 def test_python_reads_the_same() -> None:
     pattern = r"^(?P<a>\d*)-(?P<b>[a-z]+)?-(?P<c>.*)$"
     values = [f"{i % 7 or ''}-{'xyz'[: i % 4]}-{'é' * (i % 3)} {i}" for i in range(200)]
-    found = decode(text(pattern, dict.fromkeys("abc", pl.String)), [value.encode() for value in values])
-    assert found.frame.rows() == [re.search(pattern, value).groups() for value in values]
+    decoded = decode(text(pattern, dict.fromkeys("abc", pl.String)), [value.encode() for value in values])
+    assert decoded.frame.rows() == [re.search(pattern, value).groups() for value in values]
 
 
 def test_several_lines_a_message() -> None:
     decoder = text(r"^(?<k>\w+)=(?<v>\d+)$", {"k": pl.String, "v": pl.UInt8}, many="lines")
-    found = decode(decoder, [b"a=1\r\nb=2\n", b"", b"c=3", b"d=4\nnope\ne=x", b"f=1\nf=300", None])
-    assert found.frame["lines"].to_list() == [
+    decoded = decode(decoder, [b"a=1\r\nb=2\n", b"", b"c=3", b"d=4\nnope\ne=x", b"f=1\nf=300", None])
+    assert decoded.frame["lines"].to_list() == [
         [{"k": "a", "v": 1}, {"k": "b", "v": 2}],
         [],
         [{"k": "c", "v": 3}],
     ]
-    assert found.reasons == [
+    assert decoded.reasons == [
         "line 2: no match: 'nope'",
         "line 2: \"v\" is '300', not UInt8",
         "no value (a tombstone)",
@@ -90,16 +90,16 @@ def test_what_can_not_be_is_refused_and_the_rest_is_written_down() -> None:
         text("(?<x>a)", {})
     decoder = text(LOG, SCHEMA)
     assert pickle.loads(pickle.dumps(decoder)) == decoder
-    told = decoder_definition(decoder)
-    assert told["pattern"] == LOG and told["fields"]["ms"] == "float64"
+    reported = decoder_definition(decoder)
+    assert reported["pattern"] == LOG and reported["fields"]["ms"] == "float64"
 
 
 def test_values_as_they_are() -> None:
     values: list[bytes | None] = [b"a\n", b"", b"\xff", None]
-    found = decode(raw(), values)
-    assert found.frame["value"].to_list() == [b"a\n", b"", b"\xff"]
-    found = decode(raw("line", pl.String), values)
-    assert found.frame["line"].to_list() == ["a\n", ""]
-    assert found.reasons == ["not UTF-8 text", "no value (a tombstone)"]
-    with pytest.raises(TypeError, match="can't be Int64"):
+    decoded = decode(raw(), values)
+    assert decoded.frame["value"].to_list() == [b"a\n", b"", b"\xff"]
+    decoded = decode(raw("line", pl.String), values)
+    assert decoded.frame["line"].to_list() == ["a\n", ""]
+    assert decoded.reasons == ["not UTF-8 text", "no value (a tombstone)"]
+    with pytest.raises(TypeError, match=r"must be pl.Binary or pl.String, got Int64"):
         raw("n", pl.Int64)

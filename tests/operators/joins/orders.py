@@ -13,7 +13,7 @@ import polars as pl
 
 from streamgauge.operators.definition.aggregates import count, sum
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.account import Account
 
 START_US = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1e6)
 SECOND = 1_000_000
@@ -22,8 +22,8 @@ SCHEMA = {"id": pl.Int64, "n": pl.Int64, "at": pl.Int64}
 
 
 def orders(source: Stream | None = None, last: int | None = None) -> Stream:
-    """What is asked: steps before and after the ids are compared, and rows that become several."""
-    rows = source or Stream.from_batches(SCHEMA, time=pl.from_epoch("at", time_unit="us"))
+    """A case: steps before and after the ids are compared, and rows that become several."""
+    rows = source or Stream.from_schema(SCHEMA, time=pl.from_epoch("at", time_unit="us"))
     kept = rows.filter(pl.col("n") % 10 != 3)
     kept = kept.deduplicate("id", within="30s") if last is None else kept.deduplicate("id", last=last)
     listed = kept.filter(pl.col("n") % 10 != 4).with_columns(both=pl.concat_list("n", "n")).explode("both")
@@ -33,13 +33,13 @@ def orders(source: Stream | None = None, last: int | None = None) -> Stream:
 def random_orders(seed: int, n: int) -> list[dict[str, Any]]:
     """Rows of one partition: ids again and again, equal times, late rows, null ids, broken and wild times."""
     random = np.random.default_rng(seed)
-    found, due, at = list[dict[str, Any]](), list[tuple[int, int]](), START_US
+    result, due, at = list[dict[str, Any]](), list[tuple[int, int]](), START_US
     time: int | None
     for number in range(n):
         at += int(random.exponential(0.4) * SECOND)
         if due and at > due[0][0]:  # an id again at the very edge of what is a duplicate
             time, again = due.pop(0)
-            found.append({"id": again, "n": 10 * number, "at": time})
+            result.append({"id": again, "n": 10 * number, "at": time})
             continue
         late = random.random()
         time = at - int(random.exponential(3) * SECOND)
@@ -51,20 +51,20 @@ def random_orders(seed: int, n: int) -> list[dict[str, Any]]:
             time = at + 30 * 86_400 * SECOND  # a clock that is a month ahead
         elif late < 0.07:
             time = None
-        elif late < 0.2 and found:
-            before = found[-int(random.integers(1, min(len(found), 30) + 1))]
+        elif late < 0.2 and result:
+            before = result[-int(random.integers(1, min(len(result), 30) + 1))]
             # A retry: the same row, or one at the very edge of what is a duplicate.
             shift = int(random.choice([0] * 12 + [1 - WITHIN, -WITHIN, 4 * SECOND]))
             time = None if before["at"] is None else before["at"] + shift
-            found.append({"id": before["id"], "n": number, "at": time})
+            result.append({"id": before["id"], "n": number, "at": time})
             continue
         if late > 0.95:
-            found.append({"id": 1_000 + number, "n": 10 * number, "at": at})
+            result.append({"id": 1_000 + number, "n": 10 * number, "at": at})
             due.append((at + WITHIN - int(random.integers(2)), 1_000 + number))
             continue
         key = None if random.random() < 0.05 else int(random.integers(0, 150))
-        found.append({"id": key, "n": number, "at": time})
-    return found
+        result.append({"id": key, "n": number, "at": time})
+    return result
 
 
 @dataclass
@@ -77,7 +77,7 @@ class Expected:
 
 def expected(rows: list[dict[str, Any]], now_us: int, last: int | None = None) -> Expected:
     """The plain answer. Rows' timestamps are `now_us`; all of them are believed within an hour of that."""
-    reach = WITHIN if last is None else last
+    reach = WITHIN if last is None else last + 1  # the last so many messages before it
     account, windows = Account(read=len(rows)), dict[int, list[int]]()
     seen, before = None, dict[int, list[int]]()
     counted = filtered = late = dead = 0
@@ -102,9 +102,9 @@ def expected(rows: list[dict[str, Any]], now_us: int, last: int | None = None) -
             filtered += 1
         else:
             counted += 1
-            found = windows.setdefault(time - time % SIZE, [0, 0])
-            found[0] += 2
-            found[1] += 2 * row["n"]
+            result = windows.setdefault(time - time % SIZE, [0, 0])
+            result[0] += 2
+            result[1] += 2 * row["n"]
     return Expected(Account(account.read, counted, filtered, late, dead), windows)
 
 

@@ -13,7 +13,7 @@ from streamgauge.operators.definition.aggregates import count, sum
 from streamgauge.operators.definition.joining import MOST_ROWS, Between
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
-from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.account import Account
 
 from .orders import START_US
 
@@ -36,7 +36,7 @@ def joined(
     limit: int = MOST_ROWS,
     **where: Any,
 ) -> Stream:
-    """What is asked: steps before rows meet, messages that become several rows, and steps after."""
+    """A case: steps before rows meet, messages that become several rows, and steps after."""
     time = pl.from_epoch("at", time_unit="us")
     left, right = (
         Stream.from_kafka(topic, value=json(schema), time=time, **where)
@@ -101,16 +101,21 @@ class _Judged:
     partners: int = 0
 
 
-def answer(sides: tuple[list[Row], list[Row]], how: Between, hopping: bool, now_us: int) -> Answer:
-    """The plain answer. Messages' timestamps are `now_us`; times within an hour of that are believed."""
+def answer(
+    sides: tuple[list[Row], list[Row]], how: Between, hopping: bool, now_us: int, ended: bool = False
+) -> Answer:
+    """The plain answer. Messages' timestamps are `now_us`; times within an hour of that are believed.
+
+    Once it has `ended`, no row waits for a partner any more.
+    """
     every = EVERY if hopping else SIZE
     account, judged, watermarks = Account(), ([], []), []
     for side, rows in enumerate(sides):
-        told, seen = _judge(side, rows, every, now_us)
-        found, lost = told
-        judged[side].extend(found)
+        reported, seen = _judge(side, rows, every, now_us)
+        result, lost = reported
+        judged[side].extend(result)
         account += lost
-        watermarks.append(NEVER if seen is None else seen - DELAY)
+        watermarks.append(-NEVER if ended else NEVER if seen is None else seen - DELAY)
     counted, windows = set[tuple[int, int]](), dict[tuple[int, int], list[int]]()
     for rows, time, reached in _results(judged, watermarks, how, every):
         n = next((row.value for row in rows if row.side == 0), None)
@@ -131,7 +136,7 @@ def answer(sides: tuple[list[Row], list[Row]], how: Between, hopping: bool, now_
 
 
 def _judge(side: int, rows: list[Row], every: int, now_us: int) -> tuple[Any, int | None]:
-    found, seen = list[_Judged](), None
+    result, seen = list[_Judged](), None
     filtered = late = dead = 0
     for message, row in enumerate(rows):
         time = row["at"]
@@ -147,8 +152,8 @@ def _judge(side: int, rows: list[Row], every: int, now_us: int) -> tuple[Any, in
                 continue
             keys = [row["id"], row["twin"]] if side == 0 else [row["id"]]
             value = row["n"] if side == 0 else row["m"]
-            found += [_Judged(side, message, key, value, time, reached) for key in keys]
-    return (found, Account(filtered + late + dead, 0, filtered, late, dead)), seen
+            result += [_Judged(side, message, key, value, time, reached) for key in keys]
+    return (result, Account(filtered + late + dead, 0, filtered, late, dead)), seen
 
 
 def _results(

@@ -20,14 +20,14 @@ from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run, start
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.definition.tables import Table
+from streamgauge.operators.definition.tables import LookupTable
 from streamgauge.operators.formats.decode import Decoded
 from streamgauge.operators.formats.json import json
 from streamgauge.operators.formats.messages import Messages
-from streamgauge.operators.formats.unavailable import Unavailable
+from streamgauge.operators.formats.retryable_error import Unavailable
 from streamgauge.operators.joins.table_reader import TableReader
 from streamgauge.operators.kafka.topics import TopicError
-from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.table.query import query
 from streamgauge.operators.testing import StreamTester
 
@@ -44,18 +44,18 @@ def country(name: str) -> bytes:
 
 @pytest.mark.parametrize("cut", range(10))
 def test_the_latest_message_of_a_key_is_its_row(cut: int, caplog: pytest.LogCaptureFixture) -> None:
-    told: list[tuple[bytes | None, bytes | None]] = [
+    reported: list[tuple[bytes | None, bytes | None]] = [
         *((b"ann", country("FI")), (b"bob", country("NO")), (b"", country("SE")), (None, country("DK"))),
         *((b"ann", None), (b"bob", b"{"), (b"eve", country("EE")), (b"ann", country("LV")), (b"\xff", b"{}")),
     ]
-    keys, values = zip(*told)
+    keys, values = zip(*reported)
     messages = Messages.of(values, keys, topic="users", first_offset=100)
-    reader = TableReader(Table.from_kafka("users", value=VALUE))
+    reader = TableReader(LookupTable.from_kafka("users", value=VALUE))
     for low, high in ((0, cut), (cut, 9)):
         if low < high:
-            reader.take(messages.slice(low, high))
-    found = reader.contents.take(reader.contents.find([pl.Series(["ann", "bob", "", "eve", None, "x"])]))
-    assert found["country"].to_list() == ["LV", None, "SE", "EE", None, None]
+            reader.update(messages.slice(low, high))
+    result = reader.contents.gather(reader.contents.find([pl.Series(["ann", "bob", "", "eve", None, "x"])]))
+    assert result["country"].to_list() == ["LV", None, "SE", "EE", None, None]
     said = [record.getMessage().removeprefix("a message of the table ") for record in caplog.records]
     assert len(said) == 3 and said[0] == "users[0] at offset 103 can't be used: it has no key"
     assert any(
@@ -67,28 +67,37 @@ def test_the_latest_message_of_a_key_is_its_row(cut: int, caplog: pytest.LogCapt
 def test_keys_are_of_the_type_that_was_named() -> None:
     messages = Messages.of([country("FI"), country("NO"), country("SE")], [b"12", b"-7", b"x"])
     for kind, keys in ((pl.Int64, [12, -7, None]), (pl.Binary, [b"12", b"-7", b"x"])):
-        reader = TableReader(Table.from_kafka("users", value=VALUE, key=kind))
-        reader.take(messages)
-        found = reader.contents.take(reader.contents.find([pl.Series(keys, dtype=kind)]))["country"].to_list()
-        assert found == ["FI", "NO", None if kind == pl.Int64 else "SE"]
+        reader = TableReader(LookupTable.from_kafka("users", value=VALUE, key=kind))
+        reader.update(messages)
+        result = reader.contents.gather(reader.contents.find([pl.Series(keys, dtype=kind)]))[
+            "country"
+        ].to_list()
+        assert result == ["FI", "NO", None if kind == pl.Int64 else "SE"]
 
 
 def test_keys_are_decoded_and_may_have_several_columns(caplog: pytest.LogCaptureFixture) -> None:
     key = json({"id": pl.Int64, "shop": pl.String})
-    table = Table.from_kafka("users", value=VALUE, key=key)
+    table = LookupTable.from_kafka("users", value=VALUE, key=key)
     reader = TableReader(table)
-    told = [(1, "a", "FI"), (1, "b", "NO"), (2, "a", "SE"), (None, "a", "DK"), (1, "a", "LV"), (2, "a", None)]
-    keys = [plain_json.dumps({"id": number, "shop": shop}).encode() for number, shop, _ in told]
-    values = [None if place is None else country(place) for *_, place in told]
+    reported = [
+        (1, "a", "FI"),
+        (1, "b", "NO"),
+        (2, "a", "SE"),
+        (None, "a", "DK"),
+        (1, "a", "LV"),
+        (2, "a", None),
+    ]
+    keys = [plain_json.dumps({"id": number, "shop": shop}).encode() for number, shop, _ in reported]
+    values = [None if place is None else country(place) for *_, place in reported]
     messages = Messages.of([*values, country("EE"), country("EE")], [*keys, b"{", None], topic="users")
-    reader.take(messages)
-    found = reader.contents.find([pl.Series([1, 1, 2, None]), pl.Series(["a", "b", "a", "a"])])
-    assert reader.contents.take(found)["country"].to_list() == ["LV", "NO", None, None]
+    reader.update(messages)
+    result = reader.contents.find([pl.Series([1, 1, 2, None]), pl.Series(["a", "b", "a", "a"])])
+    assert reader.contents.gather(result)["country"].to_list() == ["LV", "NO", None, None]
     said = [record.getMessage().rpartition("can't be used: ")[2] for record in caplog.records]
     assert len(said) == 3 and {"it has no key", "its key: a part of its key is null"} < {*said}
-    rows = Stream.from_batches({"user": pl.Int32, "shop": pl.String, "at": pl.Datetime("us")}, time="at")
+    rows = Stream.from_schema({"user": pl.Int32, "shop": pl.String, "at": pl.Datetime("us")}, time="at")
     tester = StreamTester(rows.join(table, on=["user", "shop"]).tumbling("1m").agg(n=count()))
-    tester.feed_table("users", {(1, "a"): {"country": "FI"}, (2, "a"): None})
+    tester.feed_lookup("users", {(1, "a"): {"country": "FI"}, (2, "a"): None})
     at = datetime(2026, 1, 1)
     given = [{"user": user, "shop": shop, "at": at} for user, shop in ((1, "a"), (2, "a"), (1, None))]
     assert tester.feed(given) == Account(3, counted=1, filtered=2)
@@ -115,10 +124,10 @@ class Depot:
 
 
 def test_what_a_decoder_needs_is_waited_for() -> None:
-    reader, alive = TableReader(Table.from_kafka("users", value=Depot())), []
+    reader, alive = TableReader(LookupTable.from_kafka("users", value=Depot())), []
     reader._alive = lambda: alive.append(1)
-    reader.take(Messages.of([b"FI"], [b"ann"]))
-    assert reader.contents.take(reader.contents.find([pl.Series(["ann"])]))["country"].to_list() == ["FI"]
+    reader.update(Messages.of([b"FI"], [b"ann"]))
+    assert reader.contents.gather(reader.contents.find([pl.Series(["ann"])]))["country"].to_list() == ["FI"]
     assert len(alive) == 2
 
 
@@ -150,7 +159,7 @@ class Kafka:
         value = json({"author": pl.String, "at": pl.String})
         address = {"bootstrap_servers": self.address}
         rows = Stream.from_kafka(self.posts, value=value, time="at", config=IMPATIENT, **address)
-        users = Table.from_kafka(self.users, value=VALUE, **address)
+        users = LookupTable.from_kafka(self.users, value=VALUE, **address)
         joined = rows.join(users, on="author", how="left").group_by("author", "country")
         return joined.tumbling("1m").agg(posts=count())
 
@@ -187,11 +196,11 @@ def test_rows_meet_the_whole_table_and_what_it_becomes_while_a_worker_is_killed(
     summary = run(topics.stream, RunOptions(until="latest", **options))
     assert summary.account == Account(2_008 + probes, counted=2_008 + probes)
     rows = query(windows.table())
-    found = {(author, place): n for author, place, n in rows.select("author", "country", "posts").rows()}
+    result = {(author, place): n for author, place, n in rows.select("author", "country", "posts").rows()}
     wanted = {(user, None if user == "u3" else f"new {user}"): 1 for user in users}
     wanted[("u4", "new u4")] += 2
     wanted |= {("u1", "newest"): 2, ("u2", None): 2, ("u3", "back"): 2}
-    assert {key: n for key, n in found.items() if key[0] != "late"} == wanted
+    assert {key: n for key, n in result.items() if key[0] != "late"} == wanted
 
 
 @pytest.mark.kafka
@@ -228,7 +237,7 @@ def test_a_table_is_read_on_where_its_topic_gets_partitions_and_refused_where_th
 
     until(all_there)
     reader.close()
-    missing = Table.from_kafka("nowhere", value=VALUE, bootstrap_servers=topics.address)
+    missing = LookupTable.from_kafka("nowhere", value=VALUE, bootstrap_servers=topics.address)
     rows = Stream.from_kafka(topics.posts, value=VALUE, bootstrap_servers=topics.address)
     stream = rows.join(missing, on="country").tumbling("1m").agg(n=count())
     with pytest.raises(TopicError, match="there is no topic 'nowhere'"):

@@ -1,8 +1,8 @@
 """What each setting of `acks` loses and writes twice while brokers fail, measured on three real brokers.
 
-`python -m tests.operators.kafka.acks` prints the table of `docs/writing.md`. Topics have three replicas, of
-which two must be in sync. In each case numbered messages are written without a pause, a fault comes and goes,
-and then all that is in the topic is compared with what the producer was told of each message.
+`python -m tests.operators.kafka.acks` prints the table of `docs/evidence/writing.md`. Topics have three
+replicas; two must be in sync. In each case numbered messages are written without a pause, a fault comes and
+goes, and then all that is in the topic is compared with what the producer learned of each message.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from confluent_kafka.admin import AdminClient
 
 from streamgauge.apps.kafka.broker import EmbeddedKafka
 from streamgauge.apps.kafka.cluster import EmbeddedCluster
-from streamgauge.operators.kafka.clients import producer_config
+from streamgauge.operators.kafka.client_config import producer_config
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "acks=0": {"acks": "0"},
@@ -62,17 +62,17 @@ class Ground:
     @property
     def leader(self) -> EmbeddedKafka:
         while True:
-            found = self._described()
-            if found is not None and found.leader > 0:
-                return self.cluster.nodes[found.leader - 1]
+            result = self._described()
+            if result is not None and result.leader > 0:
+                return self.cluster.nodes[result.leader - 1]
             time.sleep(0.05)
 
     def in_sync(self) -> int:
-        found = self._described()
-        return len(found.isrs) if found is not None and found.leader > 0 else 0
+        result = self._described()
+        return len(result.isrs) if result is not None and result.leader > 0 else 0
 
     def _described(self) -> Any:
-        """The topic's partition; None while the broker that is asked knows none yet."""
+        """The topic's partition; None while the broker doesn't know it yet."""
         return self._admin.list_topics(self._topic, timeout=120).topics[self._topic].partitions.get(0)
 
     def followers(self, leader: EmbeddedKafka) -> list[EmbeddedKafka]:
@@ -140,7 +140,7 @@ def measure(cluster: EmbeddedCluster, setting: str, fault: str) -> Case:
     own = {"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 5, "log_level": 0}
     config = producer_config(own, 1_000_000) if setting == OURS else own | SETTINGS[setting]
     producer = Producer({**config, "log_level": 0, "message.timeout.ms": 20_000})
-    told: dict[int, bool] = {}
+    by_key: dict[int, bool] = {}
     stop = threading.Event()
     sent = 0
 
@@ -152,7 +152,7 @@ def measure(cluster: EmbeddedCluster, setting: str, fault: str) -> Case:
                 number = sent
 
                 def delivered(error: KafkaError | None, _: Message, number: int = number) -> None:
-                    told[number] = error is None
+                    by_key[number] = error is None
 
                 producer.produce(topic, b"%d" % number, partition=0, on_delivery=delivered)
                 sent += 1
@@ -166,17 +166,17 @@ def measure(cluster: EmbeddedCluster, setting: str, fault: str) -> Case:
     time.sleep(_AFTER)
     stop.set()
     writing.join()
-    assert producer.flush(120) == 0 and len(told) == sent
-    found = Counter(read(cluster, topic))
-    acknowledged = {number for number, well in told.items() if well}
+    assert producer.flush(120) == 0 and len(by_key) == sent
+    result = Counter(read(cluster, topic))
+    acknowledged = {number for number, well in by_key.items() if well}
     return Case(
         setting,
         fault,
         sent,
         len(acknowledged),
-        lost=len(acknowledged - found.keys()),
-        twice=found.total() - len(found),
-        unknown=len(found.keys() - acknowledged),
+        lost=len(acknowledged - result.keys()),
+        twice=result.total() - len(result),
+        unknown=len(result.keys() - acknowledged),
     )
 
 
@@ -192,15 +192,15 @@ def read(cluster: EmbeddedCluster, topic: str) -> list[int]:
         }
     )
     consumer.assign([TopicPartition(topic, 0, 0)])
-    found: list[int] = []
+    collected: list[int] = []
     while True:
         message = consumer.poll(120)
         assert message is not None, "the topic can't be read"
         if message.error() is None:
-            found.append(int(message.value()))
+            collected.append(int(message.value()))
         elif message.error().code() == KafkaError._PARTITION_EOF:
             consumer.close()
-            return found
+            return collected
 
 
 def table(cases: list[Case]) -> str:

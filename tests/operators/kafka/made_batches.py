@@ -33,12 +33,12 @@ def sized(data: bytes | None) -> bytes:
 
 
 def body_of(records: list[Record]) -> bytes:
-    found = b""
+    result = b""
     for offset, time, key, value, headers in records:
         inside = b"\x00" + varint(time) + varint(offset) + sized(key) + sized(value) + varint(len(headers))
         inside += b"".join(varint(len(name)) + name + sized(data) for name, data in headers)
-        found += varint(len(inside)) + inside
-    return found
+        result += varint(len(inside)) + inside
+    return result
 
 
 def xerial(data: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""The mock cluster inside librdkafka, told by its C interface which requests it is to answer with errors.
+"""The mock cluster inside librdkafka, configured by its C interface to answer requests with errors.
 
 It speaks Kafka's protocol on loopback ports, without Java. It knows no aborted messages, and deletes nothing.
 """
@@ -31,12 +31,12 @@ _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
 
 
 class MockCluster:
-    """Brokers that answer as they are told; `bootstrap_servers` is their address."""
+    """Brokers that answer as configured; `bootstrap_servers` is their address."""
 
     def __init__(self, brokers: int = 1) -> None:
-        found = library()
-        assert found is not None, "librdkafka is not where confluent-kafka has it"
-        self._rd = found
+        results = library()
+        assert results is not None, "librdkafka is not where confluent-kafka has it"
+        self._rd = results
         for name, (result, arguments) in _FUNCTIONS.items():
             function = getattr(self._rd, name)
             function.restype, function.argtypes = result, arguments
@@ -63,7 +63,7 @@ class MockCluster:
         assert self._rd.rd_kafka_mock_topic_create(self._cluster, name.encode(), partitions, 1) == 0
 
     def fail(self, kind: Request, *codes: int) -> None:
-        """Answer the next requests of a kind with these errors, one each, whoever asks."""
+        """Answer the next requests of a kind with these errors, one each, from any client."""
         errors = (_int * len(codes))(*codes)
         self._rd.rd_kafka_mock_push_request_errors_array(self._cluster, int(kind), len(codes), errors)
 

@@ -55,8 +55,8 @@ def read_all(reader: Reader, count: int, **how: Any) -> list[Messages]:
 
 def rows(batches: list[Messages]) -> list[dict[str, Any]]:
     """All columns as rows, by partition and offset."""
-    found = [row for batch in batches for row in batch.to_arrow().to_pylist()]
-    return sorted(found, key=lambda row: (row["topic"], row["partition"], row["offset"]))
+    result = [row for batch in batches for row in batch.to_arrow().to_pylist()]
+    return sorted(result, key=lambda row: (row["topic"], row["partition"], row["offset"]))
 
 
 def values(batches: list[Messages]) -> list[bytes | None]:

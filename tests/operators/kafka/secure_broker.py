@@ -26,7 +26,7 @@ _MODULES = {
 
 
 class SecureKafka(EmbeddedKafka):
-    """`bootstrap_servers` asks nobody who they are; `tls` wants a certificate, and `sasl` a user.
+    """`bootstrap_servers` authenticates nobody; `tls` wants a certificate, and `sasl` a user.
 
     `folder` has the authority's certificate `ca.pem`, and the client's `client.pem` and `client.key`, whose
     password is `KEY_PASSWORD`; `other.pem` is an authority that has signed nothing.
@@ -95,7 +95,7 @@ def _certify(folder: Path) -> None:
 
 
 def _free_ports(count: int) -> list[int]:
-    found: set[int] = set()
-    while len(found) < count:
-        found.add(free_port())
-    return list(found)
+    result: set[int] = set()
+    while len(result) < count:
+        result.add(free_port())
+    return list(result)

@@ -11,9 +11,9 @@ from .made_batches import CODECS, batch_of
 
 
 def packed(codec: str, body: bytes, attributes: int = 0) -> RecordBatch:
-    (found,) = batches(batch_of([], body=body, codec=codec, count=3, attributes=attributes), 0)
-    assert isinstance(found, RecordBatch)
-    return found
+    (result,) = batches(batch_of([], body=body, codec=codec, count=3, attributes=attributes), 0)
+    assert isinstance(result, RecordBatch)
+    return result
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -37,9 +37,9 @@ def test_records_that_shrink_to_nothing_get_the_room_that_they_need(codec: str) 
 def test_what_can_not_be_decompressed_is_named(codec: str) -> None:
     good = packed(codec, b"good" * 10)
     broken = packed("none", b"\x82SNAPPY\x00 no such stream", CODECS[codec][0])
-    with pytest.raises(CorruptRecords, match="can't be decompressed") as told:
+    with pytest.raises(CorruptRecords, match="can't be decompressed") as raised:
         unpacked([good, broken, good])
-    assert told.value.at == 1
+    assert raised.value.at == 1
 
 
 def test_a_compression_that_kafka_does_not_have_is_named() -> None:

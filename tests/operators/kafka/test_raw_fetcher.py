@@ -46,8 +46,8 @@ METHODS: dict[Any, dict[str, list[str]]] = {
 @pytest.mark.parametrize("owner", METHODS, ids=lambda owner: owner.__qualname__)
 def test_the_methods_that_are_used_are_there(owner: Any) -> None:
     for name, wanted in METHODS[owner].items():
-        found = list(inspect.signature(getattr(owner, name)).parameters)
-        assert found[: len(wanted)] == wanted, f"{owner.__qualname__}.{name}{found}"
+        result = list(inspect.signature(getattr(owner, name)).parameters)
+        assert result[: len(wanted)] == wanted, f"{owner.__qualname__}.{name}{result}"
 
 
 def test_the_attributes_that_are_used_are_there() -> None:
@@ -64,7 +64,7 @@ def test_the_attributes_that_are_used_are_there() -> None:
         "on_drain=self._on_partition_records_drain",
     ):
         assert used in inside, used
-    # What it asks of the object that it makes of an answer.
+    # What it needs of the object that it makes of an answer.
     made = RawRecords(7, PLACE, MemoryRecords(b""))
     for name in ("topic_partition", "next_fetch_offset", "leader_epoch", "bytes_read"):
         assert f".{name}" in inside and hasattr(made, name), name
@@ -75,12 +75,12 @@ def test_the_attributes_that_are_used_are_there() -> None:
     assert CorruptRecordError.errno == 2 and issubclass(CorruptRecordError, KafkaError)
 
 
-def taken(data: bytes, level: Any = IsolationLevel.READ_UNCOMMITTED, **aborted: Any) -> tuple[Any, Any]:
+def fetched(data: bytes, level: Any = IsolationLevel.READ_UNCOMMITTED, **aborted: Any) -> tuple[Any, Any]:
     records = RawRecords(0, PLACE, Answer(data), level, **aborted)  # type: ignore[arg-type]
     assert records
-    found = records.take()
+    result = records.take()
     assert not records
-    return records, found
+    return records, result
 
 
 def test_aborted_transactions_and_markers_are_left_out_where_only_committed_messages_are_wanted() -> None:
@@ -95,9 +95,9 @@ def test_aborted_transactions_and_markers_are_left_out_where_only_committed_mess
     )
 
     def offsets(level: Any) -> list[int]:
-        records, found = taken(data, level, aborted_transactions=[Aborted(0, 7)])
-        assert found[-1].next == 7 == records.next_fetch_offset
-        return [step.next - 1 for step in found if step.batch is not None]
+        records, result = fetched(data, level, aborted_transactions=[Aborted(0, 7)])
+        assert result[-1].next == 7 == records.next_fetch_offset
+        return [step.next - 1 for step in result if step.batch is not None]
 
     assert offsets(IsolationLevel.READ_COMMITTED) == [1, 2, 4]
     assert offsets(IsolationLevel.READ_UNCOMMITTED) == [0, 1, 2, 4]
@@ -105,10 +105,10 @@ def test_aborted_transactions_and_markers_are_left_out_where_only_committed_mess
 
 def test_a_broken_batch_stands_between_those_before_and_behind_it() -> None:
     data = batch_of(RECORDS[:2], 0) + batch_of(RECORDS[:2], 10)[:-1] + b"?" + batch_of(RECORDS[:2], 20)
-    records, found = taken(data)
-    assert [step.next for step in found] == [0, 2, 20, 22]
-    assert [type(step.batch) is BrokenBatch for step in found] == [False, False, True, False]
-    assert found[2].batch.offset == 2 and records.edge == 22
+    records, result = fetched(data)
+    assert [step.next for step in result] == [0, 2, 20, 22]
+    assert [type(step.batch) is BrokenBatch for step in result] == [False, False, True, False]
+    assert result[2].batch.offset == 2 and records.edge == 22
 
 
 class Subscriptions:

@@ -1,4 +1,4 @@
-"""Each of the user's settings reaches the client that reads raw batches, or that client is not taken."""
+"""Each of the user's settings reaches the client that reads raw batches, or that client is not used."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.operators.kafka.config import reader_config
+from streamgauge.operators.kafka.client_config import reader_config
 from streamgauge.operators.kafka.raw_settings import raw_settings
 from streamgauge.operators.kafka.source import ReadError
 
@@ -14,7 +14,7 @@ LOGIN = {"sasl.username": "ann", "sasl.password": "tr0ut"}
 
 
 @pytest.mark.parametrize(
-    ("given", "found"),
+    ("given", "result"),
     [
         ({"bootstrap.servers": "one:9092, two:9092"}, {"bootstrap_servers": ["one:9092", "two:9092"]}),
         ({"metadata.broker.list": "one:9092"}, {"bootstrap_servers": ["one:9092"]}),
@@ -39,13 +39,13 @@ LOGIN = {"sasl.username": "ann", "sasl.password": "tr0ut"}
         ({"session.timeout.ms": 6000, "linger.ms": 5, "queued.min.messages": 9, "log_level": 0}, {}),
     ],
 )
-def test_a_setting_is_translated(given: dict[str, Any], found: dict[str, Any]) -> None:
-    assert raw_settings(given) == found
+def test_a_setting_is_translated(given: dict[str, Any], result: dict[str, Any]) -> None:
+    assert raw_settings(given) == result
 
 
 def test_what_a_reader_is_given_by_default_is_translated_whole() -> None:
-    found = raw_settings(reader_config({"bootstrap.servers": "box:9092"}))
-    assert found == {
+    result = raw_settings(reader_config({"bootstrap.servers": "box:9092"}))
+    assert result == {
         "bootstrap_servers": ["box:9092"],
         "fetch_max_wait_ms": 50,
         "reconnect_backoff_max_ms": 1000,
@@ -77,16 +77,16 @@ def test_files_that_are_not_there_are_named() -> None:
 
 
 def test_tokens_come_from_the_callback_with_what_goes_with_them() -> None:
-    asked: list[str] = []
+    collected: list[str] = []
 
     def callback(config: str) -> tuple[Any, ...]:
-        asked.append(config)
-        return f"token {len(asked)}", 1e9, "ann", {"cluster": "box"}
+        collected.append(config)
+        return f"token {len(collected)}", 1e9, "ann", {"cluster": "box"}
 
     sasl = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
     given = {**sasl, "oauth_cb": callback, "sasl.oauthbearer.config": "who=me"}
     tokens = raw_settings(given)["sasl_oauth_token_provider"]
     assert (tokens.token(), tokens.extensions()) == ("token 1", {"cluster": "box"})
-    assert tokens.token() == "token 2" and asked == ["who=me", "who=me"]
+    assert tokens.token() == "token 2" and collected == ["who=me", "who=me"]
     short = raw_settings({**sasl, "oauth_cb": lambda _: ("token", 1e9)})["sasl_oauth_token_provider"]
     assert (short.token(), short.extensions()) == ("token", {})

@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import Producer
 
 from streamgauge.apps.kafka.broker import EmbeddedKafka
-from streamgauge.operators.kafka.plain import PlainSource
-from streamgauge.operators.kafka.raw import RawSource
+from streamgauge.operators.kafka.confluent_source import PlainSource
+from streamgauge.operators.kafka.raw_source import RawSource
 from streamgauge.operators.kafka.reader import EARLIEST, LATEST, Reader, ReadError
 
 from .reading import NewTopic, read_all, rows, send, values
@@ -71,12 +71,12 @@ def test_timestamps_are_the_producers_or_the_brokers_and_it_is_told_which(
     before = int(time.time() * 1000)
     send(kafka, topic, [b"a", b"b"], timestamp=5)
     with Reader(config, {(topic, 0): 0}, source=source) as reader:
-        (found,) = reader.read_to({(topic, 0): 2})
+        (result,) = reader.read_to({(topic, 0): 2})
     if kind == "CreateTime":
-        assert found.timestamp.tolist() == [5, 5] and found.appended is None
+        assert result.timestamp.tolist() == [5, 5] and result.appended is None
     else:
-        assert found.appended is not None and found.appended.tolist() == [True, True]
-        assert (found.timestamp >= before).all()
+        assert result.appended is not None and result.appended.tolist() == [True, True]
+        assert (result.timestamp >= before).all()
 
 
 def test_values_lie_in_the_lines_with_a_newline_behind_each(
@@ -157,7 +157,7 @@ def test_starting_early_late_and_from_anywhere(
         assert reader.positions() == {(topic, 0): 0}
         assert values(read_all(reader, 3)) == [b"0", b"1", b"2"]
         reader.seek({(topic, 0): 1})
-        # At once: the library still tells the position from before.
+        # At once: the library still reports the position from before.
         assert reader.positions() == {(topic, 0): 1}
         assert values(read_all(reader, 2)) == [b"1", b"2"]
         with pytest.raises(ReadError, match="isn't assigned"):

@@ -15,7 +15,7 @@ from streamgauge.operators.definition.aggregates import count, sum
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
 from streamgauge.operators.kafka.reader import CorruptError, Reader
-from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.account import Account
 
 from .broken_log import CHECKSUM, BrokenLog
 
@@ -41,21 +41,21 @@ def test_broken_bytes_on_a_broker_are_named_or_skipped_and_nothing_is_lost_witho
 ) -> None:
     topic = BrokenLog(kafka).damage(at, new).topic
     with Reader(config, {(topic, 0): 0}) as reader:
-        found = reader.read_to({(topic, 0): 60})
-        assert next(found).value.to_pylist() == [b'{"n": %d}' % number for number in range(20)]
+        result = reader.read_to({(topic, 0): 60})
+        assert next(result).value.to_pylist() == [b'{"n": %d}' % number for number in range(20)]
         with pytest.raises(CorruptError, match=rf"{topic}\[0\] .* what lies at offset 20 is broken: .*{why}"):
-            next(found)
+            next(result)
         assert reader.positions() == {(topic, 0): 20}
     with Reader(config, {(topic, 0): 0}, corrupt="skip") as reader:
-        told: dict[int, bytes | None] = {}
+        by_key: dict[int, bytes | None] = {}
         for end in (3, 21, 22, 60):  # some within what is broken
             for batch in reader.read_to({(topic, 0): end}):
-                told |= dict(zip(batch.offset.tolist(), batch.value.to_pylist()))
+                by_key |= dict(zip(batch.offset.tolist(), batch.value.to_pylist()))
                 if (broken := batch.broken) is not None:
-                    told |= dict.fromkeys(range(broken.first, broken.next))
-            assert sorted(told) == list(range(end)) and reader.positions() == {(topic, 0): end}
-    assert all(told[n] is None for n in range(20, 30))
-    assert all(told[n] in (None, b'{"n": %d}' % n) for n in range(60))
+                    by_key |= dict.fromkeys(range(broken.first, broken.next))
+            assert sorted(by_key) == list(range(end)) and reader.positions() == {(topic, 0): end}
+    assert all(by_key[n] is None for n in range(20, 30))
+    assert all(by_key[n] in (None, b'{"n": %d}' % n) for n in range(60))
 
 
 def test_reading_message_by_message_ends_at_a_wrong_checksum(
@@ -76,8 +76,8 @@ def test_a_run_ends_there_or_counts_what_it_skips_among_the_dead_letters(
 
     def posts(corrupt: Any) -> Stream:
         at, value = kafka.bootstrap_servers, json({"n": pl.Int64})
-        found = Stream.from_kafka(topic, value=value, corrupt=corrupt, bootstrap_servers=at)
-        return found.tumbling("1h").agg(posts=count(), total=sum("n"))
+        result = Stream.from_kafka(topic, value=value, corrupt=corrupt, bootstrap_servers=at)
+        return result.tumbling("1h").agg(posts=count(), total=sum("n"))
 
     with pytest.raises(CorruptError, match="what lies at offset 20 is broken"):
         run(posts("stop"), RunOptions(until="latest"))

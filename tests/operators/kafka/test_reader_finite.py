@@ -93,8 +93,8 @@ def test_a_finite_read_after_going_back_or_ahead_reads_the_same(
     with Reader(config, {(topic, 0): 0}, source=source) as reader:
         for start, end in [(0, 200), (100, 300), (100, 300), (0, 50), (250, 260), (0, 300)]:
             reader.seek({(topic, 0): start})
-            found = np.concatenate([m.offset for m in reader.read_to({(topic, 0): end})])
-            assert found.tolist() == list(range(start, end))
+            result = np.concatenate([m.offset for m in reader.read_to({(topic, 0): end})])
+            assert result.tolist() == list(range(start, end))
 
 
 def test_a_finite_read_that_is_given_up_loses_nothing(
@@ -146,7 +146,7 @@ def test_a_finite_read_beyond_the_end_says_so(
     topic = new_topic()
     send(kafka, topic, [b"0"])
     with Reader(config, {(topic, 0): 0}, source=source) as reader:
-        found = reader.read_to({(topic, 0): 5}, timeout=0.5)
-        assert len(next(found)) == 1
+        result = reader.read_to({(topic, 0): 5}, timeout=0.5)
+        assert len(next(result)) == 1
         with pytest.raises(ReadError, match=rf"{topic}\[0\] gave nothing for .* before the end at 5"):
-            next(found)
+            next(result)

@@ -28,7 +28,7 @@ def cluster() -> Iterator[EmbeddedCluster]:
 
 
 class Sender:
-    """Sends numbers to every partition, side by side, until it is told to stop."""
+    """Sends numbers to every partition, side by side, until it is stopped."""
 
     def __init__(self, cluster: EmbeddedCluster, topic: str) -> None:
         self._producer = Producer(
@@ -55,12 +55,12 @@ class Sender:
 def leaders(admin: AdminClient, topic: str) -> list[int]:
     while True:
         try:
-            asked = admin.describe_topics(TopicCollection([topic]), request_timeout=5)
-            found = asked[topic].result(120)
+            requested = admin.describe_topics(TopicCollection([topic]), request_timeout=5)
+            result = requested[topic].result(120)
             break
-        except (KafkaException, TimeoutError):  # it asked the broker that was killed
+        except (KafkaException, TimeoutError):  # its request went to the broker that was killed
             continue
-    return [-1 if p.leader is None else p.leader.id for p in found.partitions]
+    return [-1 if p.leader is None else p.leader.id for p in result.partitions]
 
 
 def until(holds: Any, seconds: float = 120.0) -> None:
@@ -76,16 +76,16 @@ def test_leaders_that_die_and_move_lose_and_repeat_nothing(cluster: EmbeddedClus
     cluster.create_topic(topic, PARTITIONS)
     config = {"bootstrap.servers": cluster.bootstrap_servers}
     admin = AdminClient({**config, "log_level": 0})
-    found: dict[int, list[bytes]] = {partition: [] for partition in range(PARTITIONS)}
-    with Reader(config, {(topic, partition): 0 for partition in found}, source=source) as reader:
+    result: dict[int, list[bytes]] = {partition: [] for partition in range(PARTITIONS)}
+    with Reader(config, {(topic, partition): 0 for partition in result}, source=source) as reader:
 
         def read() -> None:
             messages = reader.read(timeout=0.5)
             for row in range(0 if messages is None else len(messages)):
-                found[int(messages.partition[row])].append(messages.value_at(row))
+                result[int(messages.partition[row])].append(messages.value_at(row))
 
         def read_past(sent: int) -> None:
-            until(lambda: read() or min(map(len, found.values())) > sent)
+            until(lambda: read() or min(map(len, result.values())) > sent)
 
         sender = Sender(cluster, topic)
         try:
@@ -96,15 +96,15 @@ def test_leaders_that_die_and_move_lose_and_repeat_nothing(cluster: EmbeddedClus
                 read_past(sender.sent + 100)
                 assert killed not in leaders(admin, topic)
                 cluster.nodes[killed - 1].start()
-                # Back in the lead without anybody dying.
+                # Back in the lead without a kill.
                 until(partial(_leads_again, admin, topic, killed))
                 read_past(sender.sent + 100)
         finally:
             sent = sender.stop()
-        until(lambda: read() or min(map(len, found.values())) >= sent)
+        until(lambda: read() or min(map(len, result.values())) >= sent)
         assert reader.read(timeout=1.0) is None
     numbers = [b"%d" % number for number in range(sent)]
-    assert all(values == numbers for values in found.values())
+    assert all(values == numbers for values in result.values())
 
 
 def _leads_again(admin: AdminClient, topic: str, node: int) -> bool:

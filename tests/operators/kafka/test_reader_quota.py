@@ -28,8 +28,8 @@ def test_a_client_over_its_quota_gets_everything_later(kafka: EmbeddedKafka, sou
         producer.produce(topic, np.random.default_rng(1).bytes(1000))
     assert producer.flush(120) == 0
     tool = [str(find_java().program), "-cp", f"{kafka_jars()}/*", "kafka.admin.ConfigCommand"]
-    asked = ["--alter", "--add-config", "consumer_byte_rate=100000", "--entity-type", "clients"]
-    command = [*tool, "--bootstrap-server", kafka.bootstrap_servers, *asked, "--entity-name", client]
+    messages = ["--alter", "--add-config", "consumer_byte_rate=100000", "--entity-type", "clients"]
+    command = [*tool, "--bootstrap-server", kafka.bootstrap_servers, *messages, "--entity-name", client]
     subprocess.run(command, check=True, capture_output=True)
     with Reader(
         {**config, "client.id": client, "fetch.max.bytes": 1_000_000}, {(topic, 0): 0}, source=source

@@ -23,11 +23,11 @@ from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
 from streamgauge.operators.kafka import reader as reader_module
-from streamgauge.operators.kafka.clients import LIBRARY_LOG
-from streamgauge.operators.kafka.raw import RawSource
+from streamgauge.operators.kafka.client_config import LIBRARY_LOG
 from streamgauge.operators.kafka.raw_settings import raw_settings
+from streamgauge.operators.kafka.raw_source import RawSource
 from streamgauge.operators.kafka.reader import Reader, ReadError
-from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.sketching.position import Position
 from streamgauge.spark_udafs.kafka.offsets import Known
 from streamgauge.spark_udafs.kafka.options import KafkaOptions
@@ -60,8 +60,8 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKafka]:
 def token(_: str) -> tuple[str, float]:
     """An unsecured JSON web token, as the broker's own listener takes it."""
 
-    def part(told: dict[str, Any]) -> str:
-        return base64.urlsafe_b64encode(plain_json.dumps(told).encode()).decode().rstrip("=")
+    def part(reported: dict[str, Any]) -> str:
+        return base64.urlsafe_b64encode(plain_json.dumps(reported).encode()).decode().rstrip("=")
 
     claims = {"sub": USER, "iat": 1_700_000_000, "exp": 4_102_444_800}
     return f"{part({'alg': 'none'})}.{part(claims)}.", 4_102_444_800.0
@@ -101,8 +101,8 @@ WAYS = ["files", "texts", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARE
 def test_raw_batches_are_read_with_every_kind_of_security(secure: SecureKafka, how: str) -> None:
     with Reader(settings(secure, how), {("posts", 0): 0}) as reader:
         assert isinstance(reader._source, RawSource)
-        (found,) = reader.read_to({("posts", 0): 1}, timeout=120)
-        assert found.value.to_pylist() == [b'{"n": 1}']
+        (result,) = reader.read_to({("posts", 0): 1}, timeout=120)
+        assert result.value.to_pylist() == [b'{"n": 1}']
 
 
 @pytest.mark.parametrize("how", ["files", "texts"])
@@ -134,10 +134,10 @@ def test_who_is_not_trusted_is_not_read_from_and_no_secret_is_told(
         del config["ssl.ca.location"]
     elif "ssl.ca.location" in wrong:
         config["ssl.ca.location"] = str(secure.folder / wrong["ssl.ca.location"])
-    with caplog.at_level(logging.DEBUG), pytest.raises(ReadError) as told:
+    with caplog.at_level(logging.DEBUG), pytest.raises(ReadError) as raised:
         Reader(config, {("posts", 0): 0}, source="raw")
     for secret in (PASSWORD, KEY_PASSWORD, "wr0ng-in-the-rapids"):
-        assert secret not in str(told.value) + caplog.text
+        assert secret not in str(raised.value) + caplog.text
 
 
 def test_a_run_and_a_task_of_sparks_read_with_them_too(secure: SecureKafka, tmp_path: Path) -> None:
@@ -193,9 +193,9 @@ def test_a_whole_run_goes_by_them_and_tells_none(
     ends = client.list_offsets({letters: OffsetSpec.latest()})
     assert ends[letters].result(120).offset == 2  # the letter, and its transaction's marker
     printed = capfd.readouterr()
-    told = caplog.text + metrics + printed.out + printed.err + repr(running) + repr(summary) + repr(stream)
+    output = caplog.text + metrics + printed.out + printed.err + repr(running) + repr(summary) + repr(stream)
     for secret in (PASSWORD, KEY_PASSWORD, "BEGIN ENCRYPTED"):
-        assert secret not in told
+        assert secret not in output
 
 
 @pytest.mark.spark

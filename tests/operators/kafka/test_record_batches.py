@@ -23,9 +23,9 @@ def log_of(count: int) -> tuple[bytes, list[int]]:
 
 
 def only(data: bytes, offset: int = 0, end: int | None = None) -> BrokenBatch:
-    (found,) = batches(data, offset, end)
-    assert isinstance(found, BrokenBatch)
-    return found
+    (result,) = batches(data, offset, end)
+    assert isinstance(result, BrokenBatch)
+    return result
 
 
 def test_the_header_has_the_length_that_the_protocol_gives_it() -> None:
@@ -39,9 +39,9 @@ def test_a_batch_that_was_cut_off_is_left_for_the_next_fetch() -> None:
 
 
 def test_an_empty_batch_as_compaction_leaves_it_moves_reading_on() -> None:
-    (found,) = batches(batch_of([(4, 0, None, None, [])], 20, body=b"", count=0), 20, 25)
-    assert isinstance(found, RecordBatch)
-    assert (found.count, found.next_offset) == (0, 25)
+    (result,) = batches(batch_of([(4, 0, None, None, [])], 20, body=b"", count=0), 20, 25)
+    assert isinstance(result, RecordBatch)
+    assert (result.count, result.next_offset) == (0, 25)
 
 
 def test_any_flipped_bit_is_found() -> None:
@@ -49,10 +49,10 @@ def test_any_flipped_bit_is_found() -> None:
     for place in range(17 * 8, len(whole) * 8):
         flipped = bytearray(whole)
         flipped[place // 8] ^= 1 << place % 8
-        found = only(bytes(flipped), 100, 102)
-        assert "checksum" in found.why
-        assert found.offset == 100 < found.next_offset <= 102
-        assert bytes(found.raw) == bytes(flipped)
+        result = only(bytes(flipped), 100, 102)
+        assert "checksum" in result.why
+        assert result.offset == 100 < result.next_offset <= 102
+        assert bytes(result.raw) == bytes(flipped)
 
 
 @pytest.mark.parametrize("magic", [0, 1])
@@ -60,7 +60,7 @@ def test_formats_from_before_kafka_0_11_are_refused_by_name(magic: int) -> None:
     inside = bytes([magic, 0]) + bytes(8 * magic) + struct.pack(">i2si3s", 2, b"k1", 3, b"v11")
     message = struct.pack(">qiI", 7, len(inside) + 4, zlib.crc32(inside)) + inside
     assert f"format {magic}, that of Kafka before 0.11" in only(message, 7).why
-    # Bytes that only look so are not taken for such messages.
+    # Bytes that only look so are not mistaken for such messages.
     assert f"its format is {magic}, and there is none such" in only(message[:-1] + b"?", 7).why
 
 
@@ -75,8 +75,8 @@ def test_an_offset_that_has_no_place_there_is_broken_though_no_checksum_covers_i
 
 
 def test_only_a_fetch_from_inside_a_batch_is_answered_with_one_that_begins_before() -> None:
-    (found,) = batches(batch_of(TEN, 20), 25, 30)
-    assert isinstance(found, RecordBatch)
+    (result,) = batches(batch_of(TEN, 20), 25, 30)
+    assert isinstance(result, RecordBatch)
     (broken,) = batches(batch_of(TEN, 15), 20, 30, inside=False)
     assert isinstance(broken, BrokenBatch)
 
@@ -88,7 +88,7 @@ def test_after_a_length_that_is_wrong_the_next_batch_is_found_all_the_same(lengt
     broken, *others = batches(b"".join(parts), 10, 40)
     assert isinstance(broken, BrokenBatch)
     assert (broken.offset, broken.next_offset, len(broken.raw)) == (10, 20, len(parts[0]))
-    assert [found.next_offset for found in others] == [30, 40]
+    assert [result.next_offset for result in others] == [30, 40]
 
 
 def test_a_batch_within_a_value_is_not_taken_for_the_next_one() -> None:
@@ -121,14 +121,14 @@ def test_whatever_is_damaged_every_offset_is_read_as_it_was_written_or_told_as_b
         while offset < 80:
             first = places[offset // 10]
             answer = bytes(damaged[first : first + int(random.choice([500, 2000]))])
-            for found in batches(answer, offset, 80, inside=edge != offset):
-                if isinstance(found, BrokenBatch):
+            for result in batches(answer, offset, 80, inside=edge != offset):
+                if isinstance(result, BrokenBatch):
                     broken += 1
-                    assert found.offset == offset < found.next_offset <= 80
+                    assert result.offset == offset < result.next_offset <= 80
                 else:
-                    assert found.base_offset // 10 * 10 == found.base_offset <= offset
-                    place = found.base_offset // 10
-                    assert found.raw[16:] == log[places[place] + 16 : places[place + 1]]
-                    edge = found.next_offset
-                offset = found.next_offset
+                    assert result.base_offset // 10 * 10 == result.base_offset <= offset
+                    place = result.base_offset // 10
+                    assert result.raw[16:] == log[places[place] + 16 : places[place + 1]]
+                    edge = result.next_offset
+                offset = result.next_offset
     assert broken > 400

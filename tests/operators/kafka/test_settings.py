@@ -23,9 +23,9 @@ def posts(**more) -> Stream:
         ({"key.deserializer": "Bytes"}, 'no Kafka setting "key.deserializer"'),
         ({"security.protocol": "TLS"}, 'the Kafka setting "security.protocol": Invalid value "TLS"'),
         ({"session.timeout.ms": "soon"}, 'the Kafka setting "session.timeout.ms"'),
-        ({"acks": 1}, 'the Kafka setting "acks" must be all here, not 1'),
-        ({"request.required.acks": "0"}, '"request.required.acks" must be all here, not 0'),
-        ({"enable.idempotence": False}, '"enable.idempotence" must be true here, not false'),
+        ({"acks": 1}, 'the Kafka setting "acks" must be all here, got 1'),
+        ({"request.required.acks": "0"}, '"request.required.acks" must be all here, got 0'),
+        ({"enable.idempotence": False}, '"enable.idempotence" must be true here, got false'),
         ({5: "x"}, "a Kafka setting is named 5"),
     ],
 )

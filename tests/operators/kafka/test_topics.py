@@ -1,4 +1,4 @@
-"""What is asked of the brokers through an administration client, and for how long."""
+"""Requests to the brokers through an administration client, and for how long."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ class LosesConnections:
             answer.set_result(SimpleNamespace(topic_id="Zm9v"))
         return {"posts": answer}
 
-    def list_offsets(self, asked: dict[Any, Any], **_: Any) -> dict[Any, Future[Any]]:
+    def list_offsets(self, requested: dict[Any, Any], **_: Any) -> dict[Any, Future[Any]]:
         answer: Future[Any] = Future()
         self.left -= 1
         if self.left >= 0:
             answer.set_exception(KafkaException(KafkaError(self.code)))
         else:
             answer.set_result(SimpleNamespace(offset=7))
-        return dict.fromkeys(asked, answer)
+        return dict.fromkeys(requested, answer)
 
 
 def test_a_topic_is_asked_for_again_where_a_connection_was_lost() -> None:
@@ -95,8 +95,8 @@ class MakesTopics(LosesConnections):
 
     def list_topics(self, topic: str, timeout: float) -> Any:
         code = None if self.made else KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)
-        told = SimpleNamespace(error=code, partitions=dict.fromkeys(range(2 * self.made)))
-        return SimpleNamespace(topics={topic: told})
+        reported = SimpleNamespace(error=code, partitions=dict.fromkeys(range(2 * self.made)))
+        return SimpleNamespace(topics={topic: reported})
 
     def create_topics(self, wanted: list[Any], **_: Any) -> dict[str, Future[Any]]:
         answer: Future[Any] = Future()

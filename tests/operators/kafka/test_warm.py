@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamgauge.operators.formats import json_rows, spans
-from streamgauge.operators.kafka import records, warm
+from streamgauge.operators.formats import byte_copy, json_rows
+from streamgauge.operators.kafka import record_kernel, warm
 
 
 def test_every_kernel_that_reads_kafka_is_compiled() -> None:
     warm.read_batches()
-    kernels = [records.split, records.split_headers, spans.copy_spans, json_rows.parse]
+    kernels = [record_kernel.split, record_kernel.split_headers, byte_copy.copy_spans, json_rows.parse]
     assert [kernel.py_func.__name__ for kernel in kernels if not kernel.signatures] == []
 
 
 def test_a_batch_needs_no_further_compilation() -> None:
     warm.read_batches()
-    before = {kernel: len(kernel.signatures) for kernel in (spans.copy_spans, json_rows.parse)}
+    before = {kernel: len(kernel.signatures) for kernel in (byte_copy.copy_spans, json_rows.parse)}
     from streamgauge.operators.formats.json import json
     from streamgauge.operators.formats.messages import Messages
 
     messages = Messages.of([b"{}"] * 3).select(np.array([0, 2]))
     assert json({}).decode(messages).frame.height == 2
     assert {kernel: len(kernel.signatures) for kernel in before} == {
-        spans.copy_spans: before[spans.copy_spans],
+        byte_copy.copy_spans: before[byte_copy.copy_spans],
         json_rows.parse: before[json_rows.parse],
     }

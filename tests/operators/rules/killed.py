@@ -6,7 +6,8 @@ import sys
 
 import polars as pl
 
-from streamgauge import AlertFile, Alerting, AlertTopic, Stream, Threshold, json, last
+from streamgauge import Stream, json, last
+from streamgauge.rules import Alerting, AlertsToFile, AlertsToKafka, Threshold
 
 
 def main(servers: str, topic: str, file: str) -> None:
@@ -19,7 +20,7 @@ def main(servers: str, topic: str, file: str) -> None:
     )
     readings = source.group_by("sensor", "at").tumbling("1m", delay="0s").agg(value=last("value"))
     hot = Threshold("hot", value="value", above=60, clear=40, hold="2m")
-    alerting = Alerting([hot], [AlertTopic(f"{topic}.alerts"), AlertFile(file)], at="at")
+    alerting = Alerting([hot], [AlertsToKafka(f"{topic}.alerts"), AlertsToFile(file)], at="at")
     readings.run(group_id=f"{topic}-rules", sinks=[alerting], checkpoint_seconds=0.2, progress=False)
 
 

@@ -8,13 +8,14 @@ from typing import Any
 
 import polars as pl
 
-from streamgauge import Alert, Stream, count, last
+from streamgauge import Stream, count, last
 from streamgauge import sum as sum_
+from streamgauge.rules import Alert
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 MINUTE = 60_000_000
 
-ROWS = Stream.from_batches(
+ROWS = Stream.from_schema(
     {"at": pl.Datetime("us"), "key": pl.String, "value": pl.Float64, "bad": pl.Int64}, time="at"
 )
 WINDOWS = ROWS.group_by("key").tumbling("1m").agg(n=count(), value=last("value"), bad=sum_("bad"))
@@ -30,12 +31,12 @@ def minute_of(alert: Alert) -> float:
     return (alert.at_us / 1e6 - NOON.timestamp()) / 60
 
 
-def told(alerts: Iterable[Alert]) -> list[tuple[str, str, str, float]]:
+def summaries(alerts: Iterable[Alert]) -> list[tuple[str, str, str, float]]:
     return [(a.rule, a.state, str(a.plain_key), round(minute_of(a), 6)) for a in alerts]
 
 
 class Kept:
-    """An outlet that keeps what it was told, in order."""
+    """An outlet that keeps its alerts, in order."""
 
     def __init__(self) -> None:
         self.alerts: list[Alert] = []
@@ -55,20 +56,20 @@ def hysteresis(
     release: float = 0,
     cooldown: float = 0,
 ) -> list[tuple[str, float]]:
-    """What a threshold tells of (time, value), with a look at all the readings since for each of them."""
-    found: list[tuple[str, float]] = []
+    """What a threshold reports of (time, value), with a look at all the readings since for each of them."""
+    collected: list[tuple[str, float]] = []
     for number, (now, value) in enumerate(readings):
-        on = bool(found) and found[-1][0] == "fired"
-        begun = found[-1][1] if found else float("-inf")
-        before = [reading for reading in readings[: number + 1] if reading[0] > begun or not found]
+        on = bool(collected) and collected[-1][0] == "fired"
+        begun = collected[-1][1] if collected else float("-inf")
+        before = [reading for reading in readings[: number + 1] if reading[0] > begun or not collected]
         if not on and value > above:
             run = _run(before, lambda value: value > above, hold)
-            fired = [at for state, at in found if state == "fired"]
+            fired = [at for state, at in collected if state == "fired"]
             if now - run >= hold and (not fired or now >= fired[-1] + cooldown):
-                found.append(("fired", now))
+                collected.append(("fired", now))
         elif on and value <= clear and now - _run(before, lambda value: value <= clear, release) >= release:
-            found.append(("cleared", now))
-    return found
+            collected.append(("cleared", now))
+    return collected
 
 
 def _run(readings: Sequence[tuple[float, float]], holds: Any, longest: float) -> float:

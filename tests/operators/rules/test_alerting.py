@@ -12,20 +12,20 @@ from typing import Any
 
 import pytest
 
-from streamgauge import (
+from streamgauge import StreamTester
+from streamgauge.errors import SinkError
+from streamgauge.operators.sinks.sink import Origin
+from streamgauge.rules import (
     Alert,
-    AlertFile,
     Alerting,
-    AlertTopic,
-    AlertWebhook,
-    CommandTopic,
-    SinkError,
-    StreamTester,
+    AlertsToFile,
+    AlertsToKafka,
+    AlertsToWebhook,
+    CommandsToKafka,
     Threshold,
 )
-from streamgauge.operators.sinks.sink import Origin
 
-from .plain import NOON, READINGS, WINDOWS, Kept, row, told
+from .plain import NOON, READINGS, WINDOWS, Kept, row, summaries
 
 ALERT = Alert("hot", "threshold", "fired", ("a",), 60_000_000, 0, 31.0, 31.0, 31.0, 30.0, "31 > 30", "iot")
 HOT = Threshold("hot", value="value", above=30, clear=25)
@@ -41,9 +41,9 @@ def test_an_alert_is_the_same_after_its_way_through_json() -> None:
 
 
 def test_alerts_and_commands_are_messages_of_one_key_in_order() -> None:
-    commands = CommandTopic("commands", {"hot": {"fired": {"ac": "on"}, "cleared": {"ac": "off"}}})
+    commands = CommandsToKafka("commands", {"hot": {"fired": {"ac": "on"}, "cleared": {"ac": "off"}}})
     tester = StreamTester(
-        READINGS, sinks=[Alerting([HOT], [AlertTopic("alerts"), commands], at="at")], start=NOON
+        READINGS, sinks=[Alerting([HOT], [AlertsToKafka("alerts"), commands], at="at")], start=NOON
     )
     tester.feed([row(minute, "a", value) for minute, value in enumerate([20, 31, 28, 25, 20, 40, 20, 20])])
     sent = tester.sent()
@@ -57,12 +57,12 @@ def test_alerts_and_commands_are_messages_of_one_key_in_order() -> None:
 
 def test_a_file_has_each_alert_once_and_loses_half_a_line(tmp_path: Path) -> None:
     path = tmp_path / "new" / "alerts.jsonl"
-    first, second = AlertFile(path), replace(ALERT, key=("b",))
+    first, second = AlertsToFile(path), replace(ALERT, key=("b",))
     first.begin()
     first.write(ALERT)
     with path.open("ab") as file:
         file.write(b'{"id": "cut off by a cra')
-    again = AlertFile(path)
+    again = AlertsToFile(path)
     again.begin()
     for alert in (ALERT, second, second):
         again.write(alert)
@@ -72,20 +72,20 @@ def test_a_file_has_each_alert_once_and_loses_half_a_line(tmp_path: Path) -> Non
 def test_a_file_that_can_not_be_written_ends_the_run_with_its_name(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     with pytest.raises(OSError, match="file"):
-        StreamTester(WINDOWS, sinks=[Alerting([HOT], [AlertFile(tmp_path / "file" / "alerts")])])
+        StreamTester(WINDOWS, sinks=[Alerting([HOT], [AlertsToFile(tmp_path / "file" / "alerts")])])
 
 
 class Server:
-    """A web address that answers as it is told, then with 200."""
+    """A web address that answers as it is set to, then with 200."""
 
     def __init__(self, answers: list[int]) -> None:
-        self.answers, self.asked = answers, list[tuple[str, Any]]()
+        self.answers, self.requests = answers, list[tuple[str, Any]]()
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                outer.asked.append((self.headers["Idempotency-Key"], body))
+                outer.requests.append((self.headers["Idempotency-Key"], body))
                 self.send_response(outer.answers.pop(0) if outer.answers else 200)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
@@ -108,9 +108,9 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 
 @pytest.mark.parametrize("server", [[503, 429]], indirect=True)
 def test_a_webhook_is_asked_again_until_it_takes_the_alert(server: Server) -> None:
-    hook = AlertWebhook(server.url)
+    hook = AlertsToWebhook(server.url)
     hook.write(ALERT)
-    assert [key for key, _ in server.asked] == [ALERT.id] * 3 and server.asked[0][1] == ALERT.to_dict()
+    assert [key for key, _ in server.requests] == [ALERT.id] * 3 and server.requests[0][1] == ALERT.to_dict()
     assert (hook.sent, hook.failed) == (1, 0)
 
 
@@ -118,10 +118,10 @@ def test_a_webhook_is_asked_again_until_it_takes_the_alert(server: Server) -> No
 def test_a_webhook_that_refuses_is_told_and_one_that_is_away_holds_nothing_up(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hook = AlertWebhook(server.url, patience=0)
+    hook = AlertsToWebhook(server.url, patience=0)
     for number in range(3):
         hook.write(replace(ALERT, at_us=number))
-    assert (hook.sent, hook.failed, len(server.asked)) == (1, 2, 3)
+    assert (hook.sent, hook.failed, len(server.requests)) == (1, 2, 3)
     assert "did not take the alert" in caplog.text and "it answered 400" in caplog.text
     assert "secret" not in caplog.text
 
@@ -130,7 +130,7 @@ def test_a_webhook_that_is_gone_is_given_up(caplog: pytest.LogCaptureFixture) ->
     gone = Server([])
     gone.http.shutdown()
     gone.http.server_close()
-    hook = AlertWebhook(gone.url, patience=0.1)
+    hook = AlertsToWebhook(gone.url, patience=0.1)
     hook.write(ALERT)
     hook.write(ALERT)
     assert (hook.sent, hook.failed) == (0, 2)
@@ -143,7 +143,7 @@ def test_a_stale_feed_is_told_once_and_again_after_it_has_come_back() -> None:
     tester.advance(300).advance(299)
     assert kept.alerts == []
     tester.advance(2).restart().advance(2000)
-    assert told(kept.alerts) == [("stale feed", "fired", "None", 10)]
+    assert summaries(kept.alerts) == [("stale feed", "fired", "None", 10)]
     tester.feed([row(30)])
     assert [alert.state for alert in kept.alerts] == ["fired", "cleared"]
     tester.advance(700)
@@ -153,10 +153,10 @@ def test_a_stale_feed_is_told_once_and_again_after_it_has_come_back() -> None:
 def test_what_is_remembered_is_read_again_or_refused() -> None:
     alerting = Alerting([HOT], [Kept()])
     origin = Origin.of(WINDOWS, "group", named=True)
-    folding = alerting.folding(origin, 0)
-    folding.resume(folding.memory())
+    folding = alerting.for_partition(origin, 0)
+    folding.restore(folding.state())
     with pytest.raises(SinkError, match="what 'alerts' remembers is damaged"):
-        folding.resume(folding.memory()[:-3])
+        folding.restore(folding.state()[:-3])
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import random
 import numpy as np
 import pytest
 
-from streamgauge import Alert, Burst
 from streamgauge.operators.rules.row import Row
+from streamgauge.rules import Alert, Burst
 
 MINUTE = 60_000_000
 HOUR = 60 * MINUTE
@@ -19,14 +19,14 @@ def rows(counts: dict[str, int], at: int) -> list[Row]:
     return [Row({"tag": tag}, at - MINUTE, at, {"n": n}) for tag, n in counts.items() if n]
 
 
-def told(rule: Burst, windows: list[dict[str, int]]) -> list[Alert]:
-    state, found = rule.begin(), []
+def alerts_of(rule: Burst, windows: list[dict[str, int]]) -> list[Alert]:
+    state, collected = rule.begin(), []
     for number, counts in enumerate(windows):
         end = (number + 1) * MINUTE
         if counts:
-            found += rule.window(state, rows(counts, end), end - MINUTE, end, MINUTE)
+            collected += rule.window(state, rows(counts, end), end - MINUTE, end, MINUTE)
         state = json.loads(json.dumps(state))
-    return [*found, *rule.passed(state, len(windows) * MINUTE, MINUTE)]
+    return [*collected, *rule.advance(state, len(windows) * MINUTE, MINUTE)]
 
 
 def stream(seed: int, n: int = 240, tags: int = 3_000) -> tuple[list[dict[str, int]], set[tuple[str, int]]]:
@@ -36,24 +36,26 @@ def stream(seed: int, n: int = 240, tags: int = 3_000) -> tuple[list[dict[str, i
     """
     dice, plain = np.random.default_rng(seed), random.Random(seed)
     rates = 200 / np.arange(1, tags + 1)
-    found, bursts = [], set()
+    result, bursts = [], set()
     for number in range(n):
         rhythm = 1 + 0.4 * np.sin(number / 240 * 2 * np.pi)
         counts = dice.poisson(rates * rhythm * dice.gamma(60, 1 / 60, tags))
-        found.append({f"t{at}": int(count) for at, count in enumerate(counts) if count})
+        result.append({f"t{at}": int(count) for at, count in enumerate(counts) if count})
     for number in plain.sample(range(40, n - 10, 12), 12):
         tag = plain.choice([f"new{number}", f"t{plain.randrange(20, 60)}", f"t{plain.randrange(500, 3_000)}"])
         bursts.add((tag, number + 1))
-        for window in found[number : number + 4]:
+        for window in result[number : number + 4]:
             window[tag] = window.get(tag, 0) + int(dice.poisson(60))
-    return found, bursts
+    return result, bursts
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_precision_and_recall_of_bursts_that_were_put_in(seed: int) -> None:
     windows, bursts = stream(seed)
     rule = Burst("trend", value="n", above=6, clear=2, least=20, over=60, warm=12)
-    fired = {(alert.key[0], alert.at_us // MINUTE) for alert in told(rule, windows) if alert.state == "fired"}
+    fired = {
+        (alert.key[0], alert.at_us // MINUTE) for alert in alerts_of(rule, windows) if alert.state == "fired"
+    }
     assert len(fired & bursts) >= 0.9 * len(bursts)
     assert len(fired & bursts) >= 0.9 * len(fired)
 
@@ -61,8 +63,8 @@ def test_precision_and_recall_of_bursts_that_were_put_in(seed: int) -> None:
 def test_it_is_over_when_the_key_is_gone_even_without_any_rows() -> None:
     rule = Burst("trend", value="n", above=5, least=10, warm=5)
     windows = [{"a": 5, "b": 9}] * 20 + [{"a": 90, "b": 9}] * 3 + [{}] * 4
-    found = [(alert.state, alert.key, alert.at_us // MINUTE) for alert in told(rule, windows)]
-    assert found[0] == ("fired", ("a",), 21) and found[1][0] == "cleared" and found[1][2] <= 24
+    result = [(alert.state, alert.key, alert.at_us // MINUTE) for alert in alerts_of(rule, windows)]
+    assert result[0] == ("fired", ("a",), 21) and result[1][0] == "cleared" and result[1][2] <= 24
 
 
 @pytest.mark.parametrize(("daily", "mornings"), [(7, [7]), (0, [7, 31, 55, 79, 103])])
@@ -83,8 +85,8 @@ def test_what_comes_each_day_at_an_hour_is_told_once(daily: int, mornings: list[
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"above": 5, "over": 0}, "over is 0; it is a whole number from 1 on"),
-        ({"above": 5, "least": 0}, "least is 0; it is a number above 0"),
+        ({"above": 5, "over": 0}, "over must be an integer ≥ 1, got 0"),
+        ({"above": 5, "least": 0}, "least must be a number above 0, got 0"),
         ({"below": 5}, "a burst is past above or at_least"),
         ({"above": 5, "every": True}, "leave them out"),
     ],

@@ -12,31 +12,31 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from streamgauge import Change
 from streamgauge.operators.rules.row import Row
+from streamgauge.rules import Change
 
 HOUR = 3_600_000_000
 
 
 def readings(seed: int, n: int = 300) -> list[tuple[int, float]]:
     dice = random.Random(seed)
-    at, found = 0, []
+    at, collected = 0, []
     for _ in range(n):
         at += dice.randrange(HOUR // 4, 3 * HOUR)
-        found.append((at, dice.gauss(50, 10)))
-    return found
+        collected.append((at, dice.gauss(50, 10)))
+    return collected
 
 
 def scores(rule: Change, given: list[tuple[int, float]]) -> list[float | None]:
     """What the rule holds against its limit, with its memory going through JSON each time."""
-    memory, found = {}, []
+    memory, collected = {}, []
     for at, value in given:
         memory = json.loads(json.dumps(memory))
         row = Row({}, at, at, {"v": value})
         ((_, figure),) = rule.figures(row)
         measured = rule.measure(memory, row, figure)
-        found.append(None if measured is None else measured.figure.value)
-    return found
+        collected.append(None if measured is None else measured.figure.value)
+    return collected
 
 
 def past(given: list[tuple[int, float]], number: int, over: int | None, over_us: int | None) -> np.ndarray:
@@ -52,22 +52,22 @@ def test_rows_of_the_past(against: str, over) -> None:
     given = readings(3)
     rule = Change("c", value="v", above=0, against=against, over=over, by="difference")
     pick = {"mean": np.mean, "last": lambda v: v[-1], "first": lambda v: v[0], "low": np.min, "high": np.max}
-    for number, found in enumerate(scores(rule, given)):
+    for number, result in enumerate(scores(rule, given)):
         rows, span = (over, None) if isinstance(over, int) else (None, 9 * HOUR)
         before = past(given, number, 1 if against == "last" and rows else rows, span)
         if not len(before):
-            assert found is None
+            assert result is None
         else:
-            assert found == pytest.approx(given[number][1] - pick[against](before))
+            assert result == pytest.approx(given[number][1] - pick[against](before))
 
 
 @pytest.mark.parametrize("by", ["z", "deviation", "times", "percent", "poisson", "distance"])
 def test_scores(by: str) -> None:
     given = readings(5)
-    for number, found in enumerate(scores(Change("c", value="v", above=0, over=20, by=by, warm=4), given)):
+    for number, result in enumerate(scores(Change("c", value="v", above=0, over=20, by=by, warm=4), given)):
         before, value = past(given, number, 20, None), given[number][1]
         if len(before) < 4:
-            assert found is None
+            assert result is None
             continue
         mean, spread = before.mean(), before.std(ddof=1)
         wanted = {
@@ -78,7 +78,7 @@ def test_scores(by: str) -> None:
             "poisson": 2 * (math.sqrt(max(value, 0) + 0.375) - math.sqrt(mean + 0.375)),
             "distance": abs(value - mean),
         }
-        assert found == pytest.approx(wanted[by])
+        assert result == pytest.approx(wanted[by])
 
 
 def weighted(values: list[float], span: int) -> tuple[float, float]:
@@ -94,7 +94,7 @@ def weighted(values: list[float], span: int) -> tuple[float, float]:
 def test_ewma_and_the_hours_of_the_day() -> None:
     given = readings(7)
     for against in ("ewma", "hour"):
-        found = scores(Change("c", value="v", above=0, over=9, by="z", against=against), given)
+        result = scores(Change("c", value="v", above=0, over=9, by="z", against=against), given)
         some = 0
         for number, (at, value) in enumerate(given):
             hour = (at - 1) // HOUR % 24
@@ -102,9 +102,9 @@ def test_ewma_and_the_hours_of_the_day() -> None:
             mean, spread = weighted(values, 9) if values else (0.0, 0.0)
             if spread:
                 some += 1
-                assert found[number] == pytest.approx((value - mean) / spread)
+                assert result[number] == pytest.approx((value - mean) / spread)
             else:
-                assert found[number] is None
+                assert result[number] is None
         assert some > 100
 
 
@@ -119,9 +119,9 @@ def test_the_hours_are_those_of_a_zone_when_its_clocks_change() -> None:
         rows.append(Row({}, begin, begin + HOUR, {"v": 100.0 if busy else 5.0}))
     span = rows[0].start_us, rows[-1].at_us, HOUR
     assert not list((here := replace(rule, zone="America/New_York")).window(here.begin(), rows, *span))
-    told = [alert.at_us for alert in rule.window(rule.begin(), rows, *span)]
+    reported = [alert.at_us for alert in rule.window(rule.begin(), rows, *span)]
     first = int(datetime(2026, 3, 8, 14, tzinfo=UTC).timestamp()) * 1_000_000
-    assert told[0] == first
+    assert reported[0] == first
     with pytest.raises(ValueError, match="'c': zone is 'Mars'; write one such as"):
         Change("c", value="v", above=3, zone="Mars")
 

@@ -8,8 +8,9 @@ from datetime import timedelta
 
 import pytest
 
-from streamgauge import Alerting, NewTerm, StreamTester, top_k
+from streamgauge import StreamTester, top_k
 from streamgauge.operators.rules.row import Row
+from streamgauge.rules import Alerting, NewTerm
 
 from .plain import MINUTE, NOON, ROWS, Kept, minute_of, row
 
@@ -19,11 +20,11 @@ BY_KEY = ROWS.group_by("key").tumbling("1m").agg(tags=top_k("key"))
 def feed(seed: int, minutes: int = 200) -> list[dict]:
     """Keys that come ever more rarely: half of all rows are of one, a quarter of the next."""
     dice = random.Random(seed)
-    found = []
+    collected = []
     for second in range(0, minutes * 60, 13):
         key = min(int(dice.expovariate(0.5)), 12)
-        found.append(row(second / 60, f"k{key}"))
-    return found
+        collected.append(row(second / 60, f"k{key}"))
+    return collected
 
 
 def plain(fed: list[dict], learn: int, forget: int | None, most: int) -> list[tuple[str, float]]:
@@ -32,7 +33,7 @@ def plain(fed: list[dict], learn: int, forget: int | None, most: int) -> list[tu
     for one in fed:
         minute = int((one["at"] - NOON.replace(tzinfo=None)).total_seconds() // 60)
         windows[minute] = sorted({*windows.get(minute, []), one["key"]})
-    told, first = [], min(windows)
+    reported, first = [], min(windows)
     seen: list[tuple[int, str]] = []  # every sight of a term, in order
     for minute in sorted(windows):
         kept = known(seen, most)
@@ -40,10 +41,10 @@ def plain(fed: list[dict], learn: int, forget: int | None, most: int) -> list[tu
             last = kept.get(key)
             fresh = last is None or (forget is not None and minute - last > forget)
             if fresh and minute - first >= learn:
-                told.append((key, minute + 1.0))
+                reported.append((key, minute + 1.0))
             seen.append((minute + 1, key))
             kept = {**kept, key: minute + 1}
-    return told
+    return reported
 
 
 def known(seen: list[tuple[int, str]], most: int) -> dict[str, int]:
@@ -65,21 +66,21 @@ def test_terms_are_told_once_as_in_plain_python(learn: int, forget: int | None, 
         tester.restart()
     tester.finish()
     tester.advance(60)
-    found = [(str(alert.plain_key), minute_of(alert)) for alert in kept.alerts]
-    assert found == plain(fed, learn, forget, most) and found
+    alerts = [(str(alert.plain_key), minute_of(alert)) for alert in kept.alerts]
+    assert alerts == plain(fed, learn, forget, most) and alerts
 
 
 def test_memory_is_bounded_and_what_was_forgotten_is_said() -> None:
     rule = NewTerm("new", learn="1m", most=50)
     state = rule.begin()
-    told = []
+    collected = []
     for minute in range(300):
         one = Row({"key": f"term {minute}"}, minute * MINUTE, (minute + 1) * MINUTE, {})
-        told += rule.window(state, [one], minute * MINUTE, (minute + 1) * MINUTE, MINUTE)
+        collected += rule.window(state, [one], minute * MINUTE, (minute + 1) * MINUTE, MINUTE)
         state = json.loads(json.dumps(state))
         assert len(state["keys"]) <= 50
-    assert len(told) == 299 and told[40].why == "first seen, after 1m of learning"
-    assert told[-1].why == "first seen, after 1m of learning; 249 terms beyond 50 were forgotten"
+    assert len(collected) == 299 and collected[40].why == "first seen, after 1m of learning"
+    assert collected[-1].why == "first seen, after 1m of learning; 249 terms beyond 50 were forgotten"
 
 
 def test_items_of_a_list_are_terms_and_rare_ones_show_nothing() -> None:
@@ -100,9 +101,9 @@ def test_items_of_a_list_are_terms_and_rare_ones_show_nothing() -> None:
         ({}, "the rule 'n': learn is '': '' is not a duration"),
         ({"learn": "0s"}, "learn is '0s'; write a length of time, such as '1d'"),
         ({"learn": "1d", "forget": "1h"}, "forget is '1h', so terms are forgotten before learning ends"),
-        ({"learn": "1d", "most": 0}, "most is 0; it is a whole number from 1 on"),
+        ({"learn": "1d", "most": 0}, "most must be an integer ≥ 1, got 0"),
         ({"learn": "1d", "each": True}, "each and least are about a value"),
-        ({"learn": "1d", "value": "n", "least": 0}, "least is 0; it is a number above 0"),
+        ({"learn": "1d", "value": "n", "least": 0}, "least must be a number above 0, got 0"),
     ],
 )
 def test_wrong_fields_are_named(given: dict, said: str) -> None:

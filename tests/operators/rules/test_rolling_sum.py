@@ -7,9 +7,10 @@ from datetime import timedelta
 
 import pytest
 
-from streamgauge import Alerting, RollingSum, StreamTester
+from streamgauge import StreamTester
 from streamgauge import sum as total
 from streamgauge.operators.rules.row import Row
+from streamgauge.rules import Alerting, RollingSum
 
 from .plain import MINUTE, NOON, ROWS, Kept, minute_of, row
 
@@ -40,8 +41,8 @@ def test_sums_of_the_last_windows_as_in_plain_python(over: int, limit: int) -> N
             if (sum(mine) >= limit) != on[key]:
                 on[key] = not on[key]
                 wanted.append((key, "fired" if on[key] else "cleared", float(minute)))
-    found = [(str(alert.plain_key), alert.state, minute_of(alert)) for alert in kept.alerts]
-    assert sorted(found) == sorted(wanted) and len(found) > 3
+    alerts = [(str(alert.plain_key), alert.state, minute_of(alert)) for alert in kept.alerts]
+    assert sorted(alerts) == sorted(wanted) and len(alerts) > 3
 
 
 def test_what_rests_is_forgotten_and_a_wrong_length_is_named() -> None:

@@ -12,28 +12,28 @@ from typing import Any
 
 import pytest
 
-from streamgauge import Alert, StaLta
 from streamgauge.operators.rules.row import Row
+from streamgauge.rules import Alert, StaLta
 
 SECOND = 1_000_000
 
 
-def told(rule: StaLta, counts: Mapping[int, float], upto: int, every: int = 1) -> list[Alert]:
+def alerts_of(rule: StaLta, counts: Mapping[int, float], upto: int, every: int = 1) -> list[Alert]:
     """What a rule says of counts by second, its state going through JSON; windows pass now and then."""
-    state, found = rule.begin(), []
+    state, collected = rule.begin(), []
     for at in range(min(counts), upto):
         begin, end = at * SECOND, (at + 1) * SECOND
         if at in counts:
-            found += rule.window(state, [Row({}, begin, end, {"n": counts[at]})], begin, end, SECOND)
+            collected += rule.window(state, [Row({}, begin, end, {"n": counts[at]})], begin, end, SECOND)
         if at % every == 0:
-            found += rule.passed(state, end, SECOND)
+            collected += rule.advance(state, end, SECOND)
             state = json.loads(json.dumps(state))
-    return found
+    return collected
 
 
 def second_by_second(counts: Mapping[int, float], upto: int, clear: float, release: int) -> list[Any]:
     """The same with sums over all seconds: fires at one with a count, is over at any."""
-    first, on, back, found = min(counts), False, None, []
+    first, on, back, collected = min(counts), False, None, []
     for now in range(first + 1, upto + 1):
         short = sum(n for at, n in counts.items() if now - 60 <= at < now)
         known = min(max(now - first, 60), 3600)
@@ -41,13 +41,13 @@ def second_by_second(counts: Mapping[int, float], upto: int, clear: float, relea
         ratio = short / (5 * long + 2)
         if not on and ratio >= 1 and now - 1 in counts:
             on, back = True, None
-            found.append(("fired", now))
+            collected.append(("fired", now))
         elif on:
             back = None if ratio > clear else now if back is None else back
             if back is not None and now - back >= release:
                 on = False
-                found.append(("cleared", now))
-    return found
+                collected.append(("cleared", now))
+    return collected
 
 
 @pytest.mark.parametrize("every", [1, 97])
@@ -59,20 +59,20 @@ def test_it_is_what_every_second_shows(clear: float, release: int, every: int) -
         counts |= {begin + int(dice.expovariate(1 / 50)): float(dice.randrange(1, 4)) for _ in range(40)}
     counts = dict(sorted(counts.items()))
     rule = StaLta("quake", value="n", at_least=1, clear=clear, release=f"{release}s")
-    found = [(alert.state, alert.at_us / SECOND) for alert in told(rule, counts, 10_000, every)]
+    result = [(alert.state, alert.at_us / SECOND) for alert in alerts_of(rule, counts, 10_000, every)]
     wanted = second_by_second(counts, 10_000, clear, release)
     # While nothing comes, the long average only falls: the ratio is looked at when the short one does.
-    assert [one for one, _ in found] == [one for one, _ in wanted] and len(wanted) >= 4
-    assert all(abs(one[1] - other[1]) <= 60 for one, other in zip(found, wanted))
-    assert [at for state, at in found if state == "fired"] == [at for s, at in wanted if s == "fired"]
+    assert [one for one, _ in result] == [one for one, _ in wanted] and len(wanted) >= 4
+    assert all(abs(one[1] - other[1]) <= 60 for one, other in zip(result, wanted))
+    assert [at for state, at in result if state == "fired"] == [at for s, at in wanted if s == "fired"]
 
 
 def test_a_busy_stream_that_only_begins_is_no_onset_and_a_forgotten_key_leaves_nothing() -> None:
     rule = StaLta("onset", value="n", at_least=1)
-    assert told(rule, dict.fromkeys(range(900), 30.0), 900) == []
+    assert alerts_of(rule, dict.fromkeys(range(900), 30.0), 900) == []
     state = rule.begin()
     list(rule.window(state, [Row({"k": "a"}, 0, SECOND, {"n": 1})], 0, SECOND, SECOND))
-    list(rule.passed(state, 3_602 * SECOND, SECOND))
+    list(rule.advance(state, 3_602 * SECOND, SECOND))
     assert state["keys"] == {}
 
 
@@ -89,11 +89,11 @@ def test_bounds_and_support() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"at_least": 1, "short": "1h"}, "short is '1h' and long '1h'"),
+        ({"at_least": 1, "short": "1h"}, "short must be shorter than long, got '1h' and '1h'"),
         ({"below": 1}, "a rate rises past above or at_least"),
         ({"at_least": 1, "absent": 0}, "leave absent and every out"),
         ({"at_least": 1, "times": 0, "offset": 0}, "times and offset are both 0"),
-        ({"at_least": 1, "offset": -2}, "offset is -2; it is a number from 0 on"),
+        ({"at_least": 1, "offset": -2}, "offset must be a number ≥ 0, got -2"),
     ],
 )
 def test_what_it_can_not_be_is_said(given: dict, said: str) -> None:
@@ -119,7 +119,7 @@ def test_earthquakes_are_told_on_time_and_never_before(
     for at in sorted(((one >> 22) + 1_288_834_974_657) // 1_000 for one in ids):
         counts[at] = counts.get(at, 0) + 1
     rule = StaLta("quake", value="n", at_least=1, clear=0.2, release="10m", cooldown="6h")
-    found = told(rule, counts, max(counts) + 9_000, every=600)
-    times = [alert.at_us / SECOND - datetime.fromisoformat(origin).timestamp() for alert in found]
-    fired = [at for at, alert in zip(times, found) if alert.state == "fired"]
+    result = alerts_of(rule, counts, max(counts) + 9_000, every=600)
+    times = [alert.at_us / SECOND - datetime.fromisoformat(origin).timestamp() for alert in result]
+    fired = [at for at, alert in zip(times, result) if alert.state == "fired"]
     assert 0 < fired[0] <= within and len(fired) <= most

@@ -26,12 +26,12 @@ from streamgauge.operators.definition.aggregates import (
     sum,
     top_k,
 )
+from streamgauge.operators.definition.described_stream import described_stream
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.definition.told import told_stream
-from streamgauge.operators.kafka.outgoing import Outgoing
+from streamgauge.operators.kafka.outgoing_message import Outgoing
+from streamgauge.operators.partitions.partition_state import PartitionState
 from streamgauge.operators.serving.live import LiveTable
 from streamgauge.operators.sketching.position import inputs_of
-from streamgauge.operators.sketching.progress import Progress
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MINUTE = 60_000_000
@@ -43,7 +43,7 @@ COLUMNS = {
     "price": pl.Float64,
 }
 STREAM = (
-    Stream.from_batches(COLUMNS, time="at")
+    Stream.from_schema(COLUMNS, time="at")
     .group_by("lang")
     .tumbling("1m", delay="5s")
     .agg(
@@ -65,10 +65,10 @@ STREAM = (
 def rows(seed: int, minutes: int, a_minute: int = 60) -> pl.DataFrame:
     """Posts in their order, some of them out of it."""
     chance = random.Random(seed)
-    found = []
+    collected = []
     for number in range(minutes * a_minute):
         at = START + timedelta(seconds=60 * number / a_minute - chance.random() * 3)
-        found.append(
+        collected.append(
             {
                 "at": max(at, START),
                 "lang": chance.choice(["en", "de", "", None]),
@@ -77,28 +77,28 @@ def rows(seed: int, minutes: int, a_minute: int = 60) -> pl.DataFrame:
                 "price": chance.lognormvariate(0, 1),
             }
         )
-    return pl.DataFrame(found, schema=COLUMNS)
+    return pl.DataFrame(collected, schema=COLUMNS)
 
 
 def deltas(frame: pl.DataFrame, inputs: int = 2, cut: int = 50, stream: Stream = STREAM) -> list[Any]:
     """The deltas of rows that were dealt out to the partitions of the input, a cut of each at a time."""
     progresses = [
-        Progress(stream, "posts", p, 0, clock=lambda: START.timestamp() + 36_000) for p in range(inputs)
+        PartitionState(stream, "posts", p, 0, clock=lambda: START.timestamp() + 36_000) for p in range(inputs)
     ]
     parts = [frame.gather_every(inputs, p) for p in range(inputs)]
-    found = []
+    collected = []
     for low in range(0, max(part.height for part in parts), cut):
         for progress, part in zip(progresses, parts):
             some = part[low : low + cut]
             offsets = np.arange(low, low + some.height)
             progress.add(some, None, offsets, low + some.height, lambda numbers, reason: None)
-            found.append(progress.delta())
-    return found
+            collected.append(progress.delta())
+    return collected
 
 
-def messages(found: Iterable[Any], partitions: int = 1, **options: Any) -> list[Outgoing]:
+def messages(messages: Iterable[Any], partitions: int = 1, **options: Any) -> list[Outgoing]:
     """The messages of deltas, in the order of the log."""
-    return [message for delta in found for message in encode(delta, "table", partitions, **options)]
+    return [message for delta in messages for message in encode(delta, "table", partitions, **options)]
 
 
 class Fed:
@@ -107,25 +107,25 @@ class Fed:
     def __init__(self, partitions: int = 1, inputs: int = 2, stream: Stream = STREAM, **options: Any) -> None:
         self.table = LiveTable("posts", **options)
         self.offsets = dict.fromkeys(range(partitions), 0)
-        told = told_stream(stream.definition())
-        self.table.begin(told, dict.fromkeys(self.offsets), inputs_of({"posts": inputs}), {})
+        reported = described_stream(stream.definition())
+        self.table.begin(reported, dict.fromkeys(self.offsets), inputs_of({"posts": inputs}), {})
 
-    def feed(self, found: Iterable[Outgoing]) -> Fed:
-        for message in found:
+    def feed(self, fed: Iterable[Outgoing]) -> Fed:
+        for message in fed:
             partition = message.partition
-            self.table.take(partition, self.offsets[partition], message.value, list(message.headers))
+            self.table.merge_message(partition, self.offsets[partition], message.value, list(message.headers))
             self.offsets[partition] += 1
-        self.table.is_at(0)
+        self.table.update_lag(0)
         return self
 
 
 def expected(
-    found: Iterable[Any], inputs: int = 2, stream: Stream = STREAM
+    result: Iterable[Any], inputs: int = 2, stream: Stream = STREAM
 ) -> tuple[list[pa.Table], list[pa.Table]]:
     """What the merging worker itself makes of the deltas: closed windows, and those still open."""
     merger = Merger(stream, inputs_of({"posts": inputs}), "exactly_once")
     closed: list[pa.Table] = []
-    for offset, delta in enumerate(found):
+    for offset, delta in enumerate(result):
         merger.offer(delta, offset)
         closed += merger.close()
     return closed, merger.close_all()

@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 import pytest
 
 from streamgauge.operators.serving.answers import Limits, TooMuch, answer, standing
+from streamgauge.operators.serving.merge_cache import Deadline, MergeCache, OutOfTime
 from streamgauge.operators.serving.question import BadQuestion, question
-from streamgauge.operators.serving.rollups import Deadline, OutOfTime, Rollups
 from streamgauge.operators.serving.view import TableView
-from streamgauge.operators.table.merge import merge
 from streamgauge.operators.table.query import query
 from streamgauge.operators.table.schema import END, START, schema_of
 from streamgauge.operators.table.sets import compare
+from streamgauge.operators.table.sketch_table import merge
 
 from .logs import START as BEGIN
 from .logs import STREAM, Fed, deltas, expected, messages, rows
@@ -30,14 +30,14 @@ ROWS = rows(seed=5, minutes=20)
 DELTAS = deltas(ROWS)
 VIEW = Fed(partitions=2).feed(messages(DELTAS, 2)).table.view()
 TABLE = pa.concat_tables([table for tables in expected(DELTAS) for table in tables])
-KEPT = Rollups()
+KEPT = MergeCache()
 # Whose merges give the same bytes in whatever order they are done.
 FIRM = ["posts", "users", "people", "prices", "often", "seen", "some", "spent", "opened"]
 
 
 def ask(kind: str, view: TableView = VIEW, **given: Any) -> pl.DataFrame:
-    asked = {name.replace("_", "-").replace("key-", "key."): list(v) for name, v in given.items()}
-    return answer(view, question(kind, asked), KEPT).rows
+    requested = {name.replace("_", "-").replace("key-", "key."): list(v) for name, v in given.items()}
+    return answer(view, question(kind, requested), KEPT).rows
 
 
 def span(table: pa.Table, low: int, high: int) -> pa.Table:
@@ -52,8 +52,8 @@ def whole(table: pa.Table, by: list[str]) -> pa.Table:
 
 def test_rows_are_those_of_query() -> None:
     order = [START, "lang"]
-    found, wanted = ask("rows").sort(order), query(TABLE).sort(order)
-    assert found.equals(wanted)
+    answers, wanted = ask("rows").sort(order), query(TABLE).sort(order)
+    assert answers.equals(wanted)
     assert ask("rows", columns=["posts", "tags"]).columns == [START, END, "lang", "posts", "tags"]
 
 
@@ -69,42 +69,42 @@ def test_rows_merged_are_those_of_merge(by: list[str], every: str) -> None:
         wanted = query(merge(part, by=by, every=every) if every != "span" else whole(part, by))
         names = ["from", "to", "every", "by", "columns"]
         given = dict(zip(names, [[times[0]], [times[1]], [every], by or ["none"], FIRM]))
-        found = answer(VIEW, question("rows", given), KEPT).rows
+        result = answer(VIEW, question("rows", given), KEPT).rows
         own = [name for name in FIRM if name not in ("users", "some")]
-        assert found.select(*by, *own).equals(wanted.select(*by, *own))
+        assert result.select(*by, *own).equals(wanted.select(*by, *own))
         # An estimate of HyperLogLog may differ in its last digits with the order of the merges.
         for name in ("users",):
             for field in ("estimate", "lower", "upper"):
-                pairs = zip(found[name].struct.field(field), wanted[name].struct.field(field))
+                pairs = zip(result[name].struct.field(field), wanted[name].struct.field(field))
                 assert all(one == pytest.approx(other, rel=1e-9) for one, other in pairs)
-        assert found["some"].struct.field("n").equals(wanted["some"].struct.field("n"))
-        samples = zip(found["some"].struct.field("values"), wanted["some"].struct.field("values"))
+        assert result["some"].struct.field("n").equals(wanted["some"].struct.field("n"))
+        samples = zip(result["some"].struct.field("values"), wanted["some"].struct.field("values"))
         assert all(sorted(one) == sorted(other) for one, other in samples)
 
 
 def test_answers_are_the_same_whatever_was_asked_before() -> None:
     """Order matters to some merges (KLL, full frequent items): who has the same windows must agree."""
-    warm = Rollups()
+    warm = MergeCache()
     for last in ("3m", "7m", "20m", "11m"):
         for kind in ("quantiles", "top-k", "rows"):
             given = {"last": [last], **({"column": ["ranks"]} if kind == "quantiles" else {})}
-            asked = question(kind, given)
-            one, other = answer(VIEW, asked, warm), answer(VIEW, asked, Rollups())
+            requested = question(kind, given)
+            one, other = answer(VIEW, requested, warm), answer(VIEW, requested, MergeCache())
             assert one.rows.equals(other.rows)
 
 
 def sketches(column: str, by: list[str]) -> list[Any]:
-    asked = STREAM.aggregates[column]
+    requested = STREAM.aggregates[column]
     table = whole(TABLE, by)
-    groups = asked.groups(table.num_rows)
+    groups = requested.groups(table.num_rows)
     groups.merge(np.arange(table.num_rows), table[column].combine_chunks())
     return [groups[number] for number in range(table.num_rows)]
 
 
 def test_distinct() -> None:
-    found = ask("distinct", column=["people"], by=["lang"])
-    assert found["lang"].to_list() == ["", "de", "en", None]
-    for row, sketch in zip(found.to_dicts(), sketches("people", ["lang"])):
+    result = ask("distinct", column=["people"], by=["lang"])
+    assert result["lang"].to_list() == ["", "de", "en", None]
+    for row, sketch in zip(result.to_dicts(), sketches("people", ["lang"])):
         assert (row["estimate"], (row["lower"], row["upper"])) == (sketch.estimate(), sketch.bounds())
     true = ROWS["user"].n_unique()
     (row,) = ask("distinct", column=["users"]).to_dicts()
@@ -113,24 +113,24 @@ def test_distinct() -> None:
 
 def test_top_k() -> None:
     counts = ROWS["tag"].value_counts(sort=True)
-    found = ask("top-k", k=["3"])
+    result = ask("top-k", k=["3"])
     true = dict(counts.iter_rows())
-    assert found["rank"].to_list() == [1, 2, 3]
-    assert [row["estimate"] for row in found.to_dicts()] == counts["count"].head(3).to_list()
-    assert all(row["lower"] == true[row["item"]] == row["upper"] for row in found.to_dicts())
+    assert result["rank"].to_list() == [1, 2, 3]
+    assert [row["estimate"] for row in result.to_dicts()] == counts["count"].head(3).to_list()
+    assert all(row["lower"] == true[row["item"]] == row["upper"] for row in result.to_dicts())
     (sketch,) = sketches("tags", [])
-    assert found["item"].to_list() == [item.item for item in sketch.top(3)]
+    assert result["item"].to_list() == [item.item for item in sketch.top(3)]
 
 
 def test_quantiles_and_cdf() -> None:
     (sketch,) = sketches("prices", [])
-    found = ask("quantiles", column=["prices"], q=["0", "0.5", "0.999", "1"])
-    assert found["value"].to_list() == sketch.quantiles([0, 0.5, 0.999, 1])
+    result = ask("quantiles", column=["prices"], q=["0", "0.5", "0.999", "1"])
+    assert result["value"].to_list() == sketch.quantiles([0, 0.5, 0.999, 1])
     bounds = [sketch.quantile_bounds(q) for q in (0, 0.5, 0.999, 1)]
-    assert list(found.select("lower", "upper").iter_rows()) == bounds
-    found = ask("cdf", column=["prices"], x=["1", "-5", "1e9"])
-    assert found["rank"].to_list() == [sketch.rank(x) for x in (1, -5, 1e9)]
-    for x, lower, upper in found.select("x", "lower", "upper").iter_rows():
+    assert list(result.select("lower", "upper").iter_rows()) == bounds
+    result = ask("cdf", column=["prices"], x=["1", "-5", "1e9"])
+    assert result["rank"].to_list() == [sketch.rank(x) for x in (1, -5, 1e9)]
+    for x, lower, upper in result.select("x", "lower", "upper").iter_rows():
         assert lower <= (ROWS["price"] <= x).mean() <= upper
     # KLL's bounds hold whichever way it was merged.
     users = ROWS["user"].sort()
@@ -139,16 +139,31 @@ def test_quantiles_and_cdf() -> None:
 
 
 def test_frequency_and_membership() -> None:
-    found = ask("frequency", column=["often"], item=["t1", "nope"])
+    result = ask("frequency", column=["often"], item=["t1", "nope"])
     (sketch,) = sketches("often", [])
-    assert [tuple(row) for row in found.select("estimate", "lower", "upper").iter_rows()] == [
+    assert [tuple(row) for row in result.select("estimate", "lower", "upper").iter_rows()] == [
         (sketch.estimate(item), *sketch.bounds(item)) for item in ("t1", "nope")
     ]
     assert ask("frequency", column=["tags"], item=["t1"])["estimate"].item() == (ROWS["tag"] == "t1").sum()
-    found = ask("membership", item=["1", "4000"], **{"as": ["whole"]})
-    assert found["found"].to_list() == [True, False] and found["false_positives"].max() < 0.01
-    # A text that looks like a number is another item than the number.
-    assert ask("membership", item=["1"], **{"as": ["text"]})["found"].to_list() == [False]
+    result = ask("membership", item=["1", "4000"], **{"as": ["whole"]})
+    assert result["found"].to_list() == [True, False] and result["false_positives"].max() < 0.01
+
+
+def test_the_column_knows_what_an_item_is() -> None:
+    for items in (["1", "4000"], ["1.0", "4000"], [1, 4000], [1.0, 4000.0]):
+        result = ask("membership", item=items)
+        assert result["found"].to_list() == [True, False] and result["item"].to_list() == [1, 4000]
+    assert ask("frequency", column=["often"], item=["5"])["estimate"].to_list() == [0]
+    for given in (
+        {"item": ["1"], "as": ["text"]},
+        {"item": ["nope"]},
+        {"item": ["1.5"]},
+        {"item": ["2026-01-01"]},
+    ):
+        with pytest.raises(BadQuestion, match="seen: bloom: holds whole numbers"):
+            ask("membership", **given)
+    with pytest.raises(BadQuestion, match="often: count-min: holds texts"):
+        ask("frequency", column=["often"], item=["5"], **{"as": ["whole"]})
 
 
 def test_sample() -> None:
@@ -160,15 +175,15 @@ def test_sample() -> None:
 
 def test_sets() -> None:
     given = {"key.lang": ["en"], "other-key.lang": ["de"]}
-    found = answer(VIEW, question("sets", given), KEPT).rows
+    result = answer(VIEW, question("sets", given), KEPT).rows
     parts = [TABLE.filter(pc.equal(TABLE["lang"], lang)) for lang in ("en", "de")]
     wanted = compare(parts[0], "people", "people", parts[1], by=[]).to_dicts()[0]
-    assert {row.pop("set"): row for row in found.to_dicts()} == wanted
+    assert {row.pop("set"): row for row in result.to_dicts()} == wanted
     middle = (BEGIN + timedelta(minutes=10)).isoformat()
     given = {"to": [middle], "other-from": [middle], "by": ["lang"]}
-    found = answer(VIEW, question("sets", given), KEPT).rows
+    result = answer(VIEW, question("sets", given), KEPT).rows
     wanted = compare(span(TABLE, 0, 10), "people", "people", span(TABLE, 10, 20), by=["lang"])
-    assert found.filter(pl.col("set") == "union")["estimate"].to_list() == [
+    assert result.filter(pl.col("set") == "union")["estimate"].to_list() == [
         row["estimate"] for row in wanted["union"]
     ]
     apart = ask("sets", every=["10m"], by=["lang"])
@@ -178,8 +193,8 @@ def test_sets() -> None:
 def test_groups_by_the_values_of_their_keys() -> None:
     def posts(**given: list[str]) -> int:
         named = {name.replace("key_", "key."): values for name, values in given.items()}
-        found = answer(VIEW, question("rows", {**named, "every": ["span"], "by": ["none"]}), KEPT).rows
-        return found["posts"].sum()
+        result = answer(VIEW, question("rows", {**named, "every": ["span"], "by": ["none"]}), KEPT).rows
+        return result["posts"].sum()
 
     counts = {lang: (ROWS["lang"] == lang).sum() for lang in ("en", "de", "")}
     assert posts(key_lang=["en"]) == counts["en"]
@@ -191,10 +206,10 @@ def test_groups_by_the_values_of_their_keys() -> None:
 
 
 def test_rows_in_an_order() -> None:
-    found = ask("rows", every=["span"], order=["-posts"], limit=["2"])
+    result = ask("rows", every=["span"], order=["-posts"], limit=["2"])
     counts = ROWS["lang"].value_counts(sort=True)
-    assert found["posts"].to_list() == counts["count"].head(2).to_list()
-    assert found["lang"].to_list() == counts["lang"].head(2).to_list()
+    assert result["posts"].to_list() == counts["count"].head(2).to_list()
+    assert result["lang"].to_list() == counts["lang"].head(2).to_list()
     up = ask("rows", every=["span"], order=["users"])["users"].struct.field("estimate").to_list()
     assert up == sorted(up)
     assert ask("rows", every=["span"], order=["-lang"])["lang"].to_list() == ["en", "de", "", None]
@@ -223,7 +238,7 @@ def test_spans_and_what_an_answer_stands_on() -> None:
 @pytest.mark.parametrize(
     ("kind", "given", "said"),
     [
-        ("top-k", {"column": ["users"]}, "users is a distinct, which can't be asked top-k; what can is tags"),
+        ("top-k", {"column": ["users"]}, "users is a distinct, which can't answer top-k; what can is tags"),
         ("distinct", {}, "column= names one of users, people"),
         ("distinct", {"column": ["nope"]}, "nope is not a column"),
         ("rows", {"columns": ["nope"]}, "nope is not a column"),
@@ -252,7 +267,7 @@ def test_limits() -> None:
         answer(
             VIEW,
             question("distinct", {"column": ["users"]}),
-            Rollups(),
+            MergeCache(),
             deadline=Deadline(time.monotonic() - 1),
         )
 
@@ -266,8 +281,8 @@ def test_a_table_without_any_window() -> None:
         ("quantiles", {"column": ["prices"]}),
         ("sample", {}),
     ):
-        found = answer(empty, question(kind, given), KEPT)
-        assert found.rows.height == 0 and not found.final
+        result = answer(empty, question(kind, given), KEPT)
+        assert result.rows.height == 0 and not result.final
 
 
 @pytest.mark.parametrize(
@@ -284,8 +299,8 @@ def test_the_first_of_an_order_are_those_of_all_rows_in_order(order: str, column
     # KLL draws other numbers where it merges other groups beside; its bounds hold all the same.
     named = named or [name for name in STREAM.aggregates if name != "ranks"]
     given = {"every": ["span"], "order": [order], "columns": named}
-    whole = answer(VIEW, question("rows", given), Rollups()).rows
+    whole = answer(VIEW, question("rows", given), MergeCache()).rows
     for keys, limit in (({}, 3), ({}, 50), ({"key.lang": ["en", ""], "null": ["lang"]}, 2)):
-        found = answer(VIEW, question("rows", {**given, **keys, "limit": [str(limit)]}), KEPT).rows
-        wanted = answer(VIEW, question("rows", {**given, **keys}), Rollups()).rows.head(limit)
-        assert found.equals(wanted) and (keys or found.equals(whole.head(limit)))
+        result = answer(VIEW, question("rows", {**given, **keys, "limit": [str(limit)]}), KEPT).rows
+        wanted = answer(VIEW, question("rows", {**given, **keys}), MergeCache()).rows.head(limit)
+        assert result.equals(wanted) and (keys or result.equals(whole.head(limit)))

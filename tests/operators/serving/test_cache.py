@@ -7,16 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from streamgauge.operators.serving.cache import Results
+from streamgauge.operators.serving.cache import ResultCache
 
 
 def test_the_one_used_longest_ago_goes_first_and_large_ones_are_not_kept() -> None:
     made: list[str] = []
 
     def make(key: str, size: int = 20) -> str:
-        return results.get(key, lambda: made.append(key) or key, lambda found: size)
+        return results.get(key, lambda: made.append(key) or key, lambda result: size)
 
-    results = Results(80)
+    results = ResultCache(80)
     for key in "abcda":
         assert make(key) == key
     assert "".join(made) == "abcd"
@@ -29,7 +29,7 @@ def test_the_one_used_longest_ago_goes_first_and_large_ones_are_not_kept() -> No
 
 
 def test_threads_that_want_the_same_wait_for_the_first() -> None:
-    results, made = Results(1_000), []
+    results, made = ResultCache(1_000), []
     together = threading.Barrier(4)
 
     def make() -> int:
@@ -38,7 +38,7 @@ def test_threads_that_want_the_same_wait_for_the_first() -> None:
 
     def ask(_: int) -> int:
         together.wait(120)
-        return results.get("key", make, lambda found: 1)
+        return results.get("key", make, lambda result: 1)
 
     with ThreadPoolExecutor(4) as threads:
         assert list(threads.map(ask, range(4))) == [7] * 4
@@ -46,7 +46,7 @@ def test_threads_that_want_the_same_wait_for_the_first() -> None:
 
 
 def test_a_maker_that_gives_up_takes_nobody_with_it() -> None:
-    results = Results(1_000)
+    results = ResultCache(1_000)
     began, go = threading.Event(), threading.Event()
 
     def fail() -> int:
@@ -55,9 +55,9 @@ def test_a_maker_that_gives_up_takes_nobody_with_it() -> None:
         raise TimeoutError
 
     with ThreadPoolExecutor(2) as threads:
-        one = threads.submit(results.get, "key", fail, lambda found: 1)
+        one = threads.submit(results.get, "key", fail, lambda result: 1)
         began.wait(120)
-        other = threads.submit(results.get, "key", lambda: 7, lambda found: 1)
+        other = threads.submit(results.get, "key", lambda: 7, lambda result: 1)
         go.set()
         with pytest.raises(TimeoutError):
             one.result(120)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, time
 from typing import Any
 
 import pytest
 
-from streamgauge.operators.serving.http.asking import from_json
-from streamgauge.operators.serving.question import BadQuestion, Where, question
+from streamgauge.operators.serving.http.request_params import from_json
+from streamgauge.operators.serving.question import BadQuestion, WindowSelection, item_of, question
+from streamgauge.sketches.core.protocol import SketchError
 
 
 def test_parameters_of_all_sorts() -> None:
-    found = question(
+    result = question(
         "rows",
         {
             "from": ["2026-06-01T12:00"],
@@ -21,16 +23,16 @@ def test_parameters_of_all_sorts() -> None:
             "by": ["lang", "os"],
         },
     )
-    assert (found.where.since, found.where.until) == (1_780_315_200_000_000, 1_780_318_800_000_000)
-    assert (found.every, found.by) == (3_600_000_000, ("lang", "os"))
+    assert (result.where.since, result.where.until) == (1_780_315_200_000_000, 1_780_318_800_000_000)
+    assert (result.every, result.by) == (3_600_000_000, ("lang", "os"))
     assert question("rows", {}).by is None and question("rows", {"by": ["none"]}).by == ()
     assert question("top-k", {}).every == "span" and question("rows", {}).every == "window"
     assert question("quantiles", {"q": ["0.5", "1"]}).ranks == (0.5, 1.0)
-    assert question("rows", {"open": ["false"]}).where == Where(open=False)
+    assert question("rows", {"open": ["false"]}).where == WindowSelection(open=False)
     keys = {"key.lang": ["en"], "null": ["lang"], "other-key.lang": ["de"]}
     sets = question("sets", {**keys, "column": ["users"], "last": ["1h"]})
     assert sets.where.keys == (("lang", ("en", None)),) and sets.other == "users"
-    assert sets.other_where == Where(last=3_600_000_000, keys=(("lang", ("de",)),))
+    assert sets.other_where == WindowSelection(last=3_600_000_000, keys=(("lang", ("de",)),))
 
 
 def test_items_are_what_they_are_said_to_be() -> None:
@@ -42,7 +44,32 @@ def test_items_are_what_they_are_said_to_be() -> None:
     assert items(5, True, 2.5) == (5, True, 2.5)
     for text in ("5", "-1.5", "1e5", "nan", "inf"):
         with pytest.raises(BadQuestion, match="as=text, as=whole or as=number"):
-            items(text)
+            item_of(*items(text), None, "bloom")
+
+
+def test_the_column_decides_what_an_item_is() -> None:
+    def read(text: str, kind: str | None) -> Any:
+        (item,) = question("membership", {"item": [text]}).items
+        return item_of(item, kind, "bloom")
+
+    day = datetime(2026, 1, 1)
+    for text, kind, value in (
+        ("5", "string", "5"),
+        ("5", "long", 5),
+        ("-7", "long", -7),
+        ("true", "long", True),
+        ("5", "double", 5),
+        ("1e3", "double", 1000.0),
+        ("2026-01-01", "timestamp", day),
+        ("2026-01-01T00:00:00Z", "timestamp", day.replace(tzinfo=UTC)),
+        ("12:30", "time", time(12, 30)),
+        ("cats", None, "cats"),
+    ):
+        result = read(text, kind)
+        assert result == value and type(result) is type(value), text
+    for text, kind in (("cats", "long"), ("5", "timestamp"), ("2026-01-01", "double"), ("1s", "duration")):
+        with pytest.raises(SketchError, match="bloom: holds"):
+            read(text, kind)
 
 
 def test_a_body_asks_as_a_url_does() -> None:

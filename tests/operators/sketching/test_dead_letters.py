@@ -14,8 +14,8 @@ from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
-from streamgauge.operators.kafka.outgoing import shorter
-from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.kafka.outgoing_message import shorter
+from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.sketching.dead_letters import DeadLetter
 
 from ...waiting import readable
@@ -26,20 +26,20 @@ LARGE = b'{"a": ' + b"1" * 2_500_000
 def test_the_largest_letters_are_cut_first_and_say_how_long_they_were() -> None:
     sizes = [10, 900, 5_000, 80_000]
     letters = [DeadLetter("t", 1, n, 0, "bad", b"v" * n, b"k" * 30).outgoing("dead") for n in sizes]
-    found = shorter(letters)
-    assert found is not None and [m.size for m in found] == [40, 930, 5_030, 20_007]
-    assert found[3].headers[-1] == ("cut", b"80000") and found[:3] == letters[:3]
+    result = shorter(letters)
+    assert result is not None and [m.size for m in result] == [40, 930, 5_030, 20_007]
+    assert result[3].headers[-1] == ("cut", b"80000") and result[:3] == letters[:3]
     rounds = 1
-    while (again := shorter(found)) is not None:
-        found, rounds = again, rounds + 1
-    assert max(m.size for m in found) == 1_000 and rounds < 10
-    assert [dict(m.headers).get("cut") for m in found] == [None, None, b"5000", b"80000"]
-    assert all(dict(m.headers)["offset"] == b"%d" % n for m, n in zip(found, sizes))
+    while (again := shorter(result)) is not None:
+        result, rounds = again, rounds + 1
+    assert max(m.size for m in result) == 1_000 and rounds < 10
+    assert [dict(m.headers).get("cut") for m in result] == [None, None, b"5000", b"80000"]
+    assert all(dict(m.headers)["offset"] == b"%d" % n for m, n in zip(result, sizes))
 
 
 def test_of_a_long_key_half_may_stay() -> None:
-    [found] = shorter([DeadLetter("t", 0, 0, 0, "bad", b"", b"k" * 9_000).outgoing("dead")]) or []
-    assert (found.size, found.value, dict(found.headers)["cut"]) == (1_125, b"", b"0")
+    [collected] = shorter([DeadLetter("t", 0, 0, 0, "bad", b"", b"k" * 9_000).outgoing("dead")]) or []
+    assert (collected.size, collected.value, dict(collected.headers)["cut"]) == (1_125, b"", b"0")
 
 
 def letters_of(kafka: Any, topic: str) -> list[Any]:
@@ -49,14 +49,14 @@ def letters_of(kafka: Any, topic: str) -> list[Any]:
         "enable.partition.eof": True,
     }
     readable(kafka.bootstrap_servers, topic)
-    consumer, found = Consumer(settings), []
+    consumer, messages = Consumer(settings), []
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
         while (message := consumer.poll(120)) is not None:
             if message.error() is not None:
                 assert message.error().code() == KafkaError._PARTITION_EOF
-                return found
-            found.append(message)
+                return messages
+            messages.append(message)
         raise AssertionError(f"{topic} did not answer")
     finally:
         consumer.close()
@@ -77,12 +77,12 @@ def test_a_message_as_large_as_its_topic_takes(kafka: Any, delivery: str) -> Non
     for dead in ("", f"{topic}.narrow"):
         summary = run(stream, RunOptions(until="latest", delivery=delivery, dead_letters=dead))
         assert summary.account == Account(3, counted=1, dead_lettered=2)
-        found = letters_of(kafka, dead or f"{topic}.dead-letters")
-        large, small = sorted(found, key=lambda letter: dict(letter.headers())["offset"])
-        told = dict(large.headers())
-        assert (told["topic"], told["partition"], told["offset"]) == (topic.encode(), b"0", b"1")
+        result = letters_of(kafka, dead or f"{topic}.dead-letters")
+        large, small = sorted(result, key=lambda letter: dict(letter.headers())["offset"])
+        headers = dict(large.headers())
+        assert (headers["topic"], headers["partition"], headers["offset"]) == (topic.encode(), b"0", b"1")
         assert LARGE.startswith(large.value()) and small.value() == b"oops"
         if dead:
-            assert told["cut"] == b"2500006" and 4_000 < len(large.value()) < 20_000
+            assert headers["cut"] == b"2500006" and 4_000 < len(large.value()) < 20_000
         else:
-            assert large.value() == LARGE and "cut" not in told
+            assert large.value() == LARGE and "cut" not in headers

@@ -13,13 +13,13 @@ from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.decode import Decoded
 from streamgauge.operators.formats.messages import Messages, from_objects
-from streamgauge.operators.sketching.accounting import Account
-from streamgauge.operators.sketching.intake import Intake
-from streamgauge.operators.sketching.lateness import PartitionTime
-from streamgauge.operators.sketching.progress import Progress
-from streamgauge.operators.sketching.remarks import Remarks
+from streamgauge.operators.partitions.partition_buffer import PartitionBuffer
+from streamgauge.operators.partitions.partition_state import PartitionState
+from streamgauge.operators.partitions.sketcher import Sketcher
+from streamgauge.operators.sketching.account import Account
+from streamgauge.operators.sketching.message_warnings import Remarks
+from streamgauge.operators.sketching.partition_watermark import PartitionTime
 from streamgauge.operators.sketching.row_steps import RowSteps
-from streamgauge.operators.sketching.sketcher import Sketcher
 from streamgauge.operators.testing import StreamTester
 
 
@@ -48,7 +48,7 @@ def test_rows_on_which_a_step_fails_are_refused_in_about_as_many_tries(
             "text": [str(number) if number % 2 == 0 else "odd" for number in range(n)],
         }
     )
-    stream = Stream.from_batches(frame.schema, time="at").with_columns(y=step).tumbling("1m")
+    stream = Stream.from_schema(frame.schema, time="at").with_columns(y=step).tumbling("1m")
     transformed = RowSteps._transformed
 
     def counted(self: RowSteps, rows: Any) -> pl.DataFrame:
@@ -82,29 +82,29 @@ def source_of(value: Any) -> Stream:
     return Stream.from_kafka("posts", value=value)
 
 
-def taken(values: list[bytes], alive: Any = None, value: Any = None) -> tuple[Intake, Account]:
+def processed(values: list[bytes], alive: Any = None, value: Any = None) -> tuple[PartitionBuffer, Account]:
     stream = source_of(value or Fragile()).tumbling("1m").agg(posts=count())
-    intake = Intake(Remarks("posts", {}), alive=alive)
-    intake.begin(Progress(stream, "posts", 0, 0), [])
+    intake = PartitionBuffer(Remarks("posts", {}), alive=alive)
+    intake.add_partition(PartitionState(stream, "posts", 0, 0), [])
     n = len(values)
     numbers, stamps = np.arange(n), np.full(n, 1_767_225_600_000)
     zeros = np.zeros(n, np.int32)
-    intake.take(
+    intake.sketch(
         stream.kafka_source, from_objects(("posts",), zeros, zeros, numbers, stamps, values, [None] * n, None)
     )
     return intake, intake.progress["posts", 0].account
 
 
 def test_messages_on_which_a_decoder_fails_are_refused() -> None:
-    intake, account = taken([b"1", b"two", b"3", b"", b"5"])
+    intake, account = processed([b"1", b"two", b"3", b"", b"5"])
     assert account == Account(5, counted=3, dead_lettered=2)
-    assert [(letter.offset, letter.value) for letter in intake.dead] == [(1, b"two"), (3, b"")]
-    assert intake.dead[0].reason.startswith("the decoder failed: ValueError: invalid literal")
+    assert [(letter.offset, letter.value) for letter in intake.dead_letters] == [(1, b"two"), (3, b"")]
+    assert intake.dead_letters[0].reason.startswith("the decoder failed: ValueError: invalid literal")
 
 
 class Untold(Exception):
     def __str__(self) -> str:
-        raise RuntimeError("it can't be told")
+        raise RuntimeError("it can't be printed")
 
 
 @pytest.mark.parametrize(
@@ -120,26 +120,28 @@ def test_whatever_is_raised_on_a_message_refuses_it_alone(error: BaseException) 
 
     class Raising(Fragile):
         def decode(self, messages: Messages) -> Decoded:
-            found = super().decode(messages)
-            found.frame["x"].map_elements(fail_on_two, return_dtype=pl.Int64)
-            return found
+            decoded = super().decode(messages)
+            decoded.frame["x"].map_elements(fail_on_two, return_dtype=pl.Int64)
+            return decoded
 
     values = [b"1", b"2", b"3"]
-    intake, account = taken(values, value=Raising())
+    intake, account = processed(values, value=Raising())
     assert account == Account(3, counted=2, dead_lettered=1)
-    assert intake.dead[0].value == b"2" and intake.dead[0].reason.startswith("the decoder failed: ")
+    assert intake.dead_letters[0].value == b"2" and intake.dead_letters[0].reason.startswith(
+        "the decoder failed: "
+    )
     steps = {"y": pl.col("x").map_elements(fail_on_two, return_dtype=pl.Int64)}
     rows = RowSteps(source_of(Fragile()).with_columns(**steps).tumbling("1m").agg(posts=count("y")))
     refused: list[int] = []
-    found = rows.apply(pl.DataFrame({"x": [1, 2, 3]}), lambda numbers, why: refused.extend(numbers.tolist()))
-    assert found.numbers.tolist() == [0, 2] and refused == [1]
+    result = rows.apply(pl.DataFrame({"x": [1, 2, 3]}), lambda numbers, why: refused.extend(numbers.tolist()))
+    assert result.numbers.tolist() == [0, 2] and refused == [1]
 
 
 X = pl.DataFrame({"x": [1, 2, 3]})
 
 
 @pytest.mark.parametrize(
-    "found",
+    "result",
     [
         Decoded(X[:0]),
         Decoded(X, np.array([0, 1, 3])),
@@ -152,14 +154,14 @@ X = pl.DataFrame({"x": [1, 2, 3]})
         None,
     ],
 )
-def test_messages_that_a_decoder_says_nothing_true_of_are_refused_and_not_lost(found: Any) -> None:
+def test_messages_that_a_decoder_says_nothing_true_of_are_refused_and_not_lost(result: Any) -> None:
     class Wrong(Fragile):
         def decode(self, messages: Messages) -> Decoded:
-            return found
+            return result
 
-    intake, account = taken([b"1", b"2", b"3"], value=Wrong())
+    intake, account = processed([b"1", b"2", b"3"], value=Wrong())
     assert account == Account(3, dead_lettered=3)
-    assert [letter.offset for letter in intake.dead] == [0, 1, 2]
+    assert [letter.offset for letter in intake.dead_letters] == [0, 1, 2]
 
 
 def test_who_looks_for_failing_rows_says_that_it_lives() -> None:
@@ -172,11 +174,11 @@ def test_who_looks_for_failing_rows_says_that_it_lives() -> None:
             raise TimeoutError("the group moved on")
 
     with pytest.raises(TimeoutError, match="moved on"):
-        taken([b"x"] * 5, alive)
+        processed([b"x"] * 5, alive)
 
 
 def test_a_time_may_be_made_of_one_column_in_several_ways() -> None:
     at = pl.when(pl.col("at") > 0).then(pl.from_epoch("at"))
-    posts = Stream.from_batches({"at": pl.Int64}, time=at).tumbling("1m").agg(posts=count())
+    posts = Stream.from_schema({"at": pl.Int64}, time=at).tumbling("1m").agg(posts=count())
     tester = StreamTester(posts)
     assert tester.feed([{"at": 1_767_225_600}, {"at": -1}]).dead_lettered == 1

@@ -8,14 +8,14 @@ import pyarrow as pa
 
 from streamgauge.operators.definition.aggregates import count, distinct, last, mean, quantiles, sum, variance
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.sketching.lateness import PartitionTime
-from streamgauge.operators.sketching.sketcher import Sketcher
+from streamgauge.operators.partitions.sketcher import Sketcher
+from streamgauge.operators.sketching.partition_watermark import PartitionTime
 
-SOURCE = Stream.from_batches(
+SOURCE = Stream.from_schema(
     {"at": pl.Datetime("us"), "lang": pl.String, "place": pl.Int64, "user": pl.Int64, "x": pl.Float64},
     time="at",
 )
-ASKED = {
+REQUESTED = {
     "posts": count(),
     "users": distinct("user"),
     "spread": quantiles("x"),
@@ -24,7 +24,7 @@ ASKED = {
     "var": variance("x"),
     "end": last("user"),
 }
-STREAM = SOURCE.group_by("lang", "place").tumbling("10s", delay="1h").agg(**ASKED)
+STREAM = SOURCE.group_by("lang", "place").tumbling("10s", delay="1h").agg(**REQUESTED)
 
 
 def frame(seed: int, n: int = 4_000) -> pl.DataFrame:
@@ -45,4 +45,4 @@ def frame(seed: int, n: int = 4_000) -> pl.DataFrame:
 def table(rows: pl.DataFrame, stream: Stream = STREAM) -> pa.Table:
     sketcher = Sketcher(stream)
     sketcher.add(rows, PartitionTime())
-    return sketcher.take()
+    return sketcher.drain()

@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge import Stream, count, distinct
-from streamgauge.operators.sketching.lateness import PartitionTime
-from streamgauge.operators.sketching.sketcher import Sketcher
+from streamgauge.operators.partitions.sketcher import Sketcher
+from streamgauge.operators.sketching.partition_watermark import PartitionTime
 from streamgauge.operators.table import compaction
 from streamgauge.operators.table.compaction import compact
-from streamgauge.operators.table.merge import merge
 from streamgauge.operators.table.schema import read_parquet, to_ipc, write_parquet
+from streamgauge.operators.table.sketch_table import SketchTable, merge
 from streamgauge.operators.table.spark_footer import FOOTER, to_footer
 from streamgauge.operators.table.stored import files_of, read, read_table
 from streamgauge.sketches.core.protocol import SketchError
@@ -46,10 +46,10 @@ def rows_of(hours: int, seed: int) -> pl.DataFrame:
 
 
 def table_of(frame: pl.DataFrame, lg_k: int = 12) -> pa.Table:
-    stream = Stream.from_batches(dict(frame.schema), time="at").group_by("symbol").tumbling("10m")
+    stream = Stream.from_schema(dict(frame.schema), time="at").group_by("symbol").tumbling("10m")
     sketcher = Sketcher(stream.agg(n=count(), users=distinct("user", lg_k=lg_k)))
     sketcher.add(frame, PartitionTime())
-    return sketcher.take()
+    return sketcher.drain()
 
 
 @pytest.fixture
@@ -68,8 +68,10 @@ def small(tmp_path: Path) -> Path:
     return folder
 
 
-def in_order(table: pa.Table) -> pa.Table:
-    return table.sort_by([(name, "ascending") for name in ("window_start", "symbol")]).combine_chunks()
+def in_order(table: pa.Table | SketchTable) -> pa.Table:
+    return (
+        pa.table(table).sort_by([(name, "ascending") for name in ("window_start", "symbol")]).combine_chunks()
+    )
 
 
 def test_the_compacted_table_is_the_same_a_file_a_day(small: Path, tmp_path: Path) -> None:
@@ -99,12 +101,12 @@ def test_what_is_asked_for_is_what_a_filter_gives(small: Path, tmp_path: Path) -
         pc.greater_equal(whole["window_start"], since), pc.less_equal(whole["window_end"], until)
     )
     for folder in (small, tmp_path / "large"):
-        found = read_table(folder, since.replace(tzinfo=None), until, {"symbol": "S3"})
+        table = read_table(folder, since.replace(tzinfo=None), until, {"symbol": "S3"})
         wanted = whole.filter(pc.and_(inside, pc.equal(whole["symbol"], "S3")))
-        assert wanted.num_rows > 100 and in_order(found).equals(wanted)
-        found = read_table(folder, keys={"symbol": ["S1", "", None]})
+        assert wanted.num_rows > 100 and in_order(table).equals(wanted)
+        table = read_table(folder, keys={"symbol": ["S1", "", None]})
         kept = [name in ("S1", "", None) for name in whole["symbol"].to_pylist()]
-        assert in_order(found).equals(whole.filter(pa.array(kept)))
+        assert in_order(table).equals(whole.filter(pa.array(kept)))
         assert in_order(read_table(folder)).equals(whole)
         empty = read_table(folder, since=START + timedelta(days=400))
         assert empty.num_rows == 0 and empty.schema.equals(whole.schema, check_metadata=True)
@@ -115,17 +117,17 @@ def test_what_is_asked_for_is_what_a_filter_gives(small: Path, tmp_path: Path) -
 class Counted(io.FileIO):
     """A file that counts the bytes read of it."""
 
-    taken = 0
+    bytes_read = 0
 
     def readinto(self, buffer: Any) -> int:
-        found = super().readinto(buffer)
-        self.taken += found
-        return found
+        result = super().readinto(buffer)
+        self.bytes_read += result
+        return result
 
     def read(self, size: int | None = -1) -> bytes:
-        found = super().read(-1 if size is None else size)
-        self.taken += len(found)
-        return found
+        result = super().read(-1 if size is None else size)
+        self.bytes_read += len(result)
+        return result
 
 
 def test_one_key_s_windows_take_a_small_part_of_a_file_s_bytes(
@@ -150,11 +152,11 @@ def test_one_key_s_windows_take_a_small_part_of_a_file_s_bytes(
     groups = pq.ParquetFile(file).metadata.num_row_groups
     assert groups > 10
     counted = Counted(file)
-    found = read_parquet(counted, pc.field("symbol") == "S17")
-    assert found.num_rows == 144
+    result = read_parquet(counted, pc.field("symbol") == "S17")
+    assert result.num_rows == 144
     # At most two or three row groups hold a key's rows; beside them the footer is read.
-    assert counted.taken < 4 / groups * file.stat().st_size + 64 * 1024
-    assert counted.taken < file.stat().st_size / 3
+    assert counted.bytes_read < 4 / groups * file.stat().st_size + 64 * 1024
+    assert counted.bytes_read < file.stat().st_size / 3
 
 
 def test_folders_of_other_days_are_not_opened(tmp_path: Path) -> None:
@@ -164,7 +166,7 @@ def test_folders_of_other_days_are_not_opened(tmp_path: Path) -> None:
     for file in others:
         file.write_bytes(b"not Parquet at all")
     table = read_table(tmp_path / "large", until=START + timedelta(hours=12))
-    assert table.num_rows and table.equals(read_table(first, until=START + timedelta(hours=12)))
+    assert table.num_rows and table == read_table(first, until=START + timedelta(hours=12))
     with pytest.raises(SketchError, match=r"sketches\.parquet: "):
         read_table(tmp_path / "large", until=START + timedelta(days=5))
 
@@ -172,12 +174,12 @@ def test_folders_of_other_days_are_not_opened(tmp_path: Path) -> None:
 def as_spark_writes(table: pa.Table, path: Path) -> None:
     """A file as `DataFrame.write.parquet` writes it: times without a zone, and definitions in its footer."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    told = {FOOTER: to_footer(table.schema), "org.apache.spark.version": "4.3.0"}
+    reported = {FOOTER: to_footer(table.schema), "org.apache.spark.version": "4.3.0"}
     plain = table.replace_schema_metadata(None)
     plain = plain.cast(pa.schema([field.remove_metadata() for field in plain.schema]))
     with pq.ParquetWriter(path, plain.schema, use_deprecated_int96_timestamps=True, store_schema=False) as w:
         w.write_table(plain)
-        w.add_key_value_metadata(told)
+        w.add_key_value_metadata(reported)
 
 
 def test_what_spark_wrote_is_asked_and_compacted_as_any_table(tmp_path: Path) -> None:
@@ -186,8 +188,8 @@ def test_what_spark_wrote_is_asked_and_compacted_as_any_table(tmp_path: Path) ->
     as_spark_writes(table_of(rows_of(30, 2)), tmp_path / "spark" / "other.parquet")
     whole = in_order(read(tmp_path / "spark"))
     inside = (pc.field("window_start") >= START + timedelta(hours=5)) & (pc.field("symbol") == "S1")
-    found = read_table(tmp_path / "spark", since=START + timedelta(hours=5), keys={"symbol": "S1"})
-    assert found.num_rows and in_order(found).equals(in_order(whole.filter(inside)))
+    result = read_table(tmp_path / "spark", since=START + timedelta(hours=5), keys={"symbol": "S1"})
+    assert result.num_rows and in_order(result).equals(in_order(whole.filter(inside)))
     assert len(compact(tmp_path / "spark", tmp_path / "days")) == 3
     assert in_order(read(tmp_path / "days")).equals(whole)
 
@@ -217,3 +219,52 @@ def test_what_would_count_twice_or_differs_is_refused(small: Path, tmp_path: Pat
     with pytest.raises(SketchError, match='"users" changed from distinct'):
         compact(small, tmp_path / "large")
     assert len(files_of(small)) > 5 and merge(read_parquet(small / "other.parquet")).num_rows
+
+
+def test_days_of_different_definitions_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+    small, into = tmp_path / "small", tmp_path / "large"
+    small.mkdir()
+    write_parquet(table_of(rows_of(20, 1)), small / "a.parquet")
+    other = table_of(rows_of(5, 2).with_columns(pl.col("at") + timedelta(days=9)), lg_k=10)
+    write_parquet(other, small / "b.parquet")
+    with pytest.raises(SketchError, match=r'compact: .*"users" changed from .*lg_k=12.* to .*lg_k=10'):
+        compact(small, into)
+    assert not into.exists()
+    # Also from what was compacted before, even of another day.
+    (small / "b.parquet").unlink()
+    compact(small, into)
+    (small / "a.parquet").unlink()
+    write_parquet(other, small / "b.parquet")
+    with pytest.raises(SketchError, match=r"lg_k=10.* to .*lg_k=12"):
+        compact(small, into)
+
+
+@pytest.mark.parametrize("noted", [True, False], ids=["as compacted", "written again by hand"])
+def test_a_day_whose_sources_were_removed_is_not_replaced_by_less(tmp_path: Path, noted: bool) -> None:
+    small, into = tmp_path / "small", tmp_path / "large"
+    small.mkdir()
+    first, late = table_of(rows_of(3, 1)), table_of(rows_of(1, 3).head(40))
+    write_parquet(first, small / "first.parquet")
+    (file,) = compact(small, into)
+    if not noted:
+        write_parquet(read_parquet(file), file)
+    (small / "first.parquet").unlink()
+    write_parquet(late, small / "late.parquet")
+    reported = "was made of first.parquet" if noted else "rows of windows and groups that the folder's files"
+    with pytest.raises(SketchError, match=reported):
+        compact(small, into)
+    assert in_order(read(into)).equals(in_order(first))
+    # With all of them there it is done again.
+    write_parquet(first, small / "first.parquet")
+    assert compact(small, into) == [file]
+    assert in_order(read(into)).equals(in_order(read(small)))
+
+
+def test_a_source_that_lost_rows_under_its_name_replaces_nothing(tmp_path: Path) -> None:
+    small, into = tmp_path / "small", tmp_path / "large"
+    small.mkdir()
+    write_parquet(table_of(rows_of(3, 1)), small / "part.parquet")
+    compact(small, into)
+    write_parquet(table_of(rows_of(1, 1)), small / "part.parquet")
+    with pytest.raises(SketchError, match="they would be lost"):
+        compact(small, into)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from streamgauge.operators.table.merge import merge
 from streamgauge.operators.table.query import query
+from streamgauge.operators.table.sketch_table import merge
 
 from .posts import frame, table
 

@@ -12,12 +12,12 @@ import pytest
 
 from streamgauge.operators.definition.aggregates import count, distinct_set
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.sketching.lateness import PartitionTime
-from streamgauge.operators.sketching.sketcher import Sketcher
+from streamgauge.operators.partitions.sketcher import Sketcher
+from streamgauge.operators.sketching.partition_watermark import PartitionTime
 from streamgauge.operators.table.sets import compare
 from streamgauge.sketches.core.protocol import SketchError
 
-ROWS = Stream.from_batches(
+ROWS = Stream.from_schema(
     {"at": pl.Datetime("us"), "lang": pl.String, "seen": pl.Int64, "bought": pl.Int64}, time="at"
 )
 STREAM = (
@@ -48,7 +48,7 @@ def frame(seed: int, day: int = 0, rows: int = 4000, most: int = 400) -> pl.Data
 def sketched(rows: pl.DataFrame) -> pa.Table:
     sketcher = Sketcher(STREAM)
     sketcher.add(rows, PartitionTime())
-    return sketcher.take()
+    return sketcher.drain()
 
 
 def expected(one: set[Any], other: set[Any]) -> tuple[float, ...]:
@@ -61,9 +61,9 @@ def estimates(row: dict[str, Any]) -> tuple[float, ...]:
 
 def test_two_columns_of_each_group() -> None:
     rows = frame(1)
-    found = compare(sketched(rows), "visitors", "buyers")
-    assert found.columns[:3] == ["window_start", "window_end", "lang"] and found.height == 9
-    for row in found.iter_rows(named=True):
+    result = compare(sketched(rows), "visitors", "buyers")
+    assert result.columns[:3] == ["window_start", "window_end", "lang"] and result.height == 9
+    for row in result.iter_rows(named=True):
         mine = rows.filter(
             pl.col("at").dt.truncate("1m") == row["window_start"].replace(tzinfo=None),
             pl.col("lang").eq_missing(pl.lit(row["lang"])),
@@ -95,11 +95,11 @@ def test_bounds_hold_beyond_the_exact() -> None:
     inside = []
     for seed in range(30):
         rows = [frame(2 * seed + day, day, 6000, 20_000) for day in (0, 1)]
-        (found,) = compare(*_named(sketched(rows[0])), sketched(rows[1]), by=[]).iter_rows(named=True)
+        (result,) = compare(*_named(sketched(rows[0])), sketched(rows[1]), by=[]).iter_rows(named=True)
         true = expected(set(rows[0]["seen"]), set(rows[1]["seen"]))
         for name, value in zip(("union", "intersection", "difference", "jaccard"), true):
-            inside.append(found[name]["lower"] <= value <= found[name]["upper"])
-            assert found[name]["lower"] <= found[name]["estimate"] <= found[name]["upper"]
+            inside.append(result[name]["lower"] <= value <= result[name]["upper"])
+            assert result[name]["lower"] <= result[name]["estimate"] <= result[name]["upper"]
     assert np.mean(inside) > 0.954 - 3.5 * np.sqrt(0.046 / 30)
 
 
@@ -109,7 +109,7 @@ def _named(table: pa.Table) -> tuple[pa.Table, str, str]:
 
 def test_wrong_columns_are_named() -> None:
     table = sketched(frame(1, rows=100))
-    with pytest.raises(SketchError, match="'rows' is a count"):
+    with pytest.raises(SketchError, match="'rows' is a count; name a distinct_set"):
         compare(table, "visitors", "rows")
     with pytest.raises(SketchError, match="'nobody' is not an aggregate"):
         compare(table, "nobody", "buyers")
@@ -119,5 +119,5 @@ def test_wrong_columns_are_named() -> None:
 
 
 def test_windows_are_in_utc() -> None:
-    found = compare(sketched(frame(1, rows=50)), "visitors", "buyers", by=["window_start", "window_end"])
-    assert found["window_start"][0] == START.replace(tzinfo=UTC)
+    result = compare(sketched(frame(1, rows=50)), "visitors", "buyers", by=["window_start", "window_end"])
+    assert result["window_start"][0] == START.replace(tzinfo=UTC)

@@ -9,17 +9,17 @@ import pytest
 
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.table.merge import merge
-from streamgauge.operators.table.schema import read_parquet, write_parquet
+from streamgauge.operators.table.schema import read_parquet
+from streamgauge.operators.table.sketch_table import SketchTable, merge
 from streamgauge.operators.table.windows import end_to_end, not_covered, windows_in
 from streamgauge.operators.testing import StreamTester
 from streamgauge.sketches.core.protocol import SketchError
 
 BEGIN = 1_767_225_600
-ROWS = Stream.from_batches({"at": pl.Int64, "key": pl.String}, time=pl.from_epoch("at")).group_by("key")
+ROWS = Stream.from_schema({"at": pl.Int64, "key": pl.String}, time=pl.from_epoch("at")).group_by("key")
 
 
-def given(stream: Stream, seconds: np.ndarray) -> pa.Table:
+def given(stream: Stream, seconds: np.ndarray) -> SketchTable:
     tester = StreamTester(stream.agg(n=count()))
     tester.feed([{"at": BEGIN + int(s), "key": "ab"[int(s) % 2]} for s in seconds])
     return tester.finish().tables()
@@ -41,22 +41,13 @@ def test_sessions_hold_each_row_once_and_roll_up_where_they_fit(tmp_path) -> Non
     seconds = np.concatenate([np.arange(0, 600, 3), np.arange(1_000, 1_500, 7), np.arange(3_590, 3_700)])
     sessions = given(ROWS.session("1m", max_ahead=None), seconds)
     assert total(end_to_end(sessions, ["key"])) == len(seconds)
-    write_parquet(sessions, tmp_path / "sessions.parquet")
+    sessions.write(tmp_path / "sessions.parquet")
     again = read_parquet(tmp_path / "sessions.parquet")
     assert windows_in(again) == windows_in(sessions) and str(windows_in(again)) == "sessions with a gap of 1m"
     # Those of each key overlap the other's: merged without keys, none of the rows counts twice.
     assert total(merge(again, by=[], every="1d")) == len(seconds)
     with pytest.raises(SketchError, match="sessions with a gap of 1m don't fit into windows of 1h"):
         merge(again, every="1h")
-
-
-def test_windows_that_end_where_rows_are_cannot_be_added_up() -> None:
-    sliding = given(ROWS.sliding("10m", step="1m"), np.arange(0, 3_600, 40))
-    for merged in (lambda: merge(sliding, every="1h"), lambda: end_to_end(sliding, ["key"])):
-        with pytest.raises(SketchError, match="overlap"):
-            merged()
-    assert windows_in(sliding).definition()["kind"] == "trailing"
-    assert total(merge(sliding, by=[])) == total(sliding)
 
 
 def test_a_session_covers_those_of_its_key_that_lie_in_it() -> None:

@@ -13,7 +13,7 @@ LAGGING = {("posts", 0): InputFigures(lag=1_200)}
 
 
 @pytest.mark.parametrize(
-    ("told", "healthy", "ready", "why"),
+    ("reported", "healthy", "ready", "why"),
     [
         ({"owned": True, "caught_up": True}, True, True, ""),
         ({"caught_up": True}, True, False, "some input partitions have no worker yet"),
@@ -30,10 +30,10 @@ LAGGING = {("posts", 0): InputFigures(lag=1_200)}
         ({"owned": True, "caught_up": True, "since_progress": 9_999.0}, True, True, ""),
     ],
 )
-def test_health_says_why(told: dict[str, Any], healthy: bool, ready: bool, why: str) -> None:
-    found = health_of(Figures(group="g", **told))
-    assert (found.healthy, found.ready) == (healthy, ready)
-    assert why in found.why and bool(found.why) == bool(why)
+def test_health_says_why(reported: dict[str, Any], healthy: bool, ready: bool, why: str) -> None:
+    result = health_of(Figures(group="g", **reported))
+    assert (result.healthy, result.ready) == (healthy, ready)
+    assert why in result.why and bool(result.why) == bool(why)
 
 
 def test_long_checkpoints_may_take_their_time() -> None:

@@ -1,4 +1,4 @@
-"""Log records say which run they are about, in JSON if asked, and no secret."""
+"""Log records say which run they are about, in JSON on request, and no secret."""
 
 from __future__ import annotations
 
@@ -32,16 +32,17 @@ def test_a_record_has_the_fields_of_its_thread_and_its_own() -> None:
     finally:
         undo()
     log.warning("not written any more")
-    found = lines(written)
+    result = lines(written)
     assert [
-        (told["message"], told.get("group"), told.get("topic"), told.get("offset")) for told in found
+        (reported["message"], reported.get("group"), reported.get("topic"), reported.get("offset"))
+        for reported in result
     ] == [
         ("one", "g", "posts", 17),
         ("two", "g", "trades", None),
         ("three", None, None, None),
         ("four", None, None, None),
     ]
-    assert {"time", "level", "logger"} <= found[0].keys() and found[0]["partition"] == 3
+    assert {"time", "level", "logger"} <= result[0].keys() and result[0]["partition"] == 3
 
 
 @pytest.mark.parametrize("format", ["json", "text"])
@@ -55,14 +56,14 @@ def test_a_traceback_and_its_message_hide_logins(format: Any) -> None:
             log.exception("failed at %s", "https://me:tr0ut@box")
     finally:
         undo()
-    told = str(lines(written)[0]["error"]) if format == "json" else written.getvalue()
-    assert "ValueError: no answer from https://…@box/token" in told
+    reported = str(lines(written)[0]["error"]) if format == "json" else written.getvalue()
+    assert "ValueError: no answer from https://…@box/token" in reported
     assert "failed at https://…@box" in written.getvalue() and "tr0ut" not in written.getvalue()
 
 
 def test_another_format_and_another_level_are_refused() -> None:
     before = logging.getLogger("streamgauge").handlers[:]
-    with pytest.raises(ValueError, match="format is 'xml'; it can be 'text' or 'json'"):
+    with pytest.raises(ValueError, match="format must be 'text' or 'json', got 'xml'"):
         log_to(format="xml")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="LOUD"):
         log_to(level="LOUD")

@@ -10,7 +10,7 @@ from prometheus_client.openmetrics.exposition import generate_latest as openmetr
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parsed_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parsed
 
-from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.watching.figures import Figures, InputFigures, WorkFigures
 from streamgauge.operators.watching.health import Health, health_of
 from streamgauge.operators.watching.metrics import PARTITIONS, families, watch
@@ -28,60 +28,60 @@ def figures(group: str = "g", partitions: int = 2, **others: object) -> Figures:
         work = WorkFigures(
             work.checkpoints.with_value(seconds), work.deltas.with_value(5_000), 3, work.assigned
         )
-    told = {
+    reported = {
         "account": Account(10, 4, 3, 2, 1),
         "missed": 1,
         "inputs": inputs,
         "work": work,
         "state_bytes": 64,
     }
-    told |= {"group": group, "watermark_us": int(NOON * 1e6), "now": NOON + 5}
-    return Figures(**{**told, **others})
+    reported |= {"group": group, "watermark_us": int(NOON * 1e6), "now": NOON + 5}
+    return Figures(**{**reported, **others})
 
 
 def test_every_figure_is_told_under_its_name() -> None:
     registry = CollectorRegistry()
     stop = watch(registry, lambda: (figures(), health_of(figures())))
 
-    def told(name: str, **labels: str) -> float | None:
+    def sample(name: str, **labels: str) -> float | None:
         return registry.get_sample_value(f"streamgauge_{name}", {"group": "g", **labels})
 
-    assert told("messages_read_total") == 10
+    assert sample("messages_read_total") == 10
     outcomes = {"counted": 4, "filtered": 3, "late": 2, "dead_lettered": 1}
-    assert {name: told("messages_total", outcome=name) for name in outcomes} == outcomes
-    assert told("messages_unaccounted") == 0 and told("messages_missed_total") == 1
-    assert told("lag_messages") == 1
-    assert told("partition_lag_messages", topic="posts", partition="1") == 1
-    assert told("partition_idle", topic="posts", partition="0") == 0
-    assert told("partition_watermark_timestamp_seconds", topic="posts", partition="1") == NOON - 1
-    assert told("watermark_timestamp_seconds") == NOON and told("watermark_lag_seconds") == 5
-    assert told("rebalances_total") == 3 and told("assigned_partitions") == 2
-    assert told("checkpoint_duration_seconds_count") == 3
-    assert told("checkpoint_duration_seconds_sum") == 100.304
-    assert told("checkpoint_duration_seconds_bucket", le="0.005") == 1
-    assert told("checkpoint_duration_seconds_bucket", le="60.0") == 2
-    assert told("checkpoint_duration_seconds_bucket", le="+Inf") == 3
-    assert told("delta_size_bytes_bucket", le="16384.0") == 3
-    assert (told("healthy"), told("ready")) == (1, 0)
+    assert {name: sample("messages_total", outcome=name) for name in outcomes} == outcomes
+    assert sample("messages_unaccounted") == 0 and sample("messages_missed_total") == 1
+    assert sample("lag_messages") == 1
+    assert sample("partition_lag_messages", topic="posts", partition="1") == 1
+    assert sample("partition_idle", topic="posts", partition="0") == 0
+    assert sample("partition_watermark_timestamp_seconds", topic="posts", partition="1") == NOON - 1
+    assert sample("watermark_timestamp_seconds") == NOON and sample("watermark_lag_seconds") == 5
+    assert sample("rebalances_total") == 3 and sample("assigned_partitions") == 2
+    assert sample("checkpoint_duration_seconds_count") == 3
+    assert sample("checkpoint_duration_seconds_sum") == 100.304
+    assert sample("checkpoint_duration_seconds_bucket", le="0.005") == 1
+    assert sample("checkpoint_duration_seconds_bucket", le="60.0") == 2
+    assert sample("checkpoint_duration_seconds_bucket", le="+Inf") == 3
+    assert sample("delta_size_bytes_bucket", le="16384.0") == 3
+    assert (sample("healthy"), sample("ready")) == (1, 0)
     stop()
     assert generate_latest(registry) == b""
 
 
 def test_a_message_in_no_place_of_the_account_shows() -> None:
-    [found] = [
+    [result] = [
         f for f in families([(figures(account=Account(10, 4)), Health(True, True))]) if "unacc" in f.name
     ]
-    assert found.samples[0].value == 6
+    assert result.samples[0].value == 6
 
 
 def test_names_units_and_types_are_those_of_prometheus() -> None:
     registry = CollectorRegistry()
     for group in ("one", "two"):
         watch(registry, lambda group=group: (figures(group), Health(True, True)))
-    found = {family.name: family for family in parsed(generate_latest(registry).decode())}
+    decoded = {family.name: family for family in parsed(generate_latest(registry).decode())}
     strict = {family.name for family in parsed_openmetrics(openmetrics(registry).decode())}
-    assert strict == found.keys() and len(found) > 20
-    for name, family in found.items():
+    assert strict == decoded.keys() and len(decoded) > 20
+    for name, family in decoded.items():
         assert re.fullmatch(r"streamgauge_[a-z_]+", name) and family.documentation.endswith(".")
         assert {sample.labels["group"] for sample in family.samples} == {"one", "two"}
         if family.type == "histogram":
@@ -90,17 +90,17 @@ def test_names_units_and_types_are_those_of_prometheus() -> None:
 
 def test_what_is_not_known_is_left_out_and_is_not_0() -> None:
     unknown = {("posts", 0): InputFigures(), ("posts", 1): InputFigures(lag=5)}
-    found = {
+    result = {
         f.name: f.samples
         for f in families([(figures(inputs=unknown, watermark_us=None), Health(True, True))])
     }
-    assert found["streamgauge_lag_messages"] == found["streamgauge_watermark_lag_seconds"] == []
-    assert [s.labels["partition"] for s in found["streamgauge_partition_lag_messages"]] == ["1"]
+    assert result["streamgauge_lag_messages"] == result["streamgauge_watermark_lag_seconds"] == []
+    assert [s.labels["partition"] for s in result["streamgauge_partition_lag_messages"]] == ["1"]
 
 
 def test_the_number_of_series_is_bounded() -> None:
     many = figures(partitions=3 * PARTITIONS)
-    found = list(families([(many, Health(True, True))]))
-    assert sum(len(family.samples) for family in found) < 3 * PARTITIONS + 100
-    [lag] = [family for family in found if family.name == "streamgauge_lag_messages"]
+    result = list(families([(many, Health(True, True))]))
+    assert sum(len(family.samples) for family in result) < 3 * PARTITIONS + 100
+    [lag] = [family for family in result if family.name == "streamgauge_lag_messages"]
     assert lag.samples[0].value == sum(range(3 * PARTITIONS))

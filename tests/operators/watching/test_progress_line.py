@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.watching.figures import Figures, InputFigures
 from streamgauge.operators.watching.progress_line import ProgressLine, in_foreground
 
@@ -19,37 +19,37 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp()
 
 
 def figures(read: int, **others: object) -> Figures:
-    told = {
+    reported = {
         "account": Account(read, read - 1_234, 0, 1_200, 34),
         "inputs": {("posts", 0): InputFigures(lag=20_500)},
         "watermark_us": int((NOON - 3) * 1e6),
         "now": NOON,
         "open_windows": 12,
     }
-    return Figures(group="g", **{**told, **others})
+    return Figures(group="g", **{**reported, **others})
 
 
 def test_all_of_it_fits_into_80_columns_of_a_busy_run() -> None:
     line = ProgressLine("posts")
     line.text(figures(10_000_000), 0.0, 79)
-    found = line.text(figures(12_000_000), 2.0, 79)
-    assert found == ("posts  12.0 M read  1.0 M/s  34 dead  1,200 late  20.5 k wait  at 11:59:57")
+    result = line.text(figures(12_000_000), 2.0, 79)
+    assert result == ("posts  12.0 M read  1.0 M/s  34 dead  1,200 late  20.5 k wait  at 11:59:57")
     wide = line.text(figures(12_000_000), 2.0, 200)
-    assert wide == f"{found}  12 windows open"
+    assert wide == f"{result}  12 windows open"
 
 
 def test_what_is_left_out_of_a_narrow_terminal_matters_least() -> None:
     line = ProgressLine("posts")
-    found = [line.text(figures(12_000_000), 0.0, width) for width in range(1, 100)]
-    assert all(len(text) <= width for width, text in enumerate(found, 1))
-    assert found[5] == "posts " and found[30] == "posts  12.0 M read  34 dead"
+    result = [line.text(figures(12_000_000), 0.0, width) for width in range(1, 100)]
+    assert all(len(text) <= width for width, text in enumerate(result, 1))
+    assert result[5] == "posts " and result[30] == "posts  12.0 M read  34 dead"
 
 
 def test_the_rate_is_that_of_the_last_seconds() -> None:
     line = ProgressLine("posts")
     for second in range(20):
-        found = line.text(figures(100_000 * second**2), float(second), 79)
-    assert f"{(19**2 - 14**2) / 50:.1f} M/s" in found
+        result = line.text(figures(100_000 * second**2), float(second), 79)
+    assert f"{(19**2 - 14**2) / 50:.1f} M/s" in result
     assert "  0/s" in [line.text(figures(36_100_000), 24.0 + second, 79) for second in range(3)][-1]
 
 
@@ -69,12 +69,13 @@ def test_no_terminal_gets_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
 
 PROGRAM = """
 import sys, time
-from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.watching.figures import Figures
-from streamgauge.operators.watching.progress_line import in_foreground, shown
+from streamgauge.operators.watching.progress_line import in_foreground, progress_lines
 
 assert in_foreground()
-with shown({"posts": lambda: Figures(group="g", account=Account(read=7, counted=7))}, time.monotonic):
+with progress_lines({"posts": lambda: Figures(group="g", account=Account(read=7, counted=7))},
+time.monotonic):
     print("a window", flush=True)
     sys.stdin.readline()
 print("the end", flush=True)

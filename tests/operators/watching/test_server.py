@@ -1,4 +1,4 @@
-"""Metrics and health over HTTP, on this machine alone unless told otherwise."""
+"""Metrics and health over HTTP, on this machine alone by default."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from streamgauge.operators.watching.metrics import watch
 from streamgauge.operators.watching.server import MetricsServer
 
 
-class Told:
+class Reported:
     health = Health(True, False, "the log of deltas is being read")
 
 
 @pytest.fixture
-def served() -> Iterator[tuple[Told, httpx.Client]]:
-    told, registry = Told(), CollectorRegistry()
-    watch(registry, lambda: (Figures(group="g"), told.health))
+def served() -> Iterator[tuple[Reported, httpx.Client]]:
+    reported, registry = Reported(), CollectorRegistry()
+    watch(registry, lambda: (Figures(group="g"), reported.health))
     server = MetricsServer(0)
-    server.start(registry, lambda: told.health)
+    server.start(registry, lambda: reported.health)
     with httpx.Client(base_url=f"http://{server.address}", trust_env=False, timeout=120) as client:
-        yield told, client
+        yield reported, client
     server.close()
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"http://{server.address}/health", trust_env=False)
 
 
-def test_three_pages_are_served_and_nothing_else(served: tuple[Told, httpx.Client]) -> None:
-    told, client = served
+def test_three_pages_are_served_and_nothing_else(served: tuple[Reported, httpx.Client]) -> None:
+    reported, client = served
     metrics = client.get("/metrics")
     assert metrics.status_code == 200 and metrics.headers["content-type"].startswith("text/plain")
     assert 'streamgauge_messages_read_total{group="g"} 0.0' in metrics.text
@@ -42,9 +42,9 @@ def test_three_pages_are_served_and_nothing_else(served: tuple[Told, httpx.Clien
     assert client.get("/health").status_code == 200
     waiting = client.get("/ready")
     assert waiting.status_code == 503 and waiting.json()["why"] == "the log of deltas is being read"
-    told.health = Health(True, True)
+    reported.health = Health(True, True)
     assert client.get("/ready?verbose=1").status_code == 200
-    told.health = Health(False, False, "the run failed: no topic")
+    reported.health = Health(False, False, "the run failed: no topic")
     assert client.get("/health").status_code == 503 and client.get("/health").json()["healthy"] is False
     assert client.get("/").status_code == 404 and client.post("/metrics").status_code == 501
 

@@ -21,14 +21,14 @@ from ..chance import repeat
 def test_each_row_is_taken_with_probability_p_on_its_own(p: float) -> None:
     runs, n = 3000, 200
     parts = repeat(BernoulliSampleGroups(runs, p, seed=1), np.arange(n))._pool.parts(np.arange(runs))
-    taken = np.zeros((runs, n), bool)
-    taken[np.repeat(np.arange(runs), parts.samples["size"]), parts.items.to_numpy()] = True
+    accepted = np.zeros((runs, n), bool)
+    accepted[np.repeat(np.arange(runs), parts.samples["size"]), parts.items.to_numpy()] = True
     spread = (p * (1 - p) / runs) ** 0.5
-    assert abs(taken.mean(0) - p).max() < 4.5 * spread
-    assert abs(taken.mean() - p) < 4 * spread / n**0.5
-    pairs = (taken[:, :-1] & taken[:, 1:]).mean()
+    assert abs(accepted.mean(0) - p).max() < 4.5 * spread
+    assert abs(accepted.mean() - p) < 4 * spread / n**0.5
+    pairs = (accepted[:, :-1] & accepted[:, 1:]).mean()
     assert abs(pairs - p * p) < 5 * p / (runs * n) ** 0.5
-    assert taken.sum(1).var() == pytest.approx(n * p * (1 - p), rel=0.15)
+    assert accepted.sum(1).var() == pytest.approx(n * p * (1 - p), rel=0.15)
 
 
 def test_all_rows_with_probability_one() -> None:

@@ -70,6 +70,20 @@ def test_parts_of_any_age_add_up() -> None:
     assert both.estimate() == pytest.approx(1.0) and both.estimate(years[1]) == pytest.approx(1.0)
 
 
+def test_a_time_before_the_latest_row_is_refused() -> None:
+    # Ten half-lives before its latest row, each row would count for 1,024.
+    count = DecayedCount(60.0).update(["a", "b"], time=[NOW - 600_000_000, NOW])
+    groups = DecayedCountGroups(3, 60.0)
+    groups.update([0, 1], ["a", "b"], time=[NOW - 600_000_000, NOW])
+    for early in (NOW - 1, NOW - 600_000_000, NOW - 10**9 * 600):
+        for estimates in (count.estimate, count.bounds, groups.counts):
+            with pytest.raises(ValueError, match="now must not be before the latest row"):
+                estimates(early)
+    assert count.estimate(NOW) == count.estimate() == 1 + 2**-10
+    assert groups.counts(NOW).tolist() == [2**-10, 1.0, 0.0]
+    assert DecayedCount(60.0).estimate(NOW) == 0.0
+
+
 def test_many_groups_of_different_ages() -> None:
     values, times = stream(3)
     numbers = np.arange(len(values)) % 7

@@ -90,7 +90,7 @@ def test_memory_stays_bounded_while_keys_keep_coming() -> None:
         sample.update(np.arange(start, start + 100_000), np.arange(start, start + 100_000))
     store = sample._groups._pool
     assert len(sample) == 1000 and len(store._ids) == 1000 and len(store._keys) == 1000
-    assert len(store.items) < 5000 and len(store._pool.slots[0]) < 300_000
+    assert len(store._pool.items) < 5000 and len(store._pool.slots[0]) < 300_000
 
 
 def test_groups_keep_their_own_keys() -> None:
@@ -124,8 +124,8 @@ def test_keys_of_any_type(keys: pa.Array) -> None:
     sample = StratifiedReservoir(5, seed=1).update(pa.array(["w", "x", "y", "z"]), keys)
     again = StratifiedReservoir.from_bytes(sample.to_bytes())
     assert again == sample
-    found = {tuple(sorted(row["items"])): row["n"] for row in again.strata().to_pylist()}
-    assert found == {("w", "z"): 2, ("x",): 1, ("y",): 1}
+    result = {tuple(sorted(row["items"])): row["n"] for row in again.strata().to_pylist()}
+    assert result == {("w", "z"): 2, ("x",): 1, ("y",): 1}
 
 
 def test_nulls_nothing_and_answers() -> None:

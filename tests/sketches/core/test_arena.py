@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamgauge.sketches.core.arena import new_extent, packed, take, with_rows
+from streamgauge.sketches.core.arena import allocate, new_extent, packed, with_rows
 from streamgauge.sketches.core.jit import lean
 from streamgauge.sketches.core.resume import DONE, NO_ROOM, resume
 
@@ -14,7 +14,7 @@ def push(places, twins, extent, start, size, room, groups, values, at):  # type:
         g = groups[i]
         if size[g] == room[g]:
             larger = max(np.int64(1), 2 * room[g])
-            to = take(extent, larger, len(places))
+            to = allocate(extent, larger, len(places))
             if to < 0:
                 return i, NO_ROOM
             for j in range(size[g]):

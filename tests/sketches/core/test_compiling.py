@@ -12,7 +12,7 @@ from streamgauge.sketches.core import compiling
 
 
 def compile_two() -> bool:
-    """Whether the line was said when two kernels were compiled that took longer than a moment."""
+    """Whether the line was said when two kernels were compiled that needed longer than a moment."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiling, "_MOMENT", -1.0)
         patch.setattr(compiling, "_WORK", compiling._Work())

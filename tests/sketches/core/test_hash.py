@@ -86,7 +86,7 @@ for column in (np.arange(40) ** 9, pa.array(["x" * n for n in range(40)])):
 
 
 def test_a_processor_without_such_vectors_hashes_the_same(tmp_path: Path) -> None:
-    told = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", _ELSEWHERE],
         env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
         capture_output=True,
@@ -95,4 +95,4 @@ def test_a_processor_without_such_vectors_hashes_the_same(tmp_path: Path) -> Non
     ).stdout.splitlines()
     columns = (np.arange(40) ** 9, pa.array(["x" * n for n in range(40)]))
     expected = [" ".join(str(half.tolist()) for half in hash_values(as_values(one))) for one in columns]
-    assert told == expected
+    assert completed == expected

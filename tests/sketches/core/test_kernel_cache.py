@@ -49,7 +49,7 @@ def _heed_permissions() -> None:
 
 
 class Rooms:
-    """A package whose kernel in one module calls that of another, and a process that asks it."""
+    """A package whose kernel in one module calls that of another, and a process that calls it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.kept = folder, folder / "kept"
@@ -81,9 +81,9 @@ class Rooms:
     def ask(self, values: str = "1,", **env: str) -> list[str]:
         """The answers, how many kernels were found compiled, and the warnings."""
         with self.start(values, **env) as process:
-            told, said = process.communicate()
+            reported, said = process.communicate()
         assert process.returncode == 0, said
-        return [*told.split()[:-1], *filter(None, [said.strip()])]
+        return [*reported.split()[:-1], *filter(None, [said.strip()])]
 
     @staticmethod
     def seal(*folders: Path) -> None:
@@ -128,7 +128,7 @@ def test_checked_kernels_are_others(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_damaged_is_not_there(tmp_path: Path) -> None:
     path, whole = tmp_path / "kept" / "one.kernel", kernel_cache._sealed(dumps(("key", ["code"])))
-    for content, found in {
+    for content, result in {
         whole: ["code"],
         whole[:-1]: None,
         b"": None,
@@ -136,7 +136,7 @@ def test_what_is_damaged_is_not_there(tmp_path: Path) -> None:
         kernel_cache._sealed(dumps(("another", ["code"]))): None,
     }.items():
         assert kernel_cache._written(path, content)
-        assert kernel_cache._read(path, "key") == found
+        assert kernel_cache._read(path, "key") == result
     assert [*path.parent.iterdir()] == [path]
     assert kernel_cache._read(tmp_path / "none", "key") is None
 
@@ -163,3 +163,51 @@ def test_where_nothing_can_be_kept_it_says_so_and_works(rooms: Rooms) -> None:
         and str(rooms.kept) in said
         and "NUMBA_CACHE_DIR" in said
     )
+
+
+@pytest.mark.parametrize(
+    ("which", "mode"), [("folder", 0o775), ("folder", 0o757), ("file", 0o664), ("file", 0o646)]
+)
+def test_what_others_may_write_is_not_read(rooms: Rooms, which: str, mode: int) -> None:
+    assert rooms.ask() == ["3", "0"]
+    (file,) = rooms.files()
+    path = file.parent if which == "folder" else file
+    path.chmod(mode)
+    answer, kept, said = rooms.ask()
+    assert (answer, kept) == ("3", "0"), "it compiles again"
+    assert said.count("runs code") == 1 and str(path) in said and f"mode {mode:o}" in said
+    assert "NUMBA_CACHE_DIR" in said
+    path.chmod(0o755 if which == "folder" else 0o644)
+    assert rooms.ask() == ["3", "1"]
+
+
+def test_only_this_user_and_root_are_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "one.kernel"
+    content = kernel_cache._sealed(dumps(("key", ["code"])))
+    assert kernel_cache._written(file, content) and kernel_cache._read(file, "key") == ["code"]
+    owner = os.geteuid()
+    if owner == 0:
+        os.chown(file, 4711, 4711)
+        assert kernel_cache._read(file, "key") is None
+        os.chown(file, 0, 0)
+        monkeypatch.setattr(os, "geteuid", lambda: 4711)
+        assert kernel_cache._read(file, "key") == ["code"], "what root compiled serves other users"
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+        assert kernel_cache._read(file, "key") is None
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o002, 0o077])
+def test_folders_made_are_trusted_whatever_the_umask(tmp_path: Path, mask: int) -> None:
+    file = tmp_path / "above" / "kernels" / "one.kernel"
+    before = os.umask(mask)
+    try:
+        assert kernel_cache._written(file, kernel_cache._sealed(dumps(("key", ["code"]))))
+    finally:
+        os.umask(before)
+    assert [path.stat().st_mode & 0o777 for path in (file.parent.parent, file.parent, file)] == [
+        0o755,
+        0o755,
+        0o644,
+    ]
+    assert kernel_cache._read(file, "key") == ["code"]

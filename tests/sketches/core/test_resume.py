@@ -1,21 +1,21 @@
-"""The loop ends where its kernel does, and makes the room it was asked for."""
+"""The loop ends where its kernel does, and makes the room it needs."""
 
 from streamgauge.sketches.core.resume import DONE, NO_ROOM, resume
 
 
 def test_goes_on_where_it_stopped_until_all_is_done():
-    asked: list[tuple[int, int]] = []
+    collected: list[tuple[int, int]] = []
     room = [0]
 
     def step(at):
-        asked.append((at, room[0]))
+        collected.append((at, room[0]))
         return (10, DONE) if room[0] >= 10 else (room[0], NO_ROOM)
 
     def enlarge(why):
         room[0] += 4
 
     assert resume(step, enlarge) == (10, DONE)
-    assert asked == [(0, 0), (0, 4), (4, 8), (8, 12)]
+    assert collected == [(0, 0), (0, 4), (4, 8), (8, 12)]
 
 
 def test_a_fault_ends_it_at_its_row():

@@ -17,12 +17,12 @@ def zipf(n: int, seed: int, exponent: float = 1.2) -> list[str]:
 
 def check(heavy: HeavyHitters, truth: Counter[str]) -> None:
     top = heavy.top()
-    told = {item.item for item in top}
+    reported = {item.item for item in top}
     assert len(top) == heavy.k and [i.upper for i in top] == sorted((i.upper for i in top), reverse=True)
     assert all(item.lower <= truth[item.item] <= item.upper for item in top)
     assert {value for value, n in truth.items() if n > heavy.missed} <= set(heavy._held)
     if heavy.complete:
-        assert {value for value, n in truth.items() if n > top[-1].estimate} <= told
+        assert {value for value, n in truth.items() if n > top[-1].estimate} <= reported
 
 
 def test_one_stream_and_halves() -> None:

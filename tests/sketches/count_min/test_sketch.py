@@ -77,16 +77,16 @@ def test_the_promise_at_its_confidence() -> None:
     """Over seeds, at most a share of 1 − confidence of estimates is too large by more than eps · total."""
     values = np.random.default_rng(3).zipf(1.3, 20_000) % 100_003
     distinct, counts = np.unique(values, return_counts=True)
-    wrong = asked = 0
+    wrong = requested = 0
     largest = 0.0
     for seed in range(60):
         sketch = CountMin(0.01, 0.9, seed).update(values)
         over = sketch.estimates(distinct) - counts
         assert over.min() >= 0
         wrong += int((over > sketch.error).sum())
-        asked += len(over)
+        requested += len(over)
         largest = max(largest, float(over.max()))
-    assert wrong / asked <= 1 - 0.9
+    assert wrong / requested <= 1 - 0.9
     assert largest > 0.002 * len(values)  # the bound is not idle: collisions do happen
 
 
@@ -134,7 +134,7 @@ def test_what_cannot_be() -> None:
     for params in ((0, 0.9, 0), (1, 0.9, 0), (0.1, 1, 0), (0.1, 0, 0), (0.1, 0.9, 2**31), (1e-9, 0.9, 0)):
         with pytest.raises(SketchError):
             CountMin(*params)
-    with pytest.raises(TypeError, match="floats"):
+    with pytest.raises(SketchError, match="not floats"):
         CountMin().update([1.5])
     for weights in ([-1], [1, 2], [0.5]):
         with pytest.raises(ValueError, match="weight"):
@@ -187,7 +187,7 @@ def test_groups_equal_single_sketches(kind: str) -> None:
 def test_sparse_bytes_give_way_to_sparks_where_those_are_shorter() -> None:
     few, many = CountMin().update(list(range(48))), CountMin().update(np.arange(1_000_000))
     assert len(few.to_bytes()) < 1_500 and len(few.to_spark()) == 112_076
-    assert many.to_bytes() == many.to_spark()
+    assert many.to_bytes() == many.to_spark() + b"Z"  # the kind of its items, which Spark doesn't read
     for sketch in (CountMin(), few, many, few | many, CountMin(0.3, 0.6).update([1, 1])):
         for image in (sketch.to_bytes(), sketch.to_spark()):
             assert CountMin.from_bytes(image) == sketch
@@ -235,14 +235,14 @@ def refuse_every_change(image: bytes) -> None:
 
 
 def refuse(image: bytes, broken: bytes) -> None:
-    """One sketch and many refuse the broken image in the same words; many have merged what came before it."""
+    """One sketch and many refuse the broken image in the same words; many have merged none of the column."""
     with pytest.raises(SketchError) as one:
         CountMin.from_bytes(broken)
     groups = CountMinGroups(2, 0.05, 0.7, 3)
     with pytest.raises(SketchError) as many:
         groups.merge(np.array([1, 0, 1]), pa.array([image, broken, image]))
     assert str(many.value) == str(one.value)
-    assert groups[0] == CountMin(0.05, 0.7, 3) and groups[1] == CountMin.from_bytes(image)
+    assert groups[0] == groups[1] == CountMin(0.05, 0.7, 3)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -269,11 +269,11 @@ def test_weights_that_add_up_to_too_much_are_refused_as_images_too() -> None:
         groups = CountMinGroups(1, 0.1, 0.9)
         with pytest.raises(OverflowError, match="2\\^62"):
             groups.merge(np.zeros(2, np.int64), pa.array([image, image]))
-        assert groups[0] == heavy
+        assert groups[0] == CountMin(0.1, 0.9)
 
 
 def test_groups_written_by_another_seed_with_the_same_functions_are_taken() -> None:
-    # One row's factor comes from several seeds, and Spark's bytes don't tell of which.
+    # One row's factor comes from several seeds, and Spark's bytes don't say which.
     groups = CountMinGroups(1, 0.4, 0.5, 5)
     groups.merge(np.array([0]), pa.array([CountMin(0.4, 0.5, 5).update(["a"]).to_spark()]))
     assert groups[0].estimate("a") == 1
@@ -288,14 +288,15 @@ def test_equal_to_sparks_own_to_the_byte(java_oracle: Oracle) -> None:
         ours = CountMin(*params).update(drawn(kind, n))
         assert ours.to_spark() == base64.b64decode(image)
         assert CountMin.from_bytes(base64.b64decode(image)) == ours
-    asked = {kind: [*dict.fromkeys(drawn(kind, 2000, 8))] for kind in KINDS}
+    requested = {kind: [*dict.fromkeys(drawn(kind, 2000, 8))] for kind in KINDS}
     answers = java_oracle(
-        "CountMinOracle", [f"ask {k} {image} {words(k, asked[k])}" for (k, *_), image in zip(cases, images)]
+        "CountMinOracle",
+        [f"ask {k} {image} {words(k, requested[k])}" for (k, *_), image in zip(cases, images)],
     )
     for (kind, _, n), image, answer in zip(cases, images, answers, strict=True):
         total, *estimates = map(int, answer.split())
         ours = CountMin.from_bytes(base64.b64decode(image))
-        assert total == n == ours.total and estimates == ours.estimates(asked[kind]).tolist()
+        assert total == n == ours.total and estimates == ours.estimates(requested[kind]).tolist()
     merged = java_oracle("CountMinOracle", [f"merge {images[0]} {images[1]}"])[0]
     both = CountMin.from_bytes(base64.b64decode(images[0])) | CountMin.from_bytes(base64.b64decode(images[1]))
     assert both.to_spark() == base64.b64decode(merged)

@@ -61,14 +61,14 @@ def test_each_small_whole_number_is_answered_within_its_share(accuracy: float) -
     groups = DDSketchGroups(len(values), accuracy, "long")
     groups.update(np.arange(len(values)), values)
     rows = groups.answers().field("quantiles").flatten()
-    found, lower, upper = (rows.field(name).to_numpy()[::7] for name in ("value", "lower", "upper"))
-    assert (np.abs(found - values) <= accuracy * np.abs(values) * (1 + 1e-12)).all()
+    result, lower, upper = (rows.field(name).to_numpy()[::7] for name in ("value", "lower", "upper"))
+    assert (np.abs(result - values) <= accuracy * np.abs(values) * (1 + 1e-12)).all()
     assert (lower <= values).all() and (values <= upper).all()
     assert (lower == np.rint(lower)).all() and (upper == np.rint(upper)).all()
     exact = np.abs(values) < (1 - accuracy) / (2 * accuracy)
-    assert (found[exact] == values[exact]).all()
+    assert (result[exact] == values[exact]).all()
     one = values[1::997]
-    assert [DDSketch(accuracy, "long").update(v).quantile(0.5) for v in one] == found[1::997].tolist()
+    assert [DDSketch(accuracy, "long").update(v).quantile(0.5) for v in one] == result[1::997].tolist()
 
 
 def test_whole_numbers_are_rounded_only_where_that_keeps_the_promise() -> None:
@@ -76,8 +76,8 @@ def test_whole_numbers_are_rounded_only_where_that_keeps_the_promise() -> None:
     assert DDSketch(0.01, "long").update(58).quantile_bounds(0.5) == (58, 59)
     large = np.concatenate([7 ** np.arange(23), -(2 ** np.arange(63))])
     sketches = [DDSketch(0.01, "long").update(value) for value in large.tolist()]
-    found = np.array([sketch.quantile(0.5) for sketch in sketches])
-    assert (np.abs(found - large) <= 0.01 * np.abs(large.astype(float)) * (1 + 1e-12)).all()
+    result = np.array([sketch.quantile(0.5) for sketch in sketches])
+    assert (np.abs(result - large) <= 0.01 * np.abs(large.astype(float)) * (1 + 1e-12)).all()
     mixed = DDSketch(0.01, "long").update(large)
     assert mixed.copy().quantile(1) == pickle.loads(pickle.dumps(mixed)).quantile(1) == mixed.quantile(1)
 
@@ -105,9 +105,9 @@ def test_p50_p99_and_p999_to_two_percent_of_value_or_a_twentieth_percent_of_rank
         values = DRAWS[name](np.random.default_rng(seed))
         sketch, ordered = DDSketch().update(values), np.sort(values)
         for q in (0.5, 0.99, 0.999):
-            found = sketch.quantile(q)
-            rank = np.searchsorted(ordered, found) / len(ordered)
-            value = abs(found / ordered[int(np.ceil(q * len(ordered))) - 1] - 1)
+            result = sketch.quantile(q)
+            rank = np.searchsorted(ordered, result) / len(ordered)
+            value = abs(result / ordered[int(np.ceil(q * len(ordered))) - 1] - 1)
             assert value <= 0.02 or abs(rank - q) <= 0.0005, (q, value, rank)
         assert len(sketch.to_bytes()) <= 14_000
 
@@ -158,11 +158,11 @@ def test_many_values_at_once_count_as_few_do(accuracy: float) -> None:
     for piece in np.array_split(values, 50):
         few.update(piece)
     assert few == many and many.n == len(values) - 2
-    found = ddsketch_slots.work_out(values, ddsketch_slots.slots_of(many._store.gamma))
+    result = ddsketch_slots.work_out(values, ddsketch_slots.slots_of(many._store.gamma))
     for sign, own in enumerate((values > 0, values < 0)):
         first, counts = many._store.window(0, sign)
         spread = many._store.slots.spread
-        held = np.bincount(found[own] - sign * spread, minlength=spread)
+        held = np.bincount(result[own] - sign * spread, minlength=spread)
         held[0] = 0
         assert counts.tolist() == np.trim_zeros(held).tolist()
         assert first == many._store.slots.first - 1 + np.flatnonzero(held)[0]
@@ -281,11 +281,11 @@ def test_the_ends_of_double_and_of_int64(accuracy: float) -> None:
     top, least = np.finfo(float).max, np.finfo(float).tiny
     for value in (top, -top, np.inf, -np.inf, 0.0, -0.0, 5e-324, least, 3.01 * least, -3.01 * least, 2.0**63):
         sketch = DDSketch(accuracy).update(np.full(3, value))
-        found, (lower, upper) = sketch.quantile(0.5), sketch.quantile_bounds(0.5)
-        assert lower <= value <= upper and np.isfinite(found) == np.isfinite(value)
+        result, (lower, upper) = sketch.quantile(0.5), sketch.quantile_bounds(0.5)
+        assert lower <= value <= upper and np.isfinite(result) == np.isfinite(value)
         counted_as_zero = abs(value) < least * (1 + accuracy) / (1 - accuracy)
-        error = abs(found - value) if np.isfinite(value) else 0.0
-        assert found == 0 if counted_as_zero else error <= accuracy * abs(value) * (1 + 1e-9)
+        error = abs(result - value) if np.isfinite(value) else 0.0
+        assert result == 0 if counted_as_zero else error <= accuracy * abs(value) * (1 + 1e-9)
         assert 0 <= sketch.rank_bounds(value)[0] <= sketch.rank_bounds(value)[1] == 1
         assert DDSketch.from_bytes(sketch.to_bytes()).quantile_bounds(0.5) == (lower, upper)
     for whole in (-(2**63), 1 - 2**63, 2**63 - 1, 2**63 - 1024, 2**53 + 1, 0, 1, -1, 49, 50, 58, 64, 10**18):
@@ -301,3 +301,24 @@ def test_quantiles_and_their_bounds_found_in_one_go() -> None:
     values, lower, upper = sketch.quantiles_within(shares)
     assert values == sketch.quantiles(shares)
     assert list(zip(lower, upper)) == [sketch.quantile_bounds(q) for q in shares]
+
+
+METHODS = (
+    "inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen",
+    "weibull", "linear", "median_unbiased", "normal_unbiased", "lower", "higher", "midpoint", "nearest",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_bounds_hold_by_each_definition_of_a_quantile(method: Any) -> None:
+    """Values far apart, so that a rank more or less is another bucket; shares on ranks and between them."""
+    rng = np.random.default_rng(4)
+    for n in (1, 2, 3, 4, 5, 7, 10, 20, 64, 101, 1000):
+        values = 2.0 ** rng.permutation(n) if n < 101 else rng.lognormal(0, 9, n)
+        values *= rng.choice([-1, 1], n)
+        sketch = DDSketch().update(values)
+        shares = np.unique(np.concatenate([np.arange(n + 1) / n, rng.random(50), [0.25, 0.5, 0.9, 0.99]]))
+        _, lower, upper = sketch.quantiles_within(shares)
+        true = np.quantile(values, shares, method=method)
+        slack = 1e-9 * np.abs(true)
+        assert (np.array(lower) <= true + slack).all() and (true - slack <= np.array(upper)).all()

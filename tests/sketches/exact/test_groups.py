@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgauge.sketches.core.moments import TIME
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.exact import (
     CountGroups,
@@ -306,15 +305,6 @@ def test_rows_of_one_time_are_told_apart_by_where_they_were_however_they_are_cut
                 merged.merge(np.arange(groups), part)
             assert [merged[g] for g in range(groups)] == expected
             assert merged.to_arrow().equals(whole.to_arrow())
-
-
-def test_columns_that_know_no_offsets_are_read_as_earlier_versions_wrote_them() -> None:
-    stored = pa.array([{"time": 7, "value": "a"}, None], pa.struct([("time", TIME), ("value", pa.string())]))
-    for cls, expected in ((FirstGroups, "a"), (LastGroups, "b")):
-        groups = cls(2, pa.string())
-        groups.merge([0, 1], stored)
-        groups.update([0], ["b"], time=[7], partition=0, offset=[0])
-        assert groups.answers().to_pylist() == [expected, None]
 
 
 def test_arena_of_beaten_strings_is_compacted() -> None:

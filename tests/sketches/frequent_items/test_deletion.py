@@ -1,4 +1,4 @@
-"""Values taken back keep the bounds, and one that can't be taken back changes nothing."""
+"""Deleted values keep the bounds, and one that can't be deleted changes nothing."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ def test_cpp_reads_ours_and_we_read_cpps() -> None:
             theirs.update(value)
         read = datasketches.frequent_strings_sketch.deserialize(ours.to_bytes())
         assert read.total_weight == ours.weight and read.num_active_items == len(ours)
-        found = read.get_frequent_items(datasketches.frequent_items_error_type.NO_FALSE_NEGATIVES, 0)
-        assert {item: lower for item, _, lower, _ in found} == state(ours)[0]
+        result = read.get_frequent_items(datasketches.frequent_items_error_type.NO_FALSE_NEGATIVES, 0)
+        assert {item: lower for item, _, lower, _ in result} == state(ours)[0]
         back = FrequentItems.from_bytes(theirs.serialize(), "string")
         assert back.weight == theirs.total_weight and len(back) == theirs.num_active_items
         for item, n_true in truth.items():

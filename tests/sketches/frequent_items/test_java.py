@@ -48,9 +48,9 @@ def words(kind: str, items: list[Any]) -> str:
 
 
 def rows(kind: str, line: str) -> tuple[int, int, dict[Any, tuple[int, int]]]:
-    weight, error, *found = line.split(" ")
+    weight, error, *result = line.split(" ")
     table = {}
-    for row in found:
+    for row in result:
         item, lower, upper = row.split(":")
         key = base64.b64decode(item).decode() if kind == "string" else int(item)
         table[key] = (int(lower), int(upper))

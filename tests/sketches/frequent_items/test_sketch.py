@@ -16,7 +16,7 @@ from streamgauge.sketches.core.jit import lean
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.frequent_items import FrequentItems, FrequentItemsGroups
 from streamgauge.sketches.frequent_items.sketch import Item
-from streamgauge.sketches.frequent_items.texts import words_of
+from streamgauge.sketches.frequent_items.string_arena import words_of
 
 from .streams import KINDS, column, state, zipf
 
@@ -106,8 +106,8 @@ def test_promise(name: str, kind: str) -> None:
     for threshold in (None, len(values) // 20, len(values) // 3):
         above = sketch.error if threshold is None else max(threshold, sketch.error)
         heavy = {item for item, n in truth.items() if n > above}
-        sure = {found.item for found in sketch.frequent(threshold)}
-        possible = {found.item for found in sketch.frequent(threshold, no_false="negatives")}
+        sure = {result.item for result in sketch.frequent(threshold)}
+        possible = {result.item for result in sketch.frequent(threshold, no_false="negatives")}
         assert sure <= heavy <= possible
 
 
@@ -165,8 +165,8 @@ def test_merging_refuses_the_other_kind() -> None:
 
 def test_the_first_values_decide_what_is_counted() -> None:
     four = FrequentItems().update([4])  # whose bytes are those of a string of four, too
-    for found in (four, FrequentItems.from_bytes(four.to_bytes()), pickle.loads(pickle.dumps(four))):
-        assert found.kind == "long" and found.top() == [Item(4, 1, 1, 1)] and found.bounds(4) == (1, 1)
+    for result in (four, FrequentItems.from_bytes(four.to_bytes()), pickle.loads(pickle.dumps(four))):
+        assert result.kind == "long" and result.top() == [Item(4, 1, 1, 1)] and result.bounds(4) == (1, 1)
     words = FrequentItems().update([None]).update(["abcd", "ab"]).update([])
     assert FrequentItems.from_bytes(words.to_bytes()).top() == words.top() and words.kind == "string"
     with pytest.raises(TypeError, match="counts longs"):

@@ -16,16 +16,16 @@ from streamgauge.sketches.hll import HLL, HLLGroups
 
 def images() -> dict[str, bytes]:
     """A small image of every form and type, compact and updatable."""
-    found = {}
+    by_key = {}
     for name, lg_k, n in (("empty", 4, 0), ("list", 9, 5), ("set", 9, 30), ("registers", 4, 40)):
         for kind in ("HLL_4", "HLL_6", "HLL_8"):
             sketch = datasketches.hll_sketch(lg_k, getattr(datasketches.tgt_hll_type, kind))
             for value in range(n):
                 sketch.update(value)
-            found[f"{name} {kind} compact"] = sketch.serialize_compact()
-            found[f"{name} {kind} updatable"] = sketch.serialize_updatable()
+            by_key[f"{name} {kind} compact"] = sketch.serialize_compact()
+            by_key[f"{name} {kind} updatable"] = sketch.serialize_updatable()
     merged = HLL(4).update(np.arange(60)) | HLL(4).update(np.arange(50, 90))
-    return found | {"merged": merged.to_bytes(), "merged HLL_4": merged.to_bytes("hll_4")}
+    return by_key | {"merged": merged.to_bytes(), "merged HLL_4": merged.to_bytes("hll_4")}
 
 
 IMAGES = images()
@@ -104,18 +104,17 @@ def test_images_of_other_families_are_refused() -> None:
             HLL.from_bytes(data)
 
 
-def test_the_row_of_a_bad_image_is_named_and_the_rows_before_it_are_kept() -> None:
+def test_the_row_of_a_bad_image_is_named_and_no_row_is_merged() -> None:
     good = HLL().update(np.arange(5_000)).to_bytes()
     groups = HLLGroups(2)
     with pytest.raises(SketchError, match="row 3 "):
         groups.merge([0, 1, 0, 1], pa.array([good, None, good, good[:-1]], pa.binary()))
-    assert groups[0].estimate() == pytest.approx(5_000, rel=0.05)
-    assert groups[1].estimate() == 0
+    assert groups[0].estimate() == groups[1].estimate() == 0
 
 
 def test_what_a_bad_image_has_is_told() -> None:
     registers, coupons = bytearray(IMAGES["merged"]), bytearray(IMAGES["list HLL_8 updatable"])
-    for image, place, value, told in (
+    for image, place, value, reported in (
         (registers, 1, 2, "serial version"),
         (registers, 3, 22, "lg_k"),
         (registers, 7, 3, "mode"),
@@ -125,6 +124,6 @@ def test_what_a_bad_image_has_is_told() -> None:
         (coupons, 11, 0, "coupon is impossible"),
     ):
         kept, image[place] = image[place], value
-        with pytest.raises(SketchError, match=told):
+        with pytest.raises(SketchError, match=reported):
             HLL.from_bytes(bytes(image))
         image[place] = kept

@@ -17,7 +17,7 @@ def limits(lg_k: int, groups: np.ndarray, images: pa.Array) -> tuple[np.ndarray,
     """Of each group the union's estimate, and its limit."""
     each = HLLGroups(len(images), lg_k)
     each.merge(np.arange(len(images)), images)
-    sums = {part: np.bincount(groups, found, UNIONS) for part, found in each.shares().items()}
+    sums = {part: np.bincount(groups, result, UNIONS) for part, result in each.shares().items()}
     unions = HLLGroups(UNIONS, lg_k)
     unions.merge(groups, images)
     return unions.estimates(), unions.union_limits(sums)
@@ -37,13 +37,13 @@ def test_limits_hold(lg_k: int, most: int, shared: float) -> None:
         values = np.where(same, rng.integers(0, most, n), rng.integers(0, 1 << 62, n))
         each.update(np.full(n, part), values)
     images, groups = each.to_arrow(), rng.integers(0, UNIONS, parts)
-    estimates, found = limits(lg_k, groups, images)
-    assert (estimates <= found).all()
+    estimates, result = limits(lg_k, groups, images)
+    assert (estimates <= result).all()
     # Halves merged before the others: their sums, not the order of the merges, decide.
     halves = HLLGroups(2 * UNIONS, lg_k)
     halves.merge(groups * 2 + (np.arange(parts) & 1), images)
     estimates, _ = limits(lg_k, np.arange(2 * UNIONS) // 2, halves.to_arrow())
-    assert (estimates <= found).all()
+    assert (estimates <= result).all()
 
 
 def test_limits_are_near_where_sketches_have_little_in_common() -> None:
@@ -51,8 +51,8 @@ def test_limits_are_near_where_sketches_have_little_in_common() -> None:
     n, parts = 20, 60
     each = HLLGroups(parts * UNIONS, 12)
     each.update(np.repeat(np.arange(parts * UNIONS), n), rng.integers(0, 1 << 62, n * parts * UNIONS))
-    estimates, found = limits(12, np.arange(parts * UNIONS) // parts, each.to_arrow())
-    assert (found / estimates).max() < 1.5
+    estimates, result = limits(12, np.arange(parts * UNIONS) // parts, each.to_arrow())
+    assert (result / estimates).max() < 1.5
 
 
 def test_nothing_is_known_of_sketches_of_another_size() -> None:
@@ -71,9 +71,9 @@ def test_the_composite_estimators_limit_rises_with_the_registers(lg_k: int) -> N
     k = 1 << lg_k
     left = np.concatenate([np.linspace(k, k / 50, 60_000), k * np.geomspace(1 / 50, 1e-12, 2_000)])
     lg_ks, none = np.full(len(left), lg_k), np.full(len(left), k)
-    found = np.empty(len(left))
-    composite_limits(lg_k, left, none, composite_table(), found)
-    assert (np.diff(found) >= -1e-9 * found[1:]).all()
+    result = np.empty(len(left))
+    composite_limits(lg_k, left, none, composite_table(), result)
+    assert (np.diff(result) >= -1e-9 * result[1:]).all()
     for zeros in (0, 1, k // 4, k // 2, k):
         some, most = np.empty(len(left)), np.empty(len(left))
         composite_estimates(lg_ks, left, np.full(len(left), zeros), composite_table(), some)

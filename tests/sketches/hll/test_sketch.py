@@ -202,13 +202,13 @@ def test_rows_brought_together_by_group_count_as_they_come(kind: type) -> None:
 def test_one_group_s_rows_need_no_bringing_together() -> None:
     """All rows of one group are given as an array of stride 0; they count as if each had its number."""
     values = np.random.default_rng(8).integers(0, 1 << 40, 50_000)
-    found = []
+    collected = []
     for alike in (np.broadcast_to(np.int64(0), 50_000), np.zeros(50_000, np.int64)):
         groups = HLLGroups(1)
         for start in range(0, 50_000, 9_000):
             groups.update(alike[start : start + 9_000], values[start : start + 9_000])
-        found.append(groups.to_arrow())
-    assert found[0].equals(found[1])
+        collected.append(groups.to_arrow())
+    assert collected[0].equals(collected[1])
     for number in (1, -1):
         with pytest.raises(IndexError):
             HLLGroups(1).update(np.broadcast_to(np.int64(number), 9), values[:9])

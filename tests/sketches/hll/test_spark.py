@@ -16,7 +16,7 @@ SIZES = [1, 6, 200, 3_000, 30_000]
 
 
 @pytest.fixture(scope="module")
-def found(spark: Any) -> Any:
+def sketch_column(spark: Any) -> Any:
     """What Spark makes of groups of those sizes, as longs and as strings."""
     rows = [(g, sum(SIZES[:g]), n) for g, n in enumerate(SIZES)]
     spark.createDataFrame(rows, "g int, start long, n long").createOrReplaceTempView("sizes")
@@ -41,9 +41,9 @@ def registers_or_coupons(image: bytes) -> list[int]:
     return sorted(np.frombuffer(image, np.uint32, offset=8 if image[0] == 2 else 12).tolist())
 
 
-def test_spark_writes_what_we_write(found: Any) -> None:
-    assert [row.n for row in found] == SIZES
-    for row in found:
+def test_spark_writes_what_we_write(sketch_column: Any) -> None:
+    assert [row.n for row in sketch_column] == SIZES
+    for row in sketch_column:
         texts = [f"user-{v}" for v in values(row)]
         for single, theirs in ((HLL().update(values(row)), row.hll), (HLL(10).update(texts), row.texts)):
             assert registers_or_coupons(single.to_bytes()) == registers_or_coupons(bytes(theirs))
@@ -53,10 +53,13 @@ def test_spark_writes_what_we_write(found: Any) -> None:
             assert Theta.from_bytes(bytes(packed), ours.lg_k).to_bytes() == ours.to_bytes()
 
 
-def test_spark_merges_ours_with_its_own(spark: Any, found: Any) -> None:
-    made = [(HLL().update(values(row)).to_bytes(), Theta().update(values(row)).to_bytes()) for row in found]
+def test_spark_merges_ours_with_its_own(spark: Any, sketch_column: Any) -> None:
+    made = [
+        (HLL().update(values(row)).to_bytes(), Theta().update(values(row)).to_bytes())
+        for row in sketch_column
+    ]
     rows = [(bytearray(hll), bytearray(theta)) for hll, theta in made]
-    rows += [(row.hll, row.theta) for row in found]
+    rows += [(row.hll, row.theta) for row in sketch_column]
     merged = spark.createDataFrame(rows, "hll binary, theta binary").selectExpr(
         "hll_union_agg(hll) hll", "theta_union_agg(theta) theta"
     )

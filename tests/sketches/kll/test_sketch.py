@@ -17,7 +17,7 @@ import pytest
 from streamgauge.sketches.core.answers import USUAL_QUANTILES
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.kll import KLL, KLLGroups
-from streamgauge.sketches.kll import blocks as kll_blocks
+from streamgauge.sketches.kll import block_thinning as kll_blocks
 from streamgauge.sketches.kll import sort as kll_sort
 from streamgauge.sketches.kll import update as kll_update
 from streamgauge.sketches.kll.levels import normalized_rank_error
@@ -369,3 +369,19 @@ def test_quantiles_and_their_bounds_found_in_one_go() -> None:
         assert list(zip(lower, upper)) == [sketch.quantile_bounds(q) for q in shares]
     with pytest.raises(SketchError, match="from 0 to 1"):
         sketch.quantiles_within([1.01])
+
+
+def test_ranks_of_whole_numbers_are_exact() -> None:
+    """Beyond 2^53 neighbours are one double."""
+    first = 2**53
+    sketch = KLL(kind="long").update(np.array([first + i for i in range(4)]))
+    points: Any
+    for points in ([first, first + 1, first + 2], np.array([first, first + 1, first + 2])):
+        assert sketch.cdf(points).tolist() == [0.25, 0.5, 0.75, 1.0]
+        assert sketch.pmf(points).tolist() == [0.25] * 4
+    assert [sketch.rank(first + i) for i in range(-1, 4)] == [0.0, 0.25, 0.5, 0.75, 1.0]
+    least = KLL(kind="long").update(np.array([-(2**63), 0, 2**63 - 1]))
+    assert least.cdf([-(2**70), -(2**63), 0.5, 2**63 - 1, 2**70]).tolist() == pytest.approx(
+        [0, 1 / 3, 2 / 3, 1, 1, 1]
+    )
+    assert least.cdf(np.array([0, 2**63], np.uint64)).tolist() == pytest.approx([2 / 3, 1, 1])

@@ -13,10 +13,19 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from streamgauge.sketches.core.columns import as_values
 from streamgauge.sketches.core.protocol import SketchError
+from streamgauge.sketches.hll.coupons import coupon_chunks
 from streamgauge.sketches.sliding_hll import SlidingHLL, SlidingHLLGroups
+from streamgauge.sketches.sliding_hll.images import read_image
+from streamgauge.sketches.sliding_hll.store import NEVER, most_coupons
 
 SECOND = 1_000_000
+OLD_IMAGE = (
+    "53484c4c01040000fdc5644b7df017ee00e1f505000000000800000000000000c0c62d00000000004054890000"
+    "000000404b4c0000000000c0cf6a000000000000127a000000000040420f000000000000000000000000008084"
+    "1e000000000081000000c2000000c201000042020000830200000103000002030000c1030000"
+)
 
 
 def stream(n: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
@@ -26,6 +35,47 @@ def stream(n: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
         0, 90 * SECOND, n
     )
     return rng.integers(0, n // 2, n), times
+
+
+def what_counts(lg_k: int, window: int, coupons: np.ndarray, times: np.ndarray) -> tuple[set, int]:
+    """The (key, time) pairs and the cutoff that an image of these rows holds, found the plain way."""
+    latest: dict[int, int] = {}
+    for coupon, time in zip(coupons.tolist(), times.tolist()):
+        key = (coupon & (1 << 26) - 1) << 6 | coupon >> 26
+        if time > times.max() - window:
+            latest[key] = max(latest.get(key, NEVER), time)
+    by_time = sorted(latest.values(), reverse=True)
+    cutoff = by_time[most_coupons(lg_k) - 1] if len(by_time) >= most_coupons(lg_k) else NEVER
+    registers: dict[int, int] = {}
+    for key, time in latest.items():
+        key &= (64 << lg_k) - 1
+        registers[key] = max(registers.get(key, NEVER), time)
+    entries = {entry for entry in latest.items() if entry[1] > cutoff}
+    for key, time in registers.items():
+        outdone = any(registers.get(key & ~63 | value, NEVER) >= time for value in range(key % 64 + 1, 64))
+        if time <= cutoff and not outdone:
+            entries.add((key, time))
+    return entries, cutoff
+
+
+@pytest.mark.parametrize(("lg_k", "distinct"), [(4, 12), (4, 60), (4, 2_000), (5, 40), (6, 300), (8, 5_000)])
+@pytest.mark.parametrize("late", [0, 30, 10_000])
+def test_an_image_holds_what_the_rows_alone_say(lg_k: int, distinct: int, late: int) -> None:
+    """One sketch and groups, in one update and in many: values again and again, in order and not."""
+    for seed in range(12):
+        rng = np.random.default_rng([lg_k, distinct, late, seed])
+        n = int(rng.integers(1, 1_500))
+        values, times = rng.integers(0, distinct, n), np.arange(n) - rng.integers(0, late + 1, n)
+        ((_, coupons),) = coupon_chunks(as_values(values))
+        entries, cutoff = what_counts(lg_k, 1_000, coupons, times)
+        at_once = SlidingHLL(lg_k, 0.001).update(values, time=times)
+        groups, grown = SlidingHLLGroups(2, lg_k, 0.001), SlidingHLL(lg_k, 0.001)
+        groups.update(np.ones(n, int), values, time=times)
+        for start in range(0, n, 37):
+            grown.update(values[start : start + 37], time=times[start : start + 37])
+        for sketch in (at_once, grown, groups[1]):
+            image = read_image(sketch.to_bytes())
+            assert set(zip(image.keys.tolist(), image.times.tolist())) == entries and image.cutoff == cutoff
 
 
 @pytest.mark.parametrize("n", [50, 3_000, 60_000])
@@ -108,7 +158,7 @@ def test_merging_is_associative_and_commutative(lg_ks: tuple) -> None:
 def test_it_stays_small() -> None:
     values, times = np.arange(300_000), np.arange(300_000) * 1_000
     sketch = SlidingHLL(8, window=100.0).update(values, time=times)
-    entries = (len(sketch.to_bytes()) - 32) / 12
+    entries = (len(sketch.to_bytes()) - 40) / 12
     assert entries < 1.5 * 256 * (1 + math.log(100_000 / 256))
     store = sketch._one._store
     places = 1 << int(store.sketches["lg"][0])
@@ -165,12 +215,12 @@ def test_groups_take_lists_and_nulls_and_refuse_what_they_have_not() -> None:
     with pytest.raises(TypeError, match="time="):
         groups.update([0], ["x"])
     image = SlidingHLL().update("x", time=5).to_bytes()
-    for bad, told in (
+    for bad, reported in (
         (SlidingHLL(10).update([1], time=[0]).to_bytes(), "lg_k=10"),
         (SlidingHLL(window=5.0).to_bytes(), "5 s"),
         (b"", "few"),
     ):
-        with pytest.raises(SketchError, match=f"row 1.*{told}"):
+        with pytest.raises(SketchError, match=f"row 1.*{reported}"):
             groups.merge([0, 0], pa.array([None, bad], pa.binary()))
     groups.merge([1], pa.array([image]))
     with pytest.raises(SketchError, match="column of binary"):
@@ -221,3 +271,59 @@ def test_broken_bytes_are_refused(guarded: Any) -> None:
             flipped[place] ^= flip
     with pytest.raises(SketchError, match="SlidingHLL"):
         SlidingHLL.from_bytes(image + b"\0")
+
+
+@pytest.mark.parametrize("lg_k", [4, 6, 8, 10, 12])
+def test_bounds_hold_however_few_values_there_are(lg_k: int) -> None:
+    """Spans of n values, each in a busy window, at all three confidences: at most 4 deviations too rarely."""
+    most, trials = most_coupons(lg_k), 1_500
+    for n in sorted({1, 2, 3, 4, 6, 9, 13, 20, 28, 37, most - 1, most, most * 3 // 2, 4 * most}):
+        rng = np.random.default_rng([lg_k, n])
+        groups = SlidingHLLGroups(trials, lg_k, 60.0)
+        groups.update(np.repeat(np.arange(trials), n), rng.integers(0, 1 << 62, trials * n), time=0)
+        for std_devs, confidence in ((1, 0.6827), (2, 0.9545), (3, 0.9973)):
+            lower, upper = groups.bounds(std_devs)
+            inside = ((lower <= n) & (n <= upper)).mean()
+            assert inside > confidence - 4 * math.sqrt(confidence * (1 - confidence) / trials), (n, std_devs)
+        if n < most:
+            assert abs(groups.estimates() - n).max() < 1e-3 + (groups.estimates() < n - 0.5).sum() / 2
+
+
+def test_few_values_of_a_busy_window_are_counted_exactly() -> None:
+    """In any order of rows, cut and merged, and in images: 100 of the last second among 50,000 values."""
+    values, times = np.arange(50_000), np.arange(50_000) * SECOND // 100
+    order = np.random.default_rng(8).permutation(len(values))
+    for rows in (slice(None), slice(None, None, -1), order):
+        sketch = SlidingHLL(12, window=3600.0).update(values[rows], time=times[rows])
+        parts = [SlidingHLL(12, 3600.0).update(values[rows][i::7], time=times[rows][i::7]) for i in range(7)]
+        for part in parts[1:]:
+            parts[0].merge(part)
+        for each in (
+            sketch,
+            parts[0],
+            SlidingHLL.from_bytes(sketch.to_bytes()),
+            pickle.loads(pickle.dumps(sketch)),
+        ):
+            assert each.bounds(3, window=1.0) == pytest.approx((100, 100), abs=1e-3)
+            assert each.to_bytes() == sketch.to_bytes()
+        smaller = SlidingHLL(8, window=3600.0).merge(sketch)
+        assert smaller.bounds(3, window=0.3) == pytest.approx((30, 30), abs=1e-3)
+
+
+@pytest.mark.parametrize("times", [np.zeros(200_000, int), -np.arange(200_000), np.arange(200_000) % 1_000])
+def test_coupons_are_few_whatever_the_times(times: np.ndarray) -> None:
+    sketch = SlidingHLL(6, window=3600.0).update(np.arange(200_000), time=times)
+    assert len(sketch._one._store.keys) < 5_000
+    lower, upper = sketch.bounds(3)
+    assert lower < 200_000 < upper
+
+
+def test_the_first_version_of_images_is_read() -> None:
+    """Ten values, one a second, as they were written before there were coupons: lg_k 4, window 100 s."""
+    image = bytes.fromhex(OLD_IMAGE)
+    sketch = SlidingHLL.from_bytes(image).update(["cat", "dog"], time=[70 * SECOND, 71 * SECOND])
+    assert sketch.bounds(3, window=60.0) == pytest.approx((2, 2), abs=1e-3)
+    lower, upper = SlidingHLL.from_bytes(image).bounds(3)
+    assert lower < 10 < upper
+    again = SlidingHLL.from_bytes(sketch.to_bytes())
+    assert again.to_bytes() == sketch.to_bytes()

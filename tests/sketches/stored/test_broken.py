@@ -55,8 +55,8 @@ def test_every_flipped_bit_and_every_truncation() -> None:
     # In a process of its own: what slips through could end it.
     done = subprocess.run([sys.executable, "-c", BROKEN], capture_output=True, text=True)
     assert done.returncode == 0, (done.returncode, done.stdout, done.stderr)
-    found = [line.split() for line in done.stdout.splitlines()]
-    assert len(found) == 30
-    for name, n, refused, size, broken in found:
+    output = [line.split() for line in done.stdout.splitlines()]
+    assert len(output) == 30
+    for name, n, refused, size, broken in output:
         # All truncations, and any bit of the first three bytes.
         assert int(size) + 20 <= int(refused) <= int(broken), (name, n)

@@ -58,8 +58,8 @@ STORED: dict[str, tuple[Read, Callable[[int], Any]]] = {
 UPDATABLE = {"classic_updatable": STORED["classic"]}
 
 
-def told(sketch: Any) -> tuple[float, float]:
-    """What the oracle tells of a sketch: how much it has seen, and an answer."""
+def figures(sketch: Any) -> tuple[float, float]:
+    """What the oracle says of a sketch: how much it has seen, and an answer."""
     if isinstance(sketch, CPC):
         return sketch.estimate(), sketch.bounds(2)[1]
     if isinstance(sketch, VarOpt):
@@ -71,14 +71,14 @@ def told(sketch: Any) -> tuple[float, float]:
 
 @pytest.fixture(scope="module")
 def answers(java_oracle: Callable[[str, list[str]], list[str]]) -> dict[tuple[str, str, int], str]:
-    """Everything asked of Java in one process: what it writes, and what it makes of ours."""
-    asked = {}
+    """All questions to Java in one process: what it writes, and what it makes of ours."""
+    by_key = {}
     for name, (_, make) in {**STORED, **UPDATABLE}.items():
         for n in SIZES:
-            asked["write", name, n] = f"write {name} {n}"
+            by_key["write", name, n] = f"write {name} {n}"
             if name in STORED:
-                asked["read", name, n] = f"read {name} {make(n).to_bytes().hex()}"
-    return dict(zip(asked, java_oracle("StoredOracle", list(asked.values()))))
+                by_key["read", name, n] = f"read {name} {make(n).to_bytes().hex()}"
+    return dict(zip(by_key, java_oracle("StoredOracle", list(by_key.values()))))
 
 
 @pytest.mark.parametrize("name", {**STORED, **UPDATABLE})
@@ -87,20 +87,20 @@ def test_java_wrote_it(answers: Any, name: str) -> None:
     for n in SIZES:
         image = bytes.fromhex(answers["write", name, n])
         theirs, ours = read(image), make(n)
-        assert told(theirs) == pytest.approx(told(ours))
+        assert figures(theirs) == pytest.approx(figures(ours))
         if name == "cpc":
             assert ours.to_bytes() == image == theirs.to_bytes()
         more = text(n + 1000)[n:] if "string" in name else np.arange(n, n + 1000)
-        grown = told(theirs)[0] + 1000
+        grown = figures(theirs)[0] + 1000
         if name in ("cpc", "tuple_double", "tuple_integer", "tuple_array"):
-            grown = pytest.approx(told(ours.copy().update(more))[0], rel=0.05)
+            grown = pytest.approx(figures(ours.copy().update(more))[0], rel=0.05)
         united = theirs | make(0).update(more)
-        assert told(read(united.to_bytes()))[0] == grown
-        assert told(theirs.update(more))[0] == grown
+        assert figures(read(united.to_bytes()))[0] == grown
+        assert figures(theirs.update(more))[0] == grown
 
 
 @pytest.mark.parametrize("name", STORED)
 def test_java_reads_ours(answers: Any, name: str) -> None:
     _, make = STORED[name]
     for n in SIZES:
-        assert told(make(n)) == pytest.approx(tuple(map(float, answers["read", name, n].split())))
+        assert figures(make(n)) == pytest.approx(tuple(map(float, answers["read", name, n].split())))

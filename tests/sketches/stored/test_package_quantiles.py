@@ -96,9 +96,9 @@ def test_tdigest_reads_what_the_package_wrote_and_merges() -> None:
 @pytest.mark.parametrize("k", [10, 50, 200])
 def test_tdigest_quantiles_rise(k: int) -> None:
     """The package's own fall between two clusters."""
-    found = np.array(TDigest(k).update(VALUES).quantiles(np.linspace(0, 1, 501)))
-    assert (np.diff(found) >= 0).all()
-    assert abs(np.mean(found[250] >= VALUES) - 0.5) < 2 / k
+    aggregates = np.array(TDigest(k).update(VALUES).quantiles(np.linspace(0, 1, 501)))
+    assert (np.diff(aggregates) >= 0).all()
+    assert abs(np.mean(aggregates[250] >= VALUES) - 0.5) < 2 / k
     assert TDigest(k).update([1.0, 2.0, 4.0]).quantiles([0, 0.5, 1]) == [1.0, 2.0, 4.0]
 
 

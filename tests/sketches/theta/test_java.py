@@ -1,4 +1,4 @@
-"""Theta against datasketches-java, byte for byte, and against bytes that are none."""
+"""Theta against datasketches-java, byte for byte, and against bytes that are not one."""
 
 from __future__ import annotations
 
@@ -92,14 +92,14 @@ def test_set_operations_and_jaccard_are_javas(java: Any) -> None:
 
 def images() -> dict[str, bytes]:
     """A small image of every shape."""
-    found = {f"{n} values": Theta(4).update(np.arange(n)).to_bytes() for n in (0, 1, 2, 9, 60)}
+    result = {f"{n} values": Theta(4).update(np.arange(n)).to_bytes() for n in (0, 1, 2, 9, 60)}
     rest = Theta(4).update(np.arange(3_000)) - Theta(4).update(np.arange(3_000))
-    found["nothing left below theta"] = rest.to_bytes()
+    result["nothing left below theta"] = rest.to_bytes()
     sketch = datasketches.update_theta_sketch(5)
     for value in range(60):
         sketch.update(value)
-    found["packed"] = sketch.compact().serialize(compress=True)
-    return found
+    result["packed"] = sketch.compact().serialize(compress=True)
+    return result
 
 
 IMAGES = images()
@@ -153,7 +153,7 @@ def test_images_mutated_at_random() -> None:
 
 def test_what_a_bad_image_has_is_told() -> None:
     good = bytearray(IMAGES["60 values"])
-    for place, value, told in (
+    for place, value, reported in (
         (1, 5, "serial version"),
         (2, 7, "family"),
         (0, 4, "preamble"),
@@ -163,7 +163,7 @@ def test_what_a_bad_image_has_is_told() -> None:
         (31, 127, "not below theta"),
     ):
         kept, good[place] = good[place], value
-        with pytest.raises(SketchError, match=told):
+        with pytest.raises(SketchError, match=reported):
             Theta.from_bytes(bytes(good))
         good[place] = kept
     for data in (

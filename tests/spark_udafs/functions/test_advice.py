@@ -21,7 +21,7 @@ class Context:
         return self._text
 
 
-def told(kind: type[PySparkException], condition: str, given: dict[str, str], text: str = "") -> Any:
+def advice_for(kind: type[PySparkException], condition: str, given: dict[str, str], text: str = "") -> Any:
     """An error as PySpark raises it, on a JVM or over Connect."""
 
     class Raised(kind):  # type: ignore[misc, valid-type]
@@ -57,24 +57,24 @@ def advised() -> None:
     ("error", "notes"),
     [
         (
-            told(AnalysisException, PLACED, {"functionList": "`sketch_of_mine`, `sketch_top_k`"}),
-            "sketch_top_k can't stand beside Spark's own aggregates. Use streamgauge.sketch(df)",
+            advice_for(AnalysisException, PLACED, {"functionList": "`sketch_of_mine`, `sketch_top_k`"}),
+            "sketch_top_k can't stand beside Spark's own aggregates. Use streamgauge.spark.sketch(df)",
         ),
         (
-            told(AnalysisException, PLACED, {"functionList": "`merge_top_k_long`"}),
-            "merge_top_k_long can't stand beside Spark's own aggregates. Use streamgauge.rollup(table",
+            advice_for(AnalysisException, PLACED, {"functionList": "`merge_top_k_long`"}),
+            "merge_top_k_long can't stand beside Spark's own aggregates. Use streamgauge.spark.rollup(table",
         ),
         (
-            told(StreamingQueryException, FAILED, REFUSED, "[k, sketch_req(v#1) AS s]"),
-            "sketch_req can't aggregate a stream. Use streamgauge.sketch(df)",
+            advice_for(StreamingQueryException, FAILED, REFUSED, "[k, sketch_req(v#1) AS s]"),
+            "sketch_req can't aggregate a stream. Use streamgauge.spark.sketch(df)",
         ),
         (
-            told(AnalysisException, SYNTAX, FILTER, "sketch_cpc(id) FILTER (WHERE x)"),
+            advice_for(AnalysisException, SYNTAX, FILTER, "sketch_cpc(id) FILTER (WHERE x)"),
             "sketch_cpc takes no FILTER CLAUSE. Instead of FILTER (WHERE x), give it CASE WHEN x",
         ),
         (
-            told(AnalysisException, SYNTAX, {"syntax": "RESPECT NULLS"}, "sketch_cpc(id)"),
-            "sketch_cpc takes no RESPECT NULLS. Use streamgauge.sketch(df)",
+            advice_for(AnalysisException, SYNTAX, {"syntax": "RESPECT NULLS"}, "sketch_cpc(id)"),
+            "sketch_cpc takes no RESPECT NULLS. Use streamgauge.spark.sketch(df)",
         ),
     ],
 )
@@ -88,11 +88,11 @@ def test_what_spark_refuses_of_ours_says_what_to_do(error: Any, notes: str) -> N
 @pytest.mark.parametrize(
     "error",
     [
-        told(AnalysisException, PLACED, {"functionList": "`sketch_of_mine`"}),
-        told(AnalysisException, PLACED, {}),
-        told(AnalysisException, "TABLE_OR_VIEW_NOT_FOUND", {"relationName": "`sketch_cpc`"}),
-        told(StreamingQueryException, FAILED, {"message": "out of disk"}, "sketch_cpc(id)"),
-        told(AnalysisException, SYNTAX, FILTER, "mine(id) FILTER (WHERE x)"),
+        advice_for(AnalysisException, PLACED, {"functionList": "`sketch_of_mine`"}),
+        advice_for(AnalysisException, PLACED, {}),
+        advice_for(AnalysisException, "TABLE_OR_VIEW_NOT_FOUND", {"relationName": "`sketch_cpc`"}),
+        advice_for(StreamingQueryException, FAILED, {"message": "out of disk"}, "sketch_cpc(id)"),
+        advice_for(AnalysisException, SYNTAX, FILTER, "mine(id) FILTER (WHERE x)"),
     ],
 )
 def test_other_errors_stay_as_they_are(error: Any) -> None:

@@ -55,8 +55,8 @@ def test_rows_without_a_time_or_a_fit_weight_are_skipped() -> None:
         "time": pa.array(times),
         "half_life": pa.array([3600.0] * 3),
     }
-    found = DecayedCount.from_bytes(sketch_of("decayed_count", SEEDS, given))
-    assert found.n == 2 and found.estimate() == pytest.approx(1.5)
+    result = DecayedCount.from_bytes(sketch_of("decayed_count", SEEDS, given))
+    assert result.n == 2 and result.estimate() == pytest.approx(1.5)
     weights = pa.array([1.0, None, float("nan"), -1.0, 2.0])
     image = sketch_of("weighted_sample", SEEDS, {"column": pa.array(list("abcde")), "weight": weights})
     assert sorted(WeightedReservoir.from_bytes(image).values().to_pylist()) == ["a", "e"]
@@ -112,9 +112,9 @@ def test_merging_reads_each_kind_and_size() -> None:
 def test_merging_keeps_the_size_that_it_is_told() -> None:
     sets = [Theta(14).update(range(n, n + 10_000)).to_bytes() for n in (0, 10_000)]
     arguments: dict[str, Any] = {"sketch": pa.array(sets)}
-    told = merged("distinct_set", "", {**arguments, "lg_k": pa.array([14, 14])})
-    assert told is not None
-    assert Theta.from_bytes(told, 14) == Theta(14).update(range(20_000))
+    reported = merged("distinct_set", "", {**arguments, "lg_k": pa.array([14, 14])})
+    assert reported is not None
+    assert Theta.from_bytes(reported, 14) == Theta(14).update(range(20_000))
     most = [Tuple(mode="max").update(["ann"], value=[n]).to_bytes() for n in (1.0, 3.0, 2.0)]
     image = merged("tuple", "", {"sketch": pa.array(most), "mode": pa.array(["max"] * 3)})
     assert image is not None and Tuple.from_bytes(image).totals()[0].estimate == 3.0

@@ -15,20 +15,20 @@ from streamgauge.spark_udafs.functions.arguments import bound, constant, convert
 
 
 def test_by_place_and_by_name() -> None:
-    taken = ("f", ["column", "time"], {"k": 5, "p": 0.5})
-    assert bound(*taken, ["a", "b", 7], {"p": 1}) == {"column": "a", "time": "b", "k": 7, "p": 1}
+    accepted = ("f", ["column", "time"], {"k": 5, "p": 0.5})
+    assert bound(*accepted, ["a", "b", 7], {"p": 1}) == {"column": "a", "time": "b", "k": 7, "p": 1}
     with pytest.raises(
         TypeError, match=r"f\(column, time, k=5, p=0.5\): missing a required argument: 'time'"
     ):
-        bound(*taken, ["a"], {})
+        bound(*accepted, ["a"], {})
     with pytest.raises(TypeError, match="unexpected keyword argument 'q'"):
-        bound(*taken, ["a", "b"], {"q": 1})
+        bound(*accepted, ["a", "b"], {"q": 1})
     with pytest.raises(TypeError, match="too many positional arguments"):
-        bound(*taken, ["a"] * 5, {})
+        bound(*accepted, ["a"] * 5, {})
 
 
 @pytest.mark.parametrize(
-    ("given", "like", "found"),
+    ("given", "like", "result"),
     [
         (Decimal("0.01"), 0.5, 0.01),
         (1, 0.5, 1.0),
@@ -39,9 +39,9 @@ def test_by_place_and_by_name() -> None:
         ("sum", "max", "sum"),
     ],
 )
-def test_constants_become_what_the_default_is(given: Any, like: Any, found: Any) -> None:
+def test_constants_become_what_the_default_is(given: Any, like: Any, result: Any) -> None:
     value = constant("f", "k", pa.array([given] * 3), like)
-    assert (value, type(value)) == (found, type(like))
+    assert (value, type(value)) == (result, type(like))
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_what_is_another_kind_is_refused(given: Any, like: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "told"), [([1, 2], "2 values"), ([None, None], "null"), ([1, None], "2 values")]
+    ("values", "reported"), [([1, 2], "2 values"), ([None, None], "null"), ([1, None], "2 values")]
 )
-def test_an_option_is_one_constant(values: list[Any], told: str) -> None:
-    with pytest.raises(SketchError, match=f"f: k is one constant for all rows of a group, got {told}"):
+def test_an_option_is_one_constant(values: list[Any], reported: str) -> None:
+    with pytest.raises(SketchError, match=f"f: k is one constant for all rows of a group, got {reported}"):
         constant("f", "k", pa.array(values), 1)

@@ -13,7 +13,7 @@ import pytest
 
 from streamgauge.operators.families import FAMILIES
 from streamgauge.spark_udafs.functions.catalogue import VERBS, catalogue
-from streamgauge.spark_udafs.functions.describing import NOTE, told
+from streamgauge.spark_udafs.functions.describing import NOTE, description
 
 N = 300
 NAMES = [name for name, line in FAMILIES.items() if not line.exact]
@@ -35,7 +35,7 @@ def sketched(name: str, rows: slice = slice(None)) -> bytes:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_family_is_sketched_merged_and_answered(name: str) -> None:
-    kind = "_long" if FAMILIES[name].asked.kinds and name != "tuple" else ""
+    kind = "_long" if FAMILIES[name].aggregate.kinds and name != "tuple" else ""
     functions = catalogue()
     parts = pa.array([sketched(name, slice(0, 100)), None, sketched(name, slice(100, N))])
     merged = functions[f"merge_{name}{kind}"].run()(parts)
@@ -47,18 +47,20 @@ def test_every_family_is_sketched_merged_and_answered(name: str) -> None:
     assert one == other
     given = pa.array([merged, None])
     assert functions[f"print_{name}{kind}"].run()(given).to_pylist() == [repr(sketches[0]), None]
-    found = functions[f"answer_{name}{kind}"].run()(given)
-    assert found.type == functions[f"answer_{name}{kind}"].returns and found[1].as_py() is None
-    assert texts(found[0].as_py()) == texts(sketches[0].answer())
+    result = functions[f"answer_{name}{kind}"].run()(given)
+    assert result.type == functions[f"answer_{name}{kind}"].returns and result[1].as_py() is None
+    assert texts(result[0].as_py()) == texts(sketches[0].answer())
 
 
 def texts(answer: Any) -> Any:
     """An answer with the items of samples as text, and without the error where there is none."""
     if isinstance(answer, dict):
-        told = {name: texts(value) for name, value in answer.items() if (name, value) != ("error", None)}
-        if isinstance(told.get("values"), list):
-            told["values"] = [v if isinstance(v, (str, dict)) else json.dumps(v) for v in told["values"]]
-        return told
+        reported = {name: texts(value) for name, value in answer.items() if (name, value) != ("error", None)}
+        if isinstance(reported.get("values"), list):
+            reported["values"] = [
+                v if isinstance(v, (str, dict)) else json.dumps(v) for v in reported["values"]
+            ]
+        return reported
     return [texts(one) for one in answer] if isinstance(answer, list) else answer
 
 
@@ -66,7 +68,7 @@ def test_what_a_function_says_of_itself() -> None:
     functions = catalogue()
     assert set(VERBS) == {function.verb for function in functions.values()}
     for name, function in functions.items():
-        usage, about, examples, note, *_ = told(function)
+        usage, about, examples, note, *_ = description(function)
         does = "is refused" if function.must_tell_kind else VERBS[function.verb]
         assert usage.startswith(f"{name}(") and f" - {does}" in usage
         assert len(re.findall(r"^ +\* ", about, re.M)) == len(function.columns) + len(function.options)
@@ -85,7 +87,7 @@ def test_names_tell_the_kind_where_bytes_do_not() -> None:
 
 
 def test_every_option_is_described() -> None:
-    described = [line for function in catalogue().values() for line in told(function)[1].splitlines()]
+    described = [line for function in catalogue().values() for line in description(function)[1].splitlines()]
     options = [line for line in described if " - optional; " in line]
     assert len(options) > 50
     assert not [line for line in options if "optional; as of" in line]

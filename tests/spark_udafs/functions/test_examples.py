@@ -1,4 +1,4 @@
-"""The examples that DESCRIBE FUNCTION shows run: asked all at once, as one query each would take minutes."""
+"""The examples that DESCRIBE FUNCTION shows run: all at once, as one query each would take minutes."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def test_every_example_runs(spark: Any, families: Collection[str]) -> None:
     register(spark)
     # Spark has no Python aggregate beside its own, and no aggregate beside other columns.
     apart: dict[tuple[bool, bool], list[SqlFunction]] = defaultdict(list)
-    asked_of = [function for function in catalogue().values() if function.line.name in families]
-    assert {function.verb for function in asked_of} == VERBS.keys()
-    for function in asked_of:
+    requested_of = [function for function in catalogue().values() if function.line.name in families]
+    assert {function.verb for function in requested_of} == VERBS.keys()
+    for function in requested_of:
         if function.verb == "sketch":
             apart[False, True].append(function)
         elif not function.must_tell_kind:
@@ -40,8 +40,8 @@ def test_every_example_runs(spark: Any, families: Collection[str]) -> None:
     for functions in apart.values():
         made = list(dict.fromkeys(made_for(one) for one in functions if one.verb != "sketch"))
         inner = ", ".join(f"{sketch} AS s{at}" for at, sketch in enumerate(made))
-        asked = [call(one, f"s{made.index(made_for(one))}") for one in functions if one.verb != "sketch"]
-        queries = [(asked, f"(SELECT {inner} FROM {ROWS})")]
+        requested = [call(one, f"s{made.index(made_for(one))}") for one in functions if one.verb != "sketch"]
+        queries = [(requested, f"(SELECT {inner} FROM {ROWS})")]
         queries.append(([call(one) for one in functions if one.verb == "sketch"], ROWS))
         for calls, rows in queries:
             if calls:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-import streamgauge.functions as S
-from streamgauge import register
+import streamgauge.spark.functions as S
 from streamgauge.sketches.bloom import Bloom
 from streamgauge.sketches.count_min import CountMin
 from streamgauge.sketches.frequent_items import FrequentItems
+from streamgauge.spark import register
 
 pytestmark = pytest.mark.spark
 
@@ -43,8 +43,8 @@ def made(spark: Any) -> Any:
     rows.createOrReplaceTempView("made_of")
     parts = []
     for at, by in (("our", OURS), ("their", THEIRS)):
-        asked = ", ".join(f"{how} {at}_{name}" for name, how in by.items())
-        parts.append(spark.sql(f"SELECT half, {asked} FROM made_of GROUP BY half"))
+        requested = ", ".join(f"{how} {at}_{name}" for name, how in by.items())
+        parts.append(spark.sql(f"SELECT half, {requested} FROM made_of GROUP BY half"))
     joined = parts[0].join(parts[1], "half").orderBy("half")
     frame = spark.createDataFrame(joined.collect(), joined.schema)
     frame.createOrReplaceTempView("made")
@@ -52,7 +52,7 @@ def made(spark: Any) -> Any:
 
 
 def test_each_reads_the_others(made: Any) -> None:
-    asked = made.selectExpr(
+    requested = made.selectExpr(
         "half",
         "hll_sketch_estimate(our_hll) hll",
         "answer_distinct(their_hll) their_hll",
@@ -73,7 +73,7 @@ def test_each_reads_the_others(made: Any) -> None:
         "to_spark_frequency(our_counts) = their_counts same_counts",
         "count_frequency(their_counts, string(half)).estimate their_count",
     )
-    for row in asked.collect():
+    for row in requested.collect():
         assert row.their_hll.lower <= N / 2 <= row.their_hll.upper
         # Spark's estimate of its own goes by the order of the rows, which a union forgets.
         for estimate in (row.hll, row.hll_united):
@@ -133,8 +133,8 @@ def test_sparks_bloom_filter_and_count_min_in_sql_and_python(spark: Any, made: A
         filter.writeTo(out)
         images.append(bytearray(out.toByteArray()))
     spark.createDataFrame([(image,) for image in images], "filter binary").createOrReplaceTempView("filters")
-    asked = "contains_membership(merged, 4) yes, contains_membership(merged, -1) no"
-    row = spark.sql(f"SELECT {asked} FROM (SELECT merge_membership(filter) merged FROM filters)").first()
+    requested = "contains_membership(merged, 4) yes, contains_membership(merged, -1) no"
+    row = spark.sql(f"SELECT {requested} FROM (SELECT merge_membership(filter) merged FROM filters)").first()
     assert (row.yes, row.no) == (True, False)
     even, odd = (Bloom.from_bytes(bytes(image)) for image in images)
     assert (

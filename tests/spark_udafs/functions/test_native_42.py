@@ -35,7 +35,7 @@ TOP_TEXTS = (
 BLOOM = "0000000200000003000000000000000200010002020001000140000010080400"
 
 
-def asked(name: str, image: str, *given: Any) -> Any:
+def ask(name: str, image: str, *given: Any) -> Any:
     """What a function finds for one sketch."""
     columns = [pa.array([bytes.fromhex(image)]), *(pa.array([value]) for value in given)]
     return catalogue()[name].run()(*columns)[0].as_py()
@@ -45,19 +45,19 @@ def asked(name: str, image: str, *given: Any) -> Any:
     ("name", "image"), [("answer_distinct", HLL), ("answer_distinct_set", THETA), ("answer_tuple", TUPLE)]
 )
 def test_how_many_different(name: str, image: str) -> None:
-    found = asked(name, image)
-    assert found["estimate"] == pytest.approx(3) and found["lower"] <= 3 <= found["upper"]
+    result = ask(name, image)
+    assert result["estimate"] == pytest.approx(3) and result["lower"] <= 3 <= result["upper"]
 
 
 def test_how_they_are_spread() -> None:
-    rows = asked("answer_kll_quantiles_long", KLL_LONG, [0.0, 0.5, 1.0])["quantiles"]
+    rows = ask("answer_kll_quantiles_long", KLL_LONG, [0.0, 0.5, 1.0])["quantiles"]
     assert [row["value"] for row in rows] == [0, 1, 2]
-    assert asked("answer_kll_quantiles_double", KLL_DOUBLE, 1.0)["quantiles"][0]["value"] == 1.0
+    assert ask("answer_kll_quantiles_double", KLL_DOUBLE, 1.0)["quantiles"][0]["value"] == 1.0
 
 
 def test_which_and_how_often() -> None:
-    assert asked("answer_tuple", TUPLE)["totals"][0]["estimate"] == 1 + 2 + 3
-    assert asked("count_frequency", COUNT_MIN, "1")["upper"] in (1, 2)
+    assert ask("answer_tuple", TUPLE)["totals"][0]["estimate"] == 1 + 2 + 3
+    assert ask("count_frequency", COUNT_MIN, "1")["upper"] in (1, 2)
     state = {
         "sketch": bytes.fromhex(TOP_TEXTS),
         "maxItemsTracked": 6,
@@ -66,12 +66,12 @@ def test_which_and_how_often() -> None:
     }
     states = pa.array([state], catalogue()["to_spark_top_k_string"].returns)
     image = catalogue()["from_spark_top_k"].run()(states)[0].as_py()
-    found = asked("answer_top_k_string", image.hex())
-    assert {row["item"]: row["upper"] for row in found} == {"0": 1, "1": 1, "2": 1}
+    result = ask("answer_top_k_string", image.hex())
+    assert {row["item"]: row["upper"] for row in result} == {"0": 1, "1": 1, "2": 1}
 
 
 def test_whether_it_is_there_at_all() -> None:
-    assert [asked("contains_membership", BLOOM, item) for item in (0, 1, 2, 77)] == [True, True, True, False]
+    assert [ask("contains_membership", BLOOM, item) for item in (0, 1, 2, 77)] == [True, True, True, False]
     other = Bloom.from_bytes(bytes.fromhex(BLOOM)).update([77])
     merged = catalogue()["merge_membership"].run()(pa.array([bytes.fromhex(BLOOM), other.to_bytes()]))
     assert Bloom.from_bytes(merged).contains([0, 1, 2, 77]).all()

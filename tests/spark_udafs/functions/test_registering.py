@@ -1,19 +1,19 @@
-"""Sketches by name in SQL: one query that asks everything, and what Spark says of them and refuses."""
+"""Sketches by name in SQL: one query that uses everything, and what Spark says of them and refuses."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from pyspark.errors import StreamingQueryException
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import Row, Window
 from pyspark.sql import functions as F
 
-import streamgauge.functions as S
-from streamgauge import register
+import streamgauge.spark.functions as S
 from streamgauge.operators.definition.aggregates import kll_quantiles, top_k
 from streamgauge.operators.families import FAMILIES
 from streamgauge.sketches.hll import HLL
+from streamgauge.spark import register
 from streamgauge.spark_udafs.frames import sketch
 
 pytestmark = pytest.mark.spark
@@ -33,15 +33,15 @@ def rows(spark: Any) -> Any:
 
 
 @pytest.fixture(scope="module")
-def found(spark: Any, rows: Any) -> Row:
+def sql_answers(spark: Any, rows: Any) -> Row:
     """One row that has every sketch's answer, and those to questions of one's choice."""
-    asked, sketched = [], []
+    collected, sketched = [], []
     for name, line in FAMILIES.items():
         if not line.exact:
             given = ", ".join(["id", *(GIVEN[one] for one in line.inputs)])
             sketched.append(f"sketch_{name}({given}) {name}")
-            kind = "_long" if line.asked.must_tell_kind else ""
-            asked += [f"answer_{name}{kind}({name}) {name}", f"print_{name}{kind}({name}) told_{name}"]
+            kind = "_long" if line.aggregate.must_tell_kind else ""
+            collected += [f"answer_{name}{kind}({name}) {name}", f"print_{name}{kind}({name}) told_{name}"]
     inner = [
         "sketch_distinct(id, 10) small",
         "sketch_quantiles(id, relative_accuracy => 0.005) fine",
@@ -70,40 +70,47 @@ def found(spark: Any, rows: Any) -> Row:
         "answer_distinct(CAST(NULL AS BINARY)) nothing",
     ]
     row = spark.sql(
-        f"SELECT {', '.join(asked + outer)} FROM (SELECT {', '.join(sketched + inner)} FROM sketched_rows)"
+        f"SELECT {', '.join(collected + outer)} "
+        f"FROM (SELECT {', '.join(sketched + inner)} FROM sketched_rows)"
     ).first()
     assert row is not None
     return row
 
 
-def test_every_sketch_has_its_functions_in_sql(found: Row) -> None:
+def test_every_sketch_has_its_functions_in_sql(sql_answers: Row) -> None:
     for name, line in FAMILIES.items():
         if not line.exact:
-            assert found[name] and line.class_name in found[f"told_{name}"]
+            assert sql_answers[name] and line.class_name in sql_answers[f"told_{name}"]
     for name in ("distinct", "distinct_set", "cpc", "tuple", "sliding_distinct"):
-        assert found[name].lower <= N <= found[name].upper
+        assert sql_answers[name].lower <= N <= sql_answers[name].upper
     for name in ("quantiles", "kll_quantiles", "classic_quantiles", "req"):
-        middle = found[name].quantiles[1]
-        assert middle.q == 0.5 and middle.lower <= N / 2 <= middle.upper and found[name].n == N
-    assert found.kll_quantiles.quantiles[1].value.__class__ is int
-    assert found.decayed_count.n == N and found.tuple.totals[0].lower < sum(range(N))
-    assert found.weighted_sample.error is None and 0 < found["sample"].error < 1
-    assert {stratum.key for stratum in found.stratified_sample.strata} == {str(n) for n in range(10)}
-    assert found.var_opt.values[0].weight > 0 and found.top_k[0].upper >= 1
+        middle = sql_answers[name].quantiles[1]
+        assert middle.q == 0.5 and middle.lower <= N / 2 <= middle.upper and sql_answers[name].n == N
+    assert sql_answers.kll_quantiles.quantiles[1].value.__class__ is int
+    assert sql_answers.decayed_count.n == N and sql_answers.tuple.totals[0].lower < sum(range(N))
+    assert sql_answers.weighted_sample.error is None and 0 < sql_answers["sample"].error < 1
+    assert {stratum.key for stratum in sql_answers.stratified_sample.strata} == {str(n) for n in range(10)}
+    assert sql_answers.var_opt.values[0].weight > 0 and sql_answers.top_k[0].upper >= 1
 
 
-def test_parameters_and_questions_of_ones_choice(found: Row) -> None:
-    assert "lg_k=10" in found.small
-    assert [row.q for row in found.two.quantiles] == [0.5, 0.9] and len(found.one.quantiles) == 1
-    assert found.one.quantiles[0].value == pytest.approx(9_899, rel=0.006)
-    assert found.rank.lower <= 0.25 <= found.rank.upper
-    assert found.three == Row(estimate=1_000, lower=found.three.lower, upper=1_000)
-    assert (found.yes, found.no) == (True, False)
-    assert [item.estimate for item in found.most] == [1_000] * 2 and found.top_three.estimate == 1_000
-    assert found.faded.estimate == pytest.approx(1 / (1 - 0.5 ** (1 / 600)), rel=1e-3)
-    told = {name: bounded.estimate for name, bounded in found.compared.asDict().items()}
-    assert told == {"union": 1_000, "intersection": 200, "difference": 400, "jaccard": 0.2}
-    assert found.united.estimate == 1_000 and len(set(found.drawn)) == 3 and found.nothing is None
+def test_parameters_and_questions_of_ones_choice(sql_answers: Row) -> None:
+    assert "lg_k=10" in sql_answers.small
+    assert [row.q for row in sql_answers.two.quantiles] == [0.5, 0.9] and len(sql_answers.one.quantiles) == 1
+    assert sql_answers.one.quantiles[0].value == pytest.approx(9_899, rel=0.006)
+    assert sql_answers.rank.lower <= 0.25 <= sql_answers.rank.upper
+    assert sql_answers.three == Row(estimate=1_000, lower=sql_answers.three.lower, upper=1_000)
+    assert (sql_answers.yes, sql_answers.no) == (True, False)
+    assert [item.estimate for item in sql_answers.most] == [
+        1_000
+    ] * 2 and sql_answers.top_three.estimate == 1_000
+    assert sql_answers.faded.estimate == pytest.approx(1 / (1 - 0.5 ** (1 / 600)), rel=1e-3)
+    estimates = {name: bounded.estimate for name, bounded in sql_answers.compared.asDict().items()}
+    assert estimates == {"union": 1_000, "intersection": 200, "difference": 400, "jaccard": 0.2}
+    assert (
+        sql_answers.united.estimate == 1_000
+        and len(set(sql_answers.drawn)) == 3
+        and sql_answers.nothing is None
+    )
 
 
 def test_functions_of_columns_need_no_names(rows: Any) -> None:
@@ -118,14 +125,14 @@ def test_functions_of_columns_need_no_names(rows: Any) -> None:
         S.merge_sample("some").alias("some"),
         S.merge_top_k_string("items").alias("items"),
     )
-    asked = merged.select(
+    requested = merged.select(
         "half",
         "users",
         S.answer_distinct(S.union_distinct("users", "users")).estimate.alias("twice"),
         S.answer_sample_long("some").alias("some"),
         S.answer_top_k_string("items", k=5).alias("items"),
     )
-    for row in asked.collect():
+    for row in requested.collect():
         users = HLL.from_bytes(bytes(row.users))
         lower, upper = users.bounds()
         assert users.lg_k == 11 and lower <= N // 2 <= upper and row.twice == pytest.approx(users.estimate())
@@ -144,23 +151,27 @@ def test_over_windows_of_rows_and_over_sketches_of_frames(spark: Any, rows: Any)
     counted = {row.id: row[1] for row in over.select("id", S.answer_distinct("users").estimate).collect()}
     assert [round(counted[n]) for n in (0, 2, 8, 9, 38)] == [1, 2, 5, 5, 5]
     table = sketch(rows).groupBy("half").agg(p=kll_quantiles("id"), top=top_k("id"), words=top_k("item"))
-    asked = "answer_kll_quantiles_long(p).n", "answer_top_k_long(top)[0].item", "answer_top_k_string(words)"
-    for n, item, words in table.selectExpr(*asked).collect():
+    requested = (
+        "answer_kll_quantiles_long(p).n",
+        "answer_top_k_long(top)[0].item",
+        "answer_top_k_string(words)",
+    )
+    for n, item, words in table.selectExpr(*requested).collect():
         assert n == N // 2 and isinstance(item, int) and words[0].estimate == 1_000
 
 
 def test_what_describe_and_show_say(spark: Any, rows: Any) -> None:
     listed = {row[0] for row in spark.sql("SHOW USER FUNCTIONS LIKE '*_distinct'").collect()}
     assert {"sketch_distinct", "merge_distinct", "answer_distinct", "print_distinct"} <= listed
-    told = "\n".join(row[0] for row in spark.sql("DESCRIBE FUNCTION EXTENDED sketch_distinct").collect())
-    assert "Usage: sketch_distinct(column, lg_k=12) - aggregates a column into a sketch" in told
-    assert "lg_k => 12" in told and "use streamgauge.sketch(df)" in told
-    told = "\n".join(row[0] for row in spark.sql("DESCRIBE FUNCTION EXTENDED answer_distinct").collect())
-    assert "struct<estimate:double,lower:double,upper:double>" in told
+    reported = "\n".join(row[0] for row in spark.sql("DESCRIBE FUNCTION EXTENDED sketch_distinct").collect())
+    assert "Usage: sketch_distinct(column, lg_k=12) - aggregates a column into a sketch" in reported
+    assert "lg_k => 12" in reported and "use streamgauge.spark.sketch(df)" in reported
+    reported = "\n".join(row[0] for row in spark.sql("DESCRIBE FUNCTION EXTENDED answer_distinct").collect())
+    assert "struct<estimate:double,lower:double,upper:double>" in reported
 
 
 @pytest.mark.parametrize(
-    ("query", "told"),
+    ("query", "reported"),
     [
         (
             "SELECT answer_top_k(sketch_top_k(id)) FROM sketched_rows",
@@ -169,10 +180,10 @@ def test_what_describe_and_show_say(spark: Any, rows: Any) -> None:
         ("SELECT sketch_distinct(id, id) FROM sketched_rows", "lg_k is one constant for all rows of a group"),
         ("SELECT answer_distinct(CAST('no sketch' AS BINARY))", "HLL"),
         # What Spark itself refuses of a Python aggregate, with our note.
-        ("SELECT count(*), sketch_distinct(id) FROM sketched_rows", r"Use streamgauge.sketch\(df\)"),
+        ("SELECT count(*), sketch_distinct(id) FROM sketched_rows", r"Use streamgauge.spark.sketch\(df\)"),
         (
             "SELECT max(id), merge_distinct(b) FROM (SELECT id, X'' b FROM sketched_rows)",
-            "streamgauge.rollup",
+            "streamgauge.spark.rollup",
         ),
         (
             "SELECT sketch_distinct(id) FILTER (WHERE id > 1) FROM sketched_rows",
@@ -180,13 +191,36 @@ def test_what_describe_and_show_say(spark: Any, rows: Any) -> None:
         ),
     ],
 )
-def test_what_is_refused(spark: Any, rows: Any, query: str, told: str) -> None:
-    with pytest.raises(Exception, match=told):
+def test_what_is_refused(spark: Any, rows: Any, query: str, reported: str) -> None:
+    with pytest.raises(Exception, match=reported):
         spark.sql(query).collect()
 
 
 def test_streams_are_told_of_sketch(spark: Any, rows: Any) -> None:
     counted = spark.readStream.format("rate").load().groupBy().agg(S.sketch_distinct("value").alias("n"))
     running = counted.writeStream.format("memory").queryName("refused").outputMode("complete").start()
-    with pytest.raises(StreamingQueryException, match=r"stream. Use streamgauge.sketch\(df\)"):
+    with pytest.raises(StreamingQueryException, match=r"stream. Use streamgauge.spark.sketch\(df\)"):
         running.awaitTermination(600)
+
+
+def test_items_are_asked_for_as_what_was_sketched(spark: Any, rows: Any) -> None:
+    sketched = """
+        (SELECT sketch_membership(CAST(id AS DOUBLE), 100) doubles, sketch_frequency(id, 0.01) longs,
+        sketch_frequency(id) many, sketch_membership(DATE_ADD(DATE '2026-01-01', int(id)), 100) days
+        FROM sketched_rows WHERE id < {})"""
+    row = spark.sql(
+        "SELECT contains_membership(doubles, 3) a, contains_membership(doubles, 3.0) b, "
+        "contains_membership(days, DATE '2026-01-04') c, "
+        "contains_membership(days, TIMESTAMP_NTZ '2026-01-04') d, "
+        f"count_frequency(longs, 3.0).lower e, count_frequency(many, 3D).estimate f FROM {sketched.format(9)}"
+    ).first()
+    assert tuple(row) == (True, True, True, True, 1, 1)
+    for question in (
+        "contains_membership(doubles, '3')",
+        "contains_membership(days, '2026-01-04')",
+        "contains_membership(days, 20457)",
+        "count_frequency(longs, '3')",
+        "count_frequency(many, '3')",
+    ):
+        with pytest.raises(PySparkException, match="can't be equal"):
+            spark.sql(f"SELECT {question} FROM {sketched.format(5_000)}").collect()

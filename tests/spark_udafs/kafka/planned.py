@@ -46,21 +46,21 @@ class Query:
 
     def read(self, number: int) -> list[pa.RecordBatch]:
         """A micro-batch, perhaps not for the first time."""
-        found: list[pa.RecordBatch] = []
+        collected: list[pa.RecordBatch] = []
         for task in self.reader.partitions(self.log[number - 1], self.log[number]):
             worker = pickle.loads(pickle.dumps(self.reader))
-            found += worker.read(pickle.loads(pickle.dumps(task)))
-        return found
+            collected += worker.read(pickle.loads(pickle.dumps(task)))
+        return collected
 
     @property
     def last(self) -> Offsets:
         return Offsets.from_json(self.log[-1])
 
 
-def account(batches: list[pa.RecordBatch], told: Sequence[str] = ACCOUNT) -> dict[str, int]:
+def account(batches: list[pa.RecordBatch], account: Sequence[str] = ACCOUNT) -> dict[str, int]:
     """What a micro-batch announces of all messages so far, or of itself."""
     table = pa.Table.from_batches(batches)
-    return {name: sum(n or 0 for n in table.column(f"__{name}").to_pylist()) for name in told}
+    return {name: sum(n or 0 for n in table.column(f"__{name}").to_pylist()) for name in account}
 
 
 def rows(batches: list[pa.RecordBatch]) -> int:

@@ -1,20 +1,28 @@
-"""What planning asks the cluster: topics missing or made anew, offsets that are gone, partitions added."""
+"""What planning asks the cluster: topics missing or recreated, offsets that are gone, partitions added."""
 
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable
 from json import dumps
 from typing import Any
 
+import polars as pl
+import pyarrow as pa
 import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
+from streamgauge.operators.definition.aggregates import count
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.formats.json import json
+from streamgauge.spark_udafs.kafka.options import EACH
 from streamgauge.spark_udafs.kafka.source import KafkaSketchSource
 
-from .planned import ALL, Query, account, rows, values
+from ...waiting import until
+from .planned import ALL, Query, account, letters_of, rows, values
 
 pytestmark = pytest.mark.kafka
 
@@ -57,7 +65,7 @@ def test_a_read_begins_and_ends_at_timestamps(
     assert read(startingTimestamp="3000", endingTimestamp="5000") == [b"2", b"3"]
     assert read(startingOffsetsByTimestamp=each(5000, 2001), startingOffsets="earliest") == [b"3", b"4", b"5"]
     assert read(endingOffsetsByTimestamp=each(1000, 6000)) == [b"1", b"3"]
-    # An end that no message has reached is the latest; a beginning fails, unless told otherwise.
+    # An end that no message has reached is the latest; a beginning fails, unless set otherwise.
     assert read(endingOffsetsByTimestamp=each(9000, 2000)) == [b"0", b"2", b"4"]
     with pytest.raises(ValueError, match=rf"startingTimestamp: no message of {name}-0 is as late as that"):
         read(startingTimestamp="6000")
@@ -73,12 +81,12 @@ def test_small_micro_batches_are_waited_for(
     name, clock = topic(), [0.0]
     query = Query(kafka, subscribe=name, minOffsetsPerTrigger="3", maxTriggerDelay="60s")
     query.reader._clock = lambda: clock[0]
-    found = []
+    collected = []
     for now, sent in ((0, b"a"), (1, b"b"), (2, b"c"), (3, b"d"), (4, b"e"), (62.9, b""), (63, b"")):
         clock[0] = now
         send(name, [sent] if sent else [])
-        found.append(values(query.batch()))
-    assert found == [[b"a"], [], [], [b"b", b"c", b"d"], [], [], [b"e"]]
+        collected.append(values(query.batch()))
+    assert collected == [[b"a"], [], [], [b"b", b"c", b"d"], [], [], [b"e"]]
     # A query that is to read all there is and end doesn't wait.
     send(name, [b"f"])
     again = Query(kafka, query.log, subscribe=name, minOffsetsPerTrigger="3")
@@ -98,16 +106,16 @@ def test_messages_that_expired_fail_the_query_or_are_skipped(
         done.result(120)
     # Another client, since this one has fetched them already.
     elsewhere = {"subscribe": name, "kafka.client.id": "another"}
-    with pytest.raises(RuntimeError, match=rf"reading {name}-0 from 1 to 4: offset 1 of") as told:
+    with pytest.raises(RuntimeError, match=rf"reading {name}-0 from 1 to 4: offset 1 of") as raised:
         Query(kafka, query.log, **elsewhere).batch()
-    assert "failOnDataLoss" in str(told.value) and "auto.offset.reset" not in str(told.value)
+    assert "failOnDataLoss" in str(raised.value) and "auto.offset.reset" not in str(raised.value)
     going_on = Query(kafka, query.log, **elsewhere, failOnDataLoss="false")
     batches = going_on.batch()
     assert batches is not None
     assert [value for b in batches for value in b.column("value").to_pylist()] == [b"d"]
 
 
-def made_anew(kafka: Any, name: str) -> None:
+def recreate(kafka: Any, name: str) -> None:
     """Delete a topic and make one of the same name."""
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     admin.delete_topics([name])[name].result(120)
@@ -119,7 +127,7 @@ def made_anew(kafka: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("more", [b"x", b"xyzxyz"], ids=["fewer messages", "more messages"])
-def test_a_topic_made_anew_fails_the_query_or_is_read_from_its_beginning(
+def test_a_recreated_topic_fails_the_query_or_is_read_from_its_beginning(
     kafka: Any, topic: Callable[..., str], send: Callable[..., None], more: bytes
 ) -> None:
     name = topic()
@@ -131,7 +139,7 @@ def test_a_topic_made_anew_fails_the_query_or_is_read_from_its_beginning(
     # Logged and not yet read when the topic goes.
     send(name, [b"d"])
     planned = query.reader.latestOffset(query.log[-1], ALL)
-    made_anew(kafka, name)
+    recreate(kafka, name)
     new = [bytes([letter]) for letter in more]
     send(name, new)
     lost = rf"messages are lost: the topic '{name}' is not the one read before"
@@ -145,7 +153,7 @@ def test_a_topic_made_anew_fails_the_query_or_is_read_from_its_beginning(
     unfinished = Query(kafka, [*query.log, planned], subscribe=name, failOnDataLoss="false")
     assert values(unfinished.read(len(query.log))) == []
     assert values(unfinished.batch()) == new
-    # The checkpoint of an earlier version knows no ids: what it can see, it tells.
+    # A checkpoint without ids, as brokers before 2.8 leave it: what it can see, it reports.
     if len(new) < 3:
         with pytest.raises(RuntimeError, match=rf"messages are lost: {name}-0 ends at 1, before 3"):
             Query(kafka, [old], subscribe=name).batch()
@@ -155,7 +163,7 @@ def test_a_topic_made_anew_fails_the_query_or_is_read_from_its_beginning(
         assert values(Query(kafka, [old], **elsewhere).batch()) == new[3:]
 
 
-def test_the_account_goes_on_in_a_topic_made_anew(
+def test_the_account_goes_on_in_a_recreated_topic(
     kafka: Any, sketches: Callable[..., Query], topic: Callable[..., str], send: Callable[..., None]
 ) -> None:
     name = topic()
@@ -165,7 +173,7 @@ def test_the_account_goes_on_in_a_topic_made_anew(
     query.reader.prepareForTriggerAvailableNow()
     while query.batch() is not None:
         pass
-    made_anew(kafka, name)
+    recreate(kafka, name)
     send(name, [message.replace(b"00:00:00", b"00:05:00")] * 5)
     batches = sketches(name, log=query.log, failOnDataLoss="false").batch()
     assert batches is not None
@@ -191,3 +199,59 @@ def test_a_partition_added_later_is_read_from_its_beginning(
     batches = query.batch()
     assert batches is not None
     assert [value for b in batches for value in b.column("value").to_pylist()] == [b"b"]
+
+
+def stream_of(kafka: Any, *topics: str) -> Stream:
+    value = json({"at": pl.String, "lang": pl.String})
+    read = Stream.from_kafka(list(topics), value=value, time="at", bootstrap_servers=kafka.bootstrap_servers)
+    return read.group_by("lang").tumbling("1m").agg(rows=count())
+
+
+def test_a_topic_that_begins_to_match_is_read_from_its_beginning(
+    kafka: Any, topic: Callable[..., str], send: Callable[..., None]
+) -> None:
+    prefix, named = f"m{uuid.uuid4().hex[:8]}.", topic()
+    first, second = f"{prefix}cpu", f"{prefix}disk"
+    kafka.create_topic(first, 1)
+    kafka.create_topic(f"{first}.dead-letters", 1)
+    row = b'{"at":"2026-01-01T00:00:%02d","lang":"en"}'
+    for name in (first, named):
+        send(name, [row % 1, b"oops"])
+    options = {"deadLetterTopic": f"{EACH}.dead-letters"}
+    query = Query(kafka, None, stream_of(kafka, named, f"^{prefix}"), **options)
+    batches = query.batch()
+    assert batches is not None
+    assert query.last.ends == {(first, 0): 2, (named, 0): 2}
+    assert account(batches) == {"read": 4, "counted": 2, "filtered": 0, "late": 0, "dead_lettered": 2}
+    kafka.create_topic(second, 1)
+    send(second, [row % 2, row % 3, b"oops"])
+    counted = 0
+
+    def taken_up() -> bool:
+        nonlocal counted
+        counted += rows(query.batch() or [_nothing(batches)])
+        return counted == 2
+
+    until(taken_up)
+    assert query.last.ends == {(first, 0): 2, (named, 0): 2, (second, 0): 3}
+    assert query.last.topics.keys() == {first, named, second}
+    (letter,) = letters_of(kafka, f"{second}.dead-letters", 1)
+    assert letter.value() == b"oops"
+
+
+def _nothing(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0].slice(0, 0)
+
+
+def test_patterns_that_match_nothing_or_twice_are_named(kafka: Any, topic: Callable[..., str]) -> None:
+    with pytest.raises(LookupError, match=r"no topic at .* matches '\^nowhere\.' yet; create one"):
+        Query(kafka, None, stream_of(kafka, "^nowhere."))
+    name = topic()
+    value = json({"lang": pl.String})
+    one, other = (
+        Stream.from_kafka(f"^{name[:at]}", value=value, bootstrap_servers=kafka.bootstrap_servers)
+        for at in (8, 9)
+    )
+    both = one.merge(other.select("lang"))
+    with pytest.raises(LookupError, match=f"'{name}' matches the patterns of two of the merged streams"):
+        Query(kafka, None, both.tumbling("1m").agg(rows=count()))

@@ -70,7 +70,7 @@ class Reporter:
         self.commit = Failing(*codes)
 
 
-def told(reporter: Reporter) -> None:
+def report_to(reporter: Reporter) -> None:
     workers._report(reporter, "group", ("posts", 0), Report("query", Known(Position(7))))
 
 
@@ -78,13 +78,13 @@ def test_a_report_is_tried_again_for_a_while_and_then_left(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     reporter = Reporter(AWAY)
-    told(reporter)
+    report_to(reporter)
     assert reporter.commit.calls == 2 and not caplog.text
     monkeypatch.setattr(workers, "_REPORT_SECONDS", 0.0)
     with caplog.at_level(logging.WARNING):
-        told(Reporter(*[AWAY] * 100))
+        report_to(Reporter(*[AWAY] * 100))
     assert "progress was not committed to the consumer group group" in caplog.text
     with pytest.raises(PermissionError, match="READ on the consumer group 'group'"):
-        told(Reporter(FORBIDDEN))
+        report_to(Reporter(FORBIDDEN))
     with pytest.raises(RuntimeError, match="can't be committed"):
-        told(Reporter(KafkaError.INVALID_CONFIG))
+        report_to(Reporter(KafkaError.INVALID_CONFIG))

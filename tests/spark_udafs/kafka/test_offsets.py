@@ -6,10 +6,11 @@ import json
 
 import pytest
 
-from streamgauge.operators.definition.windows import EARLIEST, Tumbling
-from streamgauge.operators.sketching.accounting import Account
-from streamgauge.operators.sketching.lateness import PartitionTime
+from streamgauge.operators.sketching.account import Account
+from streamgauge.operators.sketching.partition_watermark import PartitionTime
 from streamgauge.operators.sketching.position import Position
+from streamgauge.operators.windows.tumbling import Tumbling
+from streamgauge.operators.windows.window import EARLIEST
 from streamgauge.spark_udafs.kafka.cluster import Report, read_report, report
 from streamgauge.spark_udafs.kafka.offsets import Known, Offsets, last_window_end, share
 
@@ -46,8 +47,8 @@ def test_the_checkpoint_of_another_source_is_refused(other: object) -> None:
 
 
 def test_what_workers_report_comes_back_and_nothing_else_does() -> None:
-    found = Report("q", Known(Position(7, PartitionTime(8, 9, 20, 1, 10, 10)), Account(5, 1, 1, 1, 2)))
-    assert read_report(report(found)) == found
+    result = Report("q", Known(Position(7, PartitionTime(8, 9, 20, 1, 10, 10)), Account(5, 1, 1, 1, 2)))
+    assert read_report(report(result)) == result
     for text in (None, "", "{}", "[1]", "no json", '{"known":[1]}'):
         assert read_report(text) is None
 

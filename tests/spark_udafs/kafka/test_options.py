@@ -62,7 +62,7 @@ def test_partitions_can_be_assigned() -> None:
         ({"failOnDataLoss": "maybe"}, "failOnDataLoss must be true or false, got 'maybe'"),
         ({"kafka.auto.offset.reset": "latest"}, "kafka.auto.offset.reset can't be set: use startingOffsets"),
         ({"kafka.enable.auto.commit": "true"}, "Spark's checkpoint holds the offsets"),
-        ({"emit": "sketches"}, "needs the stream whose sketches are asked for"),
+        ({"emit": "sketches"}, "needs the stream whose sketches are to be emitted"),
         (
             {"kafka.ssl.key.pem": "x"},
             "would show the value of kafka.ssl.key.pem in its plans; name a file",
@@ -106,9 +106,9 @@ def test_bounded_and_unbounded_reads_have_different_ends() -> None:
     ends = KafkaOptions.parse({**GIVEN, "endingOffsets": '{"posts":{"0":5}}'})
     assert ends.bounded() is ends
     for more in ('{"posts":{"0":5}}', "latest"):
-        asked = KafkaOptions.parse({**GIVEN, "endingOffsets": more})
+        requested = KafkaOptions.parse({**GIVEN, "endingOffsets": more})
         with pytest.raises(ValueError, match=r"endingOffsetsByTimestamp are for spark\.read; end a"):
-            asked.unbounded()
+            requested.unbounded()
     with pytest.raises(ValueError, match="would read nothing"):
         KafkaOptions.parse({**GIVEN, "startingOffsets": "latest"}).bounded()
 

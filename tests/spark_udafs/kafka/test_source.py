@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from streamgauge.operators.definition import aggregates as ask
+from streamgauge.operators.definition.definition_diff import DefinitionChanged
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.spark_udafs.definitions import ChangedDefinition
 from streamgauge.spark_udafs.merge.partials import ACCOUNT, PROGRESS
 
 from .planned import Query, account
@@ -53,12 +53,12 @@ def test_every_message_is_accounted_for_once(
         "late": 3,
         "dead_lettered": 6,
     }
-    read = np.cumsum([told["messages"] for told in progress])
-    assert read.tolist() == [found["read"] for found in counts]
-    assert [told["lag"] for told in progress] == (1_011 - read).tolist()
-    for found in counts:
-        assert found["read"] == sum(found[name] for name in ACCOUNT[1:])
-    assert [found["read"] for found in counts] == sorted(found["read"] for found in counts)
+    read = np.cumsum([messages["messages"] for messages in progress])
+    assert read.tolist() == [result["read"] for result in counts]
+    assert [messages["lag"] for messages in progress] == (1_011 - read).tolist()
+    for result in counts:
+        assert result["read"] == sum(result[name] for name in ACCOUNT[1:])
+    assert [result["read"] for result in counts] == sorted(result["read"] for result in counts)
 
 
 def test_a_batch_read_again_is_the_same_to_the_byte(
@@ -76,8 +76,8 @@ def test_a_batch_read_again_is_the_same_to_the_byte(
     assert first is not None and second is not None
     # In another order, after others have used the connection, and by a query that was started again.
     again = sketches(name, log=query.log)
-    for found, expected in ((again.read(2), second), (query.read(1), first), (again.read(2), second)):
-        one, other = pa.Table.from_batches(found), pa.Table.from_batches(expected)
+    for result, expected in ((again.read(2), second), (query.read(1), first), (again.read(2), second)):
+        one, other = pa.Table.from_batches(result), pa.Table.from_batches(expected)
         assert [name for name in one.schema.names if one[name] != other[name]] == []
         assert one.equals(other)
 
@@ -101,21 +101,21 @@ def test_another_definition_under_a_checkpoint_is_told_as_a_difference(
     send(name, [b'{"at":"2026-01-01T00:00:00","user":"u"}'])
     rows_of = replace(everything_from(name), window=None, aggregates={})
 
-    def asked(size: str = "1m", **more: Any) -> Stream:
+    def stream_of(size: str = "1m", **more: Any) -> Stream:
         return rows_of.tumbling(size).agg(**{"users": ask.distinct("user"), **more})
 
-    query = Query(kafka, stream=asked())
+    query = Query(kafka, stream=stream_of())
     query.batch()
     unfinished = [query.log[-2], query.log[-1]]
     send(name, [b'{"at":"2026-01-01T00:00:01","user":"u"}'])
-    for other, told in (
+    for other, reported in (
         (
-            asked(users=ask.distinct("lang")),
+            stream_of(users=ask.distinct("lang")),
             'the aggregate "users" changed from distinct("user", lg_k=12) to',
         ),
-        (asked(users=ask.distinct("user", lg_k=10)), r"lg_k=12\) to distinct\(\"user\", lg_k=10\)"),
-        (asked("2m"), "the window changed from tumbling 1m to tumbling 2m"),
-        (asked(n=ask.count()), r'the aggregate "n" was added: count\(\)'),
+        (stream_of(users=ask.distinct("user", lg_k=10)), r"lg_k=12\) to distinct\(\"user\", lg_k=10\)"),
+        (stream_of("2m"), "the window changed from tumbling 1m to tumbling 2m"),
+        (stream_of(n=ask.count()), r'the aggregate "n" was added: count\(\)'),
         (
             rows_of.tumbling("1m").agg(n=ask.count(), users=ask.distinct("user")),
             'the aggregate "n" was added: count()',
@@ -125,14 +125,14 @@ def test_another_definition_under_a_checkpoint_is_told_as_a_difference(
             'the aggregate "users" was renamed to "people"',
         ),
     ):
-        told = told if "\\" in told else re.escape(told)
-        with pytest.raises(ChangedDefinition, match=f"made by another definition: .*{told}"):
+        reported = reported if "\\" in reported else re.escape(reported)
+        with pytest.raises(DefinitionChanged, match=f"made by another definition: .*{reported}"):
             Query(kafka, query.log, other).batch()
-        with pytest.raises(ChangedDefinition, match=told):
+        with pytest.raises(DefinitionChanged, match=reported):
             Query(kafka, unfinished, other).read(1)
     # The same again, and the checkpoint of a version that kept no definition.
-    assert Query(kafka, query.log, asked()).batch() is not None
+    assert Query(kafka, query.log, stream_of()).batch() is not None
     without = {key: value for key, value in query.log[-1].items() if key != "definition"}
-    later = Query(kafka, [without], asked())
+    later = Query(kafka, [without], stream_of())
     assert later.batch() is not None
     assert later.last.definition == query.last.definition

@@ -32,9 +32,9 @@ def given(
     at = kafka.bootstrap_servers
     rows = Stream.from_kafka(log.topic, value=json({"n": pl.Int64}), bootstrap_servers=at, corrupt="skip")
     stream = None if emit == "messages" else rows.tumbling("1h").agg(posts=count())
-    asked = {"kafka.bootstrap.servers": at, "subscribe": log.topic, "emit": emit, **options}
+    requested = {"kafka.bootstrap.servers": at, "subscribe": log.topic, "emit": emit, **options}
     task = Task((Range((log.topic, 0), start, end, Known(Position(start))),), 0, CLOCK_US)
-    return list(read_task(KafkaOptions.parse(asked, stream), task))
+    return list(read_task(KafkaOptions.parse(requested, stream), task))
 
 
 def account(batches: list[pa.RecordBatch]) -> dict[str, int]:
@@ -47,8 +47,8 @@ def letters(kafka: Any, topic: str) -> list[tuple[int, int]]:
     """The ranges of offsets in a dead-letter topic."""
     config = {"bootstrap.servers": kafka.bootstrap_servers}
     with Reader(config, {(topic, 0): 0}, headers=True) as reader:
-        found = [m for batch in reader.read_to(reader.end_offsets()) for m in batch.to_arrow().to_pylist()]
-    said = [{header["key"]: int(header["value"]) for header in m["headers"][3::2]} for m in found]
+        result = [m for batch in reader.read_to(reader.end_offsets()) for m in batch.to_arrow().to_pylist()]
+    said = [{header["key"]: int(header["value"]) for header in m["headers"][3::2]} for m in result]
     return [(one["offset"], one["last_offset"]) for one in said]
 
 
@@ -64,7 +64,7 @@ def test_what_is_broken_ends_a_task_or_goes_to_the_dead_letters(kafka: Any, emit
     both = [given(kafka, log, emit, *edges, **options) for edges in ((0, 24), (24, 60))]
     assert letters(kafka, dead) == [(20, 23), (24, 29)]
     if emit == "sketches":
-        told = [account(batches) for batches in both]
-        assert [(n["read"], n["counted"], n["dead_lettered"]) for n in told] == [(24, 20, 4), (36, 30, 6)]
+        reported = [account(batches) for batches in both]
+        assert [(n["read"], n["counted"], n["dead_lettered"]) for n in reported] == [(24, 20, 4), (36, 30, 6)]
     else:
         assert [sum(batch.num_rows for batch in batches) for batches in both] == [20, 30]

@@ -21,7 +21,7 @@ from streamgauge.operators.formats.avro import avro
 from streamgauge.operators.formats.json import json
 from streamgauge.spark_udafs.kafka.source import bound
 from streamgauge.spark_udafs.run import on_spark, write
-from streamgauge.spark_udafs.sinks import KafkaSink
+from streamgauge.spark_udafs.sinks import SketchesToKafka
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 MARK = "tr0ut-in-the-gauge"
@@ -32,9 +32,9 @@ def forms(text: bytes) -> Iterator[bytes]:
     """A text, and all that is packed in it: what base64 hides, pickles and compressed ones included."""
     yield text
     for letters in (b"+/", b"-_"):
-        for found in re.findall(rb"[A-Za-z0-9" + re.escape(letters) + rb"]{24,}", text):
+        for result in re.findall(rb"[A-Za-z0-9" + re.escape(letters) + rb"]{24,}", text):
             for cut in range(4):
-                part = found[cut:]
+                part = result[cut:]
                 raw = base64.b64decode(part[: len(part) // 4 * 4], letters)
                 yield raw
                 with suppress(zlib.error):
@@ -43,9 +43,9 @@ def forms(text: bytes) -> Iterator[bytes]:
 
 def shown(text: str | bytes) -> bool:
     """Whether the mark is in a text, in whatever form."""
-    found = text if isinstance(text, bytes) else text.encode()
+    result = text if isinstance(text, bytes) else text.encode()
     marks = (MARK.encode(), MARK.encode("utf-16-le"))
-    return any(mark in form for form in forms(found) for mark in marks)
+    return any(mark in form for form in forms(result) for mark in marks)
 
 
 def test_the_search_finds_what_is_packed() -> None:
@@ -75,36 +75,36 @@ def test_no_password_in_anything_that_spark_shows_or_keeps(
         config=SECRETS,
     )
     stream = rows.tumbling("1m").agg(users=ask.distinct("user"))
-    found: dict[str, str | bytes] = {"repr": repr(stream), "source": repr(bound(stream, SECRETS)({}))}
+    result: dict[str, str | bytes] = {"repr": repr(stream), "source": repr(bound(stream, SECRETS)({}))}
     events = Events(spark, tmp_path / "events")
     batch, table = on_spark(stream, spark, streaming=False), on_spark(stream, spark)
     assert batch.count() == 1
-    sink = KafkaSink(name, kafka.bootstrap_servers, SECRETS)
-    found["sink"] = repr(vars(sink))
+    sink = SketchesToKafka(name, kafka.bootstrap_servers, SECRETS)
+    result["sink"] = repr(vars(sink))
     query = write(table, tmp_path / "checkpoint", available_now=True)
     assert query.awaitTermination(600)
     for number, frame in enumerate((batch, table, query)):
         for mode in ("extended", "formatted") if frame is not query else (True,):
             with redirect_stdout(io.StringIO()) as printed:
                 frame.explain(mode)
-            found[f"plan {number} {mode}"] = printed.getvalue()
-    found["progress"] = "".join(progress.json for progress in query.recentProgress)
+            result[f"plan {number} {mode}"] = printed.getvalue()
+    result["progress"] = "".join(progress.json for progress in query.recentProgress)
     failing = write(on_spark(stream, spark, options={"subscribe": "nowhere"}), tmp_path / "failing")
     with pytest.raises(Exception, match="'nowhere' doesn't exist") as failed:
         failing.awaitTermination(60)
-    found["exception"] = f"{failed.value!s} {failed.value!r} {failing.exception()}"
+    result["exception"] = f"{failed.value!s} {failed.value!r} {failing.exception()}"
     page, api = spark.sparkContext.uiWebUrl, f"/api/v1/applications/{spark.sparkContext.applicationId}"
     for path in ("/StreamingQuery/", "/environment/", f"{api}/sql?planDescription=true&length=9999"):
         with urlopen(page + path, timeout=120) as answer:
-            found[path] = answer.read()
+            result[path] = answer.read()
     events.close()
     kept = [path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size]
     assert {path.relative_to(tmp_path).parts[0] for path in kept} == {"checkpoint", "failing", "events"}
-    found |= {str(path): path.read_bytes() for path in kept}
-    assert all(found.values())
-    assert [where for where, text in found.items() if shown(text)] == []
+    result |= {str(path): path.read_bytes() for path in kept}
+    assert all(result.values())
+    assert [where for where, text in result.items() if shown(text)] == []
     # What is to be seen there is there: the search looked at plans.
-    assert "streamgauge-kafka-" in str(found["plan 1 extended"])
+    assert "streamgauge-kafka-" in str(result["plan 1 extended"])
     assert any(b"SparkListenerSQLExecutionStart" in path.read_bytes() for path in kept)
 
 

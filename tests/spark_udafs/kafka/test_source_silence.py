@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -49,6 +50,31 @@ def test_the_watermark_waits_for_all_partitions_and_closes_what_is_left_at_the_e
     batches = later.batch()
     assert batches is not None
     assert account(batches)["late"] == 5
+
+
+def test_a_file_ends_a_stream_as_its_trigger_would(
+    sketches: Callable[..., Query],
+    topic: Callable[..., str],
+    send: Callable[..., None],
+    frame_of: Callable[..., pl.DataFrame],
+    json_of: Callable[[pl.DataFrame], list[bytes]],
+    tmp_path: Path,
+) -> None:
+    name, ending = topic(), tmp_path / "end"
+    frame = frame_of(4, rows=400, minutes=4)
+    send(name, json_of(frame.head(300)))
+    query = sketches(name, endFile=str(ending))
+    while query.batch() is not None:
+        pass
+    send(name, json_of(frame.tail(100)))
+    ending.touch()
+    while query.batch() is not None:
+        pass
+    last = int(frame["at"][-1].timestamp() * 1e6)
+    assert query.last.watermark_us == last - last % MINUTE + MINUTE
+    assert query.last.account().counted == 400
+    send(name, json_of(frame.tail(5)))
+    assert query.batch() is None
 
 
 def test_windows_stay_open_at_the_end_if_asked(
@@ -140,8 +166,8 @@ def test_what_lies_behind_an_open_transaction_is_not_silence(
     assert query.last.watermark_us < 0
     producer.commit_transaction(120)
     batches = None
-    while (found := query.batch()) is not None or batches is None:
-        batches = found
+    while (result := query.batch()) is not None or batches is None:
+        batches = result
         now[0] += 10
     assert account(batches)["counted"] == 600
 
@@ -151,15 +177,15 @@ def test_one_wrong_clock_condemns_none_of_the_rows_that_follow(
 ) -> None:
     name = topic()
     values = [b'{"at":"2026-01-01T00:%02d:%02d"}' % divmod(n, 60) for n in range(600)]
-    # In a recording nobody can tell; far ahead of the clock it is a dead letter.
+    # In a recording it can't be known; far ahead of the clock it is a dead letter.
     wrong = [b'{"at":"2026-01-02T00:00:00"}', b'{"at":"2126-01-02T00:00:00"}']
     send(name, values[:30])
     send(name, wrong)
     send(name, values[30:])
     query = sketches(name)
     batches = query.batch(ReadMaxRows(40))
-    while (found := query.batch(ReadMaxRows(40))) is not None:
-        batches = found
+    while (result := query.batch(ReadMaxRows(40))) is not None:
+        batches = result
     assert batches is not None
     expected = {"read": 602, "counted": 601, "filtered": 0, "late": 0, "dead_lettered": 1}
     assert account(batches) == expected

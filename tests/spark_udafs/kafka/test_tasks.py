@@ -35,9 +35,12 @@ def test_rows_on_which_a_step_fails_are_dead_letters_where_rows_are_given(
     numbers = pa.Table.from_batches(batches).column("number").to_pylist()
     assert numbers == ([1, 4] if drops else [1, 3, 4])
     letters = letters_of(kafka, f"{name}.dead", 2)
-    told = [{key: value.decode() for key, value in letter.headers()} for letter in letters]
-    assert [(t["topic"], t["partition"], t["offset"]) for t in told] == [(name, "0", "1"), (name, "0", "2")]
-    assert "conversion from `str` to `i64` failed" in told[1]["reason"]
+    decoded = [{key: value.decode() for key, value in letter.headers()} for letter in letters]
+    assert [(t["topic"], t["partition"], t["offset"]) for t in decoded] == [
+        (name, "0", "1"),
+        (name, "0", "2"),
+    ]
+    assert "conversion from `str` to `i64` failed" in decoded[1]["reason"]
     assert [letter.value() for letter in letters] == [b"oops", b'{"text":"two"}']
 
 

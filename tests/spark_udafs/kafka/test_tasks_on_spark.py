@@ -38,10 +38,10 @@ def test_messages_come_in_the_columns_of_spark_s_own_source(
         ("headers", "array<struct<key:string,value:binary>>"),
     ]
     rows = frame.selectExpr("key", "value", "partition", "offset", "unix_millis(timestamp) t", "headers")
-    found = sorted(map(tuple, rows.collect()), key=lambda row: row[2:4])
-    assert found[0] == (b"k", b"a", 0, 0, 1_700_000_000_123, [("h", b"1")])
-    assert found[1][:4] == (b"k", None, 0, 1)
-    assert found[2][:4] == (None, b"b", 1, 0) and found[2][5] is None
+    result = sorted(map(tuple, rows.collect()), key=lambda row: row[2:4])
+    assert result[0] == (b"k", b"a", 0, 0, 1_700_000_000_123, [("h", b"1")])
+    assert result[1][:4] == (b"k", None, 0, 1)
+    assert result[2][:4] == (None, b"b", 1, 0) and result[2][5] is None
 
 
 def on_spark_registered(spark: Any) -> None:

@@ -1,4 +1,4 @@
-"""Each id counts once on Spark: the same as row by row in plain Python, whoever reads the next range."""
+"""Each id counts once on Spark: the same as row by row in plain Python, whichever worker comes next."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOW_US = START_US + 10 * 60 * 1_000_000
 LAST = 60
 
 
-def asked(kafka: Any, topic: str, last: int | None = LAST) -> Stream:
+def stream_of(kafka: Any, topic: str, last: int | None = LAST) -> Stream:
     time = pl.from_epoch("at", time_unit="us")
     source = Stream.from_kafka(
         topic, value=json(SCHEMA), time=time, bootstrap_servers=kafka.bootstrap_servers
@@ -42,7 +42,7 @@ def test_each_id_counts_once_wherever_ranges_are_cut_and_whoever_reads_them(
     name, sent = topic(), random_orders(77, 900)
     send(name, [plain_json.dumps(row).encode() for row in sent], timestamp=NOW_US // 1_000)
     wanted = expected(sent, NOW_US, last)
-    query, counted, number = Query(kafka, stream=asked(kafka, name, last)), 0, 0
+    query, counted, number = Query(kafka, stream=stream_of(kafka, name, last)), 0, 0
     while (batches := query.batch(ReadMaxRows(70))) is not None:
         number += 1
         if number % 3 == 0:
@@ -55,10 +55,10 @@ def test_each_id_counts_once_wherever_ranges_are_cut_and_whoever_reads_them(
             again = query.read(number)
             assert account(again) == account(batches) and rows(again) == rows(batches)
         counted += rows(batches)
-        found = account(batches)
-    told = wanted.account
-    assert found == {name: getattr(told, name) for name in found}
-    assert told.filtered > 150 and number > 10
+        result = account(batches)
+    reported = wanted.account
+    assert result == {name: getattr(reported, name) for name in result}
+    assert reported.filtered > 150 and number > 10
     assert counted == sum(n for n, _ in wanted.windows.values())
 
 
@@ -68,7 +68,7 @@ def test_ids_that_the_topic_no_longer_holds_are_warned_of(
     name = topic()
     message = b'{"id":%d,"n":1,"at":%d}'
     send(name, [message % (n, START_US) for n in range(100)], timestamp=NOW_US // 1_000)
-    query = Query(kafka, stream=asked(kafka, name))
+    query = Query(kafka, stream=stream_of(kafka, name))
     query.batch()
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
     for done in admin.delete_records([TopicPartition(name, 0, 100)]).values():
@@ -78,8 +78,8 @@ def test_ids_that_the_topic_no_longer_holds_are_warned_of(
     with caplog.at_level(logging.WARNING, "streamgauge.kafka"):
         batches = query.batch()
     assert batches is not None and account(batches)["counted"] == 103
-    (told,) = [record.getMessage() for record in caplog.records if "may count twice" in record.getMessage()]
-    assert told.startswith(f"{name}-0 was cut: ids that were seen in its offsets") and "… 99, and" in told
+    (output,) = [record.getMessage() for record in caplog.records if "may count twice" in record.getMessage()]
+    assert output.startswith(f"{name}-0 was cut: ids that were seen in its offsets") and "… 99, and" in output
 
 
 def test_rows_one_by_one_are_refused() -> None:

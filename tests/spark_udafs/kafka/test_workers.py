@@ -12,13 +12,31 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
+from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.steps import Step
 from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.messages import Messages
+from streamgauge.spark_udafs.kafka.options import KafkaOptions
+from streamgauge.spark_udafs.kafka.workers import remarks_on
 from streamgauge.spark_udafs.merge.partials import ACCOUNT
 
 from .planned import Query, account, letters_of, rows
 
 pytestmark = pytest.mark.kafka
+
+
+def test_times_in_another_unit_are_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    rows = Stream.from_kafka("units", value=json({"ts": pl.Int64}), time=pl.from_epoch("ts", time_unit="ms"))
+    stream = rows.tumbling("1h").agg(n=count())
+    options = KafkaOptions.parse({"kafka.bootstrap.servers": "box:9092"}, stream)
+    for _ in range(2):
+        messages = Messages.of([b'{"ts": 1700000000}'] * 30, topic="units", timestamps=[1] * 30)
+        for part, decoded in stream.kafka_source.decoded(messages):
+            remarks_on(options, "units").observe(part, decoded)
+        remarks_on(options, "units").report_due(1)
+    (output,) = caplog.messages
+    assert 'write time=pl.from_epoch("ts", time_unit="s")' in output
 
 
 def test_what_a_lost_report_said_is_found_by_reading_again(
@@ -40,14 +58,14 @@ def test_what_a_lost_report_said_is_found_by_reading_again(
         counted += rows(batches)
     assert expected[-1]["late"] == 1
     lossy = sketches(name)
-    found, counted_again = [], 0
+    result, counted_again = [], 0
     while (batches := lossy.batch(ReadMaxRows(300))) is not None:
-        found.append(account(batches))
+        result.append(account(batches))
         counted_again += rows(batches)
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
         group = f"streamgauge-{lossy.last.query}"
         admin.delete_consumer_groups([group])[group].result(120)
-    assert found == expected
+    assert result == expected
     assert counted_again == counted == expected[-1]["counted"]
 
 
@@ -62,8 +80,8 @@ def test_queries_that_share_a_consumer_group_take_nothing_of_each_other(
     one.batch(ReadMaxRows(3))
     # Another, which drops what the first counts, reads the same range; then each goes on by itself.
     other = Query(kafka, stream=_only(sketches(name).reader._options.stream, "nobody"), **mine)
-    found = other.batch(ReadMaxRows(3))
-    assert found is not None and account(found) == dict.fromkeys(ACCOUNT, 0) | {"read": 3, "filtered": 3}
+    result = other.batch(ReadMaxRows(3))
+    assert result is not None and account(result) == dict.fromkeys(ACCOUNT, 0) | {"read": 3, "filtered": 3}
     alone = sketches(name, log=one.log, **mine).batch()
     assert alone is not None
     assert account(alone) == dict.fromkeys(ACCOUNT, 0) | {"read": 6, "counted": 6}
@@ -97,7 +115,10 @@ def test_dead_letters_reach_their_topic_with_reason_and_bytes(
     assert batches is not None
     assert account(batches)["dead_lettered"] == 2
     letters = letters_of(kafka, f"{name}.dead", 2)
-    told = [{key: value.decode() for key, value in letter.headers()} for letter in letters]
-    assert [(t["topic"], t["partition"], t["offset"]) for t in told] == [(name, "0", "0"), (name, "0", "2")]
-    assert told[0]["reason"].startswith("not JSON")
+    decoded = [{key: value.decode() for key, value in letter.headers()} for letter in letters]
+    assert [(t["topic"], t["partition"], t["offset"]) for t in decoded] == [
+        (name, "0", "0"),
+        (name, "0", "2"),
+    ]
+    assert decoded[0]["reason"].startswith("not JSON")
     assert [(letter.key(), letter.value()) for letter in letters] == [(b"k", b"oops"), (b"k", None)]

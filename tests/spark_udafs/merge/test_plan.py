@@ -13,11 +13,12 @@ import pytest
 from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.families import FAMILIES
-from streamgauge.operators.sketching.accounting import Account
-from streamgauge.operators.sketching.lateness import PartitionTime
-from streamgauge.operators.sketching.sketcher import Sketcher
-from streamgauge.operators.table.merge import merge
+from streamgauge.operators.partitions.sketcher import Sketcher
+from streamgauge.operators.sketching.account import Account
+from streamgauge.operators.sketching.partition_watermark import YEAR_10000, PartitionTime
 from streamgauge.operators.table.schema import schema_of
+from streamgauge.operators.table.sketch_table import merge
+from streamgauge.operators.testing import StreamTester
 from streamgauge.spark_udafs.merge.plan import merge_announced, partials_of
 from streamgauge.spark_udafs.tables import as_frame, as_table
 
@@ -28,12 +29,12 @@ def sketched(stream: Stream, frame: pl.DataFrame, salt: int) -> pa.Table:
     """The table of sketches of one worker's rows."""
     sketcher = Sketcher(stream, salt=salt)
     sketcher.add(frame, PartitionTime())
-    return sketcher.take()
+    return sketcher.drain()
 
 
 def merged_by_spark(spark: Any, stream: Stream, tables: list[pa.Table]) -> pa.Table:
     """The same tables, merged as the source's partial rows are."""
-    plan = partials_of(schema_of(stream), stream.arrow_types())
+    plan = partials_of(schema_of(stream), stream.arrow_types(), window=stream.window)
     batches = [batch for table in tables for batch in plan.batches(table)]
     batches.append(plan.announcement(Account(), 0))
     partials = spark.createDataFrame(pa.Table.from_batches(batches))
@@ -47,10 +48,41 @@ def test_every_aggregate_is_merged_as_by_ourselves(
     same_tables(merged_by_spark(spark, everything, tables), merge(tables))
 
 
-def test_no_aggregate_is_left_out(asked: dict[str, ask.Aggregate]) -> None:
-    buckets = any(not aggregate.family.spark_merge for aggregate in asked.values())
+def test_panes_are_spread_over_their_windows_as_by_ourselves(
+    spark: Any,
+    everything: Stream,
+    frame_of: Callable[..., pl.DataFrame],
+    requested_aggregates: dict[str, ask.Aggregate],
+    same_tables: Callable[..., None],
+) -> None:
+    rows = Stream.from_schema(dict(everything.source.schema), time="at").group_by("lang")
+    stream = rows.hopping("1m", every="40s", max_ahead=None).agg(**requested_aggregates)
+    frames = [frame_of(seed, rows=300, minutes=2) for seed in range(2)]
+    tester = StreamTester(stream, partitions=2)
+    for partition, frame in enumerate(frames):
+        tester.feed(frame, partition=partition)
+    expected = merge(tester.finish().tables())
+    assert len(expected["window_start"].unique()) == 4
+    tables = [sketched(stream, frame, seed) for seed, frame in enumerate(frames)]
+    same_tables(merged_by_spark(spark, stream, tables), expected, draws=False)
+
+
+@pytest.mark.parametrize("more", [{}, {"spread": ask.quantiles("at")}], ids=["Catalyst", "buckets"])
+def test_windows_may_end_behind_the_last_year(spark: Any, more: dict[str, ask.Aggregate]) -> None:
+    rows = Stream.from_schema({"at": pl.Int64}, time=pl.from_epoch("at", time_unit="us"))
+    stream = rows.hopping("30s", every="10s", max_ahead=None).agg(n=ask.count(), **more)
+    table = sketched(stream, pl.DataFrame({"at": [YEAR_10000 - 15_000_000]}), 0)
+    merged = merged_by_spark(spark, stream, [table])
+    ends = merged.column("window_end").cast(pa.int64()).to_numpy()
+    starts = merged.column("window_start").cast(pa.int64()).to_numpy()
+    assert sorted((ends - YEAR_10000) // 1_000_000) == [-10, 0, 10]
+    assert set(ends - starts) == {30_000_000}
+
+
+def test_no_aggregate_is_left_out(requested_aggregates: dict[str, ask.Aggregate]) -> None:
+    buckets = any(not aggregate.family.spark_merge for aggregate in requested_aggregates.values())
     wanted = {name for name, family in FAMILIES.items() if buckets or family.spark_merge}
-    assert {aggregate.name for aggregate in asked.values()} == wanted
+    assert {aggregate.name for aggregate in requested_aggregates.values()} == wanted
 
 
 def test_a_single_partial_comes_out_as_it_went_in(
@@ -69,19 +101,19 @@ def test_groups_that_saw_only_nulls(spark: Any, everything: Stream, same_tables:
 
 
 def test_variance_keeps_its_digits_where_the_mean_is_large(spark: Any) -> None:
-    rows = Stream.from_batches({"at": pl.Datetime("us"), "x": pl.Float64}, time="at")
+    rows = Stream.from_schema({"at": pl.Datetime("us"), "x": pl.Float64}, time="at")
     stream = rows.tumbling("1m").agg(spread=ask.variance("x"))
     x = np.random.default_rng(5).normal(1e9, 1e-3, 3_000)
     frames = [pl.DataFrame({"x": part}).with_columns(at=pl.datetime(2026, 1, 1)) for part in np.split(x, 3)]
-    found = merged_by_spark(spark, stream, [sketched(stream, frame, 0) for frame in frames])
-    spread = found.column("spread").to_pylist()[0]
+    result = merged_by_spark(spark, stream, [sketched(stream, frame, 0) for frame in frames])
+    spread = result.column("spread").to_pylist()[0]
     assert spread["n"] == 3_000
     assert spread["m2"] / 2_999 == pytest.approx(float(np.var(x, ddof=1)), rel=1e-3)
 
 
 def test_keys_and_columns_may_have_any_names(spark: Any, same_tables: Callable[..., None]) -> None:
     columns = {"at": pl.Datetime("us"), "a.b": pl.UInt16, "c`d": pl.Date, "x y": pl.String}
-    rows = Stream.from_batches(columns, time="at").group_by("a.b", "c`d")
+    rows = Stream.from_schema(columns, time="at").group_by("a.b", "c`d")
     stream = rows.tumbling("1m").agg(
         **{"n.o": ask.count(), "t`p": ask.top_k("x y"), "s s": ask.sample("x y", k=2), "é": ask.mean("a.b")}
     )
@@ -100,11 +132,11 @@ def test_a_table_of_sketches_goes_to_spark_and_back(
     back = as_table(as_frame(table, spark))
     order = [("window_start", "ascending"), ("lang", "ascending")]
     assert back.schema.equals(table.schema, check_metadata=True)
-    assert back.sort_by(order).equals(table.sort_by(order))
+    assert back.sort_by(order) == table.sort_by(order)
 
 
 def test_types_that_spark_lacks_are_named() -> None:
-    rows = Stream.from_batches({"at": pl.Datetime("us"), "id": pl.UInt64}, time="at").group_by("id")
+    rows = Stream.from_schema({"at": pl.Datetime("us"), "id": pl.UInt64}, time="at").group_by("id")
     stream = rows.tumbling("1m").agg(n=ask.count())
     with pytest.raises(TypeError, match=r"'id' has the type uint64, which Spark doesn't have; cast it"):
         partials_of(schema_of(stream), stream.arrow_types())

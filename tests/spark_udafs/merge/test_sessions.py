@@ -12,14 +12,14 @@ import pytest
 from pyspark.sql import Row
 
 from streamgauge.operators.definition import aggregates as ask
+from streamgauge.operators.definition.definition_diff import DefinitionChanged
 from streamgauge.operators.table.schema import END, START, from_ipc, table_schema, to_ipc
-from streamgauge.operators.table.windows import TableWindows
-from streamgauge.spark_udafs.definitions import ChangedDefinition
+from streamgauge.operators.windows.session import SessionTable
 from streamgauge.spark_udafs.merge.sessions import BucketedSessions, SessionMerge
 from streamgauge.spark_udafs.windows import Sessions
 
 GAP = 10_000_000
-SESSIONS = TableWindows("session", GAP, 1)
+SESSIONS = SessionTable(GAP)
 SCHEMA = table_schema({"id": pa.int64()}, {"n": ask.count(), "rows": ask.sum("id")}, SESSIONS)
 
 
@@ -31,16 +31,16 @@ def pieces(ids: list[int], times: list[int]) -> pa.Table:
 
 def plainly(ids: list[int], times: list[int]) -> set[tuple[int, int, int, int]]:
     """The sessions as Spark has them: id, start, end and rows."""
-    found: list[list[int]] = []
+    collected: list[list[int]] = []
     for own, time in sorted(zip(ids, times)):
-        if found and found[-1][0] == own and time <= found[-1][2]:
-            found[-1][2:] = [time + GAP, found[-1][3] + 1]
+        if collected and collected[-1][0] == own and time <= collected[-1][2]:
+            collected[-1][2:] = [time + GAP, collected[-1][3] + 1]
         else:
-            found.append([own, time, time + GAP, 1])
-    return {(a, b, c, d) for a, b, c, d in found}
+            collected.append([own, time, time + GAP, 1])
+    return {(a, b, c, d) for a, b, c, d in collected}
 
 
-def told(table: pa.Table) -> list[tuple[int, int, int, int]]:
+def plain(table: pa.Table) -> list[tuple[int, int, int, int]]:
     starts, ends = (table.column(name).cast(pa.int64()).to_pylist() for name in (START, END))
     return list(zip(table.column("id").to_pylist(), starts, ends, table.column("n").to_pylist()))
 
@@ -77,9 +77,9 @@ def test_sessions_are_those_of_all_rows_however_they_come(seed: int) -> None:
     for at in range(0, len(parts), 3):
         rows = iter([Row(__table=part) for part in parts[at : at + 3]])
         assert not list(merging.handleInputRows((0,), rows, None))
-    found = told(from_ipc(handle.held[0]))
-    assert len(found) == len(set(found)) and set(found) == plainly(ids, times)
-    assert set(told(merging.fold(parts, (0,)))) == plainly(ids, times)
+    result = plain(from_ipc(handle.held[0]))
+    assert len(result) == len(set(result)) and set(result) == plainly(ids, times)
+    assert set(plain(merging.fold(parts, (0,)))) == plainly(ids, times)
 
 
 def test_each_session_is_given_out_once_when_the_watermark_reaches_its_end() -> None:
@@ -94,7 +94,7 @@ def test_each_session_is_given_out_once_when_the_watermark_reaches_its_end() -> 
         handle.timers.remove(timer)
         clock = SimpleNamespace(getCurrentWatermarkInMs=lambda at=timer: at)
         for row in merging.handleExpiredTimer((0,), clock, None):
-            given += told(from_ipc(row["table"]))
+            given += plain(from_ipc(row["table"]))
             assert all(end <= timer * 1_000 for _, _, end, _ in given)
     assert len(given) == len(wanted) and set(given) == wanted and handle.held is None
     assert not list(merging.handleExpiredTimer((0,), clock, None))
@@ -103,19 +103,19 @@ def test_each_session_is_given_out_once_when_the_watermark_reaches_its_end() -> 
 def test_rows_of_a_part_are_late_together() -> None:
     table = pieces(*rows_of(4))
     for streaming in (True, False):
-        found = []
+        collected = []
         for batch in BucketedSessions(SCHEMA, GAP, streaming).batches(table):
             for row in batch.to_pylist():
-                part = told(from_ipc(row["__table"]))
-                found += part
+                part = plain(from_ipc(row["__table"]))
+                collected += part
                 if streaming:
                     assert {end for _, _, end, _ in part} == {pl.Series([row[END]]).dt.epoch("us")[0]}
-        assert sorted(found) == sorted(told(table))
+        assert sorted(collected) == sorted(plain(table))
 
 
 def test_state_of_other_sessions_is_refused() -> None:
     longer = table_schema({"id": pa.int64()}, {"n": ask.count(), "rows": ask.sum("id")},
                           Sessions("at", 2 * GAP).of_table())  # fmt: skip
     merging = SessionMerge(longer, "append", 2 * GAP)
-    with pytest.raises(ChangedDefinition, match=r"the window changed from .*10s.* to .*20s"):
+    with pytest.raises(DefinitionChanged, match=r"the window changed from .*10s.* to .*20s"):
         merging.fold([to_ipc(pieces([1], [0]))], (0,))

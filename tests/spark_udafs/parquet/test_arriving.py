@@ -35,11 +35,11 @@ def arrive(folder: Path, number: int) -> None:
 
 def rows(source: ArrivingReader, start: Any, end: Any) -> list[int]:
     """What the tasks of a micro-batch give, each in a worker of its own."""
-    found = []
+    collected = []
     for task in source.partitions(start, end):
         worker, own = pickle.loads(pickle.dumps((source, task)))
-        found += [n for batch in worker.read(own) for n in batch.column("n").to_pylist()]
-    return found
+        collected += [n for batch in worker.read(own) for n in batch.column("n").to_pylist()]
+    return collected
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -60,9 +60,9 @@ def test_restarts_at_any_moment_count_each_row_once(tmp_path: Path, seed: int) -
             if random.random() < 0.5:
                 reader(tmp_path, 2).latestOffset({"steps": FileLog(str(tmp_path / "log")).steps()}, ALL)
         if planned is None:
-            found = source.latestOffset(offset, ALL)
-            # What isn't in the checkpoint may be planned anew.
-            planned = found if found != offset and random.random() < 0.7 else None
+            result = source.latestOffset(offset, ALL)
+            # What isn't in the checkpoint may be planned again.
+            planned = result if result != offset and random.random() < 0.7 else None
         elif random.random() < 0.7:
             given = rows(source, offset, planned)
             assert rows(reader(tmp_path, 2), offset, planned) == given and len(given) <= 6

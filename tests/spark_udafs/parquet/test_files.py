@@ -36,9 +36,9 @@ def read(files: list[str], where: pc.Expression | None, *names: str) -> tuple[li
     """The numbers of the row groups read, and the rows."""
     columns = pa.schema([(name, {"more": pa.float64()}.get(name, pa.int64())) for name in names])
     dataset = dataset_of(files, columns)
-    found = pickle.loads(pickle.dumps(pieces(dataset, where, names)))
-    parts = [batch for piece in found for batch in batches(piece, dataset.schema, names, where)]
-    return [group for piece in found for group in piece.row_groups], pa.Table.from_batches(parts)
+    result = pickle.loads(pickle.dumps(pieces(dataset, where, names)))
+    parts = [batch for piece in result for batch in batches(piece, dataset.schema, names, where)]
+    return [group for piece in result for group in piece.row_groups], pa.Table.from_batches(parts)
 
 
 def test_row_groups_that_the_statistics_exclude_are_not_read(files: list[str]) -> None:
@@ -80,8 +80,8 @@ def test_numbers_are_the_same_whoever_reads_them(tmp_path: Path, compression: st
     pq.write_table(table, place, row_group_size=300, data_page_size=512, compression=compression)
     names = table.column_names[::-1]
     dataset = dataset_of([place.as_uri()], pa.schema([]))
-    for found in (pieces(dataset, None, names), [*tasks(pieces(dataset, None, names), 20_000)]):
-        each = [one for part in found for one in (part if isinstance(part, tuple) else [part])]
+    for result in (pieces(dataset, None, names), [*tasks(pieces(dataset, None, names), 20_000)]):
+        each = [one for part in result for one in (part if isinstance(part, tuple) else [part])]
         assert len(each) > 3 and all(_numbers(piece.fragment, names) for piece in each)
         for piece in pickle.loads(pickle.dumps(each)):
             ours = pa.Table.from_batches(batches(piece, dataset.schema, names, None))
@@ -105,9 +105,9 @@ def test_what_only_looks_like_numbers_is_read_by_arrow(tmp_path: Path) -> None:
     table = pa.table({f"c{at}": [value] for at, value in enumerate(other)} | {"n": pa.array([1], pa.int32())})
     pq.write_table(table, place, use_deprecated_int96_timestamps=True)
     [piece] = pieces(dataset_of([place.as_uri()], COLUMNS), None, table.column_names)
-    told = [_numbers(piece.fragment, [name]) for name in [*table.column_names, "missing"]]
+    reported = [_numbers(piece.fragment, [name]) for name in [*table.column_names, "missing"]]
     # The folder says what n is, and not the file.
-    assert told == [False, True, False, False, False, False, False, False]
+    assert reported == [False, True, False, False, False, False, False, False]
 
 
 def test_row_groups_count_by_the_columns_that_are_read(files: list[str]) -> None:
@@ -118,13 +118,13 @@ def test_row_groups_count_by_the_columns_that_are_read(files: list[str]) -> None
 
 
 def test_pieces_become_tasks_by_size(files: list[str]) -> None:
-    found = pieces(dataset_of(files, COLUMNS), None, ["n"])
-    size = sum(piece.bytes for piece in found[:5])
-    cut = tasks(found, size)
+    result = pieces(dataset_of(files, COLUMNS), None, ["n"])
+    size = sum(piece.bytes for piece in result[:5])
+    cut = tasks(result, size)
     assert [[piece.row_groups for piece in part] for part in cut] == [[range(5)], [range(5, 10)]] * 2
     assert all(sum(piece.bytes for piece in part) >= size for part in cut[:-1])
-    assert [[piece.rows for piece in part] for part in tasks(found, 10**9)] == [[range(1000)] * 2]
+    assert [[piece.rows for piece in part] for part in tasks(result, 10**9)] == [[range(1000)] * 2]
     # Row groups between which one isn't read are pieces of their own, of one task.
-    assert [len(part) for part in tasks([*found[:3], *found[4:12]], 10**9)] == [3]
+    assert [len(part) for part in tasks([*result[:3], *result[4:12]], 10**9)] == [3]
     assert tasks([], size) == []
-    assert all(isinstance(piece, Piece) for piece in found)
+    assert all(isinstance(piece, Piece) for piece in result)

@@ -32,31 +32,31 @@ def read(path: str, schema: StructType | None = None, **options: Any) -> list[di
 
 
 def test_rows_with_the_folders_columns(folder: str) -> None:
-    found = read(folder)
-    assert len(found) == 60 and {row["site"] for row in found} == {"north", "south"}
+    result = read(folder)
+    assert len(result) == 60 and {row["site"] for row in result} == {"north", "south"}
     assert ParquetRows({"path": folder}).schema().simpleString() == "struct<n:int,text:string,site:string>"
 
 
 def test_only_the_columns_of_the_schema_and_the_rows_that_are_asked_for(folder: str) -> None:
-    asked = StructType().add("n", LongType())
+    requested = StructType().add("n", LongType())
     north = [["site", "=", "north"], ["n", "in", [3, 28, 99]]]
-    assert read(folder, asked, where=json.dumps(north)) == [{"n": 3}, {"n": 28}]
+    assert read(folder, requested, where=json.dumps(north)) == [{"n": 3}, {"n": 28}]
     either = [[["n", ">", 28]], [["site", "=", "south"], ["n", "<", 1]]]
-    assert sorted(row["n"] for row in read(folder, asked, where=json.dumps(either))) == [0, 29, 29]
+    assert sorted(row["n"] for row in read(folder, requested, where=json.dumps(either))) == [0, 29, 29]
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "reported"),
     [
         ({"where": "site = 1"}, "which is not a list of conditions such as"),
         ({"where": "[[1]]"}, "which is not a list of conditions such as"),
         ({"filter": "x"}, "streamgauge-parquet has no option filter; it has path, where, log, maxFilesPer"),
         ({"path": ""}, "needs a path"),
-        ({"maxFilesPerTrigger": "0"}, "maxFilesPerTrigger is '0'; it must be a whole number from 1 on"),
+        ({"maxFilesPerTrigger": "0"}, "maxFilesPerTrigger must be an integer ≥ 1, got '0'"),
     ],
 )
-def test_options_that_are_wrong_are_named(folder: str, options: dict[str, str], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_options_that_are_wrong_are_named(folder: str, options: dict[str, str], reported: str) -> None:
+    with pytest.raises(ValueError, match=reported):
         read(**{"path": folder, **options})
 
 

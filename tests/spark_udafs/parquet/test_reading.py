@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from streamgauge.spark_udafs.gc_freeze import freeze_imports
 from streamgauge.spark_udafs.parquet.reading import PlannedRead
 from streamgauge.spark_udafs.parquet.source import NAME, bound
-from streamgauge.spark_udafs.settled import settle
 
 COLUMNS = pa.schema([("n", pa.int64()), ("text", pa.string())])
 
@@ -48,7 +48,7 @@ def test_each_row_is_read_once_in_the_types_asked_for(tmp_path: Path) -> None:
 def test_what_a_worker_has_loaded_is_collected_no_more(tmp_path: Path) -> None:
     table = pa.table({"n": [1, 2], "text": ["a", "b"]})
     pq.write_table(table, tmp_path / "rows.parquet")
-    settle.cache_clear()
+    freeze_imports.cache_clear()
     gc.unfreeze()
     assert read(PlannedRead((f"file://{tmp_path}/rows.parquet",), COLUMNS, None, as_they_are, COLUMNS))
     frozen = gc.get_freeze_count()

@@ -11,13 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from streamgauge import Stream, count, distinct, quantiles, sketch_parquet, top_k
+from streamgauge import Stream, count, distinct, quantiles, top_k
 from streamgauge.operators.definition.aggregate import Aggregate
-from streamgauge.operators.sketching.lateness import PartitionTime
-from streamgauge.operators.sketching.sketcher import Sketcher
-from streamgauge.operators.table.merge import merge
+from streamgauge.operators.partitions.sketcher import Sketcher
+from streamgauge.operators.sketching.partition_watermark import PartitionTime
 from streamgauge.operators.table.query import query
 from streamgauge.operators.table.schema import aggregates_of
+from streamgauge.operators.table.sketch_table import merge
+from streamgauge.spark import sketch_parquet
 from streamgauge.spark_udafs.frames import sketch
 from streamgauge.spark_udafs.parquet.readable import ParquetRows
 from streamgauge.spark_udafs.run import write
@@ -39,10 +40,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory, frame_of: Callable[..., pl.
 
 
 def test_every_aggregate_is_what_it_is_of_a_dataframe(
-    spark: Any, folder: str, asked: dict[str, Aggregate], same_tables: Callable[..., None]
+    spark: Any, folder: str, requested_aggregates: dict[str, Aggregate], same_tables: Callable[..., None]
 ) -> None:
     def table(rows: Any) -> Any:
-        return as_table(rows.groupBy("lang", "seed", window("at", "2 minutes")).agg(**asked))
+        return as_table(rows.groupBy("lang", "seed", window("at", "2 minutes")).agg(**requested_aggregates))
 
     same_tables(table(sketch_parquet(folder)), table(sketch(spark.read.parquet(folder))), draws=False)
 
@@ -51,7 +52,7 @@ def test_a_condition_and_a_stream_s_steps_come_before_sketching(
     spark: Any, folder: str, same_tables: Callable[..., None]
 ) -> None:
     steps = (
-        Stream.from_batches(
+        Stream.from_schema(
             {"at": pl.Datetime("us", "UTC"), "price": pl.Float64, "tags": pl.List(pl.String)}, time="at"
         )
         .filter(pl.col("price") > 1e6)
@@ -60,13 +61,13 @@ def test_a_condition_and_a_stream_s_steps_come_before_sketching(
     )
     agg = {"n": count(), "tags": top_k("tags"), "above": quantiles("above")}
     one = sketch_parquet(folder, where=pc.field("seed") == 2, rows=steps)
-    found = as_table(one.groupBy(window("at", "1 minute")).agg(**agg))
+    table = as_table(one.groupBy(window("at", "1 minute")).agg(**agg))
     frame = pl.read_parquet(f"{folder}/seed=2/rows.parquet").select("at", "price", "tags")
     sketcher = Sketcher(steps.tumbling("1m").agg(**agg))
     sketcher.add(frame, PartitionTime())
-    same_tables(found, merge(sketcher.take()), draws=False)
+    same_tables(table, merge(sketcher.drain()), draws=False)
     tags = frame.filter(pl.col("price") > 1e6)["tags"].to_list()
-    assert sum(found["n"].to_pylist()) == sum(len(some or [None]) for some in tags)
+    assert sum(table["n"].to_pylist()) == sum(len(some or [None]) for some in tags)
 
 
 def test_rows_without_windows_and_columns_are_counted(folder: str) -> None:
@@ -91,10 +92,10 @@ def test_what_can_t_be_is_named(spark: Any, folder: str, tmp_path: Path) -> None
         TypeError, match="windows need a timestamp, and 'price' is double; make it one in `rows`"
     ):
         sketch_parquet(folder).groupBy(window("price", "1 minute")).agg(n=count())
-    steps = Stream.from_batches({"at": pl.Int64, "who": pl.String}, time=pl.from_epoch("at"))
+    steps = Stream.from_schema({"at": pl.Int64, "who": pl.String}, time=pl.from_epoch("at"))
     with pytest.raises(ValueError, match="sketch_parquet: no column 'who'; the files have at, user"):
         sketch_parquet(folder, rows=steps)
-    failing = Stream.from_batches({"user": pl.String, "at": pl.Datetime("us", "UTC")}, time="at")
+    failing = Stream.from_schema({"user": pl.String, "at": pl.Datetime("us", "UTC")}, time="at")
     failing = failing.with_columns(number=pl.col("user").cast(pl.Int64))
     with pytest.raises(Exception, match=r"rows can't be counted: .*the first is \{'user': 'user"):
         as_table(sketch_parquet(folder, rows=failing).agg(n=count(), numbers=distinct("number")))
@@ -108,14 +109,19 @@ def test_files_that_arrive_are_each_sketched_once(
     (tmp_path / "rows").mkdir()
     utc = pl.col("at").dt.replace_time_zone("UTC")
     frames = [frame_of(seed, rows=300).with_columns(utc) for seed in (1, 2, 3)]
-    found: list[pa.Table] = []
+    collected: list[pa.Table] = []
     plain: list[int] = []
 
     def run() -> None:
         arriving = sketch_parquet(str(tmp_path / "rows"), log=str(tmp_path / "log"), files_per_trigger=1)
         timed = arriving.withWatermark("at", "1 hour").groupBy("lang", window("at", "1 minute"))
         table = timed.agg(n=count(), users=distinct("user"), prices=quantiles("price"))
-        running = write(table, tmp_path / "sketches", lambda part, _: found.append(part), available_now=True)
+        running = write(
+            table,
+            tmp_path / "sketches",
+            lambda part, _: collected.append(pa.table(part)),
+            available_now=True,
+        )
         assert running.awaitTermination(300)
         rows = spark.readStream.format("streamgauge-parquet").option("log", str(tmp_path / "plain-log"))
         rows = rows.schema("lang string, price double").load(str(tmp_path / "rows"))
@@ -126,7 +132,7 @@ def test_files_that_arrive_are_each_sketched_once(
     for number, frame in enumerate(frames[:2]):
         frame.write_parquet(tmp_path / "rows" / f"{number}.parquet")
     run()
-    assert plain == [600] and not found
+    assert plain == [600] and not collected
     frames[2].write_parquet(tmp_path / "rows" / "2.parquet")
     # A row of two hours later, by which the others' windows are complete.
     later = frames[0].head(1).with_columns(pl.col("at") + pl.duration(hours=2))
@@ -134,5 +140,5 @@ def test_files_that_arrive_are_each_sketched_once(
     run()
     assert plain == [600, 301]
     whole = pl.concat(frames).group_by("lang", pl.col("at").dt.truncate("1m")).len()
-    counted = query(pa.concat_tables(found)).select("lang", pl.col("window_start").alias("at"), "n")
+    counted = query(pa.concat_tables(collected)).select("lang", pl.col("window_start").alias("at"), "n")
     assert sorted(counted.rows(), key=str) == sorted(whole.rows(), key=str)

@@ -17,7 +17,7 @@ def messages_of(sent: list[Sent], partition: int = 0) -> Messages:
 
 
 class Log(BirthLog):
-    """A log whose topic holds what it is told."""
+    """A log whose topic holds the given messages."""
 
     def __init__(self) -> None:
         super().__init__("births", {})
@@ -31,6 +31,6 @@ class Log(BirthLog):
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch) -> Log:
-    found = Log()
-    monkeypatch.setattr(decoder, "birth_log", lambda topic, settings: found)
-    return found
+    result = Log()
+    monkeypatch.setattr(decoder, "birth_log", lambda topic, settings: result)
+    return result

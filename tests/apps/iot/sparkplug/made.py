@@ -49,15 +49,15 @@ class Sent:
 
 @dataclass
 class Plant:
-    """Nodes, each with two devices, that tell doubles by aliases, which every birth deals out anew.
+    """Nodes, each with two devices, that report doubles by aliases, which every birth assigns again.
 
-    `sent` is all they say, in order; `told` what it means: unit, metric, time and value of each reading.
+    `sent` is all they say, in order; `readings` what it means: unit, metric, time and value of each reading.
     """
 
     dice: random.Random
     now: int = NOON
     sent: list[Sent] = field(default_factory=list)
-    told: list[tuple[str, str, int, float]] = field(default_factory=list)
+    readings: list[tuple[str, str, int, float]] = field(default_factory=list)
     seq: dict[str, int] = field(default_factory=dict)
     sessions: dict[str, int] = field(default_factory=dict)
     aliases: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class Plant:
             more = [session, control] if device is None else []
             kind = "NBIRTH" if device is None else "DBIRTH"
             self.say(kind, node, device, payload(self.now, seq, *more, *metrics))
-            self.told += [(unit_of(node, device), name, self.now, values[name]) for name in own]
+            self.readings += [(unit_of(node, device), name, self.now, values[name]) for name in own]
             self.now += 1
 
     def data(self, node: str, device: str | None, name: str, value: float, **more: Any) -> None:
@@ -100,7 +100,7 @@ class Plant:
         kind = "NDATA" if device is None else "DDATA"
         self.say(kind, node, device, payload(self.now, self.next_seq(node), metric))
         if not more:
-            self.told.append((unit_of(node, device), name, self.now, value))
+            self.readings.append((unit_of(node, device), name, self.now, value))
 
     def dies(self, node: str, session: int | None = None) -> None:
         number = self.sessions[node] if session is None else session
@@ -120,7 +120,7 @@ def unit_of(node: str, device: str | None) -> str:
 
 
 def lively(seed: int, rounds: int = 300) -> Plant:
-    """Two nodes that tell, and are born again with other aliases, now and then."""
+    """Two nodes that report, and are born again with other aliases, now and then."""
     dice = random.Random(seed)
     plant = Plant(dice)
     for node in ("n1", "n2"):

@@ -12,11 +12,11 @@ from confluent_kafka import Producer
 from streamgauge.apps.app import Feed
 from streamgauge.apps.iot.app import APP
 from streamgauge.apps.iot.sparkplug.birth_log import BirthLog, birth_log
-from streamgauge.apps.running.asked import Job
+from streamgauge.apps.jobs.job import Job
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run as run_to_end
 from streamgauge.operators.consumer.runner import start
-from streamgauge.operators.formats.unavailable import Unavailable
+from streamgauge.operators.formats.retryable_error import Unavailable
 from streamgauge.operators.kafka.topics import admin, ensure_topic
 
 from ....waiting import until
@@ -41,7 +41,7 @@ def test_aliases_are_known_through_a_restart_and_from_a_topic_of_births(kafka: A
 
     job = Job.of(APP, "sparkplug", {"births": f"{name}.births"})
     half = next(n for n in range(150, 200) if b"DATA" in plant.sent[n].key)
-    # Two runs, of which the second goes on where the first was stopped; births with other aliases follow.
+    # Two runs; the second goes on where the first was stopped; births with other aliases follow.
     days = job.streams(Feed(name, kafka.bootstrap_servers))["days"]
     send(plant.sent[:half])
     first = start(days, RunOptions(group_id=name, idle_seconds=3600.0, checkpoint_seconds=0.2))
@@ -51,11 +51,11 @@ def test_aliases_are_known_through_a_restart_and_from_a_topic_of_births(kafka: A
     send(plant.sent[half:])
     again = job.streams(Feed(name, kafka.bootstrap_servers))["days"]
     run = run_to_end(again, RunOptions(group_id=name, idle_seconds=3600.0, until="latest"))
-    found = {row["sensor"]: (row["readings"], row["low"], row["high"]) for row in run.windows().to_dicts()}
+    windows = {row["sensor"]: (row["readings"], row["low"], row["high"]) for row in run.windows().to_dicts()}
     values: dict[str, list[float]] = {}
-    for unit, metric, _, value in plant.told:
+    for unit, metric, _, value in plant.readings:
         values.setdefault(f"{unit}/{metric}", []).append(value)
-    assert found == {sensor: (len(one), min(one), max(one)) for sensor, one in values.items()}
+    assert windows == {sensor: (len(one), min(one), max(one)) for sensor, one in values.items()}
     assert not run.account.dead_lettered
 
     assert birth_log(f"{name}.births", config) is birth_log(f"{name}.births", dict(config))

@@ -9,7 +9,7 @@ import pytest
 
 from streamgauge.apps.iot.sparkplug.births import Birth, Births
 from streamgauge.apps.iot.sparkplug.payload import Speaker
-from streamgauge.operators.formats.one_by_one import Misread
+from streamgauge.operators.formats.per_message import Misread
 
 NODE, PRESS = Speaker("NDATA", "plant", "n"), Speaker("DDATA", "plant", "n", "press")
 
@@ -40,7 +40,7 @@ def test_what_was_told_before_any_birth_says_what_to_do() -> None:
             births.of(speaker, stamp, stamp)
 
 
-def test_a_device_is_born_anew_after_its_node() -> None:
+def test_a_device_is_born_again_after_its_node() -> None:
     births = Births()
     births.add(PRESS, birth(1_000))
     assert births.of(PRESS, 1_500, 1_500).stamp == 1_000  # its node's birth was before all that is kept

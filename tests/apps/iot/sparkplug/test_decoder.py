@@ -12,7 +12,7 @@ import pytest
 from streamgauge.apps.iot.sparkplug import decoder as module
 from streamgauge.apps.iot.sparkplug.decoder import Sparkplug
 from streamgauge.operators.definition.decoders import decoder_definition
-from streamgauge.operators.formats.unavailable import Unavailable
+from streamgauge.operators.formats.retryable_error import Unavailable
 
 from .conftest import Log, messages_of
 from .made import DOUBLE, INT8, INT64, NOON, STRING, Plant, Sent, lively, payload
@@ -21,9 +21,9 @@ SPARKPLUG = Sparkplug("births", {"bootstrap.servers": "h:1", "sasl.password": "t
 
 
 def readings(sent: list[Sent]) -> list[tuple[str, str, int, float]]:
-    found = SPARKPLUG.decode(messages_of(sent))
-    assert not found.reasons
-    rows = found.frame.explode("readings").unnest("readings").drop_nulls("value")
+    decoded = SPARKPLUG.decode(messages_of(sent))
+    assert not decoded.reasons
+    rows = decoded.frame.explode("readings").unnest("readings").drop_nulls("value")
     return rows.select("unit", "metric", "at", "value").rows()
 
 
@@ -40,11 +40,11 @@ def refused(*sent: Sent) -> list[str]:
 def test_aliases_are_those_of_the_birth_before_wherever_batches_end(log: Log, seed: int) -> None:
     plant, dice = lively(seed), random.Random(seed)
     log.holds(plant.sent)
-    assert readings(plant.sent) == plant.told
+    assert readings(plant.sent) == plant.readings
     cuts = sorted(dice.sample(range(len(plant.sent)), 20))
     parts = [part.tolist() for part in np.split(np.arange(len(plant.sent)), cuts)]
     again = [row for part in parts for row in readings([plant.sent[i] for i in part])]
-    assert again == plant.told
+    assert again == plant.readings
 
 
 def test_it_is_the_same_after_a_restart_and_for_those_who_read_only_part(log: Log) -> None:
@@ -52,15 +52,15 @@ def test_it_is_the_same_after_a_restart_and_for_those_who_read_only_part(log: Lo
     plant = lively(9)
     log.holds(plant.sent)
     data = [sent for sent in plant.sent if b"DATA" in sent.key and b"/n2" in sent.key]
-    wanted = {row for row in plant.told if row[0].startswith("plant/n2")}
-    found = readings(data)
-    assert len(found) == len(data) > 50 and set(found) <= wanted
+    wanted = {row for row in plant.readings if row[0].startswith("plant/n2")}
+    result = readings(data)
+    assert len(result) == len(data) > 50 and set(result) <= wanted
     assert pickle.loads(pickle.dumps(SPARKPLUG)) == SPARKPLUG
 
 
 def test_null_historical_and_what_is_no_number_are_no_readings(log: Log) -> None:
     names = {"name": "heat", "datatype": DOUBLE}
-    told = payload(
+    reported = payload(
         NOON,
         1,
         {**names, "double_value": 1.0},
@@ -70,8 +70,8 @@ def test_null_historical_and_what_is_no_number_are_no_readings(log: Log) -> None
         {"name": "Node Control/Rebirth", "datatype": 11, "boolean_value": True},
         {**names, "double_value": 3.0, "timestamp": NOON - 1},
     )
-    assert readings([one(told)]) == [("plant/n1", "heat", NOON, 1.0), ("plant/n1", "heat", NOON - 1, 3.0)]
-    assert log.births().session("plant/n1", NOON) is None  # none was needed: all is told by name
+    assert readings([one(reported)]) == [("plant/n1", "heat", NOON, 1.0), ("plant/n1", "heat", NOON - 1, 3.0)]
+    assert log.births().session("plant/n1", NOON) is None  # none was needed: all metrics go by name
 
 
 def test_datatypes_that_data_leave_out_are_those_of_the_birth(log: Log) -> None:
@@ -109,9 +109,9 @@ def test_what_is_no_payload_is_refused_and_commands_say_nothing(log: Log) -> Non
         one(good, "NCMD"),
         Sent(b"spBv1.0/STATE/scada", b'{"online": true}', NOON),
     ]
-    found = SPARKPLUG.decode(messages_of(sent)).checked(5, SPARKPLUG.schema)
-    assert found.refused.tolist() == [0, 2] and "not a payload of Sparkplug B" in found.reasons[0]
-    nothing = found.frame.select("seq", "dead", "readings")[1:].rows()
+    decoded = SPARKPLUG.decode(messages_of(sent)).checked(5, SPARKPLUG.schema)
+    assert decoded.refused.tolist() == [0, 2] and "not a payload of Sparkplug B" in decoded.reasons[0]
+    nothing = decoded.frame.select("seq", "dead", "readings")[1:].rows()
     assert nothing == [(None, None, None), (None, None, None)]
 
 
@@ -120,14 +120,14 @@ def test_a_death_is_that_of_the_session_that_goes_on(log: Log) -> None:
     plant.born("n1")
     plant.dies("n1")
     plant.born("n1")
-    plant.dies("n1", session=0)  # told late, after the node was back
+    plant.dies("n1", session=0)  # reported late, after the node was back
     plant.say("DDEATH", "n1", "press", payload(plant.now, plant.next_seq("n1")))
     log.holds(plant.sent)
     frame = SPARKPLUG.decode(messages_of(plant.sent)).frame
-    told: list[Any] = [(row["unit"], row["dead"], row["birth"]) for row in frame.to_dicts()]
+    rows: list[Any] = [(row["unit"], row["dead"], row["birth"]) for row in frame.to_dicts()]
     born = [("plant/n1", 0, 1), ("plant/n1/press", 0, None), ("plant/n1/oven", 0, None)]
     death, late = ("plant/n1", 1, None), (None, None, None)
-    assert told == [*born, death, *born, late, ("plant/n1/press", 1, None)]
+    assert rows == [*born, death, *born, late, ("plant/n1/press", 1, None)]
 
 
 def test_births_that_can_not_be_read_make_no_dead_letters(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streamgauge.apps.iot.sparkplug.payload import number_of, payload_of, speaker_of
-from streamgauge.operators.formats.one_by_one import Misread
+from streamgauge.operators.formats.per_message import Misread
 
 from .made import (
     BOOLEAN,

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from streamgauge import Alert, StreamTester
+from streamgauge import StreamTester
 from streamgauge.apps.app import Feed
 from streamgauge.apps.iot.app import APP
 from streamgauge.apps.iot.sparkplug.sequence import SequenceGap
-from streamgauge.apps.running.asked import Job
+from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.running.replaying import AppReplay, replayed
+from streamgauge.rules import Alert
 
 from .conftest import Log
 from .made import DOUBLE, NOON, Plant, at, lively, payload
@@ -25,7 +26,7 @@ FEED = Feed("t", "h:1")
 
 
 class Kept(list[Alert]):
-    """An outlet that keeps what it is told."""
+    """An outlet that keeps its alerts."""
 
     def begin(self) -> None:
         pass
@@ -47,8 +48,8 @@ def job_of(plant: Plant, tmp_path: Path, given: dict[str, str] | None = None) ->
 
 def run(job: Job, part: str, plant: Plant) -> tuple[StreamTester, list[Alert]]:
     alerts = Kept()
-    (asked,) = (one for one in job.parts if one.name == part)
-    alerting = job.alerting(asked, [alerts])
+    (requested,) = (one for one in job.parts if one.name == part)
+    alerting = job.alerting(requested, [alerts])
     tester = StreamTester(job.streams(FEED)[part], sinks=[alerting] if alerting else [], start=at(NOON))
     for one in plant.sent:
         tester.feed_messages([one.value], [one.key], timestamps=[at(one.arrived)])
@@ -61,7 +62,7 @@ def test_limits_are_held_against_metrics_by_their_names(log: Log, tmp_path: Path
     job = job_of(plant, tmp_path, {"limit": "40", "hysteresis": "10", "metric": "heat"})
     _, alerts = run(job, "readings", plant)
     wanted, on = [], set[str]()
-    for unit, metric, ms, value in plant.told:
+    for unit, metric, ms, value in plant.readings:
         if metric == "heat" and ((value >= 40 and unit not in on) or (value <= 30 and unit in on)):
             wanted.append(("cleared" if unit in on else "fired", f"{unit}/heat", ms * 1000))
             on ^= {unit}
@@ -77,12 +78,12 @@ def test_days_and_fleets_count_every_reading_and_no_other_message(log: Log, tmp_
     tester, _ = run(job, "days", plant)
     days = tester.windows()
     counts: dict[str, int] = {}
-    for unit, metric, *_ in plant.told:
+    for unit, metric, *_ in plant.readings:
         counts[f"{unit}/{metric}"] = counts.get(f"{unit}/{metric}", 0) + 1
     assert dict(days.select("sensor", "readings").rows()) == counts
     assert (tester.account.read, tester.account.filtered) == (len(plant.sent), 1)
     fleets = run(job, "fleets", plant)[0].windows()
-    assert set(fleets["group"]) == set(plant.METRICS) and fleets["readings"].sum() == len(plant.told)
+    assert set(fleets["group"]) == set(plant.METRICS) and fleets["readings"].sum() == len(plant.readings)
 
 
 def test_dead_nodes_and_lost_messages_are_told(log: Log, tmp_path: Path) -> None:
@@ -105,8 +106,8 @@ def test_dead_nodes_and_lost_messages_are_told(log: Log, tmp_path: Path) -> None
     plant.data("n2", "press", "heat", 1.0)
     log.holds(plant.sent)
     tester, alerts = run(job_of(plant, tmp_path), "nodes", plant)
-    told = [(one.rule, one.state, one.plain_key, one.at_us) for one in alerts if one.rule == "dead node"]
-    assert told == [
+    reported = [(one.rule, one.state, one.plain_key, one.at_us) for one in alerts if one.rule == "dead node"]
+    assert reported == [
         ("dead node", "fired", "plant/n1", died * 1000),
         ("dead node", "cleared", "plant/n1", born * 1000),
         ("dead node", "fired", "plant/n2/oven", (gone + 3) * 1000),
@@ -161,7 +162,7 @@ def test_lost_messages_are_a_rule_that_a_file_may_name(tmp_path: Path) -> None:
     (part,) = (one for one in job.parts if one.name == "nodes")
     alerting = job.alerting(part, [])
     assert alerting is not None and [type(rule) for rule in alerting.rules] == [SequenceGap]
-    with pytest.raises(ValueError, match="part is 'nodes'; it can be readings, days"):
+    with pytest.raises(ValueError, match="part must be one of readings, days, got 'nodes'"):
         Job.of(APP, "json", {}, rules)
 
 

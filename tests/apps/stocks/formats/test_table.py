@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import app_of
-from streamgauge.apps.running.asked import Job
 from streamgauge.apps.stocks.formats.moments import moment
 from streamgauge.operators.table.query import query
 
@@ -71,10 +71,10 @@ TRADES = "id,price,qty,quote_qty,time,is_buyer_maker\n7,58800.01,0.5,29400,16177
 def test_the_header_says_what_is_what(tmp_path: Path, text: str, wanted: tuple) -> None:
     path = tmp_path / "file.csv"
     path.write_text(text)
-    found = tried(path, parts=["tape"])
-    assert found.account.counted == len(text.splitlines()) - (text is not KLINES)
+    result = tried(path, parts=["tape"])
+    assert result.account.counted == len(text.splitlines()) - (text is not KLINES)
     names = ["symbol", "seq", "at", "price", "open", "high", "low", "size", "span", "side"]
-    row = query(found.tables["tape"]).sort("at").select(names).row(0)
+    row = query(result.tables["tape"]).sort("at").select(names).row(0)
     assert (*row[:2], row[2].replace(tzinfo=None), *row[3:]) == wanted
 
 
@@ -98,10 +98,10 @@ def test_the_header_says_what_is_what(tmp_path: Path, text: str, wanted: tuple) 
     ],
 )
 def test_times_of_many_forms(text: str, wanted: str, daily: bool) -> None:
-    found = moment(text)
-    assert found is not None
-    told = datetime.fromtimestamp(found[0] // 1_000_000, UTC).replace(microsecond=found[0] % 1_000_000)
-    assert (told.replace(tzinfo=None).isoformat(), found[1]) == (wanted, daily)
+    result = moment(text)
+    assert result is not None
+    reported = datetime.fromtimestamp(result[0] // 1_000_000, UTC).replace(microsecond=result[0] % 1_000_000)
+    assert (reported.replace(tzinfo=None).isoformat(), result[1]) == (wanted, daily)
 
 
 @pytest.mark.parametrize("text", ["", "soon", "13/14/2000", "2000-13-01", "12", "99:99"])
@@ -110,8 +110,8 @@ def test_what_is_no_time(text: str) -> None:
 
 
 def test_a_pattern_says_which_is_the_day() -> None:
-    found = moment("03/01/2000", "%d/%m/%Y")
-    assert found is not None and datetime.fromtimestamp(found[0] / 1e6, UTC).date() == date(2000, 1, 3)
+    result = moment("03/01/2000", "%d/%m/%Y")
+    assert result is not None and datetime.fromtimestamp(result[0] / 1e6, UTC).date() == date(2000, 1, 3)
 
 
 def test_files_are_replayed_in_the_order_of_time_and_broken_lines_stay(tmp_path: Path) -> None:
@@ -122,9 +122,9 @@ def test_files_are_replayed_in_the_order_of_time_and_broken_lines_stay(tmp_path:
     job = Job.of(app_of("stocks"), recording=path)
     sent = [message.value.decode().split("\n")[1] for message in job.form.messages(path, job.settings)]
     assert sent[0] == "A,2020-01-01,1" and sorted(sent) == sorted(path.read_text().splitlines()[1:])
-    found = tried(path, parts=["tape"])
-    assert (found.account.read, found.account.counted, found.account.dead_lettered) == (5, 2, 3)
-    assert {reason.split()[0] for reason in found.refused} == {"price", "'soon'", "2"}
+    result = tried(path, parts=["tape"])
+    assert (result.account.read, result.account.counted, result.account.dead_lettered) == (5, 2, 3)
+    assert {reason.split()[0] for reason in result.refused} == {"price", "'soon'", "2"}
 
 
 def test_a_file_of_something_else_is_none_of_it(tmp_path: Path) -> None:

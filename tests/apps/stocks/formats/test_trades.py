@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 import pytest
 
+from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import app_of
-from streamgauge.apps.running.asked import Job
 from streamgauge.operators.table.query import query
 
 from ..tried import Tried, tried
@@ -24,9 +24,9 @@ ISO = AT.isoformat().replace("+00:00", "456789Z").replace("123000456789", "12300
 def of(tmp_path: Path, lines: list[Any], **given: str) -> tuple[Tried, pl.DataFrame]:
     path = tmp_path / "feed.txt"
     path.write_text("\n".join(one if isinstance(one, str) else json.dumps(one) for one in lines) + "\n")
-    found = tried(path, given, parts=["tape"])
+    result = tried(path, given, parts=["tape"])
     names = ["symbol", "venue", "seq", "at", "price", "size", "side", "span", "open", "high", "low"]
-    return found, query(found.tables["tape"]).select(names).sort("symbol", "seq", nulls_last=True)
+    return result, query(result.tables["tape"]).select(names).sort("symbol", "seq", nulls_last=True)
 
 
 def test_binance_s_trades_in_envelopes_or_not(tmp_path: Path) -> None:
@@ -53,15 +53,15 @@ def test_binance_s_trades_in_envelopes_or_not(tmp_path: Path) -> None:
         broken,
         "oops",
     ]
-    found, rows = of(tmp_path, lines)
-    assert found.account.to_dict() == {
+    result, rows = of(tmp_path, lines)
+    assert result.account.to_dict() == {
         "read": 8,
         "counted": 2,
         "filtered": 4,
         "late": 0,
         "dead_lettered": 2,
     }
-    assert found.refused[0] == "not JSON: byte 0" and "much" in found.refused[1]
+    assert result.refused[0] == "not JSON: byte 0" and "much" in result.refused[1]
     assert rows.rows() == [
         ("BNBUSDT", "Binance", 9, AT, 2.5, 3.0, "buy", 0, 2.5, 2.5, 2.5),
         ("BTCUSDT", "Binance", 7, AT, 0.001, 100.0, "sell", 0, 0.001, 0.001, 0.001),
@@ -97,8 +97,8 @@ def test_coinbase_says_the_maker_s_side(tmp_path: Path) -> None:
         {"type": "l2update", "product_id": "X", "changes": [["sell", "1", "2"]], "time": "soon"},
         {**match, "trade_id": 6, "time": "soon"},
     ]
-    found, rows = of(tmp_path, lines)
-    account = found.account
+    result, rows = of(tmp_path, lines)
+    account = result.account
     assert (account.read, account.counted, account.filtered, account.dead_lettered) == (7, 1, 4, 2)
     assert rows.select("seq", "side", "price", "size").rows() == [(5, "buy", 14.7, 0.5)]
     _, tickers = of(tmp_path, lines, events="ticker")
@@ -144,8 +144,8 @@ def test_polygon_s_lists(tmp_path: Path) -> None:
         [trade, bar, {"ev": "Q", "sym": "MSFT", "bp": 1}],
         coin,
     ]
-    found, rows = of(tmp_path, lines)
-    account = found.account
+    result, rows = of(tmp_path, lines)
+    account = result.account
     assert (account.read, account.counted, account.filtered) == (5, 3, 2)
     assert rows.rows() == [
         ("BTC-USD", "1", 14272084, AT, 33021.9, 0.01, "buy", 0, 33021.9, 33021.9, 33021.9),
@@ -176,8 +176,8 @@ def test_alpaca_s_lists(tmp_path: Path) -> None:
         day,
         {"T": "q", "S": "A", "bp": 1, "t": ISO},
     ]
-    found, rows = of(tmp_path, lines)
-    assert (found.account.read, found.account.counted, found.account.filtered) == (6, 3, 3)
+    result, rows = of(tmp_path, lines)
+    assert (result.account.read, result.account.counted, result.account.filtered) == (6, 3, 3)
     assert rows.select("symbol", "venue", "seq", "price", "size", "side", "span").rows() == [
         ("AAPL", "D", 96921, 126.55, 1.0, None, 0),
         ("BTC/USD", None, 3, 45000.5, 0.2, "sell", 0),
@@ -196,8 +196,8 @@ def test_a_list_of_events_in_one_message_is_rows() -> None:
     job = Job.of(app_of("stocks"), "alpaca")
     trade = {"T": "t", "S": "AAPL", "x": "D", "p": 126.55, "s": 1, "t": ISO}
     frame = [{**trade, "i": number} for number in range(3)]
-    found = fed(job, [Message(json.dumps(frame).encode())], parts=["tape"])
-    assert found.account.counted == 1 and found.tables["tape"].num_rows == 3
+    result = fed(job, [Message(json.dumps(frame).encode())], parts=["tape"])
+    assert result.account.counted == 1 and result.tables["tape"].num_rows == 3
 
 
 @pytest.mark.parametrize(("format", "wrong"), [("binance", "kline"), ("coinbase", ""), ("alpaca", "t,z")])

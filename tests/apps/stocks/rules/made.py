@@ -1,4 +1,4 @@
-"""Rows as the tape has them, and what rules tell of them."""
+"""Rows as the tape has them, and what rules report of them."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def day(at: str, price: float, **more: Any) -> Row:
     return bar(at, [price] * 4, **more)
 
 
-def told(rule: Rule, rows: Sequence[Row], at_a_time: int = 0) -> list[Alert]:
-    """What a rule tells of rows in windows of so many, its state written down and read between them."""
-    state, found = rule.begin(), []
+def alerts_of(rule: Rule, rows: Sequence[Row], at_a_time: int = 0) -> list[Alert]:
+    """What a rule reports of rows in windows of so many, its state written down and read between them."""
+    state, collected = rule.begin(), []
     for low in range(0, len(rows), at_a_time or len(rows) or 1):
         some = rows[low : low + (at_a_time or len(rows))]
-        found += rule.window(state, some, some[0].at_us, some[-1].at_us + 1, 0)
+        collected += rule.window(state, some, some[0].at_us, some[-1].at_us + 1, 0)
         state = json.loads(json.dumps(state))
-    return found
+    return collected

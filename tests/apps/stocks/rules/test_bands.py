@@ -8,7 +8,7 @@ import pytest
 
 from streamgauge.apps.stocks.rules.bands import PriceBand, bands
 
-from .made import bar, day, told, trade
+from .made import alerts_of, bar, day, trade
 
 NEW_YORK = {"zone": "America/New_York", "hours": "09:30-16:00"}
 NOON, LATE, EARLY = 12 * 3600.0, 15 * 3600 + 36 * 60.0, 9 * 3600 + 31 * 60.0
@@ -56,8 +56,8 @@ def test_the_plan_s_table(close, tier, at, day_, lower, upper) -> None:
     ],
 )
 def test_pennies(reference: float, at: float, wanted: tuple) -> None:
-    found = bands(reference, 0.7499, 2, NOW, at)
-    assert found[:2] == pytest.approx(wanted, abs=0.006)
+    result = bands(reference, 0.7499, 2, NOW, at)
+    assert result[:2] == pytest.approx(wanted, abs=0.006)
 
 
 @pytest.mark.parametrize(
@@ -73,10 +73,10 @@ def test_the_hours_are_new_york_s_when_clocks_change(opens: str, closing: str) -
     rule = PriceBand("band", at_least=100, tier1=("*",), **NEW_YORK)
     first, last = trade(opens, 100.0), trade(closing, 94.0)
     # 6 % is past the band of 5 % until 15:34:59, and within that of 10 % from 15:35:00 on.
-    assert [one.at_us for one in told(rule, [first, last]) if one.state == "fired"] == [last.at_us]
-    assert not told(rule, [first, trade(closing.replace("34:59", "35:00"), 94.0)])
+    assert [one.at_us for one in alerts_of(rule, [first, last]) if one.state == "fired"] == [last.at_us]
+    assert not alerts_of(rule, [first, trade(closing.replace("34:59", "35:00"), 94.0)])
     before = trade(opens.replace("30:00", "29:59"), 100.0)
-    assert not told(rule, [before, first]) and not told(
+    assert not alerts_of(rule, [before, first]) and not alerts_of(
         rule, [before, trade(closing[:11] + "22:00:00", 50.0)]
     )
 
@@ -99,8 +99,8 @@ def test_the_hours_are_new_york_s_when_clocks_change(opens: str, closing: str) -
 )
 def test_the_reference_by_hand(trades: list[tuple[str, float]], past: bool) -> None:
     rows = [trade(f"2026-06-02T{at}", price) for at, price in trades]
-    found = told(PriceBand("band", at_least=100, tier1=("*",), **NEW_YORK), rows)
-    assert [one.at_us for one in found] == ([rows[-1].at_us] if past else [])
+    result = alerts_of(PriceBand("band", at_least=100, tier1=("*",), **NEW_YORK), rows)
+    assert [one.at_us for one in result] == ([rows[-1].at_us] if past else [])
 
 
 def test_a_trade_at_the_band_is_told_and_cleared() -> None:
@@ -111,12 +111,15 @@ def test_a_trade_at_the_band_is_told_and_cleared() -> None:
         trade("2026-06-02T14:00:11", 95.0),
         trade("2026-06-02T14:00:20", 97.0),
     ]
-    found = told(PriceBand("band", at_least=100, tier1=("A",), **NEW_YORK), rows, 2)
-    assert [(one.state, one.at_us) for one in found] == [("fired", rows[3].at_us), ("cleared", rows[4].at_us)]
+    result = alerts_of(PriceBand("band", at_least=100, tier1=("A",), **NEW_YORK), rows, 2)
+    assert [(one.state, one.at_us) for one in result] == [
+        ("fired", rows[3].at_us),
+        ("cleared", rows[4].at_us),
+    ]
     assert (
-        found[0].why == "95 is 100 % of the way to the lower band 95, 5 % around 100 (Tier 1): at least 100"
+        result[0].why == "95 is 100 % of the way to the lower band 95, 5 % around 100 (Tier 1): at least 100"
     )
-    assert not told(PriceBand("band", at_least=100, **NEW_YORK), rows)  # Tier 2
+    assert not alerts_of(PriceBand("band", at_least=100, **NEW_YORK), rows)  # Tier 2
 
 
 def test_the_reference_follows_the_mean_of_five_minutes() -> None:
@@ -124,27 +127,27 @@ def test_the_reference_follows_the_mean_of_five_minutes() -> None:
     moved = [trade(f"2026-06-02T14:01:{second:02d}", 104.0) for second in range(0, 60, 2)]
     # The reference is about 103.2 by now: 108 lies within 5 % of it, though not of 100.
     last = [trade("2026-06-02T14:02:10", 108.0)]
-    assert not told(PriceBand("band", at_least=100, tier1=("*",), **NEW_YORK), [*start, *moved, *last])
+    assert not alerts_of(PriceBand("band", at_least=100, tier1=("*",), **NEW_YORK), [*start, *moved, *last])
     at_once = [*start, trade("2026-06-02T14:01:00", 105.0)]
-    assert len(told(PriceBand("band", at_least=100, tier1=("*",), **NEW_YORK), at_once)) == 1
+    assert len(alerts_of(PriceBand("band", at_least=100, tier1=("*",), **NEW_YORK), at_once)) == 1
 
 
 def test_fifteen_seconds_at_the_band_are_a_pause_and_reopening_sets_the_reference() -> None:
     rows = [trade("2026-06-02T14:00:00", 100.0)]
     rows += [trade(f"2026-06-02T14:01:{second:02d}", 89.9) for second in range(0, 20, 5)]
     rows += [trade("2026-06-02T14:06:30", 85.0), trade("2026-06-02T14:06:40", 85.0)]
-    pause = told(PriceBand("pause", at_least=100, hold="15s", **NEW_YORK), rows)
+    pause = alerts_of(PriceBand("pause", at_least=100, hold="15s", **NEW_YORK), rows)
     assert [(one.state, one.at_us) for one in pause] == [("fired", rows[4].at_us), ("cleared", rows[5].at_us)]
     short = [rows[0], *rows[1:3], trade("2026-06-02T14:01:10", 95.0), *rows[4:5]]
-    assert not told(PriceBand("pause", at_least=100, hold="15s", **NEW_YORK), short)
+    assert not alerts_of(PriceBand("pause", at_least=100, hold="15s", **NEW_YORK), short)
 
 
 def test_days_and_other_hours_have_no_bands_and_minutes_have() -> None:
     rule = PriceBand("band", at_least=100, **NEW_YORK)
-    assert not told(rule, [day("2026-06-01", 100.0), day("2026-06-02", 50.0)])
-    assert not told(rule, [trade("2026-06-01T12:00:00", 100.0), trade("2026-06-01T12:01:00", 50.0)])
+    assert not alerts_of(rule, [day("2026-06-01", 100.0), day("2026-06-02", 50.0)])
+    assert not alerts_of(rule, [trade("2026-06-01T12:00:00", 100.0), trade("2026-06-01T12:01:00", 50.0)])
     minutes = [
         bar("2026-06-01T14:00:00", [100, 101, 99, 100], span=60),
         bar("2026-06-01T14:01:00", [100, 100, 89, 99], span=60),
     ]
-    assert [one.plain_key for one in told(rule, minutes)] == ["A"]
+    assert [one.plain_key for one in alerts_of(rule, minutes)] == ["A"]

@@ -13,21 +13,21 @@ from streamgauge.apps.stocks.rules.moves import ReturnScore, RollingMove, Sessio
 from streamgauge.apps.stocks.rules.sessions import Hours, local
 from streamgauge.apps.stocks.rules.splits import Opening, split
 
-from .made import bar, told, trade
+from .made import alerts_of, bar, trade
 
 NEW_YORK = {"zone": "America/New_York", "hours": "09:30-16:00"}
 
 
 def days(seed: int, count: int = 400) -> list:
-    dice, price, found = random.Random(seed), 100.0, []
+    dice, price, collected = random.Random(seed), 100.0, []
     for number in range(count):
         close = price * math.exp(dice.gauss(0, 0.06))
         opened = price * math.exp(dice.gauss(0, 0.01))
         at = (datetime(2020, 1, 1, tzinfo=UTC) + timedelta(days=number)).isoformat()
         low, high = min(opened, close) * 0.98, max(opened, close) * 1.02
-        found.append(bar(at, [opened, high, low, close], arrived=number))
+        collected.append(bar(at, [opened, high, low, close], arrived=number))
         price = close
-    return found
+    return collected
 
 
 @pytest.mark.parametrize("at_a_time", [1, 7, 400])
@@ -38,9 +38,13 @@ def test_every_day_past_the_limit_is_told_once(at_a_time: int, value: str) -> No
     moves = {b.at_us: b.answers[value] / a.answers["price"] - 1 for a, b in pairs}
     gain = SessionMove("gain", value=value, at_least=10)
     drop = SessionMove("drop", value=value, at_most=-10)
-    assert [one.at_us for one in told(gain, rows, at_a_time)] == [at for at, m in moves.items() if m >= 0.1]
-    assert [one.at_us for one in told(drop, rows, at_a_time)] == [at for at, m in moves.items() if m <= -0.1]
-    assert len(told(drop, rows)) > 10 and all(one.state == "fired" for one in told(drop, rows))
+    assert [one.at_us for one in alerts_of(gain, rows, at_a_time)] == [
+        at for at, m in moves.items() if m >= 0.1
+    ]
+    assert [one.at_us for one in alerts_of(drop, rows, at_a_time)] == [
+        at for at, m in moves.items() if m <= -0.1
+    ]
+    assert len(alerts_of(drop, rows)) > 10 and all(one.state == "fired" for one in alerts_of(drop, rows))
 
 
 def test_trades_are_held_against_the_regular_close_and_told_once_a_session() -> None:
@@ -55,9 +59,9 @@ def test_trades_are_held_against_the_regular_close_and_told_once_a_session() -> 
         trade("2026-06-03T14:00:00", 123.0),  # 9.8 %
         trade("2026-06-04T14:00:00", 136.0, symbol="B"),
     ]
-    found = told(SessionMove("gain", at_least=10, **NEW_YORK), rows)
-    assert [(one.plain_key, one.value) for one in found] == [("A", pytest.approx(100 * (111.2 / 101 - 1)))]
-    assert found[0].why == "111.20 is 10.1 % from 101, the close before 2026-06-02: at least 10"
+    result = alerts_of(SessionMove("gain", at_least=10, **NEW_YORK), rows)
+    assert [(one.plain_key, one.value) for one in result] == [("A", pytest.approx(100 * (111.2 / 101 - 1)))]
+    assert result[0].why == "111.20 is 10.1 % from 101, the close before 2026-06-02: at least 10"
 
 
 def test_levels_are_told_until_a_time_of_day() -> None:
@@ -69,7 +73,7 @@ def test_levels_are_told_until_a_time_of_day() -> None:
         trade("2026-06-03T19:00:00", 10.0),
     ]
     rule = SessionMove("level 1", value="low", at_most=-7, until="15:25", matching=r"\^GSPC", **NEW_YORK)
-    assert [one.value for one in told(rule, rows)] == [pytest.approx(100 * (85 / 92 - 1))]
+    assert [one.value for one in alerts_of(rule, rows)] == [pytest.approx(100 * (85 / 92 - 1))]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +86,7 @@ def test_rolling_moves_are_those_of_the_list(against: str, value: str, limit: di
         at = (datetime(2026, 6, 1, tzinfo=UTC) + timedelta(seconds=second)).isoformat()
         rows.append(trade(at, price, arrived=second))
     rule = RollingMove("move", value=value, against=against, over="10m", every=True, **limit)
-    found = {one.at_us for one in told(rule, rows, 50)}
+    result = {one.at_us for one in alerts_of(rule, rows, 50)}
     width, least = 5_000_000, 0
     for number, row in enumerate(rows):
         past = [r for r in rows[:number] if (r.at_us // width + 1) * width > row.at_us - 600_000_000]
@@ -92,7 +96,7 @@ def test_rolling_moves_are_those_of_the_list(against: str, value: str, limit: di
         moved = 100 * (row.answers["price"] / held - 1)
         past_limit = moved >= 3 if against == "first" else moved <= -3
         least += past_limit
-        assert (row.at_us in found) == past_limit
+        assert (row.at_us in result) == past_limit
     assert 20 < least < len(rows) - 20
 
 
@@ -100,10 +104,13 @@ def test_a_drop_in_minutes_clears_when_it_is_back_and_days_say_nothing_of_it() -
     prices = [100, 100, 94, 93, 96, 97.6, 98]
     rows = [trade(f"2026-06-01T14:0{minute}:00", price) for minute, price in enumerate(prices)]
     rule = RollingMove("drop", value="low", against="high", over="1h", at_most=-5, clear=-2.5)
-    found = told(rule, rows)
-    assert [(one.state, one.at_us) for one in found] == [("fired", rows[2].at_us), ("cleared", rows[5].at_us)]
-    assert found[0].why == "94 is -6 % from 100, the highest of 1h: at most -5"
-    assert not told(RollingMove("day", over="24h", at_least=1), days(1))
+    result = alerts_of(rule, rows)
+    assert [(one.state, one.at_us) for one in result] == [
+        ("fired", rows[2].at_us),
+        ("cleared", rows[5].at_us),
+    ]
+    assert result[0].why == "94 is -6 % from 100, the highest of 1h: at most -5"
+    assert not alerts_of(RollingMove("day", over="24h", at_least=1), days(1))
 
 
 def test_scores_are_told_of_what_is_rare_for_the_symbol() -> None:
@@ -112,13 +119,13 @@ def test_scores_are_told_of_what_is_rare_for_the_symbol() -> None:
         price *= math.exp(-0.02 if minute == 250 else dice.gauss(0, 0.001))
         at = (datetime(2026, 6, 1, 14, tzinfo=UTC) + timedelta(minutes=minute)).isoformat()
         rows.append(trade(at, price, arrived=minute))
-    found = told(ReturnScore("score", below=-6), rows, 10)
-    assert [(one.state, one.at_us) for one in found] == [
+    result = alerts_of(ReturnScore("score", below=-6), rows, 10)
+    assert [(one.state, one.at_us) for one in result] == [
         ("fired", rows[250].at_us),
         ("cleared", rows[251].at_us),
     ]
-    assert "standard deviations from the mean of 249 returns" in found[0].why
-    assert not told(ReturnScore("score", below=-6, least=3), rows)
+    assert "standard deviations from the mean of 249 returns" in result[0].why
+    assert not alerts_of(ReturnScore("score", below=-6, least=3), rows)
 
 
 def test_a_split_is_told_and_is_no_drop() -> None:
@@ -127,12 +134,12 @@ def test_a_split_is_told_and_is_no_drop() -> None:
         bar(f"2020-08-{27 + number}", [opened, max(opened, close), min(opened, close), close], arrived=number)
         for number, (opened, close) in enumerate(prices)
     ]
-    drop = told(SessionMove("drop", at_most=-10), rows)
+    drop = alerts_of(SessionMove("drop", at_most=-10), rows)
     assert [one.at_us for one in drop] == [rows[4].at_us]
-    seen = told(SplitSeen("split", above=0), rows)
+    seen = alerts_of(SplitSeen("split", above=0), rows)
     assert [(one.value, one.at_us) for one in seen] == [(4.0, rows[2].at_us)]
     assert seen[0].why == "4 new shares for 1: it opened at 127.58 after 499.23, 1 to 3.913"
-    assert len(told(SessionMove("drop", at_most=-10, splits=0), rows)) == 2
+    assert len(alerts_of(SessionMove("drop", at_most=-10, splits=0), rows)) == 2
 
 
 @pytest.mark.parametrize(
@@ -151,8 +158,8 @@ def test_a_split_is_told_and_is_no_drop() -> None:
     ],
 )
 def test_what_a_split_is_known_by(seen: Opening, close: float, adjusted, usual, factor) -> None:
-    found = split(seen, close, adjusted, usual, 3.0)
-    assert (found and found.factor) == factor
+    result = split(seen, close, adjusted, usual, 3.0)
+    assert (result and result.factor) == factor
 
 
 def test_days_begin_where_the_market_is() -> None:
@@ -177,7 +184,7 @@ def test_what_a_price_rule_can_not_be_asked_is_said(wrong: dict, said: str) -> N
         SessionMove("r", above=1, **wrong)
     with pytest.raises(ValueError, match="write a time of day"):
         SessionMove("r", above=1, until="noon")
-    with pytest.raises(ValueError, match="against is 'last'"):
+    with pytest.raises(ValueError, match="got 'last'"):
         RollingMove("r", above=1, against="last")
-    with pytest.raises(ValueError, match="warm is 1"):
+    with pytest.raises(ValueError, match="warm must be an integer ≥"):
         ReturnScore("r", above=1, warm=1)

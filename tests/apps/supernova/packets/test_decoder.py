@@ -26,9 +26,9 @@ NEEDED = {"objectId": "ZTF26aaa", "candidate": {"jd": JD, "ra": 10.0, "dec": -5.
 
 
 def decoded(value: bytes, key: bytes | None = None, survey: Any = "ztf") -> dict[str, Any]:
-    found = Packets(survey).decode(Messages.of([value], [key]))
-    assert not found.reasons, found.reasons
-    return found.frame.to_dicts()[0]
+    decoded = Packets(survey).decode(Messages.of([value], [key]))
+    assert not decoded.reasons, decoded.reasons
+    return decoded.frame.to_dicts()[0]
 
 
 def refused(value: bytes | None, key: bytes | None = None, survey: Any = "ztf") -> str:
@@ -117,8 +117,10 @@ def test_broken_bytes_never_end_a_run() -> None:
         one = bytearray(dice.choice(whole))
         one[dice.randrange(len(one))] ^= 1 << dice.randrange(8)
         broken.append(bytes(one[: dice.randrange(1, len(one))] if dice.random() < 0.3 else one))
-    found = Packets("ztf").decode(Messages.of(broken))
-    assert found.frame.height + len(found.reasons) == 300 and all(len(why) < 500 for why in found.reasons)
+    decoded = Packets("ztf").decode(Messages.of(broken))
+    assert decoded.frame.height + len(decoded.reasons) == 300 and all(
+        len(why) < 500 for why in decoded.reasons
+    )
 
 
 def test_it_is_judged_message_by_message_travels_and_is_part_of_the_definition() -> None:
@@ -170,5 +172,5 @@ def test_rubin_s_schemas_come_from_a_registry_if_one_is_named() -> None:
     with SmallRegistry().served() as registry:
         registry.add("alerts", schema, number=7)
         decoder = Packets("rubin", Registry.of(registry.url))
-        found = decoder.decode(Messages.of([file.getvalue(), b"\0\0\0\0\x08" + file.getvalue()[5:]]))
-    assert found.frame["object"].to_list() == ["5"] and "knows no schema 8" in found.reasons[0]
+        decoded = decoder.decode(Messages.of([file.getvalue(), b"\0\0\0\0\x08" + file.getvalue()[5:]]))
+    assert decoded.frame["object"].to_list() == ["5"] and "knows no schema 8" in decoded.reasons[0]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from streamgauge.apps.supernova.packets.rubin import packet
-from streamgauge.operators.formats.one_by_one import Misread
+from streamgauge.operators.formats.per_message import Misread
 
 
 def source(mjd: float = 61_000.0, flux: float = 3631.0, **more: Any) -> dict[str, Any]:
@@ -27,19 +27,19 @@ def source(mjd: float = 61_000.0, flux: float = 3631.0, **more: Any) -> dict[str
 
 
 def test_fluxes_are_magnitudes_and_times_utc() -> None:
-    found = packet({"diaSource": source(), "cutoutScience": b"x"})
+    result = packet({"diaSource": source(), "cutoutScience": b"x"})
     # 3,631 Jy is magnitude 0, so 3,631 nJy is 22.5.
-    assert found["mag"] == pytest.approx(22.5, abs=1e-3)
-    assert found["error"] == pytest.approx(2.5 / math.log(10) / 10)
-    assert found["limit"] == pytest.approx(22.5 + 2.5 * math.log10(2), abs=1e-3)
-    assert found["at"] == (61_000 - 40_587) * 86_400_000 - 37_000
-    assert (found["object"], found["alert"], found["science"]) == ("2", 1, b"x")
+    assert result["mag"] == pytest.approx(22.5, abs=1e-3)
+    assert result["error"] == pytest.approx(2.5 / math.log(10) / 10)
+    assert result["limit"] == pytest.approx(22.5 + 2.5 * math.log10(2), abs=1e-3)
+    assert result["at"] == (61_000 - 40_587) * 86_400_000 - 37_000
+    assert (result["object"], result["alert"], result["science"]) == ("2", 1, b"x")
 
 
 @pytest.mark.parametrize("flux", [-5.0, 0.0, float("nan"), None])
 def test_what_is_not_above_the_template_has_no_magnitude(flux: Any) -> None:
-    found = packet({"diaSource": {**source(), "psfFlux": flux}})
-    assert found["mag"] is found["error"] is None and not found["positive"]
+    result = packet({"diaSource": {**source(), "psfFlux": flux}})
+    assert result["mag"] is result["error"] is None and not result["positive"]
 
 
 def test_negative_sources_are_not_positive_whatever_their_flux() -> None:
@@ -61,12 +61,14 @@ def test_age_and_detections_in_the_band_come_from_the_object_or_from_what_was_be
         source(60_999.5, 1.0, band="g"),
         source(60_998, -1),
     ]
-    found = packet({"diaSource": source(), "prvDiaSources": past, "diaObject": None})
-    assert found["age"] == 3 and found["in_band"] == 3 and [p["ago"] for p in found["past"]] == [0.5, 1, 2, 3]
-    assert [p["same"] for p in found["past"]] == [False, True, True, True]
+    result = packet({"diaSource": source(), "prvDiaSources": past, "diaObject": None})
+    assert (
+        result["age"] == 3 and result["in_band"] == 3 and [p["ago"] for p in result["past"]] == [0.5, 1, 2, 3]
+    )
+    assert [p["same"] for p in result["past"]] == [False, True, True, True]
     whole = {"firstDiaSourceMjdTai": 60_990.0, "nDiaSources": 7, "r_psfFluxNdata": 6}
-    found = packet({"diaSource": source(), "prvDiaSources": past, "diaObject": whole})
-    assert (found["age"], found["detections"], found["in_band"]) == (10, 7, 6)
+    result = packet({"diaSource": source(), "prvDiaSources": past, "diaObject": whole})
+    assert (result["age"], result["detections"], result["in_band"]) == (10, 7, 6)
     # A filler says nothing.
     whole = {"firstDiaSourceMjdTai": float("nan"), "nDiaSources": None, "r_psfFluxNdata": None}
     assert packet({"diaSource": source(), "prvDiaSources": past, "diaObject": whole})["age"] == 3

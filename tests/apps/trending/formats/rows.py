@@ -26,7 +26,7 @@ def rows_of(
 ) -> tuple[list[dict[str, Any]], Account, list[str]]:
     """The rows of messages (JSON unless bytes), what became of them, and why some were refused."""
     stream = form.source(Feed("posts", "localhost:1"), {**form.settings, **(given or {})})
-    tester = StreamTester(stream.to_kafka("rows"), start=datetime.now(UTC))
+    tester = StreamTester(stream.rows_to_kafka("rows"), start=datetime.now(UTC))
     account = tester.feed_messages(
         [one if isinstance(one, bytes) else json.dumps(one).encode() for one in values]
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from streamgauge.apps.replay import mastodon
 from streamgauge.apps.trending.formats.mastodon import MASTODON
 
 from .rows import format_of, messages_of, rows_of
@@ -43,7 +42,7 @@ def test_statuses_are_the_same_bare_and_streamed() -> None:
     )
     assert account.counted == 4 and rows[:2] == rows[2:]
     first, second = rows[:2]
-    assert first["text"] == "hi & bye @b#Rain ex.org/a" == mastodon.plain_text(STATUS["content"])
+    assert first["text"] == "hi & bye @b#Rain ex.org/a"
     assert (first["id"], first["author"], first["lang"]) == ("1", "ann@x.y", "de")
     assert (first["tags"], first["links"]) == (["rain"], ["https://ex.org/a?b=1", "https://card"])
     assert (second["author"], second["repost"], first["repost"]) == ("bob", True, False)

@@ -64,5 +64,7 @@ def test_tags_are_folded_and_stand_once_and_muted_posts_are_marked() -> None:
 
 
 def test_a_wrong_setting_is_said() -> None:
-    with pytest.raises(ValueError, match="--set words=many: it is a number of words in a row from 0 to 3"):
+    with pytest.raises(
+        ValueError, match="--set words must be a number of words in a row from 0 to 3, got many"
+    ):
         rows_of(POSTS, [], {"words": "many"})

@@ -49,14 +49,14 @@ def test_only_ranges_will_do(config: dict[str, str]) -> None:
 
 
 def test_ranges_are_asked_for_in_joins_alone() -> None:
-    joined, asked = stream(), {"partition.assignment.strategy": "range"}
-    check_joined(stream(**asked), "exactly_once", asked)
-    assert asked.items() <= Plan(joined, "g", "t", {}).config.items()
+    joined, requested = stream(), {"partition.assignment.strategy": "range"}
+    check_joined(stream(**requested), "exactly_once", requested)
+    assert requested.items() <= Plan(joined, "g", "t", {}).config.items()
     plain = Stream.from_kafka("ads", value=json({"id": pl.Int64})).tumbling("1m").agg(n=count())
-    assert not asked.keys() & Plan(plain, "g", "t", {}).config.keys()
+    assert not requested.keys() & Plan(plain, "g", "t", {}).config.keys()
     plans = [Plan(plain, "g", "t", {}, name="plain"), Plan(joined, "g", "t", {}, name="joined")]
-    assert asked.items() <= Plans.of(plans).config.items()
-    assert not asked.keys() & Plans.of(plans[:1]).config.keys()
+    assert requested.items() <= Plans.of(plans).config.items()
+    assert not requested.keys() & Plans.of(plans[:1]).config.keys()
     check_joined(plain, "at_least_once", {"group.protocol": "consumer"})
     check_alike(plain, {"ads": 2})
     check_partners(plain, [Input("ads", 0)], [])

@@ -17,9 +17,9 @@ from streamgauge.operators.consumer.group.committed import (
     offset_of,
     places_of,
 )
-from streamgauge.operators.definition.windows import EARLIEST
-from streamgauge.operators.sketching.lateness import PartitionTime
+from streamgauge.operators.sketching.partition_watermark import PartitionTime
 from streamgauge.operators.sketching.position import Position
+from streamgauge.operators.windows.window import EARLIEST
 
 
 def drawn(random: np.random.Generator) -> Committed:

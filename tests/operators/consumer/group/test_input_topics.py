@@ -18,12 +18,13 @@ from streamgauge.operators.consumer.group.input_topics import input_topics
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run, start
 from streamgauge.operators.definition.aggregates import count
-from streamgauge.operators.definition.change import DefinitionChanged
+from streamgauge.operators.definition.definition_diff import DefinitionChanged
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
 from streamgauge.operators.kafka.topics import TopicError, admin
-from streamgauge.operators.sinks.to_kafka import ToKafka
-from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sinks.answers_to_kafka import AnswersToKafka
+from streamgauge.operators.sketching.account import Account
+from streamgauge.operators.table.query import query
 from streamgauge.together import run_together, start_together
 
 from ....faulty_proxy import IMPATIENT
@@ -74,7 +75,7 @@ class Topics:
 
 
 def counts(table: Any) -> Counter[tuple[str, int]]:
-    rows = table.select(["window_start", "name", "rows"]).to_pylist()
+    rows = query(table).select(["window_start", "name", "rows"]).to_dicts()
     return Counter({(r["name"], int(r["window_start"].timestamp()) - NOON): r["rows"] for r in rows})
 
 
@@ -87,15 +88,15 @@ def messages(topics: Topics, topic: str, n: int) -> list[tuple[bytes | None, byt
     """The value and the header `topic` of the first `n` messages of a topic."""
     consumer = Consumer({**topics.servers, "group.id": topic, "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
-    found: list[Any] = []
+    collected: list[Any] = []
 
     def read() -> bool:
-        found.extend(m for m in consumer.consume(10, 0.2) if m.error() is None)
-        return len(found) >= n
+        collected.extend(m for m in consumer.consume(10, 0.2) if m.error() is None)
+        return len(collected) >= n
 
     until(read)
     consumer.close()
-    return [(m.value(), dict(m.headers())["topic"]) for m in found]
+    return [(m.value(), dict(m.headers())["topic"]) for m in collected]
 
 
 def test_a_pattern_takes_up_topics_and_partitions_that_come_and_nothing_of_its_own(
@@ -134,8 +135,8 @@ def test_a_pattern_takes_up_topics_and_partitions_that_come_and_nothing_of_its_o
         (b"oops", f"{topics.prefix}.d".encode())
     ]
     # The topics of dead letters and the table topic match, too, and are left alone.
-    found = run_and_ask(stream, RunOptions(until="latest", on_window=windows, **options))
-    assert (found.account, found.lag) == (Account(read=151, counted=150, dead_lettered=1), 0)
+    result = run_and_ask(stream, RunOptions(until="latest", on_window=windows, **options))
+    assert (result.account, result.lag) == (Account(read=151, counted=150, dead_lettered=1), 0)
     assert counts(windows.table()) == read
 
 
@@ -192,8 +193,8 @@ def test_merged_topics_count_each_message_once_while_a_worker_is_killed(
     running.stop()
     assert running.wait(120).account == Account(read=500, counted=500)
     topics.send("orders", range(100, 110), 3)
-    found = run_and_ask(stream, RunOptions(until="latest", **options))
-    assert (found.account, found.overlaps, found.lag) == (Account(read=530, counted=530), 0, 0)
+    result = run_and_ask(stream, RunOptions(until="latest", **options))
+    assert (result.account, result.overlaps, result.lag) == (Account(read=530, counted=530), 0, 0)
     assert counts(windows.table()) == topics.sent
     changed = topics.stream(clicks).merge(topics.stream([orders]).filter(pl.col("at") >= 1))
     with pytest.raises(DefinitionChanged, match=rf'in the stream of "{orders}", step 1 changed from filter'):
@@ -203,12 +204,12 @@ def test_merged_topics_count_each_message_once_while_a_worker_is_killed(
 @pytest.mark.soak
 def test_streams_of_different_topics_run_together_and_take_up_what_begins_to_match(topics: Topics) -> None:
     names = {"a": topics.make("a"), "b": topics.make("b", 1)}
-    asked = {
+    requested = {
         "one": topics.stream(names["a"]),
         "both": topics.stream(names["a"]).merge(topics.stream(names["b"]).filter(pl.col("at") >= 0)),
         "all": topics.stream(rf"^{topics.prefix}\.[a-d]$"),
     }
-    streams = {name: topics.counted(rows) for name, rows in asked.items()}
+    streams = {name: topics.counted(rows) for name, rows in requested.items()}
     windows = {name: Windows() for name in streams}
     options = {"group_id": topics.prefix, "checkpoint_seconds": 0.1, "on_window": windows}
     topics.send("a", range(25))
@@ -222,28 +223,28 @@ def test_streams_of_different_topics_run_together_and_take_up_what_begins_to_mat
     topics.send("b", range(35), 1)
     until(lambda: (running["both"].account.read, running["all"].account.read) == (85, 115))
     running.stop()
-    found = running.wait(120)
-    assert {name: own.account.read for name, own in found.items()} == {"one": 50, "both": 85, "all": 115}
+    result = running.wait(120)
+    assert {name: own.account.read for name, own in result.items()} == {"one": 50, "both": 85, "all": 115}
     topics.send("a", range(25, 40))
-    found = run_together(streams, until="latest", progress=False, **options)
+    result = run_together(streams, until="latest", progress=False, **options)
     read = {"one": "a", "both": "ab", "all": "abd"}
     for name, its in read.items():
         wanted = Counter({key: n for key, n in topics.sent.items() if key[0] in its})
-        assert found[name].account == Account(read=wanted.total(), counted=wanted.total())
-        assert (counts(windows[name].table()), found[name].lag) == (wanted, 0)
+        assert result[name].account == Account(read=wanted.total(), counted=wanted.total())
+        assert (counts(windows[name].table()), result[name].lag) == (wanted, 0)
 
 
 def test_what_is_not_there_or_read_twice_is_said(topics: Topics) -> None:
     name, client = topics.make("a"), admin(topics.servers)
-    for asked, message in (
+    for requested, message in (
         ([rf"^{topics.prefix}\.no"], "no topic at .* matches .* yet"),
         ([[name, "nothing"]], "there is no topic 'nothing'"),
         ([rf"^{topics.prefix}\.", r"^in[0-9a-f]+\.a"], "matches the patterns of two of the merged streams"),
     ):
-        sources = [topics.stream(one).kafka_source for one in asked]
+        sources = [topics.stream(one).kafka_source for one in requested]
         with pytest.raises(TopicError, match=message):
             input_topics(client, sources)
-    for sinks, letters in (([ToKafka(f"{topics.prefix}.out")], ""), ([], name)):
+    for sinks, letters in (([AnswersToKafka(f"{topics.prefix}.out")], ""), ([], name)):
         with pytest.raises(ValueError, match="what it writes would come back as its input"):
             stream = topics.counted(topics.stream([rf"^{topics.prefix}\.", name]))
             run(stream, RunOptions(until="latest", sinks=sinks, dead_letters=letters))

@@ -9,11 +9,11 @@ from confluent_kafka import KafkaException
 
 from streamgauge.operators.consumer.group import membership
 from streamgauge.operators.consumer.group.rebalance import Rebalance
-from streamgauge.operators.consumer.merge import follower
+from streamgauge.operators.consumer.merge import merge_worker
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run, start
 from streamgauge.operators.kafka.faults import Refused
-from streamgauge.operators.table.merge import merge
+from streamgauge.operators.table.sketch_table import merge
 
 from ....waiting import until
 from ..runs import run_and_ask
@@ -70,10 +70,10 @@ def test_what_is_raised_out_of_a_rebalance_ends_the_run(
     posts: Any, monkeypatch: pytest.MonkeyPatch, seen: bool, error: type[Exception]
 ) -> None:
     """The client library raises there what no `except` sees: here, as `assign` is not cooperative."""
-    monkeypatch.setattr(Rebalance, "take", lambda self, consumer, partitions: consumer.assign(partitions))
+    monkeypatch.setattr(Rebalance, "assign", lambda self, consumer, partitions: consumer.assign(partitions))
     if not seen:
         monkeypatch.setattr(membership, "as_exception", lambda ask: ask())
-        monkeypatch.setattr(follower, "as_exception", lambda ask: ask())
+        monkeypatch.setattr(merge_worker, "as_exception", lambda ask: ask())
     topic = posts()
     topic.send(10)
     with pytest.raises(error, match=r"Failed to set assignment|broke off: .*Failed to set assignment"):

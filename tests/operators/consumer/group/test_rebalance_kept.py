@@ -23,7 +23,7 @@ pytestmark = pytest.mark.kafka
 def moved(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[Any]]]:
     """What each worker took up and let go, by the group's name and in order."""
     seen: dict[str, list[Any]] = {"taken": [], "let go": []}
-    take_up, lost = Worker._take_up, Worker._lost
+    take_up, lost = Worker._recover, Worker._lost
 
     def taking_up(self: Worker, inputs: set[Input]) -> None:
         seen["taken"] += [(id(self), where.partition) for where in inputs]
@@ -33,7 +33,7 @@ def moved(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, list[Any]]]:
         seen["let go"] += [(id(self), where.partition) for where in inputs if not self._stopping()]
         lost(self, inputs)
 
-    monkeypatch.setattr(Worker, "_take_up", taking_up)
+    monkeypatch.setattr(Worker, "_recover", taking_up)
     monkeypatch.setattr(Worker, "_lost", losing)
     yield seen
 
@@ -94,12 +94,12 @@ def test_a_static_member_that_comes_back_in_time_moves_nothing(
     one.stop()
     one.wait(120)
     topic.send(1_000)
-    let_go, taken = len(moved["let go"]), len(moved["taken"])
+    let_go, accepted = len(moved["let go"]), len(moved["taken"])
     again = begun("one")
     until(lambda: max(r.summary().account.read for r in (again, two)) == 2_000)
     assert {where.partition for where in again._workers.own.assigned} == before
     assert len(moved["let go"]) == let_go
-    assert sorted(p for _, p in moved["taken"][taken:]) == sorted(before)
+    assert sorted(p for _, p in moved["taken"][accepted:]) == sorted(before)
     for running in (again, two):
         running.stop()
     accounts = [running.wait(120).account for running in (again, two)]

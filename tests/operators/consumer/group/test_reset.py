@@ -1,4 +1,4 @@
-"""A group that was reset counts anew from there, with nothing left of what was counted before."""
+"""A group that was reset counts again from there, with nothing left of what was counted before."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def timestamps(kafka: Any, topic: str, partition: int) -> list[int]:
         where = TopicPartition(topic, partition, 0)
         _, end = consumer.get_watermark_offsets(where, timeout=120)
         consumer.assign([where])
-        found: list[int] = []
-        while len(found) < end:
-            for message in consumer.consume(end - len(found), 10):
+        collected: list[int] = []
+        while len(collected) < end:
+            for message in consumer.consume(end - len(collected), 10):
                 kind, stamp = message.timestamp()
                 assert kind == TIMESTAMP_CREATE_TIME
-                found.append(stamp)
-        return found
+                collected.append(stamp)
+        return collected
     finally:
         consumer.close()
 
@@ -44,7 +44,7 @@ def timestamps(kafka: Any, topic: str, partition: int) -> list[int]:
 @pytest.mark.parametrize(
     "delivery", ["exactly_once", pytest.param("effectively_once", marks=pytest.mark.soak)]
 )
-def test_a_group_counts_anew_from_where_it_was_reset_to(
+def test_a_group_counts_again_from_where_it_was_reset_to(
     kafka: Any, posts: Any, same: Any, delivery: Any
 ) -> None:
     topic, windows = posts(2), Windows()
@@ -70,8 +70,8 @@ def test_a_group_counts_anew_from_where_it_was_reset_to(
     assert by_time == {(topic.topic, p): 0 for p in (0, 1)}
     stamps = timestamps(kafka, topic.topic, 0)
     middle = datetime.fromtimestamp(stamps[600] / 1000, UTC)
-    found = reset(topic.topic, middle, bootstrap_servers=server)[Input(topic.topic, 0)]
-    assert found == next(at for at, stamp in enumerate(stamps) if stamp >= stamps[600])
+    result = reset(topic.topic, middle, bootstrap_servers=server)[Input(topic.topic, 0)]
+    assert result == next(at for at, stamp in enumerate(stamps) if stamp >= stamps[600])
 
     reset(topic.topic, {(topic.topic, 0): 1_200, (topic.topic, 1): 0}, bootstrap_servers=server)
     # Another definition may go on: of the first, nothing is left.
@@ -84,19 +84,21 @@ def test_a_group_counts_anew_from_where_it_was_reset_to(
 def test_streams_that_run_together_are_set_back_together(kafka: Any, posts: Any) -> None:
     topic = posts(2)
     odd, even = Stream(topic.stream.source, topic.stream.time).branch(pl.col("user") % 2 == 1)
-    asked = {name: s.tumbling("10s", delay="2s").agg(posts=count()) for name, s in (("o", odd), ("e", even))}
+    aggregates = {
+        name: s.tumbling("10s", delay="2s").agg(posts=count()) for name, s in (("o", odd), ("e", even))
+    }
     options: Any = {"group_id": topic.topic, "until": "latest", "progress": False}
     # Another group, whose table topic is called like that of a stream.
-    run(asked["o"], RunOptions(group_id=f"{topic.topic}.third", until="latest"))
+    run(aggregates["o"], RunOptions(group_id=f"{topic.topic}.third", until="latest"))
     for n, to in ((500, "earliest"), (500, "latest"), (300, None)):
         topic.send(n)
-        found = run_together(asked, **options)
+        result = run_together(aggregates, **options)
         if to is not None:
-            assert all(found[name].account == topic.one_pass(asked[name])[1] for name in asked)
+            assert all(result[name].account == topic.one_pass(aggregates[name])[1] for name in aggregates)
             reset(topic.topic, to, bootstrap_servers=kafka.bootstrap_servers)
-    assert [found[name].account.read for name in asked] == [300, 300]
+    assert [result[name].account.read for name in aggregates] == [300, 300]
     topics = admin({"bootstrap.servers": kafka.bootstrap_servers}).list_topics(timeout=120).topics
-    assert f"{topic.topic}.third.table.{asked['o'].fingerprint()}" in topics
+    assert f"{topic.topic}.third.table.{aggregates['o'].fingerprint()}" in topics
 
 
 def test_a_group_with_members_is_left_alone(kafka: Any, posts: Any) -> None:
@@ -118,12 +120,12 @@ def test_places_that_are_not_there_change_nothing(kafka: Any, posts: Any) -> Non
     options: Any = {"group_id": topic.topic, "until": "latest"}
     run(topic.stream, RunOptions(**options))
     before = set(admin(topic.stream.source.settings).list_topics(timeout=120).topics)
-    for to, told in {
+    for to, reported in {
         51: "offset 51 is not in .*which holds 0 to 49; write one from 0 to 50",
         -1: "offset -1 is not in",
         "tomorrow": "to is 'tomorrow'",
     }.items():
-        with pytest.raises(ValueError, match=told):
+        with pytest.raises(ValueError, match=reported):
             reset(topic.topic, to, bootstrap_servers=kafka.bootstrap_servers)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"leave out .*\[1\]"):
         reset(topic.topic, {(topic.topic, 0): 5}, bootstrap_servers=kafka.bootstrap_servers)

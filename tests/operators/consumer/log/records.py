@@ -8,11 +8,11 @@ from streamgauge.operators.consumer.log.snapshots import Snapshot
 from streamgauge.operators.consumer.merge.merger import Merger
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.sketching.delta import Delta
-from streamgauge.operators.sketching.lateness import PartitionTime
+from streamgauge.operators.sketching.partition_watermark import PartitionTime
 
-STREAM = Stream.from_batches({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(posts=count())
+STREAM = Stream.from_schema({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(posts=count())
 
 
 def delta(partition: int, first: int, following: int) -> Delta:
@@ -23,4 +23,4 @@ def delta(partition: int, first: int, following: int) -> Delta:
 
 
 def snapshot(merger: Merger) -> Snapshot:
-    return Snapshot(STREAM.fingerprint(), {"posts": "id"}, *merger.resume_point(), STREAM.definition())
+    return Snapshot(STREAM.fingerprint(), {"posts": "id"}, *merger.restore_point(), STREAM.definition())

@@ -10,14 +10,14 @@ import polars as pl
 from streamgauge.operators.consumer.merge.merger import Merger
 from streamgauge.operators.definition.aggregates import count, distinct
 from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.partitions.partition_state import PartitionState
 from streamgauge.operators.sketching.delta import Delta
+from streamgauge.operators.sketching.idle_timer import Rest
 from streamgauge.operators.sketching.position import Input, inputs_of
-from streamgauge.operators.sketching.progress import Progress
-from streamgauge.operators.sketching.silence import Rest
 
 START = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1e6)
 STREAM = (
-    Stream.from_batches({"at": pl.Datetime("us", "UTC"), "user": pl.Int64}, time="at")
+    Stream.from_schema({"at": pl.Datetime("us", "UTC"), "user": pl.Int64}, time="at")
     .tumbling("1m", delay="5s")
     .agg(posts=count(), users=distinct("user"))
 )
@@ -31,8 +31,10 @@ def log(seed: int, cut: int, partitions: int = 3, rows: int = 2_000) -> list[Del
     """Ten minutes of deltas, one partition after the other, each of `cut` messages."""
     random = np.random.default_rng(seed)
     times = START + np.linspace(0, 600e6, rows).astype(np.int64)
-    found = []
-    inputs = [Progress(STREAM, "posts", p, 0, clock=lambda: START / 1e6 + 600) for p in range(partitions)]
+    collected = []
+    inputs = [
+        PartitionState(STREAM, "posts", p, 0, clock=lambda: START / 1e6 + 600) for p in range(partitions)
+    ]
     frames = [
         pl.DataFrame(
             {
@@ -49,8 +51,8 @@ def log(seed: int, cut: int, partitions: int = 3, rows: int = 2_000) -> list[Del
             part = frame[low : low + cut]
             offsets = np.arange(low, low + part.height)
             progress.add(part, None, offsets, low + part.height, lambda numbers, reason: None)
-            found.append(progress.delta())
-    return found
+            collected.append(progress.delta())
+    return collected
 
 
 def windows(merger: Merger) -> dict[object, int]:
@@ -70,26 +72,26 @@ def merged(deltas: list[Delta], **options) -> Merger:
 
 def paused(*steps: range | int) -> list[Delta]:
     """One partition: rows of each second in a range, and at a number so many seconds of silence."""
-    progress, found = Progress(STREAM, "posts", 0, 0, clock=lambda: START / 1e6 + 600), []
+    progress, collected = PartitionState(STREAM, "posts", 0, 0, clock=lambda: START / 1e6 + 600), []
     for step in steps:
         if isinstance(step, range):
             at = pl.Series([START + second * 1_000_000 for second in step]).cast(pl.Datetime("us", "UTC"))
             rows = pl.DataFrame({"at": at, "user": list(step)})
-            offsets = np.arange(progress.next, progress.next + len(step))
-            progress.add(rows, None, offsets, progress.next + len(step), lambda numbers, reason: None)
+            offsets = np.arange(progress.next_offset, progress.next_offset + len(step))
+            progress.add(rows, None, offsets, progress.next_offset + len(step), lambda numbers, reason: None)
         else:
             progress.rest = Rest(step * 1_000_000, 5_000_000, START + 10**9)
-        found.append(progress.delta())
-    return found
+        collected.append(progress.delta())
+    return collected
 
 
-def told_by(merger: Merger, deltas: list[Delta], begin: int = 0) -> list[tuple[int, int, int]]:
-    """At which offset which minute's window was told, and with how many rows."""
-    found = []
+def windows_of(merger: Merger, deltas: list[Delta], begin: int = 0) -> list[tuple[int, int, int]]:
+    """At which offset which minute's window was emitted, and with how many rows."""
+    collected = []
     for offset in range(begin, len(deltas)):
         merger.offer(deltas[offset], offset)
         for table in merger.close():
             row = table.select(["window_start", "posts"]).to_pylist()[0]
             minute = int(row["window_start"].timestamp() * 1e6 - START) // 60_000_000
-            found.append((offset, minute, row["posts"]))
-    return found
+            collected.append((offset, minute, row["posts"]))
+    return collected

@@ -15,16 +15,16 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from streamgauge.operators.consumer.log.messages import TOPIC_CONFIG, encode, table_topic
 from streamgauge.operators.consumer.merge.closed_windows import ClosedWindows
-from streamgauge.operators.consumer.merge.follower import LogMerger
+from streamgauge.operators.consumer.merge.merge_worker import MergeWorker
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.plan import Plan
 from streamgauge.operators.definition.aggregates import count, distinct
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
 from streamgauge.operators.kafka.topics import admin, begin_offsets, ensure_topic
+from streamgauge.operators.partitions.partition_state import PartitionState
 from streamgauge.operators.sketching.delta import Delta
-from streamgauge.operators.sketching.progress import Progress
-from streamgauge.operators.sketching.silence import Rest
+from streamgauge.operators.sketching.idle_timer import Rest
 from streamgauge.operators.table.schema import schema_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -32,7 +32,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass
 class Log:
-    """A table topic, the deltas of `partitions` input partitions on it, and the windows that were told."""
+    """A table topic, the deltas of `partitions` input partitions on it, and the windows that were emitted."""
 
     kafka: Any
     partitions: int
@@ -50,8 +50,10 @@ class Log:
         self.plan = Plan(stream, name, topic, {"posts": self.partitions}, topic_ids={"posts": "one"})
         self.client = admin(self.plan.config)
         ensure_topic(self.client, self.plan.table_topic, 1, TOPIC_CONFIG)
-        self.inputs = [Progress(stream, "posts", p, 0, clock=lambda: 2e9) for p in range(self.partitions)]
-        self.told: list[tuple[int, int]] = []
+        self.inputs = [
+            PartitionState(stream, "posts", p, 0, clock=lambda: 2e9) for p in range(self.partitions)
+        ]
+        self.emitted: list[tuple[int, int]] = []
 
     def delta(self, partition: int, minute: int, users: Iterable[int] = (1,)) -> Delta:
         """One message of each user in a minute."""
@@ -59,8 +61,8 @@ class Log:
         rows = list(users)
         at = int(START.timestamp() * 1e6) + minute * 60_000_000
         frame = pl.DataFrame({"user": rows, "at": [at] * len(rows)})
-        offsets = np.arange(progress.next, progress.next + len(rows))
-        progress.add(frame, None, offsets, progress.next + len(rows), lambda numbers, reason: None)
+        offsets = np.arange(progress.next_offset, progress.next_offset + len(rows))
+        progress.add(frame, None, offsets, progress.next_offset + len(rows), lambda numbers, reason: None)
         return replace(progress.delta(), source="one")
 
     def silence(self, partition: int, seconds: int) -> Delta:
@@ -97,22 +99,22 @@ class Log:
 
     def merge(
         self, until: int, hand_over: Callable[[pa.Table], None] | None = None, drains: bool = True
-    ) -> LogMerger:
-        """Run a merger of the group until so many windows were told in all.
+    ) -> MergeWorker:
+        """Run a merger of the group until so many windows were emitted in all.
 
         It waits until its place is kept, however slow the broker is, unless there is a reason not to drain
         the log: what lies behind an open transaction never comes.
         """
 
-        def told(table: pa.Table) -> None:
+        def on_window(table: pa.Table) -> None:
             if hand_over is not None:
                 hand_over(table)
             minute = (table.column("window_start")[0].as_py() - START).total_seconds() // 60
-            self.told.append((int(minute), table.column("posts")[0].as_py()))
+            self.emitted.append((int(minute), table.column("posts")[0].as_py()))
 
         closed = ClosedWindows(schema_of(self.plan.stream), 100)
-        plan = replace(self.plan, options=RunOptions(on_window=told))
-        merger = LogMerger(plan, closed, lambda: len(self.told) >= until, lambda: drains)
+        plan = replace(self.plan, options=RunOptions(on_window=on_window))
+        merger = MergeWorker(plan, closed, lambda: len(self.emitted) >= until, lambda: drains)
         merger.run()
         return merger
 

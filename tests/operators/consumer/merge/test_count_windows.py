@@ -1,11 +1,11 @@
-"""Windows by count against plain Python, however deltas are cut and whoever dies in between."""
+"""Windows by count against plain Python, however deltas are cut and whichever worker dies in between."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from streamgauge.operators.consumer.merge import held_parts, parted_windows
+from streamgauge.operators.consumer.merge import partial_windows, partial_windows_base
 from streamgauge.operators.consumer.merge.merger import Merger
 from streamgauge.operators.sketching.position import inputs_of
 
@@ -17,7 +17,7 @@ def test_windows_are_those_of_the_rows_however_they_are_cut(cut: int) -> None:
     rows = rows_of(cut, 3, 150 if cut == 1 else 600)
     random, workers = np.random.default_rng(cut), Workers(STREAM, rows)
     merger, tables = Merger(STREAM, inputs_of({"input": 3})), []
-    while any(own.next < len(part) for own, part in zip(workers.inputs, rows)):
+    while any(own.next_offset < len(part) for own, part in zip(workers.inputs, rows)):
         partition = int(random.integers(3))
         workers.read(partition, cut, random)
         workers.send(partition)
@@ -36,15 +36,15 @@ def test_restarts_of_workers_and_mergers_anywhere_change_nothing(
     seed: int, tables: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor do deltas that came twice, or reached a part of the log, nor where parts of windows lie."""
-    monkeypatch.setattr(parted_windows, "_FEW", 10)
-    monkeypatch.setattr(held_parts, "_MOST_ORIGINS", 3)
+    monkeypatch.setattr(partial_windows_base, "_FEW", 10)
+    monkeypatch.setattr(partial_windows, "_MOST_ORIGINS", 3)
     rows, random = rows_of(seed, 2, 400), np.random.default_rng(seed)
     workers = Workers(STREAM, rows, tables)
     cuts: list[list[int]] = [[], []]
     died = partly = 0
-    while any(own.next < len(part) for own, part in zip(workers.inputs, rows)):
+    while any(own.next_offset < len(part) for own, part in zip(workers.inputs, rows)):
         p = int(random.integers(2))
-        until = cuts[p][0] - workers.inputs[p].next if cuts[p] else int(random.integers(1, 30))
+        until = cuts[p][0] - workers.inputs[p].next_offset if cuts[p] else int(random.integers(1, 30))
         workers.read(p, until, random)
         if cuts[p]:
             cuts[p].pop(0)
@@ -61,7 +61,7 @@ def test_restarts_of_workers_and_mergers_anywhere_change_nothing(
     full, left = windows_of(rows)
     answers, unfilled = {}, {}
     for log in workers.logs:
-        merger, told, offset, furthest = Merger(STREAM, inputs_of({"input": 2})), [], 0, 0
+        merger, reported, offset, furthest = Merger(STREAM, inputs_of({"input": 2})), [], 0, 0
         while offset < len(log):
             merger.offer(log[offset], offset)
             offset += 1
@@ -70,16 +70,16 @@ def test_restarts_of_workers_and_mergers_anywhere_change_nothing(
             if random.random() < 0.2:
                 merger.open_windows.spill()
             if random.random() < 0.6:
-                told += merger.close()
-            elif random.random() < 0.5 and (table := merger.due()) is not None:
-                told.append(table)
-                merger.told()
+                reported += merger.close()
+            elif random.random() < 0.5 and (groups := merger.due()) is not None:
+                reported.append(groups.table)
+                merger.mark_emitted()
             if offset > furthest and random.random() < 0.2:
                 furthest = offset
-                offset, state = merger.resume_point()
+                offset, state = merger.restore_point()
                 merger = Merger(STREAM, inputs_of({"input": 2}))
-                merger.resume(offset, state)
-        answers |= given([*told, *merger.close()])
+                merger.restore(offset, state)
+        answers |= given([*reported, *merger.close()])
         unfilled |= given(merger.close_all())
         assert merger.state.account.read == sum(map(len, rows))
     assert answers == full and unfilled == left
@@ -96,8 +96,8 @@ def test_a_window_that_lost_what_fills_it_closes_when_the_next_begins() -> None:
     for offset, delta in enumerate(workers.logs[0]):
         if offset != 1:  # rows 5 to 9: the last two of the first window, three of the second
             merger.offer(delta, offset)
-    found = given(merger.close())
-    assert {name: of[2] for (_, name), of in found.items()} == {
+    result = given(merger.close())
+    assert {name: of[2] for (_, name), of in result.items()} == {
         "input[0]:0": 5,
         "input[0]:7": 4,
         "input[0]:14": 7,
@@ -119,4 +119,4 @@ def test_filling_windows_show_when_rows_came_for_them() -> None:
     workers.send(0)
     merger.offer(workers.logs[0][1], 1)
     assert {key: of[2] for (key, _), of in given(merger.updates()).items()} == {"b": 4}
-    assert merger.held() == (3, 3) and merger.state_bytes > 0
+    assert merger.window_counts() == (3, 3) and merger.state_bytes > 0

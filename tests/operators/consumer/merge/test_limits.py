@@ -11,10 +11,10 @@ from streamgauge.operators.consumer.merge.merger import Merger
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.definition.aggregates import count, distinct
 from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.partitions.partition_state import PartitionState
 from streamgauge.operators.sketching.position import Input
-from streamgauge.operators.sketching.progress import Progress
 
-ROWS = Stream.from_batches({"at": pl.Int64, "key": pl.Int64}, time=pl.from_epoch("at")).group_by("key")
+ROWS = Stream.from_schema({"at": pl.Int64, "key": pl.Int64}, time=pl.from_epoch("at")).group_by("key")
 WINDOWED = {
     "tumbling": ROWS.tumbling("1h"),
     "hopping": ROWS.hopping("1h", every="10m"),
@@ -23,9 +23,9 @@ WINDOWED = {
 
 
 def filled(stream: Stream, options: RunOptions | None) -> tuple[Merger, int]:
-    """A merger that took 20 deltas of 2,000 keys each, half of them new; and the most that it held after."""
+    """A merger after 20 deltas of 2,000 keys each, half of them new; and the most that it held after."""
     where = Input("rows", 0)
-    progress, merger, most = Progress(stream, *where, 0, clock=lambda: 1e9), Merger(stream, [where]), 0
+    progress, merger, most = PartitionState(stream, *where, 0, clock=lambda: 1e9), Merger(stream, [where]), 0
     for at in range(20):
         keys = np.arange(2_000) + at * 1_000
         frame = pl.DataFrame({"at": np.full(2_000, at * 300), "key": keys})
@@ -46,9 +46,9 @@ def test_windows_that_are_spilled_hold_what_they_held(kind: str) -> None:
     limit = max(1_000_000, most // 3)
     bounded, held = filled(stream, RunOptions(state_bytes=limit))
     assert held <= limit < most
-    wanted, found = ([*merger.close(), *merger.close_all()] for merger in (free, bounded))
-    assert len(wanted) == len(found)
-    assert all(one.sort_by("key").equals(other.sort_by("key")) for one, other in zip(wanted, found))
+    wanted, result = ([*merger.close(), *merger.close_all()] for merger in (free, bounded))
+    assert len(wanted) == len(result)
+    assert all(one.sort_by("key").equals(other.sort_by("key")) for one, other in zip(wanted, result))
 
 
 @pytest.mark.parametrize("kind", WINDOWED)

@@ -20,16 +20,16 @@ from streamgauge.operators.consumer.merge.limits import keep_within
 from streamgauge.operators.consumer.merge.merger import Merger
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.sketching.position import Input
-from streamgauge.operators.sketching.progress import Progress
+from streamgauge.operators.partitions.partition_state import PartitionState
 
 groups, kind = int(sys.argv[1]), sys.argv[2]
-rows = Stream.from_batches({"at": pl.Int64, "key": pl.Int64, "user": pl.Int64}, time=pl.from_epoch("at"))
+rows = Stream.from_schema({"at": pl.Int64, "key": pl.Int64, "user": pl.Int64}, time=pl.from_epoch("at"))
 keyed = rows.group_by("key")
 windowed = {"tumbling": keyed.tumbling("1h"), "session": keyed.session("10m")}[kind]
 stream = windowed.agg(rows=count(), users=distinct("user"), spread=quantiles("user"))
 where, options = Input("rows", 0), RunOptions(state_bytes=600 * 1024 * 1024)
-progress, merger = Progress(stream, *where, 0, clock=lambda: 1e9), Merger(stream, [where])
-random, each, told, counted = np.random.default_rng(1), 50_000, 0, 0
+progress, merger = PartitionState(stream, *where, 0, clock=lambda: 1e9), Merger(stream, [where])
+random, each, emitted, counted = np.random.default_rng(1), 50_000, 0, 0
 deltas = 3 * groups // each
 for delta in range(deltas):
     times = np.full(each, delta * 3_600 // deltas)
@@ -40,11 +40,11 @@ for delta in range(deltas):
     merger.offer(progress.delta(), delta)
     keep_within(options, [merger])
     for table in merger.close():
-        told, counted = told + table.num_rows, counted + sum(table.column("rows").to_pylist())
+        emitted, counted = emitted + table.num_rows, counted + sum(table.column("rows").to_pylist())
 for table in merger.close_all():
-    told, counted = told + table.num_rows, counted + sum(table.column("rows").to_pylist())
+    emitted, counted = emitted + table.num_rows, counted + sum(table.column("rows").to_pylist())
 assert counted == deltas * each, counted
-print(told, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(emitted, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
@@ -56,4 +56,4 @@ def test_a_million_groups_an_hour_take_less_than_two_gibibytes(kind: str) -> Non
     )
     groups, peak = map(int, done.stdout.split())
     assert groups > 0.9 * GROUPS
-    assert peak < LIMIT_KB, f"{groups:,} groups of {kind} windows took {peak / 1024:,.0f} MiB"
+    assert peak < LIMIT_KB, f"{groups:,} groups of {kind} windows used {peak / 1024:,.0f} MiB"

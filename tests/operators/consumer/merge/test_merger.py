@@ -10,12 +10,12 @@ from streamgauge.operators.consumer.log.faults import DeltaError
 from streamgauge.operators.consumer.merge.merger import Merger
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.sketching.accounting import Account
-from streamgauge.operators.sketching.lateness import PartitionTime
+from streamgauge.operators.sketching.account import Account
+from streamgauge.operators.sketching.idle_timer import Rest
+from streamgauge.operators.sketching.partition_watermark import PartitionTime
 from streamgauge.operators.sketching.position import Input, inputs_of
-from streamgauge.operators.sketching.silence import Rest
 
-from .deltas import START, STREAM, log, merged, paused, posts, told_by, windows
+from .deltas import START, STREAM, log, merged, paused, posts, windows, windows_of
 
 
 def test_the_cut_into_deltas_changes_nothing() -> None:
@@ -43,7 +43,7 @@ def test_a_delta_that_comes_twice_counts_once() -> None:
 
 def test_a_zombies_range_inside_what_was_taken_counts_once() -> None:
     deltas = log(3, 100, partitions=3)
-    zombie = replace(deltas[3], first=110, next=150)
+    zombie = replace(deltas[3], first_offset=110, next_offset=150)
     merger = merged([*deltas[:6], zombie, *deltas[6:]])
     assert merger.state.duplicates == 1
     assert windows(merger) == windows(merged(deltas))
@@ -53,8 +53,8 @@ def test_a_zombies_range_inside_what_was_taken_counts_once() -> None:
 def test_a_delta_out_of_turn_is_refused_by_its_range(first: int, following: int) -> None:
     deltas = log(4, 100)
     merger = merged(deltas[:3])
-    wrong = replace(deltas[3], first=first, next=max(following, first))
-    if wrong.first == 100:
+    wrong = replace(deltas[3], first_offset=first, next_offset=max(following, first))
+    if wrong.first_offset == 100:
         assert merger.offer(wrong, 3)
         return
     with pytest.raises(
@@ -66,10 +66,10 @@ def test_a_delta_out_of_turn_is_refused_by_its_range(first: int, following: int)
 def test_at_least_once_takes_an_overlapping_range_and_says_so_but_no_gap() -> None:
     deltas = log(4, 100)
     merger = merged(deltas[:3], delivery="at_least_once")
-    assert merger.offer(replace(deltas[3], first=50, next=200), 3)
+    assert merger.offer(replace(deltas[3], first_offset=50, next_offset=200), 3)
     assert merger.state.overlaps == 1 and merger.state.marks["posts", 0].position.offset == 200
     with pytest.raises(DeltaError, match="out of turn"):
-        merger.offer(replace(deltas[3], first=300, next=400), 4)
+        merger.offer(replace(deltas[3], first_offset=300, next_offset=400), 4)
 
 
 def test_a_delta_of_another_definition_is_refused_by_name() -> None:
@@ -98,13 +98,13 @@ def test_partitions_of_one_number_in_two_topics_have_chains_of_their_own() -> No
     for offset, delta in enumerate(likes, len(deltas)):
         assert merger.offer(delta, offset)
     again = Merger(STREAM, [])
-    again.resume(*merger.resume_point())
+    again.restore(*merger.restore_point())
     twice = {window: 2 * posts for window, posts in windows(merged(deltas)).items()}
     assert windows(merger) == twice
     assert again.state.marks.keys() <= set(inputs_of({"posts": 3, "likes": 3}))
-    with pytest.raises(DeltaError, match="made anew"):
+    with pytest.raises(DeltaError, match="recreated"):
         for source in ("one", "two"):
-            merger.offer(replace(likes[-1], first=2_000, next=2_000, source=source), 10**6)
+            merger.offer(replace(likes[-1], first_offset=2_000, next_offset=2_000, source=source), 10**6)
 
 
 def test_partitions_of_a_topic_that_is_gone_hold_no_window_open() -> None:
@@ -120,14 +120,14 @@ def test_partitions_of_a_topic_that_is_gone_hold_no_window_open() -> None:
 
 def test_reached_says_when_all_ends_are_in() -> None:
     merger = merged(log(8, 2_000))
-    assert merger.reached({Input("posts", 0): 2_000, Input("posts", 1): 1_999, Input("posts", 2): 0})
-    assert not merger.reached({Input("posts", 0): 2_001})
-    assert not merger.reached({Input("posts", 3): 0})
+    assert merger.has_reached({Input("posts", 0): 2_000, Input("posts", 1): 1_999, Input("posts", 2): 0})
+    assert not merger.has_reached({Input("posts", 0): 2_001})
+    assert not merger.has_reached({Input("posts", 3): 0})
 
 
 def test_a_kept_window_is_still_open_only_with_what_was_added_to_it() -> None:
     deltas, merger = paused(range(18), 60, range(18, 40)), Merger(STREAM, posts(1))
-    assert told_by(merger, deltas[:2]) == [(1, 0, 18)]
+    assert windows_of(merger, deltas[:2]) == [(1, 0, 18)]
     assert merger.close_all() == []
     merger.offer(deltas[2], 2)
     assert merger.due() is None
@@ -138,7 +138,7 @@ def test_a_kept_window_is_still_open_only_with_what_was_added_to_it() -> None:
 def test_deltas_that_were_sent_together_are_taken_together(together: bool) -> None:
     """What was silent wakes with what lets the other partition close windows, its rows a moment behind."""
     first, second = log(9, 2_000, partitions=2)
-    begin = {"next": 0, "table": None, "messages": {}, "account": Account(), "time": PartitionTime()}
+    begin = {"next_offset": 0, "table": None, "messages": {}, "account": Account(), "time": PartitionTime()}
     merger = Merger(STREAM, posts(2))
     merger.offer(replace(first, **begin), 0)
     merger.offer(replace(second, **begin, rest=Rest(9_000_000, 5_000_000, START + 10**10)), 1)

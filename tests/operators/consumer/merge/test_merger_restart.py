@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 from streamgauge.operators.consumer.merge.merger import Merger
-from streamgauge.operators.sketching.progress import Progress
-from streamgauge.operators.sketching.silence import Rest
+from streamgauge.operators.partitions.partition_state import PartitionState
+from streamgauge.operators.sketching.idle_timer import Rest
 
-from .deltas import START, STREAM, log, merged, paused, posts, told_by, windows
+from .deltas import START, STREAM, log, merged, paused, posts, windows, windows_of
 
 
 @pytest.mark.parametrize("stop", [1, 7, 30, 59, 60])
@@ -22,46 +22,46 @@ def test_a_restart_from_the_resume_point_gives_the_same_windows_each_once(stop: 
     for offset, delta in enumerate(deltas[:stop]):
         first.offer(delta, offset)
         emitted += [table.column("window_start")[0].as_py() for table in first.close()]
-    offset, told = first.resume_point()
+    offset, reported = first.restore_point()
     assert offset <= stop
     second = Merger(STREAM, posts(3))
-    second.resume(offset, told)
-    found = {}
+    second.restore(offset, reported)
+    by_key = {}
     for at in range(offset, len(deltas)):
         second.offer(deltas[at], at)
         for table in second.close():
-            found[table.column("window_start")[0].as_py()] = table.column("posts")[0].as_py()
-    assert not set(found) & set(emitted)
+            by_key[table.column("window_start")[0].as_py()] = table.column("posts")[0].as_py()
+    assert not set(by_key) & set(emitted)
     for at, delta in enumerate(deltas):
         clean.offer(delta, at)
     expected = windows(clean)
     open_still = {
         t.column("window_start")[0].as_py(): t.column("posts")[0].as_py() for t in second.close_all()
     }
-    assert {**found, **open_still} == {start: n for start, n in expected.items() if start not in emitted}
+    assert {**by_key, **open_still} == {start: n for start, n in expected.items() if start not in emitted}
     assert second.state.account == whole.state.account
-    assert len(emitted) + len(found) + len(open_still) == len(expected)
+    assert len(emitted) + len(by_key) + len(open_still) == len(expected)
 
 
 def test_a_window_that_was_not_handed_over_comes_again_after_a_restart() -> None:
     deltas, merger = log(9, 100), Merger(STREAM, posts(3))
-    told = []
+    collected = []
     for offset, delta in enumerate(deltas):
         merger.offer(delta, offset)
-        while (table := merger.due()) is not None and len(told) < 3:
-            told.append(table.column("window_start")[0].as_py())
-            merger.told()
-    unseen = merger.due()
-    assert unseen is not None and unseen.equals(merger.due())
+        while (groups := merger.due()) is not None and len(collected) < 3:
+            collected.append(groups.table.column("window_start")[0].as_py())
+            merger.mark_emitted()
+    unseen, same = merger.due(), merger.due()
+    assert unseen is not None and same is not None and unseen.table.equals(same.table)
     again = Merger(STREAM, posts(3))
-    offset, state = merger.resume_point()
-    again.resume(offset, state)
+    offset, state = merger.restore_point()
+    again.restore(offset, state)
     for at in range(offset, len(deltas)):
         again.offer(deltas[at], at)
     whole = {t.column("window_start")[0].as_py(): t for t in merged(deltas).close()}
-    found = {t.column("window_start")[0].as_py(): t for t in again.close()}
-    assert len(told) == 3 and sorted([*told, *found]) == sorted(whole)
-    assert all(table.equals(whole[start]) for start, table in found.items())
+    result = {t.column("window_start")[0].as_py(): t for t in again.close()}
+    assert len(collected) == 3 and sorted([*collected, *result]) == sorted(whole)
+    assert all(table.equals(whole[start]) for start, table in result.items())
 
 
 @pytest.mark.parametrize("stop", range(4, 9))
@@ -80,21 +80,21 @@ def test_a_delta_in_parts_is_whole_again_after_a_restart_between_them(stop: int)
 
     merger = Merger(STREAM, posts(3))
     follow(merger, 0, stop)
-    offset, state = merger.resume_point()
+    offset, state = merger.restore_point()
     again = Merger(STREAM, posts(3))
-    again.resume(offset, state)
+    again.restore(offset, state)
     follow(again, offset, len(parts))
     assert again.state.duplicates == 0
     assert windows(again) == windows(merged(deltas))
 
 
 def test_silence_is_told_by_the_log_and_survives_a_restart() -> None:
-    silent = [Progress(STREAM, "posts", p, 0, clock=lambda: START / 1e6) for p in range(3)]
-    told = []
+    silent = [PartitionState(STREAM, "posts", p, 0, clock=lambda: START / 1e6) for p in range(3)]
+    collected = []
     for seconds in (30, 31):
         for progress in silent:
             progress.rest = Rest(seconds * 1_000_000, 5_000_000, START + seconds * 1_000_000)
-            told.append(progress.delta())
+            collected.append(progress.delta())
     rows = pl.DataFrame(
         {
             "at": pl.Series([START + n * 1_000_000 for n in range(200)]).cast(pl.Datetime("us", "UTC")),
@@ -102,14 +102,14 @@ def test_silence_is_told_by_the_log_and_survives_a_restart() -> None:
         }
     )
     silent[0].add(rows, None, np.arange(200), 200, lambda numbers, reason: None)
-    told.append(silent[0].delta())
-    before = merged(told)
+    collected.append(silent[0].delta())
+    before = merged(collected)
     after = Merger(STREAM, posts(3))
-    offset, state = before.resume_point()
-    after.resume(offset, state)
+    offset, state = before.restore_point()
+    after.restore(offset, state)
     for merger in (before, after):
         if merger is after:
-            merger.offer(told[-1], len(told) - 1)
+            merger.offer(collected[-1], len(collected) - 1)
         assert [mark.idle for mark in merger.state.marks.values()] == [False] * 3
         assert [mark.rest is None for mark in merger.state.marks.values()] == [True, False, False]
         assert merger.close() == []
@@ -123,29 +123,29 @@ def test_silence_is_told_by_the_log_and_survives_a_restart() -> None:
 
 def test_a_window_that_silence_closed_is_confirmed_if_asked_and_so_after_any_restart() -> None:
     deltas = paused(range(18), 60, 61, range(70, 80), 100, range(130, 140))
-    told = [(1, 0, 18, False), (3, 0, 18, True), (4, 1, 10, False), (5, 1, 10, True)]
+    reported = [(1, 0, 18, False), (3, 0, 18, True), (4, 1, 10, False), (5, 1, 10, True)]
 
     def given(merger: Merger, begin: int, end: int) -> list[tuple[int, int, int, bool]]:
-        found = []
+        collected = []
         for at in range(begin, end):
             merger.offer(deltas[at], at)
-            while (table := merger.due()) is not None:
-                start = table.column("window_start").cast("int64").to_pylist()[0]
-                posts = table.column("posts").to_pylist()[0]
-                found.append((at, (start - START) // 60_000_000, posts, merger.final))
-                merger.told()
-        return found
+            while (groups := merger.due()) is not None:
+                start = groups.table.column("window_start").cast("int64").to_pylist()[0]
+                posts = groups.table.column("posts").to_pylist()[0]
+                collected.append((at, (start - START) // 60_000_000, posts, merger.final))
+                merger.mark_emitted()
+        return collected
 
     for stop in range(len(deltas) + 1):
         first, second = (Merger(STREAM, posts(1), confirms=True) for _ in range(2))
         before = given(first, 0, stop)
-        offset, state = first.resume_point()
-        second.resume(offset, state)
-        assert before + given(second, offset, len(deltas)) == told
+        offset, state = first.restore_point()
+        second.restore(offset, state)
+        assert before + given(second, offset, len(deltas)) == reported
 
 
 @pytest.mark.parametrize(
-    ("steps", "told", "late"),
+    ("steps", "reported", "late"),
     [
         # A pause and its backlog; what comes after the rows' time has passed is late.
         ((range(18), 40, 60, range(18, 80), range(59, 60)), [(2, 0, 18), (3, 0, 60)], 1),
@@ -167,24 +167,24 @@ def test_a_window_that_silence_closed_is_confirmed_if_asked_and_so_after_any_res
     ],
 )
 def test_a_window_that_silence_closed_comes_again_if_rows_follow_and_so_after_any_restart(
-    steps: tuple[range | int, ...], told: list[tuple[int, int, int]], late: int
+    steps: tuple[range | int, ...], reported: list[tuple[int, int, int]], late: int
 ) -> None:
     deltas = paused(*steps)
     whole = Merger(STREAM, posts(1))
-    assert told_by(whole, deltas) == told
+    assert windows_of(whole, deltas) == reported
     in_merger = whole.state.account.late
     assert in_merger == late and whole.state.account.balanced
     assert whole.state.missed == late - sum(delta.account.late for delta in deltas)
     for stop in range(len(deltas) + 1):
         first, second, third = (Merger(STREAM, posts(1)) for _ in range(3))
-        before = told_by(first, deltas[:stop])
-        offset, state = first.resume_point()
-        second.resume(offset, state)
-        assert second.resume_point() == (offset, state)
+        before = windows_of(first, deltas[:stop])
+        offset, state = first.restore_point()
+        second.restore(offset, state)
+        assert second.restore_point() == (offset, state)
         # It may be restarted again before it has caught up.
-        assert told_by(second, deltas[: (offset + stop) // 2], offset) == []
-        offset, state = second.resume_point()
-        third.resume(offset, state)
-        assert before + told_by(third, deltas, offset) == told
+        assert windows_of(second, deltas[: (offset + stop) // 2], offset) == []
+        offset, state = second.restore_point()
+        third.restore(offset, state)
+        assert before + windows_of(third, deltas, offset) == reported
         assert third.state == whole.state
-        assert third.resume_point() == whole.resume_point()
+        assert third.restore_point() == whole.restore_point()

@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streamgauge.operators.consumer.merge import held_parts, pane_part, parted_windows, slices
-from streamgauge.operators.sketching import sessions
+from streamgauge.operators.consumer.merge import (
+    pane,
+    partial_windows,
+    partial_windows_base,
+    sliding_aggregation,
+)
+from streamgauge.operators.windows.session import rows as session_rows
 
 from .recomputed import deltas, given, merger_of, partitions, share, streams, windows_of
 
@@ -24,8 +29,8 @@ def test_windows_are_those_of_the_rows_however_they_are_cut(kind: str, cut: int)
         merger.offer(delta, offset)
         tables += merger.close()
     closed_early = len(tables)
-    found = given(stream, [*tables, *merger.close_all()])
-    assert found == windows_of(stream, [row for partition in rows for row in partition])
+    result = given(stream, [*tables, *merger.close_all()])
+    assert result == windows_of(stream, [row for partition in rows for row in partition])
     assert merger.state.account.balanced and merger.state.account.late > 0
     assert closed_early or cut == 10_000
 
@@ -35,11 +40,11 @@ def test_restarts_and_duplicates_change_nothing_in_any_table_partition(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor does where open windows lie, how many are made at once, or how few places are kept."""
-    monkeypatch.setattr(sessions, "_FEW", 5)
-    monkeypatch.setattr(slices, "_TOGETHER_BYTES", 2_000)
-    monkeypatch.setattr(pane_part, "_MOST_WAITING", 2)
-    monkeypatch.setattr(parted_windows, "_FEW", 10)
-    monkeypatch.setattr(held_parts, "_MOST_ORIGINS", 3)
+    monkeypatch.setattr(session_rows, "_FEW", 5)
+    monkeypatch.setattr(sliding_aggregation, "_TOGETHER_BYTES", 2_000)
+    monkeypatch.setattr(pane, "_MOST_WAITING", 2)
+    monkeypatch.setattr(partial_windows_base, "_FEW", 10)
+    monkeypatch.setattr(partial_windows, "_MOST_ORIGINS", 3)
     stream = STREAMS[kind]
     rows = partitions(5, 2, 150, stream)
     log = deltas(stream, rows, 5, 8)
@@ -56,14 +61,14 @@ def test_restarts_and_duplicates_change_nothing_in_any_table_partition(
                 merger.open_windows.spill()
             if random.random() < 0.7:
                 tables += merger.close()
-            elif random.random() < 0.5 and (table := merger.due()) is not None:
-                tables.append(table)
-                merger.told()
+            elif random.random() < 0.5 and (groups := merger.due()) is not None:
+                tables.append(groups.table)
+                merger.mark_emitted()
             if offset > furthest and random.random() < 0.2:
                 furthest = offset
-                offset, told = merger.resume_point()
+                offset, reported = merger.restore_point()
                 merger = merger_of(stream, 2)
-                merger.resume(offset, told)
+                merger.restore(offset, reported)
         answers |= given(stream, [*tables, *merger.close(), *merger.close_all()])
         accounts.add(merger.state.account)
     assert answers == windows_of(stream, [row for partition in rows for row in partition])

@@ -13,7 +13,7 @@ from streamgauge.operators.consumer.group.membership import Membership
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run, start
 from streamgauge.operators.consumer.work.delivery import AtMostOnce
-from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.sketching.position import Input
 
 from ....waiting import until

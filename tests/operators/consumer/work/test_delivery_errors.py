@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import KafkaError, Producer
 
 from streamgauge.operators.consumer.merge.closed_windows import ClosedWindows
-from streamgauge.operators.consumer.merge.follower import LogMerger
+from streamgauge.operators.consumer.merge.merge_worker import MergeWorker
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.plan import Plan, Plans
 from streamgauge.operators.consumer.work import worker as worker_module
@@ -20,7 +20,7 @@ from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json import json
 from streamgauge.operators.kafka.reader import Reader
-from streamgauge.operators.sketching.accounting import Account
+from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.table.schema import schema_of
 
 from ....faulty_proxy import IMPATIENT, Request
@@ -51,7 +51,7 @@ SOON = {
     "retry.backoff.max.ms": 50,
     "topic.metadata.refresh.fast.interval.ms": 20,
 }
-"""What was refused is asked for again at once."""
+"""What was refused is requested again at once."""
 
 
 class Running:
@@ -67,7 +67,7 @@ class Running:
         plan = Plan(stream, "group", "group.table", {"posts": 2}, options=options)
         self._producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, **SOON})
         self._stop, self.sent, self.errors = threading.Event(), 0, list[BaseException]()
-        self.merger = LogMerger(plan, ClosedWindows(schema_of(stream), None), self._stop.is_set)
+        self.merger = MergeWorker(plan, ClosedWindows(schema_of(stream), None), self._stop.is_set)
         worker = Worker(Plans.of([plan]), self._stop.is_set)
         self._threads = [threading.Thread(target=self._kept(run)) for run in (self.merger.run, worker.run)]
         for thread in self._threads:
@@ -109,7 +109,7 @@ def test_what_brokers_refuse_for_now_is_counted_once(
     cluster: MockCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Transactions are put to the proof on a real broker (test_delivery_lost): the mock cluster does not
-    # always give back what it took in one ("read underflow").
+    # always release what it allocated in one ("read underflow").
     # The other way of reading finds no brokers here that it takes for Kafka's.
     monkeypatch.setattr(worker_module, "Reader", partial(Reader, source="plain"))
     running = Running(cluster, "at_least_once")
@@ -120,7 +120,7 @@ def test_what_brokers_refuse_for_now_is_counted_once(
             running.send(100)
             until(lambda: running.errors or running.account.read >= running.sent)
             assert running.errors == []
-        open_windows = [table for _, table in running.merger.filling()]
+        open_windows = [table for _, table in running.merger.open_tables()]
     finally:
         running.stop()
     [state] = running.merger.states()

@@ -48,11 +48,11 @@ def test_what_a_worker_logs_is_logged_by_the_run(caplog: pytest.LogCaptureFixtur
 def test_a_process_that_is_well_has_no_error() -> None:
     process = WorkerProcess(Doing("raise SystemExit(0)"))
     process.join(120)
-    assert process.ended and process.told == "exit status 1" and isinstance(process.error(), SystemExit)
+    assert process.ended and process.exit_text == "exit status 1" and isinstance(process.error(), SystemExit)
 
 
 def test_a_worker_that_fails_while_its_run_goes_on_says_why() -> None:
     process = WorkerProcess(Doing("pass"))  # None, which can't be worked on
     process.join(120)
-    assert process.told == "exit status 1"
+    assert process.exit_text == "exit status 1"
     assert isinstance(process.error(), AttributeError)

@@ -28,6 +28,7 @@ def kill_9(broker: Any) -> None:
     until(lambda: not broker.running)
 
 
+@pytest.mark.soak
 def test_a_broker_that_goes_away_is_waited_for(posts, same, tmp_path, caplog) -> None:
     from streamgauge.apps.kafka.broker import EmbeddedKafka
 

@@ -31,10 +31,10 @@ def test_more_workers_and_fewer_while_it_reads(posts, same, most: int) -> None:
         until(lambda sent=sent: running.summary().account.read == sent)
     summary = running.drain(120)
     assert (summary.account, summary.duplicates, summary.overlaps) == (topic.one_pass()[1], 0, 0)
-    told = dict(windows.tables)
+    reported = dict(windows.tables)
     # What could be closed was: the next run, with nothing new to read, hands over the windows left open.
     run(topic.stream, RunOptions(until="latest", **options))
-    assert [start for start in windows.tables if start in told] == list(told)
+    assert [start for start in windows.tables if start in reported] == list(reported)
     same(windows.table(), topic.one_pass()[0])
     with pytest.raises(RuntimeError, match="has ended"):
         running.scale(2)
@@ -43,7 +43,7 @@ def test_more_workers_and_fewer_while_it_reads(posts, same, most: int) -> None:
 def test_less_than_one_worker_is_refused(posts) -> None:
     running = start(posts(1).stream, RunOptions())
     try:
-        with pytest.raises(ValueError, match="workers is 0"):
+        with pytest.raises(ValueError, match="workers must be an integer ≥ 1, got 0"):
             running.scale(0)
     finally:
         running.stop()

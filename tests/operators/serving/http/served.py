@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 
 from streamgauge.operators.serving.http.app import application
-from streamgauge.operators.serving.http.running import QueryServer
+from streamgauge.operators.serving.http.server import QueryServer
 from streamgauge.operators.serving.http.service import Service
 
 from ..logs import Fed, deltas, messages, rows
@@ -24,7 +24,7 @@ def fed(count: int = len(SENT)) -> Fed:
     return Fed().feed(SENT[:count])
 
 
-def asked(*paths: str, token: str | None = None, service: Service | None = None, **more: Any) -> Any:
+def responses(*paths: str, token: str | None = None, service: Service | None = None, **more: Any) -> Any:
     """The responses of a server without a port; one alone for one path."""
     service = service or Service({"posts": fed().table})
 
@@ -33,8 +33,8 @@ def asked(*paths: str, token: str | None = None, service: Service | None = None,
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8055") as client:
             return [await client.request(more.pop("method", "GET"), path, **more) for path in paths]
 
-    found = asyncio.run(ask())
-    return found[0] if len(found) == 1 else found
+    result = asyncio.run(ask())
+    return result[0] if len(result) == 1 else result
 
 
 @contextmanager

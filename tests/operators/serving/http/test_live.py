@@ -18,14 +18,14 @@ from .served import SENT, fed, serving
 
 def events(response: httpx.Response) -> Iterator[tuple[str, str, dict[str, Any]]]:
     """Each event's name, id and data."""
-    told: dict[str, str] = {}
+    by_key: dict[str, str] = {}
     for line in response.iter_lines():
         name, _, value = line.partition(": ")
         if line:
-            told[name] = value
-        elif "data" in told:
-            yield told["event"], told["id"], json.loads(told["data"])
-            told = {}
+            by_key[name] = value
+        elif "data" in by_key:
+            yield by_key["event"], by_key["id"], json.loads(by_key["data"])
+            by_key = {}
 
 
 @contextmanager
@@ -49,14 +49,14 @@ def test_the_present_answer_and_a_new_one_after_each_change() -> None:
         name, first, _ = event = next(one)
         assert name == "answer" and posts(event) == 200
         table.feed(SENT[4:6])
-        # Two messages are two changes; the second event may tell of both.
+        # Two messages are two changes; the second event may cover both.
         seen = [posts(event := next(one))]
         while seen[-1] < 300:
             seen.append(posts(event := next(one)))
         assert seen[-1] == 300 and event[1] != first
-        # Whoever comes back with the last id gets nothing before the next change.
+        # A client that comes back with the last id gets nothing before the next change.
         with watching(server.url, PATH, **{"Last-Event-ID": event[1]}) as again:
-            table.table.is_at(5)  # which changes no answer
+            table.table.update_lag(5)  # which changes no answer
             table.feed(SENT[6:7])
             assert posts(next(again)) == posts(next(one)) == 330
         with watching(server.url, PATH, **{"Last-Event-ID": first}) as again:

@@ -21,11 +21,11 @@ def test_sums_of_subsets_lie_within_their_bounds() -> None:
         for part in np.array_split(np.arange(4000), 3):
             sample.merge(VarOpt(150, "long").update(part, weight=weights[part]))
         for share in (3, 10):
-            found = sample.subset_sum(lambda item, share=share: item % share == 0)
+            result = sample.subset_sum(lambda item, share=share: item % share == 0)
             true = weights[::share].sum()
-            inside.append(found.lower <= true <= found.upper)
-            errors.append((found.estimate - true) / weights.sum())
-            assert found.total == pytest.approx(weights.sum())
+            inside.append(result.lower <= true <= result.upper)
+            errors.append((result.estimate - true) / weights.sum())
+            assert result.total == pytest.approx(weights.sum())
         assert sample.bounds() == pytest.approx((weights.sum(), weights.sum()), rel=0.05)
     assert np.mean(inside) >= 0.9
     assert abs(np.mean(errors)) < 3.5 * np.std(errors) / np.sqrt(len(errors)), "biased"
@@ -43,7 +43,7 @@ def test_a_full_sample_from_bytes_goes_on() -> None:
 
 @pytest.mark.parametrize(("k", "weight", "ties"), [(50, 1 / 3, 5), (80, 0.1, 3)])
 def test_items_as_heavy_as_the_reservoirs_are_no_fault(k: int, weight: float, ties: int) -> None:
-    # k such weights add up to a rounding too much: the package took its own sample for a broken one.
+    # k such weights add up to a rounding too much: the package mistook its own sample for a broken one.
     rows = np.arange(3000)
     weights = weight * (1 + rows % ties)
     sample = VarOpt(k, "long").update(rows, weight=weights)
@@ -79,7 +79,7 @@ def test_wrong_use_is_named() -> None:
     with pytest.raises(SketchError, match="int64"):
         VarOpt(5, "long").update([2**63])
     assert VarOpt(5, "long").update([1, None, 3], weight=[0.0, 1.0, 2.0]).values().to_pylist() == [3]
-    # An image may ask for any memory: k is read before anything is taken.
+    # An image may request any memory: k is read before anything is allocated.
     image = bytearray(VarOpt(5, "long").update([1, 2]).to_bytes())
     image[0], image[7] = image[0] & 63, 0x7F
     with pytest.raises(SketchError, match="k must lie"):

@@ -1,0 +1,142 @@
+"""A run of an app, validated before anything is started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+
+from ...operators.definition.deduplication import MANY
+from ...operators.definition.stream import Stream
+from ...operators.rules.alerting import Alerting, Outlet
+from ...operators.rules.rule import Rule
+from ...operators.rules.toml_rules import KINDS, read_rules_by_part
+from ...operators.sketching.account import Account
+from ..app import App, AppFormat, AppPart, Feed
+from .largest import largest
+
+
+@dataclass(frozen=True)
+class Job:
+    """An app, the format its messages come in, its settings, and the rules of its parts."""
+
+    app: App
+    form: AppFormat
+    settings: Mapping[str, str]
+    rules: Mapping[str, Sequence[Rule]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        app: App,
+        format: str | None = None,
+        given: Mapping[str, str] | None = None,
+        rules: Path | None = None,
+        recording: Path | None = None,
+    ) -> Job:
+        """What to run. Raises `ValueError` for a format, a setting or a rule that the app can't have."""
+        form = app.format(format, recording)
+        settings = app.chosen(form, given or {})
+        parts = [part for part in app.parts if part.wanted(settings)]
+        if rules is not None:
+            by_part = read_rules_by_part(rules, [part.name for part in parts], {**KINDS, **app.kinds})
+        else:
+            by_part = {part.name: list(part.rules(settings)) for part in parts}
+        return cls(app, form, settings, by_part)
+
+    def streams(self, feed: Feed) -> dict[str, Stream]:
+        """The stream of each part that has something to do, by its name.
+
+        Raises `ValueError` for settings that the format, or counting events once, can't do with.
+        """
+        rows = self.form.source(feed, self.settings)
+        return {part.name: part.ask(self._of(part, rows)).complete() for part in self.parts}
+
+    def _of(self, part: AppPart, rows: Stream) -> Stream:
+        """The rows that a part looks at, without those of events that were delivered before."""
+        if part.of is not None:
+            rows = rows.filter(part.of)
+        if part.repeats or not self.app.event:
+            return rows
+        choice = self.settings["duplicates"]
+        if not choice.isdecimal() or int(choice) > MANY:
+            raise ValueError(
+                f"--set duplicates must be a number up to {MANY:,}, or 0 to count all, got {choice}"
+            )
+        return rows.deduplicate(*self.app.event, last=int(choice)) if int(choice) else rows
+
+    @property
+    def parts(self) -> list[AppPart]:
+        """The parts with rules, or with answers to show, in the end or on the page."""
+        shown = {panel.part for panel in self.app.panels}
+        parts = [part for part in self.app.parts if part.wanted(self.settings)]
+        return [part for part in parts if part.shown or part.name in shown or self.rules.get(part.name)]
+
+    def shown(self, tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+        """The tables of the parts that are shown, of each no more than is."""
+        parts = [part for part in self.parts if part.shown]
+        return {
+            part.name: tables[part.name] if part.most is None else largest(tables[part.name], *part.most)
+            for part in parts
+        }
+
+    def alerting(self, part: AppPart, to: Sequence[Outlet], stale: str | None = None) -> Alerting | None:
+        """The rules of a part, if it has any, and where their alerts go besides the app's own outlets."""
+        rules = self.rules.get(part.name, ())
+        if not rules:
+            return None
+        outlets = [*to, *self.app.outlets(self.settings)]
+        return Alerting(list(rules), outlets, part.at, stale, self.app.name)
+
+
+@dataclass(frozen=True)
+class Live:
+    """An app's job on a topic of somebody's, and the group or folder by which it goes on where it ended.
+
+    `state` is the folder where Spark keeps its checkpoints and tables; `workers` and `metrics` are the
+    consumer's. `stale` is after how long without any message an alert fires, `to` where alerts go. Raises
+    `ValueError` for options that the engine doesn't have.
+    """
+
+    job: Job
+    feed: Feed
+    group: str
+    engine: str = "local"
+    to: Sequence[Outlet] = ()
+    stale: str | None = None
+    state: Path | None = None
+    workers: int = 1
+    metrics: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.engine == "local" and self.state is not None:
+            raise ValueError("--state is Spark's; the consumer keeps its state in Kafka")
+        if self.engine == "spark" and self.state is None:
+            raise ValueError("a live run on Spark goes on from its checkpoints: name --state FOLDER")
+        if self.engine == "spark" and (self.metrics or self.workers > 1):
+            raise ValueError("--metrics and --workers are the consumer's; on Spark leave them out")
+
+
+class Going(Protocol):
+    """An app that runs on an engine."""
+
+    def account(self) -> Account:
+        """What became of the messages so far, by the part that has come the least far."""
+
+    def wait(self) -> None:
+        """Return when it has ended or its end was requested: by a return or by `KeyboardInterrupt`."""
+
+    def stop(self) -> Account:
+        """End it in order; gives its last account."""
+
+
+def least(accounts: Sequence[Account]) -> Account:
+    """The account of the part that has read the least.
+
+    >>> least([Account(read=3, counted=3), Account(read=2, counted=2)]).read
+    2
+    """
+    return min(accounts, key=lambda account: account.read)

@@ -1,0 +1,132 @@
+"""A page beside runs of apps: the windows and alerts that they give, in this process's memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ...operators.consumer.log.messages import log_group
+from ...operators.definition.stream import Stream
+from ...operators.serving.http.server import QueryServer
+from ...operators.serving.http.service import Service
+from ...operators.serving.live import LiveTable
+from ...operators.serving.table_follower import TableFollower
+from ...operators.serving.view import ServedTable, ServedWindow, TableView, new_version, windows_of
+from ...operators.serving.watchers import Watchers
+from ...operators.table.schema import END, START, schema_of
+from ...operators.windows.window import EARLIEST
+from ..app import Feed
+from ..jobs.job import Job
+from .routes import OPEN_TO_ALL, page_routes
+from .served_app import ServedApp, log_of
+
+_FOR_EVER_US = 2**61
+
+
+class WindowsTable:
+    """A table of the closed windows that it was given; one that comes again takes the place of the first."""
+
+    def __init__(self, name: str, schema: pa.Schema) -> None:
+        self.name = name
+        self._schema = schema
+        self._lock = threading.Lock()
+        self._windows: dict[tuple[int, ...], ServedWindow] = {}
+        self._view: TableView | None = None
+        self._watchers = Watchers()
+
+    def add(self, table: pa.Table) -> None:
+        """Take in windows, from any thread."""
+        stripped = table.replace_schema_metadata(self._schema.metadata)
+        stripped = stripped.sort_by([(START, "ascending"), (END, "ascending")])
+        with self._lock:
+            for window in windows_of(0, stripped):
+                self._windows[window.key] = window
+            self._view = None
+        self._watchers.changed()
+
+    def view(self) -> TableView:
+        """See `ServedTable`."""
+        with self._lock:
+            if self._view is None:
+                windows = tuple(sorted(self._windows.values(), key=lambda window: (window.start, window.end)))
+                final = max((window.end for window in windows), default=EARLIEST)
+                self._view = TableView(self.name, self._schema, windows, new_version(), final)
+            return self._view
+
+    def describe(self) -> dict[str, Any]:
+        """See `ServedTable`."""
+        return {"source": {"replay": self.name}}
+
+    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """See `ServedTable`."""
+        return self._watchers.add(changed)
+
+    def close(self) -> None:
+        """See `ServedTable`."""
+
+
+class ShownRun:
+    """The windows and, as an outlet, the alerts of an app's run in this process.
+
+    Windows are those that `take` is given as they close. With the `feed` that a consumer reads, in the group
+    that is named as its topic, they come from the run's table topics: open ones and the account, too.
+    """
+
+    def __init__(self, job: Job, streams: Mapping[str, Stream], feed: Feed | None = None) -> None:
+        self.alerts = log_of(job.app, job.rules)
+        names = {part: f"{job.app.name}-{part}" for part in streams}
+        self.app = ServedApp(job.app, names, job.rules, self.alerts)
+        self._tables: dict[str, WindowsTable] = {}
+        self._followers: list[TableFollower] = []
+        self.tables: dict[str, ServedTable] = {}
+        for part, stream in streams.items():
+            if feed is None:
+                self.tables[part] = self._tables[part] = WindowsTable(names[part], schema_of(stream))
+            else:
+                self.tables[part] = followed = LiveTable(names[part], _FOR_EVER_US)
+                settings = {**feed.config, "bootstrap.servers": feed.bootstrap_servers}
+                group = log_group(feed.topic, part)
+                self._followers.append(TableFollower(group, settings, followed))
+
+    def take(self, part: str, table: pa.Table) -> None:
+        """Windows of a part that have closed."""
+        if part in self._tables:
+            self._tables[part].add(table)
+
+    def close(self) -> None:
+        """Follow it no more."""
+        for follower in self._followers:
+            follower.close()
+
+
+class PageBeside:
+    """Serves the page of runs in this process, each of another app.
+
+    Raises `ServerError` if the port can't be had.
+    """
+
+    def __init__(self, runs: Sequence[ShownRun], port: int) -> None:
+        self._runs = runs
+        service = Service({table.name: table for run in runs for table in run.tables.values()})
+        routes = page_routes(service, [run.app for run in runs])
+        self._server = QueryServer(service, port=port, routes=routes, open_to_all=OPEN_TO_ALL)
+        self._thread = self._server.start()
+
+    @property
+    def url(self) -> str:
+        """The page's address."""
+        return f"{self._server.url}/"
+
+    def wait(self) -> None:
+        """Come back when it was stopped."""
+        self._thread.join()
+
+    def stop(self) -> None:
+        """End it in order."""
+        self._server.stop()
+        self._thread.join()
+        for run in self._runs:
+            run.close()

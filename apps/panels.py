@@ -1,0 +1,229 @@
+"""What an app's page shows: a panel is a question to the table of one of its parts, and how it is drawn.
+
+Each begins with its title and the name of its part. Values are named as rules name them: an aggregate of
+the part, such as ``"users"``, or a part of its answer, such as ``"latency.p99"``; keys by their names.
+Estimates are drawn with their bounds. If a part has `at`, its time is that key, and each row is a reading.
+
+Where a key has been chosen on the page, such as one sensor, panels whose part has that key show it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Against = Literal["share", "change", "factor"]
+"""How a value stands to another one: part of it, change from it in percent, or so many times it."""
+
+
+@dataclass(frozen=True)
+class LinesPanel:
+    """A value over time, a line for each value of the key `by`, the `most` largest of them.
+
+    With `to`, the value is held `against` that one, such as errors in requests. `lower` and `upper` name
+    values that are the band around it, in place of an estimate's bounds, such as the lowest and the highest
+    price. With `limits`, those of the rules about the value are drawn. Times without a row are gaps.
+
+    Sums and counts of windows that are merged into longer ones are shown for the length of one window, so
+    that a limit stays where it is. With `from_first`, several lines are drawn as changes in percent from the
+    first value of each, such as the prices of dear and cheap shares; one line alone is drawn as it is.
+
+    >>> LinesPanel("Errors in requests", "hosts", "errors", to="requests", by="host").against
+    'share'
+    """
+
+    title: str
+    part: str
+    value: str
+    by: str = ""
+    to: str = ""
+    against: Against = "share"
+    lower: str = ""
+    upper: str = ""
+    unit: str = ""
+    most: int = 8
+    limits: bool = True
+    from_first: bool = False
+
+
+@dataclass(frozen=True)
+class SpreadPanel:
+    """How values are spread: the band of a quantile sketch's `ranks` over time, and a histogram of it all."""
+
+    title: str
+    part: str
+    value: str
+    ranks: tuple[float, ...] = (0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class NumberPanel:
+    """One number over the whole span with its bounds, all keys merged, and its course in small.
+
+    `to` and `against` as for `LinesPanel`.
+    """
+
+    title: str
+    part: str
+    value: str
+    to: str = ""
+    against: Against = "share"
+    unit: str = ""
+
+
+@dataclass(frozen=True)
+class RankedPanel:
+    """The `k` largest over the whole span: items of a `top_k`, or values of the key `by` ordered by `value`.
+
+    `to` and `against` as for `LinesPanel`, such as movers: the last price as a change from the first. Ordered
+    by its size without its sign if `both_ways`. `samples` names a sample of the same part, whose values are
+    shown with each: those of the group, or of the item's key in a stratified sample. With `where` only
+    groups are ranked whose keys have one of these values.
+    """
+
+    title: str
+    part: str
+    value: str
+    by: str = ""
+    to: str = ""
+    against: Against = "share"
+    both_ways: bool = False
+    k: int = 10
+    unit: str = ""
+    samples: str = ""
+    where: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RowsPanel:
+    """A table to sort: each row a group of the span or, with `each_window`, of one window or reading.
+
+    `columns` are the keys and values shown, each with its heading; all of them unless named. `order` is what
+    it is first sorted by, largest on top if it begins with ``-``; the newest on top without it. At most
+    `most` rows are requested. A tape of trades is the rows of a part with `at`.
+    """
+
+    title: str
+    part: str
+    columns: Mapping[str, str] | tuple[str, ...] = ()
+    order: str = ""
+    each_window: bool = False
+    most: int = 200
+
+
+@dataclass(frozen=True)
+class LightCurvePanel:
+    """Magnitudes of one object over time, the brightest on top; a colour for each value of the key `band`.
+
+    The part has `at`, and `each` is the key that tells objects apart. `error` is one standard deviation.
+    Where `magnitude` is null, `limit` is an upper limit, drawn as a triangle that points down.
+    """
+
+    title: str
+    part: str
+    each: str
+    magnitude: str
+    error: str = ""
+    limit: str = ""
+    band: str = ""
+
+
+@dataclass(frozen=True)
+class MapPanel:
+    """Points by longitude and latitude in degrees, each a group of the part; larger with `value`.
+
+    `longitude` and `latitude` are keys or values, `label` is the key that names a point and is chosen by it.
+    On the `sky` they are right ascension and declination. Positions that are null have no point.
+    """
+
+    title: str
+    part: str
+    longitude: str
+    latitude: str
+    label: str
+    value: str = ""
+    unit: str = ""
+    sky: bool = False
+
+
+@dataclass(frozen=True)
+class ImagesPanel:
+    """Pictures of one object side by side, the newest: PNG, JPEG or GIF bytes, or base64 text of them.
+
+    `each` is the key that tells objects apart, `images` are values (`last` of a column), with their headings.
+    """
+
+    title: str
+    part: str
+    each: str
+    images: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class FunnelPanel:
+    """What is left after each of several stages: exact counts, from all to few.
+
+    Either `stages` are counts of one part, with their headings. Or each group of the part is what one stage
+    felled: the key `by` names the stage, or `passed` what all of them let through, `order` is the key that
+    puts stages in their order, `value` the count, and there is a funnel for each value of the key `each`.
+    """
+
+    title: str
+    part: str
+    stages: Mapping[str, str] = field(default_factory=dict)
+    value: str = ""
+    by: str = ""
+    order: str = ""
+    passed: str = "passed"
+    each: str = ""
+
+
+@dataclass(frozen=True)
+class SamplesPanel:
+    """Values of a sample, such as posts or log lines as they came, `most` of them.
+
+    Of structs all fields are shown, or those in `fields`.
+    """
+
+    title: str
+    part: str
+    value: str
+    fields: tuple[str, ...] = ()
+    most: int = 20
+
+
+Panel = (
+    LinesPanel
+    | SpreadPanel
+    | NumberPanel
+    | RankedPanel
+    | RowsPanel
+    | LightCurvePanel
+    | MapPanel
+    | ImagesPanel
+    | FunnelPanel
+    | SamplesPanel
+)
+"""Any of them."""
+
+
+def paths(panel: Panel) -> set[str]:
+    """The names of all keys and values that a panel shows.
+
+    >>> sorted(paths(FunnelPanel("Cuts", "nights", {"alerts": "all", "bright": "brighter than 19.8"})))
+    ['alerts', 'bright']
+    """
+    columns: set[str] = set()
+    for name in _NAMING:
+        path = getattr(panel, name, "")
+        columns |= {path.removeprefix("-")} if isinstance(path, str) else set(path)
+    return columns - {""}
+
+
+_NAMING = (
+    *("value", "by", "to", "lower", "upper", "samples", "columns", "each", "magnitude", "error", "limit"),
+    *("band", "order", "longitude", "latitude", "label", "images", "stages", "where"),
+)
+"""The fields that name keys or values."""

@@ -1,0 +1,1 @@
+"""SQL on the command line."""

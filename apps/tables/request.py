@@ -1,0 +1,71 @@
+"""A question to a table, wherever it is: answered here from files, or by a query server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+if TYPE_CHECKING:
+    from ...operators.serving.answers import Answer
+
+TOKEN = "STREAMGAUGE_TOKEN"
+"""The environment variable that may hold a server's token."""
+
+
+def answered(table: str, question: str, given: Mapping[str, Sequence[Any]], token: Path | None) -> Answer:
+    """The answer about a file, a folder or an address ``http://HOST:PORT/tables/NAME``.
+
+    The name may be left out where a server has one table only. Raises `SketchError` and `OSError` for tables
+    that can't be read, `BadQuestion` and `QueryError` for what is refused.
+    """
+    if table.startswith(("http://", "https://")):
+        return _by_server(table, question, given, token_of(token))
+    from ...operators.serving.answers import answer, is_timeless
+    from ...operators.serving.file_table import FileTable
+    from ...operators.serving.merge_cache import MergeCache
+    from ...operators.serving.question import question as read
+
+    path = Path(table)
+    view = FileTable(path.name, path, look=None).view()
+    answer_ = answer(view, read(question, given), MergeCache())
+    if view.windows and not answer_.windows and not is_timeless(view):
+        first, last = view.windows[0].start, max(window.end for window in view.windows)
+        raise ValueError(
+            f"{table}: no window lies in that span; there are windows from {_time_text(first)} "
+            f"to {_time_text(last)}"
+        )
+    return answer_
+
+
+def token_of(file: Path | None) -> str | None:
+    """The token in a file, else in the environment, if any. Raises `OSError`; never shows the token."""
+    if file is not None:
+        return file.read_text().strip()
+    return os.environ.get(TOKEN) or None
+
+
+def _by_server(address: str, question: str, given: Mapping[str, Sequence[Any]], token: str | None) -> Answer:
+    from ...operators.serving.http.client import Client
+
+    parts = urlsplit(address)
+    base, _, name = parts.path.partition("/tables")
+    with Client(f"{parts.scheme}://{parts.netloc}{base.rstrip('/')}", token) as client:
+        table = unquote(name.strip("/"))
+        if not table:
+            known = [one["table"] for one in client.tables()]
+            if len(known) != 1:
+                raise ValueError(
+                    f"{address}: name one of its tables, as in {address.rstrip('/')}/tables/NAME; it has "
+                    f"{', '.join(known) or 'none'}"
+                )
+            table = known[0]
+        return client.get(question, table, given)
+
+
+def _time_text(time_us: int) -> str:
+    from datetime import UTC, datetime, timedelta
+
+    return str(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=time_us))

@@ -1,0 +1,19 @@
+"""Classes by the place that a table names them by, so that reading the table imports nothing."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+ROOT = __package__.rpartition(".")[0]
+"""The package that places begin below."""
+
+
+def load_class(place: str) -> Any:
+    """The class at ``"floor.folder:Class"``, whose module is imported now.
+
+    >>> load_class("operators.windows.hopping:Hopping").kind
+    'hopping'
+    """
+    module, name = place.split(":")
+    return getattr(importlib.import_module(f"{ROOT}.{module}"), name)

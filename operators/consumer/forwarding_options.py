@@ -1,0 +1,41 @@
+"""What a run of a stream that sends its rows on accepts as options, and the topic that it sends to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..definition.stream import Stream
+from ..kafka.topics import Admin, ensure_topic
+from .options import RunOptions
+
+_OF_WINDOWS = ("on_window", "sinks", "emit", "state_bytes", "at_limit")
+
+
+def check_forwarding(stream: Stream, options: RunOptions) -> None:
+    """Raise `ValueError` for options that mean nothing without windows, and a promise that can't be kept."""
+    if stream.sending is None:
+        return
+    usual = RunOptions()
+    for name in _OF_WINDOWS:
+        if getattr(options, name) != getattr(usual, name):
+            raise ValueError(
+                f"{name}: the stream sends its rows on to {stream.sending.topic!r}, so it has "
+                "no windows; leave it out"
+            )
+    if options.delivery == "effectively_once":
+        raise ValueError(
+            'delivery="effectively_once": it leaves out what comes twice where the log is merged, and rows '
+            f'that are sent on to {stream.sending.topic!r} are for any consumer; take "exactly_once", or '
+            '"at_least_once" and leave out by the header "source" what came before'
+        )
+    if stream.sending.topic in (options.dead_letters, options.late):
+        raise ValueError(
+            f"rows_to_kafka: {stream.sending.topic!r} takes the dead letters or the late messages, too"
+        )
+
+
+def forwarding_partitions(stream: Stream, client: Admin, inputs: Mapping[str, int]) -> int:
+    """How many partitions the topic of rows has, which is there then; 0 without one."""
+    if stream.sending is None:
+        return 0
+    return ensure_topic(client, stream.sending.topic, max(inputs.values()), {})

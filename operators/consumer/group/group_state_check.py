@@ -1,0 +1,283 @@
+"""What earlier runs of a consumer group left behind, checked before a run begins.
+
+A group goes on only with the definition, the input topic and the table topic that it began with: anything
+else would mix different results, or miss rows silently. What is known of it is in three places; each of them
+may be gone: the group's offsets (they expire), the table topic's snapshots, and the table topics' names. A
+topic's name shows whether state can be merged; what happens to rows before that is compared with the
+definition in its snapshots; the first is written before anything is read. They also hold the names of
+all streams that run together: a group goes on with all of them, and with no other.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from ...definition.definition_diff import DefinitionChanged, differences, rewritten
+from ...definition.stream import Stream
+from ...kafka.client_config import LIBRARY_LOG, member_config, producer_config
+from ...kafka.faults import LOST
+from ...kafka.outgoing_message import Outgoing
+from ...kafka.produce import Faults, produce
+from ...kafka.topics import Admin, TopicError, begin_offsets, end_offsets, id_of, recreated, remove
+from ...sketching.position import Input, Position, inputs_of
+from ..log.log_scan import Tail, follow, read_tail
+from ..log.merger_state import EMPTY_STATE
+from ..log.messages import LARGEST, log_group, table_topic
+from ..log.snapshots import Snapshot
+from .committed import LONE, Committed, Places, metadata_of, offset_of, places_of
+from .group_registry import committed_by, other_streams, recorded_in, tables_together
+
+log = logging.getLogger("streamgauge.kafka")
+
+_SECONDS = 30.0
+
+
+@dataclass
+class GroupState:
+    """A group's committed places by input partition, and the log in its table topic, if there are any.
+
+    `partitions` says how many each input topic of the stream has, `topic_ids` are the topics' ids now. Of
+    streams that run together each has a history, under its `name`; `together` are the names of all.
+    """
+
+    client: Admin
+    config: Mapping[str, Any]
+    group_id: str
+    stream: Stream
+    partitions: Mapping[str, int]
+    topic_ids: Mapping[str, str]
+    name: str = LONE
+    together: tuple[str, ...] = ()
+    places: dict[Input, Committed] = field(default_factory=dict)
+    logs: dict[int, Tail] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.fingerprint = self.stream.fingerprint()
+        self.log_group = log_group(self.group_id, self.name)
+        self.table_topic = table_topic(self.log_group, self.fingerprint)
+        self._names = self.together or (LONE,)
+        self.existed = False
+        self._recorded: Snapshot | None = None
+
+    def read(self) -> None:
+        """Look up what there is.
+
+        Raises `DefinitionChanged`, and `TopicError` if the topics are not those that the group began with.
+        """
+        self.read_committed()
+        topics = self.client.list_topics(timeout=_SECONDS).topics
+        self._check_definition(set(topics))
+        exists = self.existed = self.table_topic in topics
+        table_id = id_of(self.client, self.table_topic) if exists else ""
+        for where, place in self.places.items():
+            self._check_topic(where.topic, place.topic_id)
+            if place.fingerprint and (not exists or (place.table_id and place.table_id != table_id)):
+                raise TopicError(
+                    f"the table topic {self.table_topic!r} of the group {self.group_id!r} was deleted"
+                    f"{' and recreated' if exists else ''}, and with it the counts not yet emitted; "
+                    "give the run a new group_id to count again from the input topic"
+                )
+        if exists:
+            self._recorded = recorded_in(self.config, self.table_topic)
+            self._check_recorded()
+        if exists and set(inputs_of(self.partitions)) - self.places.keys():
+            starts = dict.fromkeys(topics[self.table_topic].partitions, 0)
+            self.logs = read_tail(self.config, self.table_topic, starts)
+            self._check_source()
+
+    def claim(self) -> None:
+        """Write down, once the table topic is there, whose group it is, and see that nobody did so before.
+
+        Two definitions that begin a group at the same time both find it new, and would split its partitions.
+        Those with state that can't be merged have a topic each, made before the other's is looked for, so
+        that one of them at least sees the other's. Of others, which share a topic, the group is that one's
+        whose definition the topic has first. What refuses leaves no topic behind that would keep the other
+        from going on. Raises `DefinitionChanged`.
+        """
+        try:
+            self._check_definition(set(self.client.list_topics(timeout=_SECONDS).topics))
+        except DefinitionChanged:
+            if not self.existed and not any(end_offsets(self.client, [(self.table_topic, 0)]).values()):
+                remove(self.client, [self.table_topic], [])
+            raise
+        if self._recorded is None:
+            own = self.stream.definition()
+            nothing = Snapshot(self.fingerprint, self.topic_ids, 0, EMPTY_STATE, own, together=self.together)
+            self._send(nothing.outgoing(self.table_topic, 0))
+            self._recorded = recorded_in(self.config, self.table_topic)
+            self._check_recorded()
+
+    @property
+    def new(self) -> bool:
+        """Whether the group has never run."""
+        return not self.places and all(
+            (tail.snapshot is None or not tail.snapshot.marks) and not tail.deltas
+            for tail in self.logs.values()
+        )
+
+    def starts_to_commit(self, ends: Mapping[Input, int] | None) -> dict[Input, Committed]:
+        """Where partitions without a committed place go on.
+
+        A partition that the table topic knows goes on behind its last delta there; the group's offsets had
+        expired. A group that never ran begins at `ends`, if given. Otherwise, and for partitions added later,
+        reading begins with the first message, which needs no place.
+        """
+        places: dict[Input, Committed] = {}
+        for where in set(inputs_of(self.partitions)) - self.places.keys():
+            first = [d.first_offset for tail in self.logs.values() for d in tail.deltas if d.input == where]
+            start = Position(min(first, default=-1))
+            position = follow(start, where, self.logs).position if self.logs else start
+            if position.offset >= 0:
+                places[where] = self.place(where, position)
+            elif self.new and ends is not None:
+                places[where] = self.place(where, Position(ends[where], replay=ends[where]))
+        return places
+
+    def warn_lost(self, committed: Mapping[Input, Committed]) -> None:
+        """Say so if these places had to be found in the table topic, as the group's offsets had expired."""
+        if committed and not self.new:
+            known = ", ".join(f"{where} at {committed[where].position.offset}" for where in sorted(committed))
+            log.warning(
+                "the group %s has lost its offsets; going on where the table topic ends: %s",
+                *(self.log_group, known),
+            )
+
+    def place(self, where: Input, position: Position) -> Committed:
+        """A place of this stream."""
+        return Committed(position, (), self.fingerprint, self.topic_ids[where.topic])
+
+    def read_committed(self) -> None:
+        """Look up what the group has committed. Raises `DefinitionChanged` if it is of other streams."""
+        self.places = self._committed()
+
+    def commit(self, places: Mapping[Input, Places]) -> bool:
+        """Commit for the group while it has no members; False if it has, as members commit themselves."""
+        consumer = Consumer(member_config(self.config, self.group_id), logger=LIBRARY_LOG)
+        try:
+            offsets = [KafkaPartition(*w, offset_of(own), metadata_of(own)) for w, own in places.items()]
+            consumer.commit(offsets=offsets, asynchronous=False)
+        except KafkaException as error:
+            if error.args[0].code() not in LOST:
+                raise
+            return False
+        finally:
+            consumer.close()
+        return True
+
+    def _check_definition(self, topics: set[str]) -> None:
+        others = {place.fingerprint for place in self.places.values()} - {"", self.fingerprint}
+        for _, of_another in tables_together(self.config, self.group_id, topics, self.together):
+            raise other_streams(self.group_id, of_another.together, self._names)
+        pattern = re.compile(re.escape(f"{self.log_group}.table.") + "([0-9a-f]{16})")
+        others |= {match[1] for topic in topics if (match := pattern.fullmatch(topic))} - {self.fingerprint}
+        if not others:
+            return
+        other = min(others)
+        topic = table_topic(self.log_group, other)
+        recorded = recorded_in(self.config, topic) if topic in topics else None
+        changes = differences(recorded.definition, self.stream.definition()) if recorded else []
+        raise self._changed(changes or ["what it was is not known any more"])
+
+    def _check_recorded(self) -> None:
+        """Raise `DefinitionChanged` where rows are not treated as the group's first run did."""
+        if self._recorded is None:
+            return
+        if set(self._recorded.together) != set(self.together):
+            raise other_streams(self.group_id, self._recorded.together or (LONE,), self._names)
+        recorded, own = self._recorded.definition, self.stream.definition()
+        if changes := differences(recorded, own):
+            raise self._changed(changes)
+        for sentence in rewritten(recorded, own):
+            log.warning(
+                "the group %s goes on under another version of Polars or Python, which puts an expression "
+                "into other words; make sure that it still means the same: %s",
+                self.group_id,
+                sentence,
+            )
+
+    def _changed(self, changes: list[str]) -> DefinitionChanged:
+        of = f" of the stream {self.name!r}" if self.name else ""
+        return DefinitionChanged(
+            f"the group {self.group_id!r} has state of another definition{of}: {'; '.join(changes)}. Give "
+            "the changed stream a group_id of its own, or go on with the group's own definition; to start "
+            f"again under this name, delete the group and its topics {self.log_group}.table.* first"
+        )
+
+    def _check_source(self) -> None:
+        for tail in self.logs.values():
+            known = [(delta.topic, delta.source) for delta in tail.deltas]
+            known += tail.snapshot.sources.items() if tail.snapshot is not None else []
+            for topic, source in known:
+                self._check_topic(topic, source)
+
+    def _check_topic(self, topic: str, known: str) -> None:
+        """Raise `TopicError` if the topic that the group knows by this id has another one now."""
+        if known and self.topic_ids.get(topic, known) not in ("", known):
+            raise recreated(topic)
+
+    def _committed(self) -> dict[Input, Committed]:
+        partitions = [KafkaPartition(*where) for where in inputs_of(self.partitions)]
+        committed = committed_by(self.config, self.group_id, partitions)
+        known = {
+            Input(p.topic, p.partition): places_of(p.offset, p.metadata) for p in committed if p.offset >= 0
+        }
+        for places in known.values():
+            # An offset that was set by hand is of no stream yet.
+            if all(place.fingerprint for place in places.values()) and self.name not in places:
+                raise other_streams(self.group_id, places, self._names)
+        return {where: places.get(self.name) or places[LONE] for where, places in known.items()}
+
+    def _send(self, messages: list[Outgoing]) -> None:
+        """Write to the table topic. Raises `KafkaException` where that fails."""
+        # The library takes half a second to make a producer idempotent; what is written here may come twice.
+        config = producer_config(self.config, LARGEST) | {"enable.idempotence": False}
+        producer = Producer(config, logger=LIBRARY_LOG)
+        faults = Faults(messages)
+        for message in messages:
+            produce(producer, message, faults.record)
+        if producer.flush(_SECONDS) or faults.error is not None:
+            raise faults.exception(faults.error or KafkaError(KafkaError._MSG_TIMED_OUT), self.group_id)
+
+
+def commit_starts(
+    histories: Sequence[GroupState], ends: Mapping[Input, int] | None
+) -> dict[str, dict[Input, int]]:
+    """Commit where the streams of a group begin or go on, each as its history says (`starts_to_commit`).
+
+    Gives the offsets of all places that are known, by the streams' names.
+    """
+    fresh = {own.name: own.starts_to_commit(ends) for own in histories}
+    inputs = {where for places in fresh.values() for where in places}
+    lows = begin_offsets(histories[0].client, sorted(inputs)) if len(histories) > 1 else {}
+    wanted: dict[Input, Places] = {
+        where: {
+            # Of a partition that only the others know it has counted nothing.
+            own.name: fresh[own.name].get(where) or own.place(where, Position(lows[where]))
+            for own in histories
+            if where.topic in own.partitions
+        }
+        for where in inputs
+    }
+    if wanted and not histories[0].commit(wanted):
+        # Others have begun since it was looked, and committed places of their own.
+        for own in histories:
+            own.read_committed()
+        wanted = {}
+    elif wanted:
+        for own in histories:
+            own.warn_lost(fresh[own.name])
+    known = {own.name: dict(own.places) for own in histories}
+    for where, places in wanted.items():
+        for name, place in places.items():
+            known[name][where] = place
+    return {
+        name: {where: place.position.offset for where, place in places.items()}
+        for name, places in known.items()
+    }

@@ -1,0 +1,251 @@
+"""What is in the table topic from an offset on, and how far its deltas are with each input partition.
+
+With "at_least_once", deltas are acknowledged before the input's offsets are committed, and a worker may die
+in between. Its successor finds these deltas here and goes on after them, so that nothing counts twice. With
+several table partitions, a delta may have reached only some of them. Then the successor reads again from
+where the shortest chain ends, and cuts its own deltas exactly where the longer ones end, so that mergers that
+have a range leave it out and the others take it. Deltas that were trimmed away are in a merger's snapshot.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as KafkaPartition
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
+
+from ...kafka.client_config import LIBRARY_LOG, member_config
+from ...kafka.faults import may_pass, passing, refused
+from ...kafka.topics import Admin, TopicError, high_watermarks
+from ...sketching.delta import Delta
+from ...sketching.partition_watermark import PartitionTime
+from ...sketching.position import Input, Position
+from .chunked_records import ChunkAssembler
+from .faults import DeltaError
+from .messages import decode
+from .snapshots import Snapshot, is_snapshot
+
+log = logging.getLogger("streamgauge.kafka")
+
+_SECONDS = 10.0
+_PAUSE_SECONDS = 0.05
+
+
+@dataclass(slots=True)
+class Tail:
+    """One partition of the table topic: its first offset, the one after its last, and what is in between.
+
+    `deltas` have no tables; `snapshot` is the most advanced one, `damaged` the offset of a later one that
+    can't be read. Incomplete deltas and snapshots are left out.
+    """
+
+    begin: int = 0
+    end: int = 0
+    deltas: list[Delta] = field(default_factory=list)
+    snapshot: Snapshot | None = None
+    damaged: int | None = None
+
+
+@dataclass(slots=True)
+class Ends:
+    """Where an input partition goes on, and the offsets at which its deltas must be cut."""
+
+    position: Position
+    cuts: list[int] = field(default_factory=list)
+
+
+def read_tail(config: Mapping[str, Any], topic: str, starts: Mapping[int, int]) -> dict[int, Tail]:
+    """What is in the table topic from an offset of each partition on, or from its first message.
+
+    Raises `KafkaException` if the brokers don't answer, `Refused` if this user may not read it, `DeltaError`
+    for a damaged delta.
+    """
+    # A broker keeps a fetch at the end of a partition for so long, and who takes partitions up waits for it.
+    soon = {"enable.partition.eof": True, "fetch.wait.max.ms": 10}
+    settings = {**member_config(config, topic), **soon}
+    consumer = Consumer(settings, logger=LIBRARY_LOG)
+    try:
+        while True:
+            # A merger writes a snapshot before it trims what that makes needless: a reader that sees the new
+            # beginning sees the snapshot, too, if the end is looked up afterwards.
+            begins = {partition: _edges(consumer, topic, partition)[0] for partition in starts}
+            tails = _read(consumer, topic, starts)
+            for partition, tail in tails.items():
+                tail.begin = _edges(consumer, topic, partition)[0]
+            if all(tail.begin <= max(begins[p], starts[p]) for p, tail in tails.items()):
+                return tails
+    finally:
+        consumer.close()
+
+
+def log_ends(client: Admin, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+    """The offset after each partition's last message, those of open transactions included.
+
+    What is read afterwards and ends before that is not all: more lies behind a transaction that is still
+    open. Raises `KafkaException` without an answer.
+    """
+    try:
+        offsets = high_watermarks(client, [Input(topic, p) for p in partitions], _SECONDS)
+    except TopicError as error:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, str(error))) from None
+    return {where.partition: end for where, end in offsets.items()}
+
+
+def _read(consumer: Consumer, topic: str, starts: Mapping[int, int]) -> dict[int, Tail]:
+    """What `read_tail` gives, but for the first offsets."""
+    tails = {partition: Tail() for partition in starts}
+    gathers = {partition: ChunkAssembler() for partition in starts}
+
+    def take(message: Message) -> None:
+        partition = message.partition() or 0
+        _add_message(tails[partition], gathers[partition], message)
+
+    # If somebody writes all the time, there is always more, and the end is never reported.
+    ends = {partition: _edges(consumer, topic, partition)[1] for partition in starts}
+    for partition, end in _through(consumer, topic, starts, ends, take, wait=False).items():
+        tails[partition].end = end
+    return tails
+
+
+def read_through(
+    config: Mapping[str, Any],
+    topic: str,
+    starts: Mapping[int, int],
+    ends: Mapping[int, int],
+    on_message: Callable[[Message], None],
+) -> None:
+    """Give all messages of the table topic from an offset of each partition up to another one.
+
+    Raises `KafkaException` if the brokers don't answer, if a transaction stays open that began before an end,
+    and if a beginning was trimmed away meanwhile; `Refused` if this user may not read it.
+    """
+    settings = {**member_config(config, topic), "enable.partition.eof": True, "auto.offset.reset": "error"}
+    consumer = Consumer({**settings, "fetch.wait.max.ms": 10}, logger=LIBRARY_LOG)
+    try:
+        _through(consumer, topic, starts, ends, on_message, wait=True)
+    finally:
+        consumer.close()
+
+
+def _through(
+    consumer: Consumer,
+    topic: str,
+    starts: Mapping[int, int],
+    ends: Mapping[int, int],
+    on_message: Callable[[Message], None],
+    *,
+    wait: bool,
+) -> dict[int, int]:
+    """Read from one offset of each partition to another; the offsets that it came to.
+
+    Where messages before an end are hidden behind an open transaction, it is waited for, or reading ends.
+    """
+    reached = {partition: end for partition, end in ends.items() if starts[partition] >= end}
+    left = {partition: start for partition, start in starts.items() if partition not in reached}
+    consumer.assign([KafkaPartition(topic, partition, start) for partition, start in left.items()])
+    deadline = time.monotonic() + _SECONDS
+    while len(reached) < len(starts):
+        messages = consumer.consume(500, 0.1)
+        if any(message.error() is None for message in messages):
+            deadline = time.monotonic() + _SECONDS
+        elif time.monotonic() > deadline:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer from the topic {topic}"))
+        for message in messages:
+            partition, error = message.partition(), message.error()
+            if partition is not None and error is None:
+                on_message(message)
+                following = (message.offset() or 0) + 1
+                if following >= ends[partition]:
+                    reached[partition] = following
+            elif error is not None and error.code() == KafkaError._PARTITION_EOF and partition is not None:
+                at = message.offset() or 0
+                if not wait or at >= ends[partition]:
+                    reached[partition] = at
+                else:
+                    time.sleep(_PAUSE_SECONDS)
+                    consumer.seek(KafkaPartition(topic, partition, at))
+            elif error is not None and error.code() == KafkaError._AUTO_OFFSET_RESET:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"{topic} was trimmed meanwhile"))
+            elif error is not None and not passing(error):
+                raise refused(error, "read the table topic", topic=topic)
+    return reached
+
+
+def follow(position: Position, where: Input, logs: Mapping[int, Tail], epoch: int = 0) -> Ends:
+    """Where the chains of an input partition's deltas end, from its committed position on.
+
+    `epoch` is that of the claim under which the position was committed. Deltas under lower claims than one
+    that lies before them are left out, as mergers do.
+
+    >>> follow(Position(7), Input("posts", 0), {0: Tail()}).position.offset
+    7
+    """
+    times: dict[int, PartitionTime] = {position.offset: position.time}
+    reached = []
+    for tail in logs.values():
+        end = position.offset
+        known = None if tail.snapshot is None else tail.snapshot.marks.get(where)
+        if known is not None and known.position.offset > end:
+            end = known.position.offset
+            times.setdefault(end, known.position.time)
+        claimed = epoch
+        for delta in tail.deltas:
+            if delta.input != where or 0 < delta.epoch < claimed:
+                continue
+            claimed = max(claimed, delta.epoch)
+            if delta.first_offset <= end < delta.next_offset:
+                end = delta.next_offset
+                times[end] = delta.time
+            elif delta.first_offset == end == delta.next_offset:
+                times[end] = delta.time
+        reached.append(end)
+    start = min(reached)
+    at = Position(start, times[start], position.replay)
+    return Ends(at, sorted({end for end in reached if end > start}))
+
+
+def highest_claim(where: Input, logs: Mapping[int, Tail]) -> int:
+    """The highest epoch under which an input partition was claimed in what was read of the log."""
+    epochs = [d.epoch for tail in logs.values() for d in tail.deltas if d.input == where]
+    epochs += [tail.snapshot.epochs.get(where, 0) for tail in logs.values() if tail.snapshot is not None]
+    return max(epochs, default=0)
+
+
+def _edges(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
+    """The first offset of a partition, and the one after its last committed message."""
+    # Not all brokers know of a topic yet that another member has just made.
+    retrying = Retrying(
+        retry=retry_if_exception(may_pass),
+        wait=wait_fixed(0.1),
+        stop=stop_after_delay(_SECONDS),
+        reraise=True,
+    )
+    edges = retrying(consumer.get_watermark_offsets, KafkaPartition(topic, partition), timeout=_SECONDS)
+    if edges is None:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer from the topic {topic}"))
+    return edges
+
+
+def _add_message(tail: Tail, gather: ChunkAssembler, message: Message) -> None:
+    _, record = gather.add(message.value(), message.headers(), message.offset() or 0)
+    if record is None:
+        return
+    if is_snapshot(record.headers):
+        try:
+            snapshot = Snapshot.of(record)
+            newer = tail.snapshot is None or snapshot.follows(tail.snapshot)
+        except DeltaError as error:
+            # An earlier one leads to the same windows, by way of more deltas.
+            log.warning("left out %s, at offset %s of %s", error, message.offset(), message.topic())
+            tail.damaged = message.offset()
+            return
+        # Of two that have come equally far the first counts: it says whose group it is.
+        if newer:
+            tail.snapshot, tail.damaged = snapshot, None
+    else:
+        tail.deltas.append(decode(record, rows=False))

@@ -1,0 +1,117 @@
+"""What a merger knows besides its open windows, and how it is stored beside an offset of the log."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from ...sketching.account import Account
+from ...sketching.global_watermark import Mark
+from ...sketching.idle_timer import Rest
+from ...sketching.partition_watermark import PartitionTime
+from ...sketching.position import Input, Position
+from ...windows.window import EARLIEST
+from .faults import DeltaError
+
+_TIME = len(PartitionTime().to_list())
+
+
+@dataclass(slots=True)
+class LogState:
+    """All that a merger knows besides its open windows.
+
+    `epochs` holds the latest claim of each input partition that was claimed. `missed` counts those
+    of the account's late messages that came as sketches of closed windows, so that nobody can send them on.
+    Windows that end at or before `closed_us` are closed for good, those up to `due_us` for now.
+    """
+
+    marks: dict[Input, Mark] = field(default_factory=dict)
+    account: Account = field(default_factory=Account)
+    closed_us: int = EARLIEST
+    due_us: int = EARLIEST
+    duplicates: int = 0
+    overlaps: int = 0
+    epochs: dict[Input, int] = field(default_factory=dict)
+    missed: int = 0
+
+    def copy(self) -> LogState:
+        """An independent copy."""
+        marks = {where: replace(mark) for where, mark in self.marks.items()}
+        return replace(self, marks=marks, epochs=dict(self.epochs))
+
+
+@dataclass(slots=True)
+class EmittedWindows:
+    """The emitted windows: all that end at or before `until_us`, and those that begin as `delta_counts` says.
+
+    The latter are closed only for now, and were emitted with so many deltas. When a window closes for good,
+    it is dropped from `delta_counts`. Sessions are too many for that: those that only silence has closed were
+    emitted up to an end, as they were before an offset of the log (`idle_sessions`). Of sessions, `until_us`
+    means those that closed by the time that the watermark was there.
+    """
+
+    until_us: int = EARLIEST
+    delta_counts: dict[int, int] = field(default_factory=dict)
+    idle_sessions: tuple[int, int] = (EARLIEST, 0)
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        """Grows with each emitted window; orders states that begin at the same place of the log."""
+        return self.until_us, sum(self.delta_counts.values()) + self.idle_sessions[1]
+
+
+def read_state(stored: str) -> tuple[LogState, EmittedWindows]:
+    """What `state_json` gave. Raises `DeltaError` if it is damaged."""
+    try:
+        fields: dict[str, Any] = json.loads(stored)
+        marks = {
+            Input(topic, int(partition)): _mark(stored)
+            for topic, partitions in fields["chains"].items()
+            for partition, stored in partitions.items()
+        }
+        account, (duplicates, overlaps) = Account(**fields["account"]), fields["extra"]
+        kept = {int(pane): deltas for pane, deltas in fields["kept"].items()}
+        epochs = {Input(topic, number): epoch for topic, number, epoch in fields["epochs"]}
+        closed_us, due_us, missed = fields["closed"], fields["due"], fields["missed"]
+        state = LogState(marks, account, closed_us, due_us, duplicates, overlaps, epochs, missed)
+        quiet_us, position = fields["quiet"]
+        return state, EmittedWindows(fields["told"], kept, (quiet_us, position))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DeltaError(f"the merger's kept state is damaged ({error}): {stored[:200]!r}") from None
+
+
+def state_json(state: LogState, emitted: EmittedWindows) -> str:
+    """Both as JSON, for `read_state`."""
+    chains: dict[str, dict[str, list[int]]] = {}
+    for (topic, partition), mark in state.marks.items():
+        chains.setdefault(topic, {})[str(partition)] = _numbers(mark)
+    fields = {
+        "chains": chains,
+        "account": asdict(state.account),
+        "closed": state.closed_us,
+        "due": state.due_us,
+        "told": emitted.until_us,
+        "kept": {str(pane): deltas for pane, deltas in emitted.delta_counts.items()},
+        "quiet": list(emitted.idle_sessions),
+        "extra": [state.duplicates, state.overlaps],
+        "missed": state.missed,
+        "epochs": [[*where, epoch] for where, epoch in state.epochs.items()],
+    }
+    return json.dumps(fields, separators=(",", ":"))
+
+
+EMPTY_STATE = state_json(LogState(), EmittedWindows())
+"""What a merger knows before the first delta."""
+
+
+def _numbers(mark: Mark) -> list[int]:
+    """A partition's mark as plain numbers, for `_mark`."""
+    rest = [] if mark.rest is None else [mark.rest.us, mark.rest.patience_us, mark.rest.now_us]
+    return [mark.position.offset, mark.wait_us, *mark.position.time.to_list(), *rest]
+
+
+def _mark(numbers: list[int]) -> Mark:
+    offset, wait_us, *time = numbers
+    time, rest = time[:_TIME], time[_TIME:]
+    return Mark(Position(offset, PartitionTime(*time)), Rest(*rest) if rest else None, wait_us)

@@ -1,0 +1,43 @@
+"""When a bounded run has everything: all that it is to read, and the rows that found no partner in a join."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection
+
+from ..plan import Plan
+from .merger import Merger
+
+log = logging.getLogger("streamgauge.kafka")
+
+_SECONDS = 60.0
+"""How long rows without a partner are waited for: if another run has their partitions, no signal comes."""
+
+
+class BoundedEnd:
+    """The end of a bounded run; `clock` must never go back."""
+
+    def __init__(self, plan: Plan, clock: Callable[[], float] = time.monotonic) -> None:
+        self._plan = plan
+        self._clock = clock
+        self._read_at: float | None = None
+        self._warned = False
+
+    def reached(self, mergers: Collection[Merger]) -> bool:
+        """Whether these mergers have everything that the run is to read; False if it has no end."""
+        ends = self._plan.ends
+        if ends is None or not mergers or not all(merger.has_reached(ends) for merger in mergers):
+            return False
+        if all(merger.has_ended(ends) for merger in mergers):
+            return True
+        self._read_at = self._read_at or self._clock()
+        if self._clock() - self._read_at < _SECONDS:
+            return False
+        if not self._warned:
+            self._warned = True
+            log.warning(
+                "ending without the rows that wait for partners in %s: another run of the group %s has them",
+                *(self._plan.topic, self._plan.group_id),
+            )
+        return True

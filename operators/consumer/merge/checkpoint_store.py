@@ -1,0 +1,266 @@
+"""Where mergers are in the table topic: found again after a restart, kept up to date, trimmed behind.
+
+A snapshot goes to the topic first. Then the group's offset is committed, with the snapshot's own offset as
+its metadata, so that a successor need not look for it. If the group's offsets have expired, the topic itself
+says. Messages before the committed offset are no longer needed and are deleted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, wait
+from typing import Any, NamedTuple
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from ...kafka.client_config import LIBRARY_LOG, producer_config
+from ...kafka.faults import LOST, passing
+from ...kafka.outgoing_message import Outgoing
+from ...kafka.topics import admin, recreated
+from ..log.faults import DeltaError
+from ..log.log_scan import Tail, log_ends, read_tail
+from ..log.messages import LARGEST
+from ..log.snapshots import Snapshot
+from ..plan import Plan
+from .checkpoint_transactions import CheckpointTransactions
+from .merger import Merger
+from .outbox import Outbox
+
+log = logging.getLogger("streamgauge.kafka")
+
+_ANSWER_SECONDS = 10.0
+_FLUSH_SECONDS = 5.0
+_LAST_SECONDS = 2.0
+
+
+class _Checkpoint(NamedTuple):
+    """Where a merger goes on, what it knows there, and what sinks remember of what they were given."""
+
+    next_offset: int
+    state: str
+    memory: Mapping[str, str]
+
+
+class CheckpointStore:
+    """Finds and keeps the places of a run's mergers."""
+
+    def __init__(self, plan: Plan, outbox: Outbox) -> None:
+        self._plan = plan
+        self._outbox = outbox
+        self._transactions = CheckpointTransactions(plan, outbox) if outbox.sends else None
+        self._producer: Producer | None = None
+        self._admin = admin(plan.config)
+        self._saved: dict[int, _Checkpoint] = {}
+        self._snapshots: dict[int, int] = {}
+        self._hidden: dict[int, int] = {}
+        self._trimming: dict[Any, Future[Any]] = {}
+        self._may_trim = True
+        self._definition, self._fingerprint = plan.stream.definition(), plan.stream.fingerprint()
+        self.behind = False
+        """Whether the last attempt to keep the places failed."""
+
+    def find(self, consumer: Consumer, partitions: Iterable[int]) -> dict[int, Snapshot | None]:
+        """From where to read on in each partition of the table topic; None is its beginning.
+
+        Raises `KafkaException` if brokers don't answer or a place can't be seen yet, `DeltaError` if needed
+        messages are gone, and `TopicError` if the log is that of another input topic of the same name.
+        """
+        topic = self._plan.table_topic
+        kafka_partitions = [KafkaPartition(topic, p) for p in partitions]
+        ends = {
+            p.partition: consumer.get_watermark_offsets(p, timeout=_ANSWER_SECONDS) for p in kafka_partitions
+        }
+        if None in ends.values():
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, f"no answer from the topic {topic}"))
+        if all(end == (0, 0) for end in ends.values()):
+            return dict.fromkeys(ends)  # nothing was ever written
+        places = consumer.committed(kafka_partitions, timeout=_ANSWER_SECONDS)
+        metadata = {place.partition: place.metadata or "" for place in places}
+        hints = {partition: int(hint) for partition, hint in metadata.items() if hint.isdigit()}
+        tails = read_tail(self._plan.config, topic, {p.partition: hints.get(p.partition, 0) for p in places})
+        missing = [p for p, tail in tails.items() if tail.snapshot is None and (p in hints or tail.begin > 0)]
+        if missing:
+            self._see_all(consumer, missing)
+            tails |= read_tail(self._plan.config, topic, dict.fromkeys(missing, 0))
+        return {partition: self._checked(partition, tail) for partition, tail in tails.items()}
+
+    def save(self, consumer: Consumer, mergers: Mapping[int, Merger]) -> None:
+        """Write down where mergers are, unless that is up to date; `behind` says if it failed.
+
+        Raises `KafkaException` for errors that waiting won't mend.
+        """
+        now = {
+            p: _Checkpoint(*merger.restore_point(), self._outbox.memory(p)) for p, merger in mergers.items()
+        }
+        waiting = {partition for partition in now if self._outbox.waiting(partition)}
+        fresh = {p: place for p, place in now.items() if self._saved.get(p) != place or p in waiting}
+        if not fresh:
+            self.behind = False
+            return
+        try:
+            if self._transactions is None:
+                self._commit(consumer, fresh)
+            else:
+                for p, place in fresh.items():
+                    snapshot = self._snapshot(p, place)
+                    self._snapshots[p] = self._transactions.send(consumer, p, place.next_offset, snapshot)
+        except KafkaException as error:
+            # Not in a loop here: the consumer must be polled to get back into the group.
+            fault = error.args[0]
+            if not passing(fault):
+                raise
+            if not self.behind and fault.code() not in LOST:
+                log.warning("the merger's place can't be kept now, later again: %s", fault.str())
+            self.behind = True
+            return
+        if self.behind:
+            log.warning("managed to keep the merger's place; going on")
+        self.behind = False
+        last = {p: self._saved[p].next_offset if p in self._saved else 0 for p in fresh}
+        self._trim({p: place.next_offset for p, place in fresh.items() if place.next_offset > last[p]})
+        self._saved |= fresh
+
+    def behind_by(self, partition: int, position: int) -> int:
+        """How many messages lie between the place last kept and an offset; 0 before one is kept."""
+        kept = self._saved.get(partition)
+        return 0 if kept is None else max(0, position - kept.next_offset)
+
+    def end_open_transactions(self, partitions: Iterable[int]) -> None:
+        """End the transactions that a predecessor left open in these partitions. Raises `KafkaException`."""
+        if self._transactions is not None:
+            for partition in partitions:
+                self._transactions.end_open_transaction(partition)
+
+    def forget(self, partitions: Iterable[int]) -> None:
+        """Forget these partitions: other members have them now."""
+        for partition in partitions:
+            self._saved.pop(partition, None)
+        if self._transactions is not None:
+            self._transactions.forget(partitions)
+
+    def close(self) -> None:
+        """Close the connections, once the last deletion is answered."""
+        wait(self._trimming.values(), timeout=_LAST_SECONDS)
+        if self._transactions is not None:
+            self._transactions.close()
+        if self._producer is not None:
+            self._producer.purge()
+            self._producer.flush(1.0)
+            self._producer = None
+
+    def gone(self, partition: int, begin: int | None, needed: str) -> DeltaError:
+        """The error text if needed deltas were deleted."""
+        now = "later" if begin is None else f"at offset {begin}"
+        return DeltaError(
+            f"the table topic {self._plan.table_topic!r}[{partition}] begins {now}, but {needed}: deltas "
+            "were deleted before their windows were emitted, by retention or by hand; give the run "
+            "a new group_id to count again from the input topic, and leave retention.ms=-1 and "
+            "retention.bytes=-1 on table topics"
+        )
+
+    def _see_all(self, consumer: Consumer, partitions: Sequence[int]) -> None:
+        """Raise `KafkaException` as long as not all can be read that was there when this was first called.
+
+        A worker that died, or stands still, may have left a transaction open; the newest snapshot can't be
+        read until that ends, and to go on from an older one would be to hand over windows twice.
+        """
+        topic = self._plan.table_topic
+        self._hidden |= log_ends(self._admin, topic, [p for p in partitions if p not in self._hidden])
+        for partition in partitions:
+            edges = consumer.get_watermark_offsets(KafkaPartition(topic, partition), timeout=_ANSWER_SECONDS)
+            if edges is None or edges[1] < self._hidden[partition]:
+                problem = f"a transaction on {topic}[{partition}] is still open"
+                problem += ", and the merger's state may lie behind it"
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT, problem))
+        for partition in partitions:
+            del self._hidden[partition]
+
+    def _checked(self, partition: int, tail: Tail) -> Snapshot | None:
+        snapshot = tail.snapshot
+        if snapshot is None and tail.begin > 0:
+            raise self.gone(partition, tail.begin, "no merger's state is left in it")
+        for topic, known in ({} if snapshot is None else snapshot.sources).items():
+            if known and self._plan.topic_ids.get(topic, known) not in ("", known):
+                raise recreated(topic)
+        if snapshot is not None and snapshot.next_offset < tail.begin:
+            raise self.gone(
+                partition, tail.begin, f"the oldest open window began at offset {snapshot.next_offset}"
+            )
+        if tail.damaged is not None and self._outbox.sends:
+            raise DeltaError(
+                f"the merger's state at offset {tail.damaged} of {self._plan.table_topic!r}[{partition}] is "
+                "damaged, so it isn't known which windows the sinks have, and they might get some twice; "
+                "give the run a new group_id to count again, or run it without sinks that send"
+            )
+        return snapshot
+
+    def _commit(self, consumer: Consumer, places: Mapping[int, _Checkpoint]) -> None:
+        self._snapshots |= self._write(places)
+        topic = self._plan.table_topic
+        offsets = [
+            KafkaPartition(topic, p, place.next_offset, str(self._snapshots[p]))
+            for p, place in places.items()
+        ]
+        consumer.commit(offsets=offsets, asynchronous=False)
+
+    def _snapshot(self, partition: int, place: _Checkpoint) -> list[Outgoing]:
+        snapshot = Snapshot(
+            self._fingerprint,
+            self._plan.topic_ids,
+            place.next_offset,
+            place.state,
+            self._definition,
+            self._plan.options.delivery,
+            place.memory,
+            self._plan.together,
+        )
+        return snapshot.outgoing(self._plan.table_topic, partition)
+
+    def _write(self, places: Mapping[int, _Checkpoint]) -> dict[int, int]:
+        """Send snapshots; gives their offsets."""
+        plan = self._plan
+        if self._producer is None:
+            self._producer = Producer(producer_config(plan.config, LARGEST), logger=LIBRARY_LOG)
+        offsets: dict[int, int] = {}
+        faults: list[KafkaError] = []
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            partition, offset = message.partition(), message.offset()
+            if error is not None:
+                faults.append(error)
+            elif partition is not None and offset is not None:
+                offsets[partition] = min(offset, offsets.get(partition, offset))
+
+        for partition, place in places.items():
+            for message in self._snapshot(partition, place):
+                self._producer.produce(
+                    message.topic,
+                    message.value,
+                    partition=partition,
+                    headers=list(message.headers),
+                    on_delivery=delivered,
+                )
+        if self._producer.flush(_FLUSH_SECONDS) or faults:
+            self._producer.purge()
+            self._producer.flush(1.0)
+            self._producer = None  # a purged one may have lost its order
+            raise KafkaException(faults[0] if faults else KafkaError(KafkaError._MSG_TIMED_OUT))
+        return offsets
+
+    def _trim(self, places: Mapping[int, int]) -> None:
+        """Have the messages before these offsets deleted; the next call checks whether it worked."""
+        for done in self._trimming.values():
+            if self._may_trim and done.done() and (error := done.exception()) is not None:
+                fault = error.args[0] if isinstance(error, KafkaException) else None
+                if fault is not None and fault.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                    self._may_trim = False
+                    log.warning(
+                        "the table topic %r can't be trimmed and will grow; to have that done, allow DELETE "
+                        "on it",
+                        self._plan.table_topic,
+                    )
+        if self._may_trim and places:
+            wanted = [KafkaPartition(self._plan.table_topic, p, offset) for p, offset in places.items()]
+            self._trimming = self._admin.delete_records(wanted, operation_timeout=_ANSWER_SECONDS)

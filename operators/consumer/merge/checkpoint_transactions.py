@@ -1,0 +1,188 @@
+"""The merger's place and the messages of its windows in one transaction.
+
+Each partition of the table topic has a transactional id of its own. A merger that takes over the partition
+ends what its predecessor left open before it reads where that one was: so a window is either sent, and behind
+the place, or neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from ...kafka.client_config import producer_config
+from ...kafka.faults import passing, refused
+from ...kafka.outgoing_message import Outgoing
+from ...kafka.produce import flush, produce, transactional_producer
+from ...sinks.sink import SinkError
+from ..log.messages import LARGEST
+from ..plan import Plan
+from .outbox import Outbox
+
+_ANSWER_SECONDS = 10.0
+_TRANSACTION_MS = 60_000
+"""A window of a million groups takes seconds to send; a dead merger's transaction is ended by its successor
+at once. "transaction.timeout.ms" overrides this."""
+
+
+class _Attempt(NamedTuple):
+    """What a transaction of unknown outcome held: the snapshot's offset, and how many windows."""
+
+    snapshot: int
+    windows: int
+
+
+class CheckpointTransactions:
+    """A transactional producer for each partition of the table topic that this process merges."""
+
+    def __init__(self, plan: Plan, outbox: Outbox) -> None:
+        self._plan = plan
+        self._outbox = outbox
+        self._config = {
+            # As Java's clients choose, so that others can join the topic by its keys.
+            "partitioner": "murmur2_random",
+            **producer_config(plan.config, LARGEST),
+            "transaction.timeout.ms": plan.config.get("transaction.timeout.ms", _TRANSACTION_MS),
+            "metadata.recovery.strategy": "none",  # as with `work.delivery.ExactlyOnce`
+        }
+        self._seconds = int(self._config["transaction.timeout.ms"]) / 1000
+        self._producers: dict[int, Producer] = {}
+        self._unsure: dict[int, _Attempt] = {}
+
+    def end_open_transaction(self, partition: int) -> None:
+        """End what a predecessor left open in this partition. Raises `KafkaException`."""
+        if partition not in self._producers:
+            transactional_id = f"{self._plan.merger_group}-{partition}"
+            config = {**self._config, "transactional.id": transactional_id}
+            self._producers[partition] = transactional_producer(config, _ANSWER_SECONDS)
+
+    def send(self, consumer: Consumer, partition: int, resume: int, snapshot: Iterable[Outgoing]) -> int:
+        """Send the windows that wait of a partition, its snapshot and its place; gives the snapshot's offset.
+
+        Raises `KafkaException` if it must be tried again, and `SinkError` for windows that can't be sent.
+        """
+        self.end_open_transaction(partition)
+        self._resolve_unsure(consumer, partition)
+        producer, windows = self._producers[partition], self._outbox.waiting(partition)
+        noted: list[int] = []
+        try:
+            producer.begin_transaction()
+            faults = _Faults()
+            for message, of_what in self._outbox.messages(windows):
+                faults.produce(producer, message, of_what)
+            for message in snapshot:
+                produce(producer, message, _snapshot_callback(noted, faults))
+            if not flush(producer, self._seconds, faults.any):
+                self._discard(partition)
+                faults.raise_first()
+                raise KafkaException(KafkaError(KafkaError._MSG_TIMED_OUT))
+            at = min(noted)
+            place = KafkaPartition(self._plan.table_topic, partition, resume, str(at))
+            group = consumer.consumer_group_metadata()
+            producer.send_offsets_to_transaction([place], group, _ANSWER_SECONDS)
+            self._unsure[partition] = _Attempt(at, len(windows))
+            producer.commit_transaction(self._seconds)
+        except BaseException as error:
+            self._clear(partition, error)
+            raise
+        del self._unsure[partition]
+        self._outbox.mark_sent(partition, len(windows))
+        return at
+
+    def forget(self, partitions: Iterable[int]) -> None:
+        """Let go of partitions that other members have now."""
+        for partition in partitions:
+            self._discard(partition)
+            self._unsure.pop(partition, None)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.forget(list(self._producers))
+
+    def _resolve_unsure(self, consumer: Consumer, partition: int) -> None:
+        """Whether the last transaction was committed after all; a new producer has ended it by now."""
+        if (attempt := self._unsure.get(partition)) is None:
+            return
+        partitions = [KafkaPartition(self._plan.table_topic, partition)]
+        (committed,) = consumer.committed(partitions, timeout=_ANSWER_SECONDS)
+        if committed.metadata == str(attempt.snapshot):
+            self._outbox.mark_sent(partition, attempt.windows)
+        del self._unsure[partition]
+
+    def _clear(self, partition: int, error: BaseException) -> None:
+        """Go back to a producer without a transaction, or to none."""
+        kafka_error = error.args[0] if isinstance(error, KafkaException) else None
+        if partition in self._unsure and (kafka_error is None or not kafka_error.txn_requires_abort()):
+            self._discard(partition)
+            return
+        self._unsure.pop(partition, None)
+        if partition not in self._producers:
+            return
+        try:
+            self._producers[partition].abort_transaction(_ANSWER_SECONDS)
+        except KafkaException:
+            self._discard(partition)
+
+    def _discard(self, partition: int) -> None:
+        if (producer := self._producers.pop(partition, None)) is not None:
+            producer.purge()
+
+
+class _Faults:
+    """The first message that can't be delivered."""
+
+    def __init__(self) -> None:
+        self._first: tuple[KafkaError, str, Callable[[], str] | None] | None = None
+
+    def produce(self, producer: Producer, message: Outgoing, of_what: Callable[[], str]) -> None:
+        """Hand over a window's message; `of_what` says what it is of. Raises what one before failed with."""
+        try:
+            produce(producer, message, self.delivery_callback(of_what))
+        except KafkaException as error:
+            self._record(error.args[0], message.topic, of_what)
+        self.raise_first()
+
+    def delivery_callback(
+        self, of_what: Callable[[], str] | None = None
+    ) -> Callable[[KafkaError | None, Message], None]:
+        """What to call when a message was delivered, or was not."""
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                self._record(error, message.topic() or "", of_what)
+
+        return delivered
+
+    def any(self) -> bool:
+        """Whether there is one."""
+        return self._first is not None
+
+    def raise_first(self) -> None:
+        """Raise for it, if there is one."""
+        if self._first is None:
+            return
+        error, topic, of_what = self._first
+        refusal = refused(error, "take a message", topic=topic, right="WRITE")
+        if passing(error) or of_what is None:
+            raise refusal
+        raise SinkError(
+            f"{of_what()} can't be sent: {refusal}; the next run of the group hands it over again"
+        )
+
+    def _record(self, error: KafkaError, topic: str, of_what: Callable[[], str] | None) -> None:
+        if self._first is None or passing(self._first[0]):
+            self._first = error, topic, of_what
+
+
+def _snapshot_callback(offsets: list[int], faults: _Faults) -> Callable[[KafkaError | None, Message], None]:
+    failed = faults.delivery_callback()
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        failed(error, message)
+        if error is None and (offset := message.offset()) is not None:
+            offsets.append(offset)
+
+    return delivered

@@ -1,0 +1,33 @@
+"""A message of the log into a merger: put together from its parts first, and decoded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...sketching.delta import Delta
+from ..log.chunked_records import ChunkAssembler
+from ..log.messages import decode
+from ..log.snapshots import is_snapshot
+from .merger import Merger
+
+
+def merge_message(
+    merger: Merger, gather: ChunkAssembler, offset: int, value: bytes | None, headers: Any
+) -> tuple[Delta, bool] | None:
+    """Take in the next message of the partition of the log that `merger` and `gather` follow.
+
+    Gives the delta that it made whole, and whether that was accepted; None for a snapshot, and for a part
+    after which others are missing. Raises `DeltaError` for what is damaged or out of turn.
+    """
+    name, record = gather.add(value, headers, offset)
+    if record is None:
+        if not is_snapshot(gather.pending[name].headers):
+            merger.mark(name, offset)
+        return None
+    if is_snapshot(record.headers):
+        return None
+    delta = decode(record)
+    accepted = merger.offer(delta, offset, name)
+    for overtaken in gather.drop_overtaken(delta.input, delta.next_offset):
+        merger.unmark(overtaken)
+    return delta, accepted

@@ -1,0 +1,417 @@
+"""The merging worker: follows the table topic, closes windows, remembers where to begin again.
+
+It is a member of a consumer group of its own, so that several mergers share the partitions of a table topic.
+After a restart it goes on at the first delta of its oldest window that was not handed over or may come again
+(`checkpoint_store`): so every such window is whole again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time as wall
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import pyarrow as pa
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from ...kafka.client_config import LIBRARY_LOG, member_config
+from ...kafka.faults import passing, refused
+from ...kafka.retry import Retry, Stopped
+from ...sketching.position import Input
+from ...table.window_groups import WindowGroups
+from ..group.rebalance import Rebalance, as_exception
+from ..log.chunked_records import ChunkAssembler
+from ..log.faults import DeltaError
+from ..log.merger_state import LogState
+from ..log.snapshots import Snapshot
+from ..plan import Plan
+from .bounded_end import BoundedEnd
+from .checkpoint_store import CheckpointStore
+from .closed_windows import ClosedWindows
+from .limits import keep_within
+from .log_folding import merge_message
+from .log_observer import LogObserver, OtherMergers
+from .merger import Merger
+from .outbox import Outbox
+
+log = logging.getLogger("streamgauge.kafka")
+
+_COMMIT_SECONDS = 5.0
+_LAST_SECONDS = 3.0
+_PAUSE_SECONDS = 0.2
+_GROUP = {
+    "auto.offset.reset": "error",
+    "enable.partition.eof": True,
+    # Handling a window may take long; heartbeats show that the process lives.
+    "max.poll.interval.ms": 86_400_000,
+}
+
+
+class MergeWorker:
+    """Folds a run's deltas into windows and hands over each as it closes.
+
+    The run's `on_window` gets the table of sketches of a closed window, from the thread of `run`: once in a
+    run, or again, whole, if rows followed for one that only silence had closed. A window counts as handed
+    over once that call returns. If it raises, the window comes again, and after a crash so do those handed
+    over since the last commit. With several table partitions, each brings the windows of its own groups.
+    Tables that were handed over go to `closed`.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        closed: ClosedWindows,
+        stopping: Callable[[], bool],
+        draining: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._plan = plan
+        self._draining = draining
+        self._outbox = Outbox(plan)
+        self._closed = closed
+        self._stopping = stopping
+        self._due = self._next_look = 0.0
+        self._leaving = False
+        self._last_known: list[LogState] = []
+        self._inputs = set(plan.inputs)
+        self._gone: set[str] = set()
+        self._others = OtherMergers(plan)
+        self._watch: LogObserver | None = None
+        self._gathers: dict[int, ChunkAssembler] = {}
+        self._starts: dict[int, int] = {}
+        self.mergers: dict[int, Merger] = {}
+        self.progressed = wall.monotonic()
+        self.emitted_windows = 0
+        """How many windows were handed over, those that came again included."""
+        self._read_through: set[int] = set()
+        self._ended: dict[int, int] = {}
+        # Held while deltas are folded in, not while a window is handed over, so that its holder sees each
+        # window once.
+        self.lock = threading.RLock()
+        self._checkpoints, self._end = CheckpointStore(plan, self._outbox), BoundedEnd(plan)
+        self._rebalance = Rebalance(plan.config)
+        settings = {**member_config(plan.config, plan.merger_group, "merger"), **_GROUP}
+        self._consumer = Consumer(settings, logger=LIBRARY_LOG)
+        self._consumer.subscribe(
+            [plan.table_topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost
+        )
+
+    def run(self) -> None:
+        """Follow the log until stopped, or, in a bounded run, until all is merged and every window closed.
+
+        When a stop is requested, it still merges what is in the log, if that takes no longer than some
+        seconds, or if it is to drain.
+        """
+        try:
+            last = None
+            while not self.finished:
+                messages = self._read() if not self._outbox.full else self._wait()
+                with self.lock:
+                    for message in messages:
+                        self._merge(message)
+                    for merger in self.mergers.values():
+                        merger.leave_out(self._gone)
+                self._emit_due()
+                with self.lock:
+                    keep_within(self._plan.options, self.mergers.values())
+                self._observe()
+                if wall.monotonic() >= self._due:
+                    self._save_checkpoint()
+                if self._stopping():
+                    last = last or wall.monotonic() + _LAST_SECONDS
+                    late = wall.monotonic() > last and not self._draining()
+                    if late or (not messages and self._at_end()):
+                        break
+            if self.finished:
+                self._emit()
+                self._emit_open()
+            last = wall.monotonic() + _LAST_SECONDS
+            self._save_checkpoint()
+            # What waits to be sent by a bounded run is part of its result.
+            while self._checkpoints.behind and (self._patient or wall.monotonic() < last):
+                self._consumer.poll(_PAUSE_SECONDS)
+                self._save_checkpoint()
+            self._outbox.check_empty()
+        except Stopped as error:
+            log.warning("stopped before the merger's place was kept: %s", error)
+        finally:
+            self._last_known = self.states()
+            self._leaving = True
+            as_exception(self._consumer.close)
+            self._checkpoints.close()
+            self._stop_observing()
+
+    def warn_if_slow(self) -> None:
+        """Say so if a sink or a callback holds it up; called from another thread."""
+        self._outbox.warn_if_slow()
+
+    def states(self) -> list[LogState]:
+        """What each partition of the log says about the whole run; the same once all are read.
+
+        While another process merges all partitions, this is what the first of them says; while a merger reads
+        again what was known before, it is what was known.
+        """
+        states = [merger.state for merger in self._known]
+        return max(
+            self._last_known,
+            states,
+            key=lambda candidate: max((s.account.read for s in candidate), default=-1),
+        )
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether what was in the log when it began is merged."""
+        watch = self._watch
+        if self.mergers:
+            return self.mergers.keys() <= self._read_through
+        return watch is not None and watch.caught_up
+
+    def window_counts(self) -> tuple[int, int]:
+        """How many windows are open, and of how many groups."""
+        with self.lock:
+            sizes = [merger.window_counts() for merger in self.mergers.values()]
+        return sum(windows for windows, _ in sizes), sum(groups for _, groups in sizes)
+
+    def state_bytes(self) -> int:
+        """Bytes of memory that the open windows take."""
+        with self.lock:
+            return sum(merger.state_bytes for merger in self.mergers.values())
+
+    @property
+    def replayed(self) -> int:
+        """The messages of the table topic that a merger taking over from here must read again."""
+        with self.lock:
+            return sum(self._checkpoints.behind_by(p, merger.position) for p, merger in self.mergers.items())
+
+    def open_tables(self) -> list[tuple[int, pa.Table]]:
+        """The open windows as they are now, each with its partition of the table topic."""
+        with self.lock:
+            return [(p, table) for p, merger in self.mergers.items() for table in merger.close_all()]
+
+    def inputs_are(self, inputs: Iterable[Input]) -> None:
+        """Say which input partitions there are; no window closes before a delta of each has come."""
+        with self.lock:
+            self._inputs = set(inputs)
+            for merger in self.mergers.values():
+                merger.inputs |= self._inputs
+
+    def left_out(self, topics: Iterable[str]) -> None:
+        """Say which input topics are gone; no window waits for them."""
+        with self.lock:
+            self._gone = set(topics)
+
+    @property
+    def finished(self) -> bool:
+        """Whether a bounded run has everything that it is to read."""
+        return self._end.reached(self._known)
+
+    @property
+    def _known(self) -> list[Merger]:
+        """Its mergers, or while others have all partitions of the log, what reads along."""
+        return list(self.mergers.values()) or ([] if self._watch is None else [self._watch.merger])
+
+    @property
+    def _patient(self) -> bool:
+        """Whether it waits, however long, until its place and what goes with it are kept."""
+        return self._draining() or (self._outbox.sends and not self._stopping())
+
+    def _read(self) -> list[Message]:
+        """New messages of the log as soon as there are any; `consume` alone would wait for a full batch."""
+        first = as_exception(lambda: self._consumer.poll(0.1))
+        if first is None:
+            return []
+        merger = self.mergers.get(first.partition() or 0)
+        rest = as_exception(lambda: self._consumer.consume(500, 0.0))
+        if self.mergers.get(first.partition() or 0) is not merger:
+            return (
+                rest  # a rebalance came between; the new owner of the partition reads the first message again
+            )
+        return [first, *rest]
+
+    def _wait(self) -> list[Message]:
+        """Take part in the group and read nothing, while too much waits to be sent."""
+        self._consumer.pause(held := self._consumer.assignment())
+        error = as_exception(lambda: self._consumer.poll(_PAUSE_SECONDS))
+        self._consumer.resume([place for place in self._consumer.assignment() if place in held])
+        self._due = 0.0
+        return [] if error is None else [error]
+
+    def _at_end(self) -> bool:
+        """Whether all of the log was read."""
+        try:
+            for place in self._consumer.position(self._consumer.assignment()):
+                end = self._consumer.get_watermark_offsets(place, timeout=1.0)
+                offset = place.offset if place.offset >= 0 else self._starts[place.partition]
+                # A marker may lie behind the last message, and more where transactions overlap.
+                known = max(offset + (not self._draining()), self._ended.get(place.partition, -1))
+                if end is None or known < end[1]:
+                    return False
+        except KafkaException:
+            return False
+        return True
+
+    def _merge(self, message: Message) -> None:
+        error = message.error()
+        partition, offset = message.partition(), message.offset()
+        if error is not None:
+            if error.code() == KafkaError._PARTITION_EOF and partition is not None:
+                self._read_through.add(partition)
+                self._ended[partition] = offset or 0
+                return
+            if error.code() == KafkaError._AUTO_OFFSET_RESET and partition is not None:
+                raise self._checkpoints.gone(partition, None, f"offset {offset} was to be read next")
+            if error.fatal() or not passing(error):
+                raise self._refused(error, "let it follow")
+            return
+        assert partition is not None and offset is not None
+        if partition not in self.mergers:
+            return
+        merger, gather = self.mergers[partition], self._gathers[partition]
+        try:
+            folded = merge_message(merger, gather, offset, message.value(), message.headers())
+        except DeltaError as refused:
+            raise DeltaError(f"{self._plan.table_topic}[{partition}] at offset {offset}: {refused}") from None
+        if folded is None:
+            return
+        delta, accepted = folded
+        if accepted and delta.account.read:
+            self.progressed = wall.monotonic()
+        if not accepted:
+            about = {"topic": delta.topic, "partition": delta.partition, "offset": delta.first_offset}
+            log.info(
+                "left out %s at offset %d: its range was in already", delta.range_text, offset, extra=about
+            )
+
+    def _emit_due(self) -> None:
+        """Emit what is due, and at checkpoints let the callback see what still fills, if it wants to."""
+        options = self._plan.options
+        due = wall.monotonic() >= self._next_look
+        if options.emit != "checkpoint" or due or self._stopping():
+            self._emit()
+        if options.emit == "close" or not due:
+            return
+        self._next_look = wall.monotonic() + options.checkpoint_seconds
+        for merger in self.mergers.values():
+            with self.lock:
+                tables = merger.updates()
+            for table in tables:
+                self._outbox.emit_provisional(table)
+
+    def _emit(self) -> None:
+        """Hand over the windows that the watermark has passed; a window counts only if its call returned."""
+        for partition, merger in self.mergers.items():
+            while not self._outbox.full:
+                with self.lock:
+                    groups = merger.due()
+                if groups is None:
+                    self._outbox.advance(partition, merger.progress(wall.time()))
+                    break
+                self._outbox.emit(
+                    partition, groups, merger.final, partial(self._mark_emitted, partition, len(groups))
+                )
+
+    def _mark_emitted(self, partition: int, due: int, groups: WindowGroups) -> None:
+        """Note that windows were handed over: all that are due, of so many rows, or the first of them."""
+        merger = self.mergers[partition]
+        with self.lock:
+            self._closed.add(partition, groups)
+            merger.mark_emitted(None if len(groups) == due else int(groups.ends[-1]))
+        self.emitted_windows += len(groups.windows())
+        self._due = 0.0
+
+    def _emit_open(self) -> None:
+        """Hand over the windows that a bounded run leaves open; a later run goes on with them."""
+        self._last_known = [merger.state_at_end for merger in self._known]
+        for partition, table in [(p, t) for p, merger in self.mergers.items() for t in merger.end()]:
+            # Nothing goes on with the windows of a run on its own.
+            groups = WindowGroups.of_table(table)
+            self._outbox.emit(partition, groups, final=self._plan.options.group_id is None)
+            self._closed.add(partition, groups)
+            self.emitted_windows += 1
+
+    def _observe(self) -> None:
+        """Read along while other processes have all partitions of the log."""
+        if self.mergers:
+            self._stop_observing()
+            return
+        if self._watch is None and not self._others.have_all(self._consumer.memberid()):
+            return
+        try:
+            if self._watch is None:
+                place = self._checkpoints.find(self._consumer, [0])[0]
+                self._watch = LogObserver(self._plan, place)
+                log.info(
+                    "another process of the group %s merges; windows are emitted there", self._plan.log_group
+                )
+            elif not self._watch.follow():
+                self._stop_observing()
+        except KafkaException as error:
+            if not passing(error.args[0]):
+                raise self._refused(error.args[0], "read along") from None
+            log.debug("reading along: %s", error)
+
+    def _stop_observing(self) -> None:
+        if self._watch is not None:
+            self._last_known = self.states()
+            self._watch.close()
+            self._watch = None
+
+    def _save_checkpoint(self) -> None:
+        self._due = wall.monotonic() + _COMMIT_SECONDS
+        try:
+            self._checkpoints.save(self._consumer, self.mergers)
+        except KafkaException as error:
+            raise self._refused(error.args[0], "keep the place in", "WRITE") from None
+
+    def _assigned(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
+        if self._leaving:
+            return  # a consumer that is being closed still gets what another member leaves
+        numbers = [place.partition for place in partitions]
+        places = self._places(consumer, numbers) if numbers else {}
+        for partition, place in places.items():
+            options = self._plan.options
+            # Who is shown windows that are not final wants to know when they are.
+            confirms = options.emit != "close"
+            merger = Merger(self._plan.stream, self._inputs, options.delivery, confirms=confirms)
+            if place is not None:
+                merger.restore(place.next_offset, place.state)
+            self._outbox.restore(partition, {} if place is None else place.memory)
+            self._gathers[partition] = ChunkAssembler()
+            self.mergers[partition] = merger
+        self._starts |= (
+            starts := {p: 0 if place is None else place.next_offset for p, place in places.items()}
+        )
+        topic = self._plan.table_topic
+        self._rebalance.assign(consumer, [KafkaPartition(topic, p, start) for p, start in starts.items()])
+        self._due = 0.0  # the first snapshot of a merger says which stream's log this is
+
+    def _places(self, consumer: Consumer, partitions: list[int]) -> dict[int, Snapshot | None]:
+        waiting = Retry("learn where the merger was", self._stopping)
+        while True:
+            try:
+                self._checkpoints.end_open_transactions(partitions)
+                return self._checkpoints.find(consumer, partitions)
+            except KafkaException as error:
+                waiting.failed(self._refused(error.args[0], "read the place in"))
+
+    def _revoked(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
+        try:
+            self._save_checkpoint()
+        except KafkaException as error:
+            log.warning("what was handed over last will be again: %s", error)
+        self._lost(consumer, partitions)
+
+    def _lost(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:
+        self._last_known = self.states()  # keep what is known until there is a merger again
+        for place in partitions:
+            self.mergers.pop(place.partition, None)
+            self._read_through.discard(place.partition)
+        self._checkpoints.forget([place.partition for place in partitions])
+        self._outbox.forget([place.partition for place in partitions])
+        self._rebalance.unassign(consumer, partitions)
+
+    def _refused(self, error: KafkaError, doing: str, right: str = "READ") -> KafkaException:
+        topic, group = self._plan.table_topic, self._plan.merger_group
+        return refused(error, f"{doing} the table topic {topic!r}", topic=topic, group=group, right=right)

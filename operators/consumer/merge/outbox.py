@@ -1,0 +1,273 @@
+"""Closed windows on their way out: to the run's callback, to sinks that write, that send, that remember.
+
+What is to be sent waits here until it goes out in one transaction with the merger's place
+(`checkpoint_transactions`). What sinks remember is kept with that place, too, so that they remember just the
+windows that it is behind.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import time as wall
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import NamedTuple
+
+import pyarrow as pa
+from tenacity import Retrying, before_sleep_log, retry_if_exception, stop_after_delay, wait_fixed
+
+from ...kafka.outgoing_message import Outgoing
+from ...sinks.sink import (
+    ClosedWindow,
+    MessageSink,
+    Origin,
+    PartitionSink,
+    RunProgress,
+    SinkError,
+    StatefulSink,
+    WritingSink,
+    describe_window,
+    takes_several,
+)
+from ...table.sketch_table import SketchTable
+from ...table.window_groups import WindowGroups
+from ..plan import Plan
+
+log = logging.getLogger("streamgauge.kafka")
+
+_TOGETHER_SECONDS = 0.1
+"""How long windows that closed together may take one by one before it is noted how many were handed over."""
+_FULL_BYTES = 64 * 1024 * 1024
+"""What may wait to be sent before it is sent, whatever the time."""
+_TRY_SECONDS = 30.0
+_SLOW_SECONDS = 60.0
+_PAUSE_SECONDS = 0.5
+_HOPELESS = {errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.EROFS, errno.ENAMETOOLONG}
+"""Errors of a disk that waiting won't mend."""
+
+
+class OutboxEntry(NamedTuple):
+    """What a window, or the passing of time, has to be sent: its messages, and in words what they are of."""
+
+    messages: Callable[[], Iterable[Outgoing]]
+    describe: Callable[[], str]
+    nbytes: int
+    windows: int
+
+
+class Outbox:
+    """Hands windows over, in the order in which they closed.
+
+    `emit` calls the run's `on_window` and the sinks that write or remember; what they raise ends the run, and
+    the window comes again in the next. What is to be sent waits until `mark_sent` or `forget`.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        options = plan.options
+        self._on_window = options.on_window
+        self._origin = origin_of(plan)
+        self._writing = [sink for sink in options.sinks if isinstance(sink, WritingSink)]
+        self._sending = [sink for sink in options.sinks if isinstance(sink, MessageSink)]
+        self._stateful = [sink for sink in options.sinks if isinstance(sink, StatefulSink)]
+        self._sink_states: dict[int, dict[str, PartitionSink]] = {}
+        self._waiting: dict[int, list[OutboxEntry]] = {}
+        self._bytes: dict[int, int] = {}
+        self._since: tuple[float, ClosedWindow] | None = None
+        self._table_topic = plan.table_topic
+
+    @property
+    def sends(self) -> bool:
+        """Whether there are sinks whose messages go out with the merger's place."""
+        return bool(self._sending or self._stateful)
+
+    @property
+    def full(self) -> bool:
+        """Whether so much waits that it must be sent before more windows are accepted."""
+        return sum(self._bytes.values()) > _FULL_BYTES
+
+    def emit(
+        self,
+        partition: int,
+        groups: WindowGroups,
+        final: bool,
+        handed: Callable[[WindowGroups], None] = lambda groups: None,
+    ) -> None:
+        """Hand windows over that closed together.
+
+        `handed` is called with them, in their order, or with some at a time if it takes long. Only who wants
+        windows one by one gets them so. Raises what the callback raises, and `SinkError` if a sink can't take
+        a window: those before it are handed over then.
+        """
+        if self._on_window is None and not self._writing:
+            self._pass_on(partition, groups, final)
+            handed(groups)
+            return
+        low = high = 0
+        begun = wall.monotonic()
+        try:
+            for one in groups.windows():
+                self._show(ClosedWindow(one, partition, final, self._origin))
+                high += len(one)
+                if high < len(groups) and wall.monotonic() - begun > _TOGETHER_SECONDS:
+                    self._pass_on(partition, groups.slice(low, high), final)
+                    handed(groups.slice(low, high))
+                    low, begun = high, wall.monotonic()
+        finally:
+            if low < high:
+                self._pass_on(partition, groups.slice(low, high), final)
+                handed(groups.slice(low, high))
+
+    def _show(self, window: ClosedWindow) -> None:
+        """Hand a window to the callback and to the sinks that write."""
+        self._since = wall.monotonic(), window
+        if self._on_window is not None:
+            table = SketchTable.of_groups(window.groups)
+            self._on_window(table)
+            table.drop_answers()
+        for sink in self._writing:
+            _write(sink, window)
+        self._since = None
+
+    def _pass_on(self, partition: int, groups: WindowGroups, final: bool) -> None:
+        """Hand windows to the sinks that remember or send."""
+        for name, folding in self._sink_states.get(partition, {}).items():
+            several = next(takes_several(sink) for sink in self._stateful if sink.name == name)
+            for window in self._closed(partition, groups, final, several):
+                self._since = wall.monotonic(), window
+                context = partial(_describe_named, name, window)
+                self._put(partition, _run_sink(partial(folding.update, window), context), context)
+        self._since = None
+        for sending in self._sending:
+            # Its messages are made when they are sent, and again if they must be: together they may be large.
+            for window in self._closed(partition, groups, final, takes_several(sending)):
+                made, context = partial(sending.messages, window), partial(_describe, sending, window)
+                count = len(window.groups.windows())
+                self._add(partition, OutboxEntry(made, context, window.groups.nbytes, count))
+
+    def _closed(
+        self, partition: int, groups: WindowGroups, final: bool, together: bool
+    ) -> Iterator[ClosedWindow]:
+        for part in [groups] if together else groups.windows():
+            yield ClosedWindow(part, partition, final, self._origin)
+
+    def advance(self, partition: int, progress: RunProgress) -> None:
+        """Call sinks that remember how far the run has come; all windows until then are emitted."""
+        for name, folding in self._sink_states.get(partition, {}).items():
+            context = partial(_describe_named, name)
+            self._put(partition, _run_sink(partial(folding.advance, progress), context), context)
+
+    def memory(self, partition: int) -> Mapping[str, str]:
+        """What sinks remember of a partition of the table topic, by their names."""
+        return {name: folding.state() for name, folding in self._sink_states.get(partition, {}).items()}
+
+    def restore(self, partition: int, memory: Mapping[str, str]) -> None:
+        """Take up what sinks remembered when the partition's place was kept.
+
+        Raises `SinkError` for damage.
+        """
+        self._sink_states[partition] = foldings = {}
+        for sink in self._stateful:
+            foldings[sink.name] = sink.for_partition(self._origin, partition)
+            if sink.name in memory:
+                foldings[sink.name].restore(memory[sink.name])
+
+    def _put(self, partition: int, messages: list[Outgoing], context: Callable[[], str]) -> None:
+        if messages:
+            nbytes = sum(message.size for message in messages)
+            self._add(partition, OutboxEntry(lambda: messages, context, nbytes, 1))
+
+    def _add(self, partition: int, parcel: OutboxEntry) -> None:
+        self._waiting.setdefault(partition, []).append(parcel)
+        self._bytes[partition] = self._bytes.get(partition, 0) + parcel.nbytes
+
+    def warn_if_slow(self) -> None:
+        """Say so, once a window, if handing it over takes long; called from another thread."""
+        since = self._since
+        if since is not None and wall.monotonic() - since[0] > _SLOW_SECONDS:
+            self._since = None
+            log.warning(
+                "handing over %s takes more than %.0f s; nothing is lost, but until it returns no further "
+                "window is emitted, and the table topic %r grows on the brokers' disks",
+                *(describe_window(since[1]), _SLOW_SECONDS, self._table_topic),
+            )
+
+    def emit_provisional(self, table: pa.Table) -> None:
+        """Let the callback see a window that fills. Raises what it raises."""
+        if self._on_window is not None:
+            self._on_window(SketchTable(table))
+
+    def waiting(self, partition: int) -> list[OutboxEntry]:
+        """What waits to be sent of a partition of the table topic, oldest first."""
+        return list(self._waiting.get(partition, ()))
+
+    def messages(self, parcels: Iterable[OutboxEntry]) -> Iterator[tuple[Outgoing, Callable[[], str]]]:
+        """The messages of parcels, each with who can say what it is of."""
+        for parcel in parcels:
+            for message in parcel.messages():
+                yield message, parcel.describe
+
+    def mark_sent(self, partition: int, count: int) -> None:
+        """Note that the first so many parcels of a partition were sent."""
+        waiting = self._waiting.get(partition, [])
+        del waiting[:count]
+        self._bytes[partition] = sum(parcel.nbytes for parcel in waiting)
+
+    def check_empty(self) -> None:
+        """Say so if windows could not be sent before the end. Raises `SinkError` if no later run will."""
+        left = [parcel for waiting in self._waiting.values() for parcel in waiting]
+        if not left:
+            return
+        count = sum(parcel.windows for parcel in left)
+        many = f"the messages of {count} window{'s' * (count > 1)}"
+        problem = f"{many}, first {left[0].describe()}, could not be sent"
+        if not self._origin.named:
+            raise SinkError(f"{problem}; start the run again, or give it a group_id so that a later one can")
+        log.warning("%s; the next run of the group hands them over again", problem)
+
+    def forget(self, partitions: Iterable[int]) -> None:
+        """Drop what waits of these partitions: other members have them, and hand it over again."""
+        for partition in partitions:
+            self._sink_states.pop(partition, None)
+            self._waiting.pop(partition, None)
+            self._bytes.pop(partition, None)
+
+
+def _describe(sink: MessageSink | WritingSink, window: ClosedWindow) -> str:
+    return f"the sink {sink!r}: {describe_window(window)}"
+
+
+def _describe_named(name: str, window: ClosedWindow | None = None) -> str:
+    return f"the sink {name!r}" + ("" if window is None else f": {describe_window(window)}")
+
+
+def origin_of(plan: Plan) -> Origin:
+    """What the sinks of a run know of it."""
+    named = plan.options.group_id is not None
+    return Origin.of(plan.stream, plan.log_group, named)
+
+
+def _run_sink(step: Callable[[], list[Outgoing]], context: Callable[[], str]) -> list[Outgoing]:
+    try:
+        return step()
+    except OSError as error:
+        raise SinkError(
+            f"{context()}: {type(error).__name__}: {error}; the next run of the group goes on from there"
+        ) from error
+
+
+def _write(sink: WritingSink, window: ClosedWindow) -> None:
+    tries = Retrying(
+        retry=retry_if_exception(lambda error: isinstance(error, OSError) and error.errno not in _HOPELESS),
+        wait=wait_fixed(_PAUSE_SECONDS),
+        stop=stop_after_delay(_TRY_SECONDS),
+        before_sleep=before_sleep_log(log, logging.WARNING),
+        reraise=True,
+    )
+    try:
+        tries(sink.write, window)
+    except Exception as error:
+        raise SinkError(
+            f"{_describe(sink, window)} can't be written: {type(error).__name__}: {error}; the next run "
+            "of the group hands it over again"
+        ) from error

@@ -1,0 +1,181 @@
+"""The rows of one pane that count from the same window on, in memory and, where that is little, on disk.
+
+What was too much for memory is made into one table a share of its groups at a time, since a window of a
+million groups would not fit there twice. Its parts on disk are in the order of their keys, so a share is a
+stretch of each, and the shares end to end are in order as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ....sketches.core.columns import as_array
+from ....sketches.core.memory_size import held_bytes
+from ...grouping.group_index import hash_keys
+from ...table.merge import Accumulator
+from ...table.schema import keys_of
+from ...table.window_groups import WindowGroups
+from .on_disk import TableFile
+
+_TOGETHER_ROWS = 10_000
+"""Rows of windows that are merged at once: what is made of them is held for all until the last is gone."""
+_SHARE_BYTES = 32 * 1024 * 1024
+_FEW_ROWS = 4_096
+_MOST_WAITING = 16
+"""A delta's rows, if they are few, wait to be merged together with those of so many others."""
+
+
+class PanePart:
+    """Rows of one pane that count from the same window on; `deltas` is how many deltas brought them."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._live: Accumulator | None = None
+        self._pending: list[pa.Table] = []
+        self._stored: list[TableFile] = []
+        self._table: pa.Table | None = None
+        self.deltas = 0
+        self.arrived = -1
+
+    def __len__(self) -> int:
+        rows = (part.num_rows for part in self._pending)
+        return max(
+            0 if self._live is None else len(self._live), *(stored.rows for stored in self._stored), *rows, 0
+        )
+
+    def merge(self, rows: pa.Table) -> None:
+        """Take in the rows of a delta."""
+        self._table = None
+        self._pending.append(rows)
+        if rows.num_rows > _FEW_ROWS or len(self._pending) >= _MOST_WAITING:
+            self.merge_pending()
+        self.deltas += 1
+
+    def merge_pending(self) -> None:
+        """Merge in what waits: a call costs far more than a row, so several deltas go together."""
+        if self._pending:
+            rows, self._pending = pa.concat_tables(self._pending), []
+            self._live = self._live or Accumulator(self._schema)
+            self._live.merge(rows)
+
+    @property
+    def only_rows(self) -> pa.Table | None:
+        """The rows of the one delta that brought any, as long as they were merged with nothing."""
+        return (
+            self._pending[0] if self._live is None and not self._stored and len(self._pending) == 1 else None
+        )
+
+    def groups(self) -> WindowGroups:
+        """All of it, ordered by keys; nothing may be merged in after that."""
+        self.merge_pending()
+        if not self._stored:
+            return (self._live or Accumulator(self._schema)).groups()
+        self.spill()
+        return WindowGroups.of_table(merged(self._schema, self._stored))
+
+    def table(self) -> pa.Table:
+        """All of it as it is now, ordered by keys."""
+        return self.groups().table
+
+    def cached_table(self) -> pa.Table:
+        """Its table, which is made once as long as no rows are added."""
+        if self._table is None:
+            self._table = self.table()
+        return self._table
+
+    def spill(self) -> None:
+        """Move what is in memory to disk."""
+        self.merge_pending()
+        if self._live is not None:
+            self._stored.append(TableFile(self._live.table()))
+            self._live = None
+        self._table = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that it takes."""
+        made = 0 if self._table is None else self._table.nbytes
+        return held_bytes(self._live) + made + sum(part.nbytes for part in self._pending)
+
+
+def groups_of_parts(
+    schema: pa.Schema, parts: Mapping[int, PanePart]
+) -> dict[int, Callable[[], WindowGroups]]:
+    """The groups of windows, by their starts, that are a part each and get no more rows; made when called.
+
+    Those whose rows came with one delta are merged together, since a call costs far more than a row.
+    """
+    made: dict[int, Callable[[], WindowGroups]] = {}
+    together = _Together(schema)
+    for start, part in parts.items():
+        if (rows := part.only_rows) is None:
+            made[start] = part.groups
+            continue
+        if together.rows + rows.num_rows > _TOGETHER_ROWS:
+            together = _Together(schema)
+        together.add(rows)
+        made[start] = partial(together.of_window, start)
+    return made
+
+
+class _Together:
+    """Windows whose rows are merged at once."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._tables: list[pa.Table] = []
+        self._groups: WindowGroups | None = None
+        self.rows = 0
+
+    def add(self, rows: pa.Table) -> None:
+        """Add the rows of one more window."""
+        self.rows += rows.num_rows
+        self._tables.append(rows)
+
+    def of_window(self, start_us: int) -> WindowGroups:
+        """The groups of the window that starts then."""
+        if self._groups is None:
+            accumulator = Accumulator(self._schema)
+            accumulator.merge(pa.concat_tables(self._tables))
+            self._groups, self._tables = accumulator.groups(), []
+        low, high = np.searchsorted(self._groups.starts, [start_us, start_us + 1]).tolist()
+        return self._groups.slice(low, high)
+
+
+def merged(schema: pa.Schema, parts: Sequence[TableFile]) -> pa.Table:
+    """Tables of one window, each in the order of its keys, as one in that order."""
+    if len(parts) == 1:
+        return parts[0].read(0, parts[0].rows)
+    shares, places = [], [0] * len(parts)
+    for counts in _shares(keys_of(schema), parts):
+        share = Accumulator(schema)
+        for at, count in enumerate(counts.tolist()):
+            share.merge(parts[at].read(places[at], places[at] + count))
+            places[at] += count
+        shares.append(share.table())
+    return pa.concat_tables(shares)
+
+
+def _shares(keys: Sequence[str], parts: Sequence[TableFile]) -> Iterator[np.ndarray]:
+    """How many of the next rows of each part make up a share with all rows of its groups."""
+    of_part = np.repeat(np.arange(len(parts)), [part.rows for part in parts])
+    if not keys:
+        yield np.bincount(of_part)
+        return
+    known = pa.concat_tables([part.columns(keys) for part in parts])
+    order = pc.sort_indices(known, [(key, "ascending") for key in keys]).to_numpy()
+    _, group = hash_keys([as_array(known.column(key)) for key in keys], len(order))
+    group, of_part = group[order], of_part[order]
+    first_of_group = np.flatnonzero(group[1:] != group[:-1]) + 1
+    most = max(1, len(order) * _SHARE_BYTES // max(1, sum(part.nbytes for part in parts)))
+    low = 0
+    while low < len(order):
+        at = np.searchsorted(first_of_group, low + most)
+        high = int(first_of_group[at]) if at < len(first_of_group) else len(order)
+        yield np.bincount(of_part[low:high], minlength=len(parts))
+        low = high

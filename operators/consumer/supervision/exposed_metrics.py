@@ -1,0 +1,58 @@
+"""What a run shows of itself to others: its metrics in a registry, and on a port with its health."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+
+from ...watching.figures import Figures
+from ...watching.health import Health
+from ...watching.metrics import watch
+from ...watching.server import MetricsServer
+from ..options import RunOptions
+
+
+class ExposedMetrics:
+    """Has the port from the beginning, and shows a run from `begin` to `end`.
+
+    Raises `OSError` if the port can't be had.
+    """
+
+    def __init__(self, options: RunOptions) -> None:
+        self._registry = options.registry
+        self._forget: list[Callable[[], None]] = []
+        self._server = None if options.metrics is None else MetricsServer(options.metrics)
+
+    @property
+    def address(self) -> str | None:
+        """Where metrics are served, if they are."""
+        return None if self._server is None else self._server.address
+
+    def begin(
+        self,
+        watched: Sequence[tuple[Callable[[], Figures], Callable[[], Health]]],
+        health: Callable[[], Health],
+    ) -> None:
+        """Show the figures and the health of a run's streams, and the health of all together."""
+        registry = self._registry
+        if registry is None and self._server is not None:
+            registry = CollectorRegistry()
+            ProcessCollector(registry=registry)
+        if registry is not None:
+            self._forget = [watch(registry, partial(_now, *own)) for own in watched]
+            if self._server is not None:
+                self._server.start(registry, health)
+
+    def end(self) -> None:
+        """Show nothing any more; may be called again."""
+        for forget in self._forget:
+            forget()
+        if self._server is not None:
+            self._server.close()
+        self._forget, self._server = [], None
+
+
+def _now(figures: Callable[[], Figures], health: Callable[[], Health]) -> tuple[Figures, Health]:
+    return figures(), health()

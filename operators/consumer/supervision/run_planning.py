@@ -1,0 +1,167 @@
+"""How a run begins: what is there is looked at, what it needs is made, and its plans are drawn up."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from ...definition.sources import KafkaSource
+from ...definition.stream import Stream
+from ...formats.decode import check_importable
+from ...kafka.broker_wait import wait_for_brokers
+from ...kafka.topics import Admin, admin, end_offsets, ensure_topic, id_of, partitions_of
+from ...sinks.sink import Origin, SinkTopic, topics_of
+from ...sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
+from ...sketching.position import inputs_of
+from ..error_context import in_stream
+from ..forwarding_options import check_forwarding, forwarding_partitions
+from ..group.co_partitioning import check_alike, check_joined, check_joins
+from ..group.committed import LONE
+from ..group.ephemeral_groups import group_name, remove_leftovers
+from ..group.group_state_check import GroupState, commit_starts
+from ..group.input_topics import InputTopics, check_apart, input_topics
+from ..log.messages import TOPIC_CONFIG as TABLE
+from ..options import RunOptions
+from ..plan import Plan, Plans
+from ..work.process import prepare_workers
+
+
+def plans_of(streams: Mapping[str, Stream], options: Mapping[str, RunOptions]) -> Plans:
+    """What a run's workers and mergers are to do; its topics are there then.
+
+    Streams and their options are by name, a lone stream's is `LONE`; options that are not of one stream are
+    the same for all. Raises what `runner.start` does.
+    """
+    shared = next(iter(options.values()))
+    sources = {name: _sources(name, stream) for name, stream in streams.items()}
+    _check_together(sources)
+    check_joins(streams)
+    settings = next(iter(sources.values()))[0].settings
+    for name, stream in streams.items():
+        with in_stream(name):
+            check_forwarding(stream, options[name])
+            check_joined(stream, shared.delivery, settings)
+            if shared.workers > 1:
+                _check_importable(stream)
+    if shared.workers > 1:
+        prepare_workers(streams.values())
+    client = admin(settings)
+    wait_for_brokers(client, settings, shared.connect_seconds)
+    for table in (table for stream in streams.values() for table in stream.tables):
+        partitions_of(admin(table.source.settings), table.topic)
+    others = {shared.dead_letters, shared.late}
+    topics_by_stream = {name: input_topics(client, own, others) for name, own in sources.items()}
+    for name, stream in streams.items():
+        with in_stream(name):
+            check_alike(stream, topics_by_stream[name].partitions)
+    topics = _all(topics_by_stream.values())
+    group_id = shared.group_id or _own_group(client, min(topics.partitions))
+    together = tuple(streams) if LONE not in streams else ()
+    histories = [
+        GroupState(
+            client,
+            settings,
+            group_id,
+            stream,
+            topics_by_stream[n].partitions,
+            topics_by_stream[n].ids,
+            n,
+            together,
+        )
+        for n, stream in streams.items()
+    ]
+    named = shared.group_id is not None
+    for history in histories if named else ():
+        history.read()
+    wanted = [_wanted_topics(own, options[own.name], named) for own in histories]
+    written = [topic.name for its in wanted for topic in its]
+    for own in sources.values():
+        named_too = [topic for source in own for topic in source.topics if topic == shared.dead_letters]
+        check_apart(own, [*written, *named_too])
+    partitions = {
+        history.name: ensure_topic(client, history.table_topic, shared.table_partitions, TABLE)
+        for history in histories
+    }
+    for history in histories if named else ():
+        history.claim()
+    _make_besides(client, shared, topics.partitions)
+    for history, its in zip(histories, wanted):
+        for topic in its:
+            ensure_topic(client, topic.name, topic.partitions or partitions[history.name], topic.config)
+    bounded, from_now = shared.until == "latest", shared.start == "latest"
+    ends = end_offsets(client, inputs_of(topics.partitions)) if bounded or from_now else {}
+    starts = commit_starts(histories, ends if from_now else None)
+    return Plans.of(
+        Plan(
+            own.stream,
+            group_id,
+            own.table_topic,
+            own.partitions,
+            partitions[own.name],
+            options[own.name],
+            ends={where: ends[where] for where in inputs_of(own.partitions)} if bounded else None,
+            starts=starts[own.name],
+            topic_ids=own.topic_ids,
+            table_id=id_of(client, own.table_topic),
+            sent_partitions=forwarding_partitions(own.stream, client, own.partitions),
+            name=own.name,
+            together=together,
+        )
+        for own in histories
+    )
+
+
+def _sources(name: str, stream: Stream) -> Sequence[KafkaSource]:
+    with in_stream(name):
+        return stream.complete().kafka_sources
+
+
+def _check_together(sources: Mapping[str, Sequence[KafkaSource]]) -> None:
+    """Raise `ValueError` for streams that no reader could read together."""
+    (first, theirs), *others = sources.items()
+    for name, own in others:
+        if (own[0].settings, own[0].corrupt) != (theirs[0].settings, theirs[0].corrupt):
+            raise ValueError(
+                f"the streams {first!r} and {name!r} are read from other brokers or with other settings, and "
+                "streams that run together share one reader: give both the same bootstrap_servers, config "
+                "and corrupt, or run them apart"
+            )
+
+
+def _check_importable(stream: Stream) -> None:
+    read = [decoder for source in stream.kafka_sources for decoder in source.decoders]
+    for decoder in (*read, *(decoder for table in stream.tables for decoder in table.decoders)):
+        check_importable(decoder)
+
+
+def _all(topics_of_streams: Iterable[InputTopics]) -> InputTopics:
+    """The input topics of all streams."""
+    partitions: dict[str, int] = {}
+    ids: dict[str, str] = {}
+    for own in topics_of_streams:
+        partitions |= own.partitions
+        ids |= own.ids
+    return InputTopics(partitions, ids)
+
+
+def _wanted_topics(history: GroupState, options: RunOptions, named: bool) -> list[SinkTopic]:
+    """The topics of a stream's sinks."""
+    with in_stream(history.name):
+        return topics_of(
+            options.sinks, Origin.of(history.stream, history.log_group, named), options.table_partitions
+        )
+
+
+def _make_besides(client: Admin, options: RunOptions, topics: Collection[str]) -> None:
+    """Make the topics of dead letters and of late messages, where there are to be any."""
+    besides = (*map(options.dead_letter_topic, topics), *map(options.late_topic, topics))
+    for beside in dict.fromkeys(besides):
+        if beside is not None:
+            ensure_topic(client, beside, 1, DEAD_LETTERS)
+
+
+def _own_group(client: Admin, topic: str) -> str:
+    """The name of a run of its own; what dead ones left is removed beforehand."""
+    now = datetime.now(UTC)
+    remove_leftovers(client, topic, now)
+    return group_name(topic, now)

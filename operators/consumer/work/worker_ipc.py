@@ -1,0 +1,102 @@
+"""What a worker process reports to its run while both live: its log, its figures, the error it failed with.
+
+Each goes as a pair of its kind and its value, pickled, over the pipe that was the process's standard output.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import threading
+from contextlib import suppress
+from logging.handlers import QueueHandler
+from typing import IO, Any, Literal
+
+from ...watching.figures import WorkFigures
+from ...watching.logs import FIELDS
+from ..error_context import in_words
+
+Kind = Literal["log", "figures", "error"]
+
+_PARTS = ("name", "levelno", "levelname", "created", "msecs", "msg", "exc_text", "process", "threadName")
+
+
+class WorkerReporter:
+    """The worker's side."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self._pipe = pipe
+        self._lock = threading.Lock()
+
+    def log(self, record: logging.LogRecord) -> None:
+        """Hand on a record whose text is made already."""
+        fields = (*_PARTS, *(name for name in FIELDS if hasattr(record, name)))
+        self._send("log", {name: getattr(record, name, None) for name in fields})
+
+    def figures(self, figures: WorkFigures) -> None:
+        """Hand on what the worker did so far."""
+        self._send("figures", figures)
+
+    def error(self, error: BaseException) -> None:
+        """Hand on what it failed with; its words, if it can't be pickled."""
+        try:
+            data = pickle.dumps(error)
+            pickle.loads(data)
+        except Exception:
+            data = pickle.dumps(RuntimeError(f"{type(error).__name__}: {in_words(error)}"))
+        self._send("error", data)
+
+    def _send(self, kind: Kind, value: Any) -> None:
+        # A run that died hears nothing; its worker finds out as its standard input closes.
+        with self._lock, suppress(OSError):
+            pickle.dump((kind, value), self._pipe)
+            self._pipe.flush()
+
+
+class ReportingHandler(QueueHandler):
+    """Sends log records to the run, whose handlers write them as they write its own."""
+
+    def __init__(self, telling: WorkerReporter) -> None:
+        super().__init__(None)  # type: ignore[arg-type]
+        self._telling = telling
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        """Called with a record that can be pickled."""
+        self._telling.log(record)
+
+
+class WorkerListener:
+    """The run's side: `run` hears a worker until its pipe ends; `figures` are the latest."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self._pipe = pipe
+        self.figures = WorkFigures()
+        self._error: bytes | None = None
+
+    def run(self) -> None:
+        """Hear it out."""
+        # A worker that is killed may end in the middle of a report.
+        with self._pipe, suppress(EOFError, pickle.UnpicklingError):
+            while True:
+                kind, value = pickle.load(self._pipe)
+                if kind == "log":
+                    _log(value)
+                elif kind == "figures":
+                    self.figures = value
+                else:
+                    self._error = value
+
+    def error(self) -> BaseException:
+        """The error that the worker failed with."""
+        try:
+            failure: BaseException = pickle.loads(self._error or b"")
+            return failure
+        except Exception as error:
+            return RuntimeError(f"a worker process failed and its error can't be read: {error}")
+
+
+def _log(fields: dict[str, Any]) -> None:
+    record = logging.makeLogRecord(fields)
+    logger = logging.getLogger(record.name)
+    if logger.isEnabledFor(record.levelno):
+        logger.handle(record)

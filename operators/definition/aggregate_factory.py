@@ -1,0 +1,62 @@
+"""The function that requests an aggregate, by the aggregate's name.
+
+`aggregates` and `aggregates_stored` write them out, so that type checkers and editors know them. A family
+that has none there yet is requested by one made from its line in the registry, with the same signature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import Parameter, Signature, getdoc
+from typing import Any
+
+from ..families import MOMENT, Family, family
+from . import aggregates, aggregates_stored
+from .aggregate import Aggregate, aggregate
+
+
+def aggregate_function(name: str) -> Callable[..., Aggregate]:
+    """The function called `name`. Raises `KeyError` for a name that the registry doesn't have.
+
+    >>> aggregate_function("distinct")("user", lg_k=11) == aggregate("distinct", "user", lg_k=11)
+    True
+    """
+    line = family(name)
+    return explicit_function(name) or _made(line)
+
+
+def explicit_function(name: str) -> Callable[..., Aggregate] | None:
+    """The function that is written out for an aggregate; None if there is none.
+
+    >>> explicit_function("distinct").__name__, explicit_function("nothing")
+    ('distinct', None)
+    """
+    return getattr(aggregates, name, None) or getattr(aggregates_stored, name, None)
+
+
+def signature(line: Family) -> Signature:
+    """How a family is requested: a column, those of its inputs, then what its answer and sketch take.
+
+    >>> from ..families import FAMILIES
+    >>> str(signature(FAMILIES["weighted_sample"]))
+    "(column: 'str', weight: 'str', k: 'int' = 100) -> 'Aggregate'"
+    """
+    either = Parameter.POSITIONAL_OR_KEYWORD
+    named = ["column", *(given for given in line.inputs if given not in MOMENT)]
+    parameters = [Parameter(given, either, annotation="str") for given in named]
+    for option, default in {**line.answer, **line.params}.items():
+        kind = type(default).__name__
+        parameters.append(Parameter(option, either, default=default, annotation=kind))
+    return Signature(parameters, return_annotation="Aggregate")
+
+
+def _made(line: Family) -> Callable[..., Aggregate]:
+    def ask(*args: Any, **options: Any) -> Aggregate:
+        given = how.bind(*args, **options).arguments
+        return aggregate(line.name, given.pop("column"), **given)
+
+    how = signature(line)
+    ask.__name__ = ask.__qualname__ = line.name
+    ask.__doc__ = getdoc(line.groups_class() if line.exact else line.sketch_class())
+    ask.__signature__ = how  # type: ignore[attr-defined]
+    return ask

@@ -1,0 +1,65 @@
+"""What an aggregate is given, row by row: what no time, weight or number can be made of is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...sketches.core.lazy import pa, pc
+
+_LIMITS = {"weight": (1e-280, 1e280), "value": (-1e300, 1e300)}
+"""Inputs that are numbers, and between which they must lie; other inputs are keys, which may be anything.
+
+Rows of weight 0 are in no sample, so they may be left out like the others.
+"""
+
+
+def check_input(name: str, column: str, kind: pa.DataType) -> None:
+    """Raise `TypeError` for a column that can't be that input."""
+    sorts = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+    if name in _LIMITS and not any(belongs(kind) for belongs in sorts):
+        raise TypeError(f"{name}={column!r} must name a column of numbers, got one of {kind}; cast it first")
+
+
+def usable(column: pa.Array, inputs: Mapping[str, Any]) -> tuple[pa.Array, dict[str, Any]]:
+    """The column with null, which every family skips, in rows whose inputs are null, NaN or out of range.
+
+    One bad weight in a stream is no reason to end it.
+
+    >>> column, inputs = usable(pa.array(["a", "b", "c"]), {"weight": pa.array([1.5, None, -2.0])})
+    >>> column.to_pylist(), inputs["weight"].to_pylist()
+    (['a', None, None], [1.5, 0.0, 0.0])
+    """
+    given = dict(inputs)
+    for name, (least, most) in _LIMITS.items():
+        if name not in given:
+            continue
+        numbers = given[name]
+        sizes = numbers.cast(pa.float64(), safe=False)
+        numbers = sizes if pa.types.is_decimal(numbers.type) else numbers
+        fine = pc.fill_null(pc.and_(pc.greater_equal(sizes, least), pc.less_equal(sizes, most)), False)
+        given[name] = pc.if_else(fine, numbers, pa.scalar(0, numbers.type))
+        column = pc.if_else(fine, column, pa.scalar(None, column.type))
+    return column, given
+
+
+def within_reach(column: pa.Array) -> pa.Array:
+    """The column with null for points in time that microseconds can't hold, 292,000 years off and more.
+
+    Such dates are written by broken producers, and one of them is no reason to end a stream.
+
+    >>> within_reach(pa.array([1, 1 << 60], pa.int64()).view(pa.timestamp("ms"))).null_count
+    1
+    """
+    kind = column.type
+    if kind == pa.date32():
+        most, counts = (1 << 63) // 86_400_000_000, column.view(pa.int32())
+    elif kind == pa.date64() or (pa.types.is_timestamp(kind) and kind.unit in ("s", "ms")):
+        each = 1_000_000 if pa.types.is_timestamp(kind) and kind.unit == "s" else 1_000
+        most, counts = (1 << 63) // each, column.view(pa.int64())
+    else:
+        return column
+    near = pc.and_(pc.less(counts, most), pc.greater(counts, -most))
+    if pc.all(near, min_count=0).as_py():
+        return column
+    return pc.if_else(near, column, pa.scalar(None, kind))

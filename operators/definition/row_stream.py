@@ -1,0 +1,399 @@
+"""Rows of a source, transformed: the part of a stream's definition that comes before groups and windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, cast
+
+from ...sketches.core.lazy import pl
+from ..formats.decode import Decoder
+from ..formats.message_columns import message_columns
+from ..formats.tombstones import Tombstones
+from ..kafka.settings import check_settings, servers
+from ..windows.durations import Duration, microseconds
+from .decoders import decoded_columns
+from .deduplication import MANY, Deduplicate
+from .event_time import TIME, event_time, first_line
+from .functions import Batches, FunctionStep
+from .input import StreamInput
+from .joining import MOST_ROWS, Between, joined_source
+from .merged import MergedSource, Part, differing_columns, merged
+from .sources import FrameSource, KafkaSource
+from .steps import RowStep, Step
+from .tables import How, LookupTable, TableJoin
+from .topic_patterns import topic_names
+
+
+@dataclass(frozen=True, eq=False)
+class RowStream(StreamInput):
+    """Rows, and the verbs that say where they come from and what is done with each of them."""
+
+    @classmethod
+    def from_kafka(
+        cls,
+        topic: str | Sequence[str],
+        *,
+        value: Decoder,
+        time: str | pl.Expr | None = None,
+        bootstrap_servers: str | Sequence[str] = "localhost:9092",
+        config: Mapping[str, Any] | None = None,
+        message: Sequence[str] | Mapping[str, str] = (),
+        corrupt: Literal["stop", "skip"] = "stop",
+        key: Decoder | None = None,
+        tombstones: Tombstones = "refuse",
+    ) -> Self:
+        """A stream of the messages of `topic`, decoded by `value`, such as ``json({"user": pl.String})``.
+
+        There may be several: ``["orders", "refunds"]``, or a pattern, ``"^metrics\\\\."``, with the ``^``
+        that librdkafka wants of one. Topics that begin to match during a run are picked up within seconds, or
+        within ``topic.metadata.refresh.interval.ms`` where `config` has it; if one is deleted, the run ends
+        with an error, and the next one goes on without it. A pattern takes no topics of dead letters and no
+        table topics.
+
+        `time` is the column, or an expression over the decoded columns, that holds the event time; without
+        it the messages' own timestamps are used. Text is read as ISO 8601, in UTC unless it names an
+        offset; for numbers name the unit, as in ``time=pl.from_epoch("at", time_unit="ms")``.
+
+        `message` requests columns of what comes with the value: ``["key", "offset"]``, or under names of
+        your own, ``{"user": "key", "trace": "header:trace-id"}``. There are ``key`` (text; ``key_bytes`` for
+        its bytes), ``partition``, ``offset``, ``timestamp``, ``timestamp_type`` (``create`` or ``append``),
+        ``header:NAME`` (the text of the last header of that name) and ``headers``, all of them as a list.
+        `key` is a decoder of keys, such as ``key=json({"id": pl.Int64})``, whose columns stand beside the
+        value's; they are null where a message has no key.
+
+        Messages without a value, which delete their key in a compacted topic, are dead letters, whatever the
+        format; with ``tombstones="skip"`` they count as filtered, and with ``tombstones="keep"`` each is a
+        row whose columns of the value are null.
+
+        If a broker holds bytes that are no longer messages (a wrong checksum, an impossible length), a run
+        ends with an error that names the partition and the offset. With ``corrupt="skip"`` it goes on
+        behind them, and each of their offsets counts as a dead letter.
+
+        `bootstrap_servers` is ``"host:port"``, several with commas between or as a list; `config` holds
+        further librdkafka settings. Raises `TypeError` for a time that is not a column or not a time, and
+        `ValueError` for a setting that librdkafka doesn't know.
+        """
+        topics = topic_names(topic)
+        if not isinstance(config, Mapping | None):
+            raise TypeError(f'config is {config!r}; write it as {{"security.protocol": "SSL"}}')
+        check_settings(config or {})
+        decoded = decoded_columns(value, key)
+        beside = message_columns(message, decoded)
+        if corrupt not in ("stop", "skip"):
+            raise ValueError(f'corrupt must be "stop" or "skip", got {corrupt!r}')
+        if tombstones not in ("refuse", "skip", "keep"):
+            raise ValueError(f'tombstones must be "refuse", "skip" or "keep", got {tombstones!r}')
+        at, settings = servers(bootstrap_servers), dict(config or {})
+        source = KafkaSource(topics, value, at, settings, beside, corrupt, key, tombstones)
+        return cls(source, _time(time, source.schema))
+
+    @classmethod
+    def from_schema(cls, schema: Mapping[str, Any], *, time: str | pl.Expr) -> Self:
+        """A stream of rows that the caller brings as Polars frames of this schema.
+
+        Raises `TypeError` for a time that is not a column or not a time.
+        """
+        types = pl.Schema(schema)
+        return cls(FrameSource(types), _time(time, types))
+
+    def filter(self, *predicates: pl.Expr) -> Self:
+        """Keep the rows for which all predicates hold.
+
+        Raises `TypeError` for anything but expressions, and `ValueError` for columns that don't exist, for
+        expressions that look at other rows, and after `group_by` or `agg`. So do `with_columns` and `select`.
+        """
+        return self._with(Step("filter", predicates))
+
+    def with_columns(self, *columns: pl.Expr, **named: pl.Expr) -> Self:
+        """Add columns, or replace them. Raises `TypeError` and `ValueError` as `filter` does."""
+        return self._with(Step("with_columns", _expressions(columns, named)))
+
+    def select(self, *columns: str | pl.Expr, **named: pl.Expr) -> Self:
+        """Keep only these columns. Raises `TypeError` and `ValueError` as `filter` does."""
+        return self._with(Step("select", _expressions(columns, named)))
+
+    def explode(self, *columns: str) -> Self:
+        """Make a row for each element of a list column; an empty list leaves one row with a null.
+
+        Raises `TypeError` for a column that isn't a list, and `ValueError` for one that doesn't exist.
+        """
+        for name in columns:
+            if not isinstance(name, str):
+                raise TypeError(f'explode: {name!r} is not a column\'s name; write .explode("tags")')
+            if name in self.columns and not isinstance(self.columns[name], (pl.List, pl.Array)):
+                raise TypeError(f"explode: {name!r} is of type {self.columns[name]}, not a list")
+        return self._with(Step("explode", _expressions(columns, {})))
+
+    def map_batches(
+        self, function: Callable[[Any], Any], schema: Mapping[str, Any], *, batches: Batches = "polars"
+    ) -> Self:
+        """Put rows through a function of your own, many at a time; `schema` has the columns that it gives.
+
+        The function gets a `polars.DataFrame` with all columns there are, or a `pyarrow.RecordBatch` with
+        ``batches="arrow"``, and gives one of the same height: a row for each, in their order, with at least
+        the columns of `schema`, which are those of the rows from here on. To drop rows, filter after it; to
+        multiply them, give lists and explode.
+
+        **It must look at each row by itself**: how messages are cut into batches is not promised, and is
+        another way after a restart. If it raises, the rows on which it does so by themselves become dead
+        letters. If it gives another number of rows, or other columns or types than it promised, the run ends
+        with an error that names it. It is part of the stream's definition by its name and its code.
+
+        >>> import polars as pl
+        >>> import streamgauge as sg
+        >>> def score(rows: pl.DataFrame) -> pl.DataFrame:
+        ...     return rows.select("at", score=rows["text"].str.len_chars().cast(pl.Float64))
+        >>> posts = sg.Stream.from_schema({"text": pl.String, "at": pl.String}, time="at")
+        >>> scored = posts.map_batches(score, {"score": pl.Float64}).filter(pl.col("score") > 2)
+        >>> tester = sg.StreamTester(scored.tumbling("1m").agg(posts=sg.count()))
+        >>> tester.feed([{"text": text, "at": "2026-01-01T00:00:01"} for text in ("a", "abc")])
+        Account(read=2, counted=1, filtered=1, late=0, dead_lettered=0)
+
+        Raises `TypeError` for what is not a function, or a schema that does not name columns and their Polars
+        types, and `ValueError` for another `batches`, and after `group_by` or `agg`.
+        """
+        return self._then(FunctionStep(function, schema, batches))
+
+    def deduplicate(
+        self, *ids: str, within: Duration | None = None, last: int | None = None, limit: int = MANY
+    ) -> Self:
+        """Keep a row only if none of its id came before it, less than `within` away in event time.
+
+        That is what a producer's retries and a repeated delivery need: the first row counts, the others are
+        filtered, in either order of their event times, whatever became of those before: an id that keeps
+        coming more often than once in `within` counts once. The id is a column, or several together; rows
+        with a null in one are kept.
+
+        It looks at one partition at a time. Duplicates that a producer's key, or its own retries, put into
+        one partition are found; the same id in two partitions counts twice. It is exact, for rows that are
+        not late: an id is kept, in about 100 bytes, until all rows within its reach would be late. That takes
+        `within`, the delay and a window's length of event time; a row from a clock that is ahead is kept for
+        as long as it is ahead. If a partition has more than `limit` ids within reach, the run ends with an
+        error: give the topic more partitions, choose a shorter `within`, or raise the limit, which is no part
+        of the definition.
+
+        With `last` instead of `within` a row is compared with those of the last so many messages of its
+        partition, whatever their times: then windows of days take no more memory than those of seconds.
+
+        A worker that takes a partition up reads those rows again and counts nothing of them; keep the topic's
+        retention longer than that stretch, or the run warns that ids may count twice. From this step on event
+        time is judged: rows that a later step filters still move it.
+
+        >>> import polars as pl
+        >>> import streamgauge as sg
+        >>> orders = sg.Stream.from_schema({"id": pl.Int64, "at": pl.String}, time="at")
+        >>> once = orders.deduplicate("id", within="10m").tumbling("1h").agg(orders=sg.count())
+        >>> rows = [{"id": 7, "at": f"2026-01-01T00:{minute}:00Z"} for minute in ("00", "09", "19")]
+        >>> sg.StreamTester(once).feed(rows)
+        Account(read=3, counted=2, filtered=1, late=0, dead_lettered=0)
+
+        Raises `ValueError` unless one of `within` and `last` is given, for one that is no duration or no
+        number up to the limit, a limit below 1, columns that don't exist, a second `deduplicate`, and after
+        `group_by` or `agg`, and `TypeError` for ids that aren't names of columns, or are lists or structs.
+        """
+        if self.joined is not None:
+            raise ValueError("deduplicate: the stream is joined with another, and pairs are never duplicates")
+        if self.looks_back:
+            raise ValueError("deduplicate: it does so already; name all columns of the id in one call")
+        return self._then(Deduplicate(ids, microseconds(within) if within is not None else None, limit, last))
+
+    def join(
+        self,
+        other: LookupTable | RowStream,
+        *,
+        on: str | Sequence[str],
+        within: Duration | None = None,
+        how: How | Between = "inner",
+        suffix: str = "_right",
+        limit: int | None = None,
+    ) -> Self:
+        """Put the columns of a table's row, or of another stream's rows, beside each row.
+
+        **A table**: the row whose key is in the column, or columns, `on`. With ``how="inner"`` rows whose key
+        the table doesn't have are filtered; with ``"left"`` they stay, with nulls. A null is no key. A column
+        of the table whose name is in use gets the suffix.
+
+        A row is joined with the table as it is when the row is worked on, not as it was at the row's time:
+        an update counts from when it is read, a moment after it was written. So a row that is read again
+        after a crash may meet a newer table. Every worker process reads the whole table before it counts
+        its first row, and keeps all of it in memory. `LookupTable` has an example.
+
+        **A stream**: all its rows with the same values in `on` whose event times are at most `within` before
+        or after the row's, as with `JoinWindows` in Kafka Streams. Each such pair is a row, of the later of
+        the two event times, with the columns of both; those of `on` once. It is given once, when the second
+        of the two arrives. With ``how="left"`` rows that found no partner are given too, with nulls and
+        their own event time, and with ``"outer"`` those of either side: as soon as each row that could be
+        their partner would be late. A null is no key, and finds no partner.
+
+        Both topics must have the same number of partitions, and their messages the same keys, as `on` or
+        something it decides: rows meet their partners only in partitions of one number. A run checks the
+        number; it can't check the keys. A late row finds no partner, and neither does a dead letter; which
+        pairs the other rows make does not depend on which topic is read first, nor on restarts. A message is
+        filtered when it comes, and counted instead once it is part of a row of the result.
+
+        Rows wait in memory until all that could be their partners would be late: that takes `within`, the
+        delay and a window's length of event time, of the *other* topic's partition. While that one is silent
+        they wait on. If a partition of one side has more than `limit` rows waiting (5 million if None), the
+        run ends with an error. A left or outer join holds windows open for as much longer, and while rows
+        wait for a partition that is silent, since only its rows show that no partner comes, and a row that
+        was given without one can't be recalled. A warning names it, and the metric `join_rows_held_up`
+        counts the rows; a message with a later event time and a null in `on` ends the wait, and so does the
+        end of a bounded run (docs/streams.md). A worker that takes partitions up reads waiting rows
+        again: keep the retention of both topics longer than twice `within`, the delay and a window. Only
+        ``delivery="exactly_once"`` commits the places of both topics together, so a run takes no other.
+
+        >>> import polars as pl
+        >>> import streamgauge as sg
+        >>> at = pl.from_epoch("at")
+        >>> ads = sg.Stream.from_kafka("ads", value=sg.json({"ad": pl.Int64, "at": pl.Int64}), time=at)
+        >>> clicks = sg.Stream.from_kafka("clicks", value=sg.json({"ad": pl.Int64, "at": pl.Int64}), time=at)
+        >>> clicked = ads.join(clicks, on="ad", within="10m").tumbling("1h").agg(clicks=sg.count())
+        >>> tester = sg.StreamTester(clicked)
+        >>> tester.feed([{"ad": ad, "at": 1_767_225_600} for ad in (1, 2)], topic="ads")
+        Account(read=2, counted=0, filtered=2, late=0, dead_lettered=0)
+        >>> tester.feed([{"ad": 2, "at": 1_767_225_630}], topic="clicks")
+        Account(read=1, counted=2, filtered=-1, late=0, dead_lettered=0)
+
+        Raises `TypeError` for what is neither a table nor a stream of a topic, and for columns of types that
+        differ, and `ValueError` for columns that don't exist, names that are in use on both sides, another
+        `how`, `within` or `limit` of a table, streams that can't be joined, and after `group_by`, windows or
+        `agg`.
+        """
+        named = tuple(on) if isinstance(on, (list, tuple)) else (on,)
+        if isinstance(other, LookupTable):
+            if within is not None:
+                raise ValueError("join: within= is for a stream; a table has one row of each key at any time")
+            if limit is not None:
+                raise ValueError("join: limit= is for a stream, whose rows wait; all of a table is kept")
+            return self._then(TableJoin(other, named, cast(How, how), suffix))
+        if not isinstance(other, RowStream):
+            raise TypeError(
+                f"join: {other!r} is not a table, nor a stream; make one by LookupTable.from_kafka(...)"
+            )
+        if within is None:
+            raise TypeError('join: say how far the rows of a pair lie apart at most, as in within="10m"')
+        for stream in (self, other):
+            stream._check_rows("join", bare=True)
+            if stream.joined is not None:
+                raise ValueError(
+                    f"join: the streams of {stream.reads()} are joined already, and a join has two sides; "
+                    "write those pairs to a topic of their own, and join that"
+                )
+            if isinstance(stream.source, MergedSource):
+                raise ValueError(
+                    f"join: a stream reads {stream.reads()}; each side of a join reads one topic by its name"
+                )
+        parts = [part for stream in (self, other) for part in stream.parts()]
+        sides = self.columns, other.columns
+        most = MOST_ROWS if limit is None else limit
+        source = joined_source(parts, sides, named, microseconds(within), cast(Between, how), suffix, most)
+        return replace(self, source=source, time=None, steps=())
+
+    def branch(self, *predicates: pl.Expr) -> tuple[Self, ...]:
+        """Divide the rows: a stream for each predicate, and a last one for the rows of none of them.
+
+        A row goes to the first predicate that holds; null counts as false. The streams are ordinary ones:
+        transform each, and run it by itself or `merge` them again.
+
+        >>> import polars as pl
+        >>> import streamgauge as sg
+        >>> rows = sg.Stream.from_schema({"n": pl.Int64, "at": pl.String}, time="at")
+        >>> small, even, others = rows.branch(pl.col("n") < 3, pl.col("n") % 2 == 0)
+        >>> for stream in (small, even, others):
+        ...     tester = sg.StreamTester(stream.tumbling("1m").agg(rows=sg.count()))
+        ...     at = "2026-01-01T00:00:01"
+        ...     print(tester.feed([{"n": n, "at": at} for n in (1, 2, 3, 4, None)]).counted)
+        2
+        1
+        2
+
+        Raises `TypeError` and `ValueError` as `filter` does.
+        """
+        if not predicates:
+            raise TypeError('branch: no predicates are given; write one such as pl.col("lang") == "en"')
+        _check_expressions("branch", predicates)
+        holding = [predicate.fill_null(False) for predicate in predicates]
+        none = [~predicate for predicate in holding]
+        chosen = [self.filter(*none[:at], one) for at, one in enumerate(holding)]
+        return (*chosen, self.filter(*none))
+
+    def merge(self, *others: RowStream) -> Self:
+        """The rows of several streams as those of one: later steps, keys, windows and aggregates are of all.
+
+        Each stream keeps its own topics, decoder, event time and steps up to here; all must end in the same
+        columns. A window closes when all their partitions are past it. Branches of one stream are merged
+        without reading it twice.
+
+        >>> import polars as pl
+        >>> import streamgauge as sg
+        >>> clicks = sg.Stream.from_kafka("clicks", value=sg.json({"user": pl.String}))
+        >>> orders = sg.Stream.from_kafka("orders", value=sg.json({"buyer": pl.String}))
+        >>> both = clicks.merge(orders.select(user=pl.col("buyer"))).group_by("user")
+        >>> tester = sg.StreamTester(both.tumbling("1m").agg(n=sg.count()))
+        >>> _ = tester.feed([{"user": "ann"}], topic="clicks")
+        >>> _ = tester.feed([{"buyer": "ann"}], topic="orders")
+        >>> tester.finish().windows()["n"].to_list()
+        [2]
+
+        Raises `TypeError` for what is not a stream, and `ValueError` for streams with other columns, with the
+        difference in words, for streams that no run can read together, and after `group_by` or windows.
+        """
+        streams: list[RowStream] = [self, *others]
+        for stream in streams:
+            if not isinstance(stream, RowStream):
+                raise TypeError(f"merge: {stream!r} is not a stream; write a.merge(b, c)")
+            stream._check_rows("merge", bare=True)
+            if stream.joined is not None:
+                raise ValueError(
+                    "merge: a stream is joined with another; only streams of topics can be merged"
+                )
+        columns = [stream.columns for stream in streams]
+        for stream, own in zip(others, columns[1:]):
+            if differences := differing_columns(columns[0], own, stream.reads("the other stream")):
+                raise ValueError(
+                    f"merge: the streams end in other columns: {'; '.join(differences)}. Make them alike "
+                    "before they are merged, by select, with_columns or a cast"
+                )
+        parts = [part for stream in streams for part in stream.parts()]
+        whole = merged(parts, columns[0])
+        if isinstance(whole, Part):
+            return replace(self, source=whole.source, time=whole.time, steps=whole.steps)
+        return replace(self, source=whole, time=None, steps=())
+
+    def _with(self, step: Step) -> Self:
+        _check_expressions(step.verb, step.expressions)
+        return self._then(step)
+
+    def _then(self, step: RowStep) -> Self:
+        self._check_rows(step.verb)
+        step.check(self.columns)
+        after = replace(self, steps=(*self.steps, step))
+        try:
+            columns = after.columns
+        except pl.exceptions.PolarsError as error:
+            raise ValueError(f"{step.verb}: {first_line(error)}") from None
+        if TIME in columns:
+            raise ValueError(f"{step.verb}: {TIME!r} is a name the stream itself uses; choose another")
+        return after
+
+    def _check_rows(self, verb: str, bare: bool = False) -> None:
+        """Raise `ValueError` if its rows can't be transformed any more, or, if `bare`, for windows, too."""
+
+
+def _time(time: str | pl.Expr | None, schema: pl.Schema) -> pl.Expr | None:
+    return None if time is None else event_time(time, schema)
+
+
+def _check_expressions(verb: str, expressions: Sequence[Any]) -> None:
+    for expression in expressions:
+        if not isinstance(expression, pl.Expr):
+            hint = 'pl.col("price") * 2' if verb in ("with_columns", "select") else 'pl.col("lang") == "en"'
+            raise TypeError(f"{verb}: {expression!r} is not an expression; write one such as {hint}")
+
+
+def _expressions(columns: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[pl.Expr, ...]:
+    plain = tuple(pl.col(column) if isinstance(column, str) else column for column in columns)
+    return plain + tuple(
+        (value if isinstance(value, pl.Expr) else pl.lit(value)).alias(name) for name, value in named.items()
+    )

@@ -1,0 +1,61 @@
+"""Which topics a source reads: some by their names, or all that a pattern matches, later ones included.
+
+As for librdkafka, a topic that begins with ``^`` is a regular expression (here Python's), which need match
+only the beginning of a name. Patterns leave out what would make a stream read itself: topics of dead letters,
+table topics, and those that Kafka keeps for itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_NOT_BY_PATTERN = re.compile(r"__.*|.*\.(dead-letters|late-messages)|.*\.(table|windows)\.[0-9a-f]{16}")
+
+
+def topic_names(topic: str | Sequence[str]) -> tuple[str, ...]:
+    """The names and patterns of one or several topics.
+
+    Raises `TypeError` and `ValueError` for what can't be either.
+
+    >>> topic_names("posts"), topic_names(["posts", r"^metrics\\."])
+    (('posts',), ('posts', '^metrics\\\\.'))
+    """
+    names = (topic,) if isinstance(topic, str) else topic
+    if not isinstance(names, Sequence) or not names or not all(isinstance(one, str) and one for one in names):
+        raise TypeError(
+            f"the topic is {topic!r}; name one as a string, several as a list, or give a pattern such as "
+            r'"^metrics\\."'
+        )
+    for one in names:
+        if is_pattern(one):
+            try:
+                re.compile(one)
+            except re.error as error:
+                raise ValueError(f"the topic pattern {one!r} is not a regular expression: {error}") from None
+        elif not _NAME.fullmatch(one):
+            raise ValueError(
+                f"the topic {one!r} can't be a topic's name (letters, digits, dots, dashes and underscores); "
+                'a pattern begins with "^"'
+            )
+    if len(set(names)) < len(names):
+        raise ValueError(f"a topic is named twice in {', '.join(names)}; name it once")
+    return tuple(names)
+
+
+def is_pattern(name: str) -> bool:
+    """Whether it stands for all topics that it matches."""
+    return name.startswith("^")
+
+
+def matches(names: Collection[str], topic: str) -> bool:
+    """Whether these names and patterns take a topic.
+
+    >>> pattern = [r"^metrics\\..*"]
+    >>> [matches(pattern, topic) for topic in ("metrics.cpu", "metrics.cpu.dead-letters", "posts")]
+    [True, False, False]
+    """
+    patterns = [one for one in names if is_pattern(one)]
+    by_pattern = any(re.match(pattern, topic) for pattern in patterns)
+    return topic in names or (by_pattern and not _NOT_BY_PATTERN.fullmatch(topic))

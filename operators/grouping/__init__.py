@@ -1,0 +1,1 @@
+"""Rows get the number of their group: by window and keys, and by keys of any type."""

@@ -1,0 +1,171 @@
+"""The settings of a stream's clients: readers, members of groups, producers, administration.
+
+Each takes the stream's own Kafka settings, security above all, over defaults of ours, and leaves out what
+doesn't concern it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from ..secrets import NoSecrets
+
+LIBRARY_LOG = logging.getLogger("streamgauge.kafka.librdkafka")
+"""What librdkafka says of each connection it tries; silent unless its level is set."""
+LIBRARY_LOG.addFilter(NoSecrets())
+
+if LIBRARY_LOG.level == logging.NOTSET:
+    LIBRARY_LOG.setLevel(logging.CRITICAL + 1)
+
+_READING = (
+    "fetch.",
+    "queued.",
+    "isolation.level",
+    "auto.",
+    "enable.auto.",
+    "enable.partition.eof",
+    "check.crcs",
+    "consume.",
+    "max.poll.",
+    "max.partition.",
+)
+GROUP = ("group.", "session.", "heartbeat.", "partition.assignment.", "coordinator.")
+"""Settings of a group's members begin so."""
+_SENDING = (
+    "acks",
+    "batch.",
+    "compression.",
+    "delivery.",
+    "enable.gapless.",
+    "enable.idempotence",
+    "linger.",
+    "message.timeout.",
+    "queue.buffering.",
+    "request.required.",
+    "request.timeout.",
+    "retries",
+    "retry.",
+    "transaction",
+)
+
+_READER_DEFAULTS: dict[str, Any] = {
+    # librdkafka waits a second after it has filled its queue; with small messages that is most of the time.
+    "fetch.queue.backoff.ms": 10,
+    # Enough for two fetches' time; a queued message takes some 400 bytes besides its own, so no more.
+    "queued.min.messages": 200_000,
+    # What is fetched ahead takes 64 MB by the library's default, for all partitions together, and a fetch of
+    # every broker besides (1 MB a partition, 50 MB at most).
+    # A broker keeps a fetch for so long where nothing new comes, and a seek waits for it to come back.
+    "fetch.wait.max.ms": 50,
+    # A broker that comes back is found again within a second.
+    "reconnect.backoff.max.ms": 1000,
+    "allow.auto.create.topics": False,
+    "isolation.level": "read_committed",
+    # Never skip or repeat silently: a position that is gone is an error that names it.
+    "auto.offset.reset": "error",
+    "group.id": "streamgauge",
+}
+
+_READER_FIXED: dict[str, Any] = {
+    # Positions belong to the log of tables, never to a background thread.
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    # Finite reads end here.
+    "enable.partition.eof": True,
+}
+
+
+def reader_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a client that only reads: defaults, then `config`, then what reading relies on.
+
+    Raises `ValueError` where `config` names no broker, or contradicts what reading relies on.
+
+    >>> reader_config({"bootstrap.servers": "box:9092"})["fetch.queue.backoff.ms"]
+    10
+    >>> reader_config({})
+    Traceback (most recent call last):
+    ValueError: the Kafka settings name no broker; add "bootstrap.servers": "host:port"
+    """
+    if not (config.get("bootstrap.servers") or config.get("metadata.broker.list")):
+        raise ValueError('the Kafka settings name no broker; add "bootstrap.servers": "host:port"')
+    for name, value in _READER_FIXED.items():
+        if name in config and as_text(config[name]) != as_text(value):
+            raise ValueError(
+                f'the Kafka setting "{name}" must be {as_text(value)} here, '
+                f"not {as_text(config[name])}; leave it out"
+            )
+    # It assigns itself, so what members of groups agree on doesn't concern it.
+    own = {name: value for name, value in config.items() if name == "group.id" or not name.startswith(GROUP)}
+    return {**_READER_DEFAULTS, **own, **_READER_FIXED}
+
+
+def client_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What any client takes: the settings without those of reading, of groups and of sending.
+
+    >>> client_config({"bootstrap.servers": "box:9092", "fetch.min.bytes": 1, "sasl.mechanism": "PLAIN"})
+    {'bootstrap.servers': 'box:9092', 'sasl.mechanism': 'PLAIN'}
+    """
+    return {k: v for k, v in config.items() if not k.startswith(_READING + GROUP + _SENDING)}
+
+
+def admin_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What an administration client takes.
+
+    Who leads a partition is looked up in what it knows, which would be five minutes old by default.
+    """
+    return {"topic.metadata.refresh.interval.ms": 10_000, **client_config(config)}
+
+
+def member_config(config: Mapping[str, Any], group_id: str, member: str = "") -> dict[str, Any]:
+    """A consumer that is a member of `group_id`, commits by hand and starts where it is assigned.
+
+    `member` tells apart those of one process: a static name (``group.instance.id``) gets it as a suffix, and
+    one without any, which only queries the group's coordinator, gets no such name.
+
+    >>> config = {"bootstrap.servers": "box:9092", "group.instance.id": "box-7"}
+    >>> member_config(config, "posts", "2")["group.instance.id"]
+    'box-7-2'
+    """
+    group = {k: v for k, v in config.items() if k.startswith((*GROUP, "max.poll.")) and k != "group.id"}
+    static = group.pop("group.instance.id", None)
+    if static is not None and member:
+        group["group.instance.id"] = f"{static}-{member}"
+    ours = {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 1_000}
+    if str(group.get("group.protocol", "")).lower() == "consumer":
+        ours = {}  # the brokers decide on these, and the client refuses them
+    return {
+        # How long the messages of a partition that is added may wait to be found; five minutes by default.
+        "topic.metadata.refresh.interval.ms": 10_000,
+        "reconnect.backoff.max.ms": 1_000,
+        **client_config(config),
+        **ours,
+        **group,
+        "group.id": group_id,
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "earliest",
+        "isolation.level": "read_committed",
+        "check.crcs": True,  # what a broker's disk has damaged is an error, not another state
+        "allow.auto.create.topics": False,
+    }
+
+
+def producer_config(config: Mapping[str, Any], largest: int) -> dict[str, Any]:
+    """A producer that sends each message once and in order, of `largest` bytes at most."""
+    sending = {k: v for k, v in config.items() if k.startswith(_SENDING) and not k.startswith("transaction")}
+    return {
+        "reconnect.backoff.max.ms": 1_000,
+        **client_config(config),
+        "linger.ms": 5,
+        **sending,
+        "enable.idempotence": True,
+        "acks": "all",
+        "message.max.bytes": largest,
+    }
+
+
+def as_text(value: Any) -> str:
+    """A setting's value as librdkafka spells it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,135 @@
+"""Reading through confluent-kafka's own `consume()`: slower, and there wherever that package is."""
+
+# ruff: noqa: D102 - the methods are those of `Source`, which documents them
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, KafkaError, KafkaException
+from confluent_kafka import Message as KafkaMessage
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from ..formats.messages import Messages, from_objects
+from ..secrets import without_secrets
+from .client_config import LIBRARY_LOG
+from .faults import may_pass
+from .source import CORRUPT, Fault, NoAnswer, Poll, ReadError, TopicPartition
+
+_BROKEN = {CORRUPT, KafkaError._BAD_MSG, KafkaError._NOT_IMPLEMENTED}
+"""What librdkafka says of bytes that are broken, and then goes on behind them, or fetches again."""
+_MOST_AT_ONCE = 10_000
+"""Messages a call of `consume()`: each is a Python object, made before the first is looked at."""
+
+
+class PlainSource:
+    """A `Source` over ``Consumer.consume()``. Raises `ReadError` for settings it doesn't know."""
+
+    def __init__(self, config: Mapping[str, Any], headers: bool = False) -> None:
+        self._headers = headers
+        self._faults: list[Fault] = []
+        ours = {"logger": LIBRARY_LOG, "error_cb": self._remember, "check.crcs": True}
+        try:
+            self._consumer = Consumer({**ours, **config})
+        except KafkaException as error:
+            said = without_secrets(_words(error), config)
+            raise ReadError(f"no Kafka client with these settings: {said}") from None
+        self._closed = False
+
+    def _remember(self, error: KafkaError) -> None:
+        self._faults.append(Fault(error.code(), error.str(), None, error.fatal()))
+
+    def assign(self, offsets: Mapping[TopicPartition, int]) -> None:
+        self._consumer.assign([KafkaPartition(*where, offset) for where, offset in offsets.items()])
+
+    def poll(self, limit: int, seconds: float) -> Poll:
+        if self._closed:
+            raise ReadError("this reader is closed; make a new one")
+        # One message is waited for, then what is there is fetched: `consume` waits until it has all it may.
+        first = self._consumer.consume(1, seconds)
+        rest = self._consumer.consume(min(limit, _MOST_AT_ONCE) - 1, 0) if first and limit > 1 else []
+        good: list[KafkaMessage] = []
+        ends: dict[TopicPartition, int] = {}
+        for message in [*first, *rest]:
+            error = message.error()
+            if error is None:
+                good.append(message)
+                continue
+            topic, partition = message.topic(), message.partition()
+            where = None if topic is None or partition is None else (topic, partition)
+            if error.code() == KafkaError._PARTITION_EOF and where is not None:
+                ends[where] = int(message.offset() or 0)
+            elif error.code() in _BROKEN:
+                self._faults.append(Fault(CORRUPT, error.str(), where, fatal=True))
+            else:
+                self._faults.append(Fault(error.code(), error.str(), where, error.fatal()))
+        faults, self._faults = self._faults, []
+        return Poll(self._columns(good) if good else None, ends, faults)
+
+    def _columns(self, good: list[KafkaMessage]) -> Messages:
+        n = len(good)
+        names = [str(m.topic()) for m in good]
+        topics = tuple(dict.fromkeys(names))
+        code = {name: i for i, name in enumerate(topics)}
+        messages = from_objects(
+            topics,
+            np.fromiter((code[name] for name in names), np.int32, n),
+            np.fromiter((m.partition() for m in good), np.int32, n),
+            np.fromiter((m.offset() for m in good), np.int64, n),
+            np.fromiter((m.timestamp()[1] for m in good), np.int64, n),
+            [m.value() for m in good],
+            [m.key() for m in good],
+            [_headers(m) for m in good] if self._headers else None,
+        )
+        appended = np.fromiter((m.timestamp()[0] == TIMESTAMP_LOG_APPEND_TIME for m in good), np.bool_, n)
+        return replace(messages, appended=appended) if appended.any() else messages
+
+    def positions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        kafka_partitions = [KafkaPartition(*where) for where in partitions]
+        return {
+            (p.topic, p.partition): p.offset
+            for p in self._consumer.position(kafka_partitions)
+            if p.offset >= 0
+        }
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        self._consumer.pause([KafkaPartition(*where) for where in partitions])
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        self._consumer.resume([KafkaPartition(*where) for where in partitions])
+
+    def partitions(self, topic: str, seconds: float) -> list[int] | None:
+        try:
+            metadata = self._consumer.list_topics(topic, timeout=seconds).topics[topic]
+        except KafkaException as error:
+            kind = NoAnswer if may_pass(error) else ReadError
+            raise kind(f"asking about topic {topic!r} failed: {_words(error)}") from None
+        if metadata.error is not None:
+            if metadata.error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
+                return None
+            raise ReadError(f"asking about topic {topic!r} failed: {metadata.error.str()}")
+        return sorted(metadata.partitions)
+
+    def watermarks(self, partition: TopicPartition, seconds: float) -> tuple[int, int]:
+        try:
+            first, last = self._consumer.get_watermark_offsets(KafkaPartition(*partition), timeout=seconds)
+        except KafkaException as error:
+            topic, number = partition
+            raise ReadError(f"asking for the offsets of {topic}[{number}] failed: {_words(error)}") from None
+        return first, last
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._consumer.close()
+
+
+def _headers(message: KafkaMessage) -> list[tuple[str, bytes | None]]:
+    headers: Any = message.headers()
+    return headers or []
+
+
+def _words(error: KafkaException) -> str:
+    return str(error.args[0].str()) if error.args else str(error)

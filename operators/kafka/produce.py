@@ -1,0 +1,83 @@
+"""Messages handed to a producer, and what became of those that it could not deliver."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from .client_config import LIBRARY_LOG
+from .faults import passing, refused
+from .outgoing_message import Outgoing, shorter
+
+_TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
+_CONNECT_SECONDS = 0.1
+
+
+def transactional_producer(config: Mapping[str, Any], seconds: float) -> Producer:
+    """A producer that has ended its predecessor's transaction. Raises `KafkaException`, after `seconds`.
+
+    The library looks for its coordinator at once, and where it isn't connected yet half a second later; so
+    it is given a moment to connect.
+    """
+    producer = Producer(dict(config), logger=LIBRARY_LOG)
+    time.sleep(_CONNECT_SECONDS)
+    producer.init_transactions(seconds)
+    return producer
+
+
+def produce(
+    producer: Producer, message: Outgoing, delivered: Callable[[KafkaError | None, Message], None]
+) -> None:
+    """Send a message, as soon as there is room; `delivered` is called with the result."""
+    while True:
+        try:
+            producer.produce(
+                message.topic,
+                message.value,
+                message.key,
+                partition=message.partition,
+                headers=list(message.headers),
+                on_delivery=delivered,
+            )
+            return
+        except BufferError:
+            producer.poll(0.1)
+
+
+def flush(producer: Producer, seconds: float, failed: Callable[[], bool]) -> bool:
+    """Wait until all messages are accepted, or `failed()`; whether all of them were accepted in time.
+
+    The library's own `flush`, commit and abort wait for the messages behind one that was refused, which it
+    may never send: all of their time is lost. The producer is of no more use then.
+    """
+    until = time.monotonic() + seconds
+    while len(producer) and not failed() and time.monotonic() < until:
+        producer.poll(0.1)
+    return not len(producer) and not failed()
+
+
+class Faults:
+    """What the messages of one attempt failed with, so far as waiting won't mend it."""
+
+    def __init__(self, messages: Sequence[Outgoing]) -> None:
+        self.error: KafkaError | None = None
+        self._topics: Iterable[str] = {message.topic for message in messages}
+
+    def record(self, error: KafkaError | None, message: Message) -> None:
+        """The outcome of a message, as a producer reports it."""
+        if error is not None and not passing(error) and self.error is None:
+            self.error, self._topics = error, [message.topic() or ""]
+
+    def mended(self, messages: Sequence[Outgoing]) -> list[Outgoing] | None:
+        """The messages to try instead, if they failed for their size and some may be cut; else None."""
+        if self.error is None or self.error.code() not in _TOO_LARGE:
+            return None
+        return shorter(messages)
+
+    def exception(self, error: KafkaError, group: str = "") -> KafkaException:
+        """What to raise where an attempt failed with `error`: what its messages failed with says more."""
+        cause = self.error or error
+        return refused(cause, "take a message", topic=sorted(self._topics), group=group, right="WRITE")

@@ -1,0 +1,350 @@
+"""Reading raw record batches: no Python object a message, and no copy of a value before it is decoded."""
+
+# ruff: noqa: D102 - the methods are those of `Source`, which documents them
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kafka import KafkaConsumer
+from kafka import TopicPartition as KafkaPartition
+from kafka.errors import KafkaError, OffsetOutOfRangeError
+from kafka.protocol.metadata import MetadataRequest
+
+from ..formats.messages import Broken, Messages
+from .codecs import CorruptRecords
+from .raw_fetcher import TRANSPORT, Fetched, RawFetcher
+from .raw_messages import messages_of
+from .raw_settings import ahead_bytes, raw_settings
+from .record_batches import BrokenBatch, RecordBatch
+from .source import CORRUPT, Fault, NoAnswer, Poll, ReadError, TopicPartition
+
+LOG = logging.getLogger("kafka")
+"""What kafka-python says of each connection it tries; silent unless its level is set."""
+
+if LOG.level == logging.NOTSET:
+    LOG.setLevel(logging.CRITICAL + 1)
+
+_ALL = 1 << 30
+_STEP_MS = 50
+_UNKNOWN_TOPIC = 3
+_AT_ONCE_BYTES = 16 << 20
+"""Compressed bytes that are decompressed at once, if they are not fewer for the messages in them."""
+_LEAST_FETCH_BYTES = 64 << 10
+_STALLED_SECONDS = 30.0
+"""For how long brokers may answer with nothing at all while there is something to read."""
+_DEFAULTS = {
+    "fetch_max_bytes": 50 << 20,
+    "max_partition_fetch_bytes": 8 << 20,
+    "reconnect_backoff_max_ms": 1000,
+    "metrics_enabled": False,
+    "enable_auto_commit": False,
+    "allow_auto_create_topics": False,
+}
+
+
+class RawSource:
+    """A `Source` over kafka-python's fetcher. Raises `ReadError` for settings it doesn't know.
+
+    What can't be read is a fault each time one comes to it; with `skip` it is passed, and reported.
+    One answer of each broker is worked on while the next one comes, and together they take no more than the
+    settings' ``queued.max.messages.kbytes``, a batch of each broker at least.
+    """
+
+    def __init__(self, config: Mapping[str, Any], headers: bool = False, skip: bool = False) -> None:
+        self._settings = {**_DEFAULTS, **raw_settings(config)}
+        self._ahead_bytes = ahead_bytes(config)
+        self._headers = headers
+        self._skip = skip
+        self._busy = threading.Lock()
+        self._answered = 0
+        self._consumer: Any = None
+        self._closed = False
+        self._fetcher: RawFetcher
+        self._begin({})
+
+    def assign(self, offsets: Mapping[TopicPartition, int]) -> None:
+        consumer = self._connected(30.0)
+        places = [KafkaPartition(*where) for where in offsets]
+        consumer.assign(places)
+        if places:
+            consumer.resume(*places)
+        self._share(len({consumer._manager.cluster.leader_for_partition(place) for place in places}))
+        for where, offset in offsets.items():
+            consumer.seek(KafkaPartition(*where), offset)
+        self._begin(offsets)
+
+    def _begin(self, offsets: Mapping[TopicPartition, int]) -> None:
+        self._position = dict(offsets)
+        self._touched: set[TopicPartition] = set()
+        self._paused: set[TopicPartition] = set()
+        self._waiting: deque[Fetched] = deque()
+        # Of a batch larger than was requested: the messages not given out, and the offset after them.
+        self._rests: dict[TopicPartition, tuple[Messages, int]] = {}
+        self._ended: set[TopicPartition] = set()
+        self._answers = 0
+        self._down = False
+        self._suspect: dict[TopicPartition, int] = {}
+        self._leap: dict[TopicPartition, int] = {}
+        self._stalled = 0.0
+
+    def _share(self, brokers: int) -> None:
+        """Two answers of each broker's fit in what may be fetched ahead."""
+        each = max(self._ahead_bytes // (2 * max(brokers, 1)), _LEAST_FETCH_BYTES)
+        for name in ("fetch_max_bytes", "max_partition_fetch_bytes"):
+            self._fetcher.config[name] = min(int(self._settings[name]), each)
+
+    def poll(self, limit: int, seconds: float) -> Poll:
+        deadline = time.monotonic() + seconds
+        with self._busy:
+            consumer = self._connected(30.0)
+            faults: list[Fault] = []
+            while True:
+                messages = self._ready(limit, faults)
+                ends = {} if messages is not None else self._ends_reached()
+                left = deadline - time.monotonic()
+                if messages is not None or ends or faults or left <= 0:
+                    return Poll(messages, ends, faults)
+                began = time.monotonic()
+                try:
+                    step = min(_STEP_MS, max(1, round(left * 1000)))
+                    for fetched in consumer.poll(step, _ALL).values():
+                        self._waiting.extend(fetched)
+                except KafkaError as error:
+                    faults.append(_fault(error))
+                self._noticed(faults)
+                self._check_stall(time.monotonic() - began)
+
+    def _noticed(self, faults: list[Fault]) -> None:
+        """What the fetcher met in its own thread; a first answer after that says that brokers are back."""
+        while self._fetcher.faults:
+            faults.append(self._fetcher.faults.popleft())
+            self._down = True
+            self._answers = self._fetcher.answers
+        if self._down and self._fetcher.answers > self._answers:
+            self._down = False
+            self._ended.clear()
+
+    def _ready(self, limit: int, faults: list[Fault]) -> Messages | None:
+        """The next messages of what was fetched, at most `limit`."""
+        for where, (messages, following) in self._rests.items():
+            if where not in self._paused:
+                del self._rests[where]
+                return self._cut(where, messages, following, limit)
+        ready = None
+        while ready is None and not faults and (chosen := self._chosen(limit)):
+            if isinstance(chosen[0].batch, BrokenBatch):
+                ready = self._broken(chosen[0], chosen[0].batch, faults)
+            else:
+                ready = self._consume(chosen, limit)
+        return ready
+
+    def _broken(self, step: Fetched, batch: BrokenBatch, faults: list[Fault]) -> Messages | None:
+        """Refuse a broken batch, or pass it; but first fetch it once more: it may have broken on its way."""
+        where, first = step.where, self._position[step.where]
+        if self._suspect.get(where) != first:
+            self._suspect[where] = first
+            self._go_on(where, first)
+            return None
+        if not self._skip:
+            self._waiting.appendleft(step)
+            faults.append(Fault(CORRUPT, f"what lies at offset {first} is broken: {batch.why}", where, True))
+            return None
+        following = step.next
+        if following <= first:
+            following = self._leapt(where, first)
+            self._go_on(where, following)
+        else:
+            self._leap.pop(where, None)
+        self._moved(where, following)
+        return Messages.skipped(Broken(*where, first, following, batch.why, bytes(batch.raw)))
+
+    def _leapt(self, where: TopicPartition, first: int) -> int:
+        """Where to try next if nothing says how far the damage goes: further each time, not past the end."""
+        self._leap[where] = leap = 2 * self._leap.get(where, 1)
+        return min(first + leap, max(self._fetcher.ends.get(where, 0), first + 1))
+
+    def _go_on(self, where: TopicPartition, offset: int) -> None:
+        """Fetch from another offset than the fetcher would."""
+        self._waiting = deque(step for step in self._waiting if step.where != where)
+        self._connected(30.0).seek(KafkaPartition(*where), offset)
+
+    def _check_stall(self, seconds: float) -> None:
+        """A log may be damaged so that its broker finds nothing at an offset, and doesn't say so."""
+        behind = [
+            where
+            for where, at in self._position.items()
+            if where not in self._paused and at < self._fetcher.ends.get(where, 0)
+        ]
+        answered, self._answered = self._fetcher.answers > self._answered, self._fetcher.answers
+        if self._waiting or not behind or self._down:
+            self._stalled = 0.0
+        elif answered:
+            self._stalled += seconds
+        if self._stalled > _STALLED_SECONDS:
+            self._stalled = 0.0
+            for where in behind:
+                at, end = self._position[where], self._fetcher.ends[where]
+                why = (
+                    f"for {_STALLED_SECONDS:.0f} s the broker gave nothing of it, though it goes on to {end}"
+                )
+                self._waiting.append(Fetched(where, at, BrokenBatch(at, at, why, b"")))
+
+    def _chosen(self, limit: int) -> list[Fetched]:
+        """The next steps: at most `limit` messages, or one batch of more; a broken one comes alone."""
+        chosen: list[Fetched] = []
+        kept: list[Fetched] = []
+        count = nbytes = 0
+        while self._waiting and count < limit and nbytes < _AT_ONCE_BYTES:
+            step = self._waiting.popleft()
+            if step.where in self._paused:
+                kept.append(step)
+                continue
+            size = step.batch.count if isinstance(step.batch, RecordBatch) else 0
+            alone = isinstance(step.batch, BrokenBatch)
+            if chosen and (alone or count + size > limit):
+                self._waiting.appendleft(step)
+                break
+            chosen.append(step)
+            count += size
+            nbytes += 0 if step.batch is None else len(step.batch.raw)
+            if alone:
+                break
+        self._waiting.extendleft(reversed(kept))
+        return chosen
+
+    def _consume(self, chosen: list[Fetched], limit: int) -> Messages | None:
+        """The messages of these steps, which are then behind us."""
+        position = dict(self._position)
+        steps, begins = [], []
+        for step in chosen:
+            if step.batch is not None:
+                steps.append(step)
+                begins.append(position[step.where])
+            position[step.where] = step.next
+        try:
+            messages = messages_of(steps, begins, self._headers) if steps else None
+        except CorruptRecords as error:
+            first = chosen.index(steps[error.at])
+            broken = _as_broken(steps[error.at], str(error))
+            self._waiting.extendleft(reversed([broken, *chosen[first + 1 :]]))
+            return self._consume(chosen[:first], limit)
+        for step in chosen:
+            self._moved(step.where, step.next)
+        if messages is None or not len(messages):
+            return None
+        if len(messages) > limit:
+            return self._cut(steps[0].where, messages, steps[0].next, limit)
+        return messages
+
+    def _cut(self, where: TopicPartition, messages: Messages, following: int, limit: int) -> Messages:
+        if len(messages) <= limit:
+            self._moved(where, following)
+            return messages
+        self._rests[where] = messages.slice(limit, len(messages)), following
+        self._position[where] = int(messages.offset[limit - 1]) + 1
+        return messages.slice(0, limit)
+
+    def _moved(self, where: TopicPartition, following: int) -> None:
+        self._position[where] = following
+        self._touched.add(where)
+        self._ended.discard(where)
+
+    def _ends_reached(self) -> dict[TopicPartition, int]:
+        """The partitions that are read to their ends, each reported once until there is more."""
+        waiting = {step.where for step in self._waiting} | self._rests.keys()
+        ends = {}
+        for where, position in self._position.items():
+            end = self._fetcher.ends.get(where)
+            if end is None or where in self._ended or where in self._paused or where in waiting:
+                continue
+            if position >= end:
+                ends[where] = position
+        self._ended |= ends.keys()
+        self._touched |= ends.keys()
+        return ends
+
+    def positions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return {where: self._position[where] for where in partitions if where in self._touched}
+
+    def pause(self, partitions: Iterable[TopicPartition]) -> None:
+        chosen = set(partitions)
+        self._paused |= chosen
+        if chosen:
+            self._connected(30.0).pause(*(KafkaPartition(*where) for where in chosen))
+
+    def resume(self, partitions: Iterable[TopicPartition]) -> None:
+        chosen = set(partitions)
+        self._paused -= chosen
+        if chosen:
+            self._connected(30.0).resume(*(KafkaPartition(*where) for where in chosen))
+
+    def partitions(self, topic: str, seconds: float) -> list[int] | None:
+        consumer = self._connected(seconds)
+        request = MetadataRequest(
+            topics=[MetadataRequest.MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
+        )
+        manager = consumer._manager
+        try:
+            answer = manager.run(manager.wait_for, manager.send(request), seconds * 1000)
+        except KafkaError as error:
+            kind = NoAnswer if error.retriable else ReadError
+            raise kind(f"asking about topic {topic!r} failed: {error}") from None
+        (metadata,) = answer.topics
+        if metadata.error_code == _UNKNOWN_TOPIC:
+            return None
+        if metadata.error_code:
+            raise ReadError(f"asking about topic {topic!r} failed: error {metadata.error_code}")
+        return sorted(p.partition_index for p in metadata.partitions)
+
+    def watermarks(self, partition: TopicPartition, seconds: float) -> tuple[int, int]:
+        consumer, place = self._connected(seconds), KafkaPartition(*partition)
+        try:
+            first = consumer.beginning_offsets([place], timeout_ms=seconds * 1000)
+            last = consumer.end_offsets([place], timeout_ms=seconds * 1000)
+        except KafkaError as error:
+            topic, number = partition
+            raise ReadError(f"asking for the offsets of {topic}[{number}] failed: {error}") from None
+        return first[place], last[place]
+
+    def close(self) -> None:
+        with self._busy:
+            self._closed = True
+            consumer, self._consumer = self._consumer, None
+            if consumer is not None:
+                consumer.close(autocommit=False, timeout_ms=1000)
+
+    def _connected(self, seconds: float) -> Any:
+        """The client, made when it is first needed. Raises `ReadError` if no broker answers in time."""
+        if self._closed:
+            raise ReadError("this reader is closed; make a new one")
+        if self._consumer is None:
+            try:
+                self._consumer = KafkaConsumer(**self._settings, bootstrap_timeout_ms=seconds * 1000)
+            except (KafkaError, OSError, ValueError) as error:
+                kind = NoAnswer if isinstance(error, KafkaError) and error.retriable else ReadError
+                raise kind(f"no broker can be reached: {error}") from None
+            made = self._consumer
+            self._fetcher = RawFetcher(made._client, made._subscription, **made.config)
+            made._fetcher = self._fetcher
+        return self._consumer
+
+
+def _as_broken(step: Fetched, why: str) -> Fetched:
+    """A batch whose checksum is right, and whose records can't be read all the same."""
+    batch = step.batch
+    assert isinstance(batch, RecordBatch)
+    return step._replace(batch=BrokenBatch(batch.base_offset, batch.next_offset, why, batch.raw))
+
+
+def _fault(error: KafkaError) -> Fault:
+    """What the fetcher raised, as the reader judges it."""
+    where = None
+    if isinstance(error, OffsetOutOfRangeError) and error.args and isinstance(error.args[0], dict):
+        place = next(iter(error.args[0]))
+        where = (place.topic, place.partition)
+    return Fault(getattr(error, "errno", None) or TRANSPORT, str(error), where)

@@ -1,0 +1,86 @@
+"""Apps and kinds of rules that other installed packages bring, by their entry points.
+
+    [project.entry-points."streamgauge.apps"]
+    harbour = "harbour_gauge.app:APP"
+
+    [project.entry-points."streamgauge.rules"]
+    tide = "harbour_gauge.rules:Tide"
+
+The names are read from metadata; a package is imported when something of it is used. So one that is broken
+fails only where it is used.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from ..sketches.core.errors import StreamgaugeError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+APPS = "streamgauge.apps"
+RULES = "streamgauge.rules"
+"""The groups of entry points."""
+
+log = logging.getLogger("streamgauge")
+
+
+class PluginError(StreamgaugeError, ValueError):
+    """Something of another package can't be used; the message names the package and what it offers."""
+
+
+def plugins(group: str, built_in: Collection[str]) -> dict[str, list[EntryPoint]]:
+    """What installed packages offer in a group, by name; names that are `built_in` are left out.
+
+    >>> plugins("streamgauge.nothing", ())
+    {}
+    """
+    from importlib.metadata import entry_points
+
+    by_name: dict[str, list[EntryPoint]] = {}
+    for entry in entry_points(group=group):
+        if entry.name not in built_in:
+            by_name.setdefault(entry.name, []).append(entry)
+    return by_name
+
+
+def warn_if_shadowed(group: str, name: str) -> None:
+    """Say, if packages offer something under a built-in name, that it is not used."""
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group=group, name=name):
+        log.warning(
+            "%s offers %r in %s, a name that is streamgauge's own: it is not used, and must be renamed",
+            _package(entry),
+            name,
+            group,
+        )
+
+
+def load_plugin(entries: Collection[EntryPoint]) -> Any:
+    """The object that an entry point names; `entries` are those of one name.
+
+    Raises `PluginError` if there are several, or if importing it fails, whatever with.
+    """
+    first, *others = entries
+    if others:
+        packages = ", ".join(sorted(_package(entry) for entry in entries))
+        raise PluginError(
+            f"{first.name!r} in {first.group} must be of one package, got {packages}; remove one"
+        )
+    try:
+        return first.load()
+    except Exception as error:
+        raise PluginError(f"{describe(first)} can't be loaded: {type(error).__name__}: {error}") from error
+
+
+def describe(entry: EntryPoint) -> str:
+    """An entry point, for error messages."""
+    return f"{entry.name!r} of {_package(entry)} ({entry.value})"
+
+
+def _package(entry: EntryPoint) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unnamed package"

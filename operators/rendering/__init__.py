@@ -1,0 +1,1 @@
+"""Answers and names as people read them."""

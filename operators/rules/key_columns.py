@@ -1,0 +1,132 @@
+"""What a rule remembers of its keys, in arrays: a place for each key, a column for each part."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+_ROOM = 64
+
+
+class KeyColumns:
+    """Columns with a place for each key that is remembered; a key is its text, as `LimitRule` knows it.
+
+    `rest` has each column's name and what it holds of a key of which nothing is known: a number, or an array
+    of one type. A key's memory is its text (some 60 bytes), its entry in a dictionary (some 100) and its
+    place in the columns.
+
+    >>> memory = KeyColumns({"seen": np.int64(-1)})
+    >>> places = memory.add(['["a"]', '["b"]', '["a"]'])
+    >>> memory["seen"][places] = 7, 8, 9
+    >>> memory.drop(memory.find(['["b"]', '["c"]'])[:1])
+    >>> memory.find(['["a"]', '["b"]']).tolist(), memory["seen"][0], len(memory)
+    ([0, -1], np.int64(9), 1)
+    """
+
+    def __init__(self, rest: Mapping[str, Any]) -> None:
+        self._rest = {name: np.asarray(value) for name, value in rest.items()}
+        self._places: dict[str, int] = {}
+        self._keys: list[str | None] = []
+        self._free: list[int] = []
+        self._columns = {name: _filled(value, _ROOM) for name, value in self._rest.items()}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._columns[name]
+
+    @property
+    def size(self) -> int:
+        """How many places there are, of keys and free ones."""
+        return len(self._keys)
+
+    def key(self, place: int) -> str:
+        """The key that has a place."""
+        key = self._keys[place]
+        assert key is not None
+        return key
+
+    def has(self, place: int) -> bool:
+        """Whether a place has a key."""
+        return self._keys[place] is not None
+
+    def find(self, keys: Iterable[str]) -> np.ndarray:
+        """Each key's place, -1 of one that isn't remembered."""
+        get = self._places.get
+        return np.array([get(key, -1) for key in keys], np.int64)
+
+    def add(self, keys: Iterable[str]) -> np.ndarray:
+        """Each key's place; one that isn't remembered gets one."""
+        keys = list(keys)
+        places = self.find(keys)
+        for number in np.flatnonzero(places < 0).tolist():
+            key = keys[number]
+            place = self._places.get(key)
+            if place is None:
+                place = self._places[key] = self._free.pop() if self._free else len(self._keys)
+                if place == len(self._keys):
+                    self._keys.append(key)
+                else:
+                    self._keys[place] = key
+            places[number] = place
+        self._widen()
+        return places
+
+    def drop(self, places: np.ndarray) -> None:
+        """Forget the keys that have these places."""
+        for name, value in self._rest.items():
+            self._columns[name][places] = value
+        for place in places.tolist():
+            del self._places[self.key(place)]
+            self._keys[place] = None
+            self._free.append(place)
+
+    def copy(self) -> KeyColumns:
+        """Another with the same memory."""
+        other = KeyColumns(self._rest)
+        other._places, other._keys, other._free = dict(self._places), [*self._keys], [*self._free]
+        other._columns = {name: column.copy() for name, column in self._columns.items()}
+        return other
+
+    def state(self, by: str | None = None) -> dict[str, Any]:
+        """All of it as JSON: keys, in the order of a column if one is named, and each column's bytes."""
+        places = np.fromiter(self._places.values(), np.int64, len(self._places))
+        if by is not None:
+            places = places[np.argsort(self._columns[by][places], kind="stable")]
+        columns = {name: _text(column[places]) for name, column in self._columns.items()}
+        return {"keys": [self._keys[place] for place in places.tolist()], "columns": columns}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take up what `state` gave. Raises `ValueError` or `KeyError` for something else."""
+        keys: Sequence[str] = state["keys"]
+        places = self.add(keys)
+        for name, value in self._rest.items():
+            self._columns[name][places] = _column(state["columns"][name], value, len(keys))
+
+    def _widen(self) -> None:
+        for name, column in self._columns.items():
+            if len(column) < len(self._keys):
+                more = max(len(column), len(self._keys) - len(column))
+                self._columns[name] = np.concatenate([column, _filled(self._rest[name], more)])
+
+
+def _filled(value: np.ndarray, room: int) -> np.ndarray:
+    return np.full((room, *value.shape), value, value.dtype)
+
+
+def _text(column: np.ndarray) -> str:
+    packed = zlib.compress(np.ascontiguousarray(column, column.dtype.newbyteorder("<")).tobytes(), 1)
+    return base64.b64encode(packed).decode()
+
+
+def _column(text: str, value: np.ndarray, keys: int) -> np.ndarray:
+    try:
+        raw = zlib.decompress(base64.b64decode(text))
+    except zlib.error as error:
+        raise ValueError(f"a column can't be unpacked: {error}") from None
+    return np.frombuffer(raw, value.dtype.newbyteorder("<")).reshape(keys, *value.shape)

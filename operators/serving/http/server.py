@@ -1,0 +1,153 @@
+"""The server itself: uvicorn on an address, with a token where others may ask, and an end in order."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import socket
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+
+import uvicorn
+from starlette.routing import BaseRoute
+
+from ....sketches.core.errors import StreamgaugeError
+from .app import application
+from .service import Service
+
+log = logging.getLogger("streamgauge.serving")
+
+_END_SECONDS = 5
+_SHORTEST_TOKEN = 16
+
+
+class ServerError(StreamgaugeError, OSError):
+    """The server can't be started; the message says why and what to do."""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address.
+
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
+
+
+def check_token(host: str, token: str | None) -> None:
+    """Raise `ServerError` where a token is needed, or is none that can't be guessed or sent."""
+    if token is None and not is_loopback(host):
+        raise ServerError(
+            f"anyone who reaches {host} could query it: give a token, by --token-file or as "
+            "STREAMGAUGE_TOKEN in the environment, or leave out --host to answer this machine only"
+        )
+    if token is not None and (len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
+        raise ServerError(
+            f"the token must have at least {_SHORTEST_TOKEN} characters, ASCII and none of them unprintable; "
+            "such as what `openssl rand -hex 32` prints"
+        )
+
+
+class QueryServer:
+    """Serves a service's tables at ``http://host:port`` until it is stopped; port 0 is a free one.
+
+    `routes` and `open_to_all` as for `application`.
+
+    Raises `ServerError` if the address can't be had, or needs a token and has none.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        host: str = "127.0.0.1",
+        port: int = 8055,
+        token: str | None = None,
+        routes: Sequence[BaseRoute] = (),
+        open_to_all: Sequence[str] = (),
+    ) -> None:
+        check_token(host, token)
+        self.service = service
+        self._socket = _bound(host, port)
+        self.host, self.port = host, self._socket.getsockname()[1]
+        config = uvicorn.Config(
+            application(service, token, routes, open_to_all),
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            limit_concurrency=1_000,
+            timeout_graceful_shutdown=_END_SECONDS,
+        )
+        self._server = _Server(config, service)
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
+
+    def run(self) -> None:
+        """Serve until SIGINT, SIGTERM or `stop`; then live views end, and what is being answered goes out."""
+        try:
+            self._server.run([self._socket])
+        finally:
+            self._socket.close()
+            for table in self.service.tables.values():
+                table.close()
+
+    def stop(self) -> None:
+        """End it in order, from any thread. Returns at once."""
+        self._server.end()
+
+    def start(self) -> threading.Thread:
+        """Serve in a thread of its own, and come back once it answers."""
+        thread = threading.Thread(target=self.run, name="query server", daemon=True)
+        thread.start()
+        self._server.answering.wait(30.0)
+        return thread
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server, which notifies live views when it ends; else it would wait for them."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+        self.answering = threading.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer."""
+        await super().startup(sockets)
+        self.answering.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End live views, then the rest."""
+        self._service.stopping.set()
+        await super().shutdown(sockets)
+
+    def end(self) -> None:
+        """As for a signal."""
+        self.should_exit = True
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except OSError as error:
+        raise ServerError(f"{host} is no address of this machine: {error}") from None
+    # With its protocol named, asyncio sets TCP_NODELAY: else an answer's body waits 40 ms, behind its head,
+    # for a delayed acknowledgement.
+    listener = socket.socket(family, kind, protocol)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(address)
+        listener.listen(512)
+    except OSError as error:
+        listener.close()
+        raise ServerError(
+            f"the port {port} of {host} can't be had ({error.strerror or error}): something else may "
+            "have it; choose another with --port, or 0 for a free one"
+        ) from None
+    return listener

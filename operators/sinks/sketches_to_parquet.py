@@ -1,0 +1,85 @@
+"""Closed windows as Parquet files, one for each window, named after it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from ..table.schema import DAY, write_parquet
+from .sink import ClosedWindow, Origin
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class SketchesToParquet:
+    """Write the table of sketches of each closed window to a file in `folder`, where it stays once.
+
+    Files lie in a folder for each day, ``window_date=2026-01-01``, which Spark and others take as a column to
+    filter by. A file's name follows from the window, its partition of the table topic and the group (or, for
+    a run without a `group_id`, the stream's whole definition): a window that comes again, after a crash or
+    because rows followed a silence, replaces its own file and no other. So several groups and streams may
+    write to one folder. Readers see all of a file or nothing.
+
+    `read_table`, ``streamgauge query FOLDER`` and ``spark.read.parquet`` read the folder. There is a
+    file for each window and partition: merge old days into one file if windows are short. Disks that are full
+    or away are waited for, half a minute; then the run ends with a `SinkError`, and the next one writes the
+    window.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> import polars as pl
+    >>> import streamgauge as sg
+    >>> rows = sg.Stream.from_schema({"at": pl.Int64}, time=pl.from_epoch("at"))
+    >>> by_minute = rows.tumbling("1m").agg(n=sg.count())
+    >>> with TemporaryDirectory() as folder:
+    ...     tester = sg.StreamTester(by_minute, sinks=[sg.SketchesToParquet(folder)])
+    ...     _ = tester.feed([{"at": 1_767_225_600}])
+    ...     _ = tester.finish()
+    ...     [str(file.relative_to(folder))[:61] for file in Path(folder).rglob("*.parquet")]
+    ['window_date=2026-01-01/20260101T000000Z-20260101T000100Z-0000']
+    """
+
+    folder: str | Path
+
+    def begin(self, origin: Origin) -> None:
+        """See `WritingSink`. Raises `ValueError` for a key that is named as the folders are."""
+        if DAY in origin.keys:
+            raise ValueError(
+                f"SketchesToParquet: {DAY!r} is what its folders are named after, and a key of this stream; "
+                "give the key another name by with_columns"
+            )
+
+    def write(self, window: ClosedWindow) -> None:
+        """See `WritingSink`. Sessions and windows by count are written once they are final."""
+        if window.may_grow:
+            return
+        done = Path(self.folder) / self.name(window)
+        done.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = done.with_name(f".{done.name}.unfinished")
+        write_parquet(window.groups.table, unfinished)
+        # On the disk before the merger's place says that it is there, which outlives a power cut.
+        _sync(unfinished)
+        unfinished.replace(done)
+        _sync(done.parent)
+
+    def name(self, window: ClosedWindow) -> str:
+        """A window's file, within the folder."""
+        start, end = (_EPOCH + timedelta(microseconds=us) for us in (window.start_us, window.end_us))
+        stem = f"{_timestamp(start)}-{_timestamp(end)}-{window.partition:04d}-{window.origin.digest}"
+        if window.without_edges:
+            stem += f"-{window.digest}"
+        return f"{DAY}={start:%Y-%m-%d}/{stem}.parquet"
+
+
+def _timestamp(time: datetime) -> str:
+    return f"{time:%Y%m%dT%H%M%S}{f'.{time.microsecond:06d}' * (time.microsecond > 0)}Z"
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

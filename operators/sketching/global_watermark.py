@@ -1,0 +1,137 @@
+"""How far windows may close: the watermark over all partitions, idle ones included.
+
+Each partition holds windows open up to its own watermark, that of its rows. A silent one can't hold them for
+ever, and yet the rows with which it wakes must not be late because of its silence:
+
+- A silent partition is assumed to be as far as its own watermark plus its silence, or as the furthest of all
+  partitions. As the furthest may have a clock that is ahead, this goes no further than the wall clock less
+  the stream's delay, or, in streams that are ahead of that, the slowest partition that has had rows.
+- When all are silent, windows that have rows close, and time stops there: rows that were written meanwhile
+  and come later (from a producer that was cut off) find their windows open. Windows that only the clock has
+  closed, with no row past them, are closed for now and not for good, since the backlog begins in the very
+  window that the pause has cut. They close for good once rows are past them, or after another `KEPT_US` of
+  silence.
+- When the stream wakes, partitions wake one after the other: those that are still silent are waited for, for
+  as long as it took them to become idle.
+
+A window that is closed for good stays closed: rows that come for it are late. A window that is closed for now
+was given out as well. Where it can be given out again (`operators.consumer`), rows that come for it count;
+where a window can be given out only once (Spark's append mode), it is final.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeVar
+
+from ..windows.window import EARLIEST, StreamWindows
+from .idle_timer import Rest
+from .partition_watermark import PartitionTime
+from .position import Position
+
+K = TypeVar("K")
+
+KEPT_US = 3_600_000_000
+"""How much longer a silence must last until windows that it alone has closed are closed for good.
+
+Until then the table topic keeps such a window's deltas and those that note the silence, and a restart reads
+them again.
+"""
+
+
+@dataclass(slots=True)
+class Mark:
+    """One partition as the closing of windows sees it: its position and its silence.
+
+    `rest` says that it is silent. It is waited for until it has been silent for `wait_us` (microseconds).
+    """
+
+    position: Position = field(default_factory=Position)
+    rest: Rest | None = None
+    wait_us: int = 0
+
+    @property
+    def time(self) -> PartitionTime:
+        """Its event time."""
+        return self.position.time
+
+    @property
+    def idle(self) -> bool:
+        """Whether it no longer holds windows open."""
+        return self.rest is not None and self.rest.us >= self.wait_us
+
+    @property
+    def silent_us(self) -> int:
+        """How long nothing has come, if it is idle."""
+        return self.rest.us if self.rest is not None and self.idle else 0
+
+
+def update_idleness(marks: Mapping[K, Mark], partition: K, rest: Rest | None) -> None:
+    """Note that a partition is silent, or not. If it wakes the whole stream, the others are waited for."""
+    mark = marks[partition]
+    if rest is None and mark.rest is not None:
+        others = [other for at, other in marks.items() if at != partition]
+        if all(other.rest is not None for other in others):
+            for other in others:
+                assert other.rest is not None
+                other.wait_us = other.rest.us + max(1, other.rest.patience_us)
+    if rest is None:
+        mark.wait_us = 0
+    elif mark.rest is not None and rest.us < mark.rest.us and not mark.idle:
+        # Another worker measures its silence again, so the wait begins again, too.
+        mark.wait_us = rest.us + rest.patience_us
+    mark.rest = rest
+
+
+class ClosingTimes(NamedTuple):
+    """Windows that end at or before `final_us` close for good, later ones up to `due_us` for now.
+
+    Both are event times in int64 microseconds; `due_us` is the later one only while all partitions are
+    silent.
+    """
+
+    final_us: int
+    due_us: int
+
+
+def closing_times(marks: Collection[Mark], window: StreamWindows, delay_us: int) -> ClosingTimes:
+    """How far windows may close.
+
+    >>> from ..windows.tumbling import Tumbling
+    >>> minute, second = Tumbling.every("1m"), 1_000_000
+    >>> awake = Mark(Position(time=PartitionTime(90 * second)))
+    >>> closing_times([awake, Mark(Position(time=PartitionTime(50 * second)))], minute, 0).final_us // second
+    50
+    >>> idle = Mark(rest=Rest(5 * second, 5 * second, 100 * second))
+    >>> closing_times([awake, idle], minute, 0).final_us // second
+    90
+    >>> silent = Mark(Position(time=PartitionTime(50 * second)), Rest(30 * second, 5 * second, 100 * second))
+    >>> [time // second for time in closing_times([silent], minute, 0)]
+    [50, 60]
+    """
+    going = [mark for mark in marks if mark.rest is None or not mark.rest.ended or not mark.idle]
+    if not going:
+        ended = min((mark.time.watermark(delay_us) for mark in marks), default=EARLIEST)
+        return ClosingTimes(ended, ended)
+    known = [mark for mark in going if mark.time.seen_us > EARLIEST]
+    furthest = max((mark.time.latest_us - delay_us + mark.silent_us for mark in known), default=EARLIEST)
+    slowest = min((mark.time.watermark(delay_us) + mark.silent_us for mark in known), default=EARLIEST)
+
+    def reached_by(mark: Mark) -> int:
+        own = mark.time.watermark(delay_us)
+        if mark.rest is None or not mark.idle:
+            return own
+        idle_time = min(furthest, max(slowest, mark.rest.now_us - delay_us))
+        return max(idle_time, own + mark.silent_us if own > EARLIEST else own)
+
+    reached = min(map(reached_by, going))
+    if any(not mark.idle for mark in going):
+        return ClosingTimes(reached, reached)
+    # Nothing has come since, so time goes no further than the last windows that have rows.
+    times = {time for mark in known for time in (mark.time.seen_us, mark.time.latest_us)}
+    ends = [window.ended_by(time, reached) for time in times]
+    of_rows = max((mark.time.watermark(delay_us) for mark in known), default=EARLIEST)
+    passed = min(reached, of_rows)
+    long_ago = [window.ended_by(time, reached - KEPT_US) for time in times]
+    return ClosingTimes(max(passed, *long_ago, EARLIEST), max(passed, *ends, EARLIEST))

@@ -1,0 +1,103 @@
+"""What is wrong with a statement, and where it stands in the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from typing import Any
+
+from polars.exceptions import PolarsError
+
+from ...sketches.core.errors import StreamgaugeError
+
+
+class SqlError(StreamgaugeError, ValueError):
+    """A statement that can't be run as it is written; the message says what to write.
+
+    `line` and `column` count from 1. `message` is the sentence alone; as text, the error shows the line too,
+    with the words underlined.
+
+    >>> error = SqlError("no column is called usr", 7, 10, "SELECT usr FROM posts")
+    >>> error.line, error.column
+    (1, 8)
+    >>> print(error)
+    line 1, column 8: no column is called usr
+      SELECT usr FROM posts
+             ^^^
+    """
+
+    def __init__(self, message: str, start: int, end: int | None = None, text: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self._start, self._end, self._text = start, start + 1 if end is None else end, text
+
+    @property
+    def line(self) -> int:
+        """The line, the first being 1."""
+        return (self._text or "").count("\n", 0, self._start) + 1
+
+    @property
+    def column(self) -> int:
+        """The column, the first being 1."""
+        return self._start - ((self._text or "").rfind("\n", 0, self._start) + 1) + 1
+
+    def of_text(self, text: str) -> SqlError:
+        """The same error, knowing the text that it is about; one that knows it already keeps it."""
+        if self._text is None:
+            self._text = text
+        return self
+
+    def __str__(self) -> str:
+        if self._text is None:
+            return self.message
+        begin = self._text.rfind("\n", 0, self._start) + 1
+        line = self._text[begin:].split("\n", 1)[0].rstrip("\r")
+        lead = "".join("\t" if sign == "\t" else " " for sign in line[: self._start - begin])
+        length = max(1, min(self._end - self._start, len(line) - len(lead)))
+        return f"line {self.line}, column {self.column}: {self.message}\n  {line}\n  {lead}{'^' * length}"
+
+
+def span_of(node: Any) -> tuple[int, int]:
+    """Where a part of a tree begins and ends in the text: from its first word to its last.
+
+    The name of a function is all of its span, so that what is underlined is short.
+    """
+    if "start" in node.meta:
+        return int(node.meta["start"]), int(node.meta["end"]) + 1
+    below = [(int(one.meta["start"]), int(one.meta["end"]) + 1) for one in node.walk() if "start" in one.meta]
+    above = node.parent
+    if not below and above is not None:
+        return span_of(above)
+    return (min(start for start, _ in below), max(end for _, end in below)) if below else (0, 1)
+
+
+def error_at(node: Any, message: str) -> SqlError:
+    """The error of a part of a tree."""
+    return SqlError(message, *span_of(node))
+
+
+@contextmanager
+def errors_at(node: Any) -> Iterator[None]:
+    """Errors of what a part of a statement becomes, as errors of that part."""
+    try:
+        yield
+    except SqlError:
+        raise
+    except (ValueError, TypeError, LookupError, OSError, StreamgaugeError, PolarsError) as error:
+        message = str(error.args[0] if isinstance(error, KeyError) else error)
+        raise error_at(node, message.split("\n")[0]) from None
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The hint at the nearest of the known names, or at all there are.
+
+    >>> nearest("usr", ["user", "lang"]), nearest("x", ["user", "lang"])
+    ('did you mean user?', 'there are user, lang')
+    """
+    names = list(known)
+    by_lower = {one.lower(): one for one in names}
+    near = get_close_matches(name.lower(), by_lower, 1)
+    if near:
+        return f"did you mean {by_lower[near[0]]}?"
+    return f"there are {', '.join(names[:20])}" if names else "there are none"

@@ -1,0 +1,252 @@
+"""Scalar expressions as Polars', each with the Python that makes it and the type that it has.
+
+SQL and Polars differ where this module is longer than one would think: whole numbers are divided to whole
+numbers, what has no result (a division by zero, a number too large for its type, a text that is no number) is
+null and fails no batch, ROUND goes away from zero, and arrays count from 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import polars as pl
+
+TIME = pl.Datetime("us")
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """An expression of one row; `text` is the Python that makes it. `literal` holds a constant's value."""
+
+    expr: pl.Expr
+    text: str
+    type: pl.DataType
+    literal: Any = None
+
+    @property
+    def kind(self) -> str:
+        """What can be done with it: whole, number, text, boolean, time, list, struct, bytes, null."""
+        return kind_of(self.type)
+
+
+def kind_of(dtype: pl.DataType) -> str:
+    """The kind of a type.
+
+    >>> kind_of(pl.Int32()), kind_of(pl.Datetime("ms")), kind_of(pl.List(pl.String))
+    ('whole', 'time', 'list')
+    """
+    if dtype.is_integer():
+        return "whole"
+    if dtype.is_numeric():
+        return "number"
+    for kind, types in _KINDS.items():
+        if isinstance(dtype, types):
+            return kind
+    return "bytes"
+
+
+_KINDS: dict[str, Any] = {
+    "text": (pl.String, pl.Categorical, pl.Enum),
+    "boolean": pl.Boolean,
+    "time": (pl.Datetime, pl.Date),
+    "list": (pl.List, pl.Array),
+    "struct": pl.Struct,
+    "null": pl.Null,
+}
+
+
+def sql_type(dtype: Any) -> str:
+    """A type by its name in SQL.
+
+    >>> sql_type(pl.Int64()), sql_type(pl.List(pl.String))
+    ('BIGINT', 'ARRAY<VARCHAR>')
+    """
+    dtype = dtype() if isinstance(dtype, type) else dtype
+    if isinstance(dtype, (pl.List, pl.Array)):
+        return f"ARRAY<{sql_type(dtype.inner)}>"
+    if isinstance(dtype, pl.Struct):
+        fields = (f"{one.name} {sql_type(one.dtype)}" for one in dtype.fields)
+        return f"STRUCT<{', '.join(fields)}>"
+    names = {
+        "Int8": "TINYINT",
+        "Int16": "SMALLINT",
+        "Int32": "INT",
+        "Int64": "BIGINT",
+        "Float32": "FLOAT",
+        "Float64": "DOUBLE",
+        "String": "VARCHAR",
+        "Boolean": "BOOLEAN",
+        "Datetime": "TIMESTAMP",
+        "Date": "DATE",
+        "Binary": "BYTES",
+        "Null": "NULL",
+    }
+    name = type(dtype).__name__
+    return names.get(name, name.upper())
+
+
+def type_source(dtype: Any) -> str:
+    """The Python of a type.
+
+    >>> type_source(pl.List(pl.Struct({"at": pl.Datetime("us")})))
+    "pl.List(pl.Struct({'at': pl.Datetime('us')}))"
+    """
+    if isinstance(dtype, pl.List):
+        return f"pl.List({type_source(dtype.inner)})"
+    if isinstance(dtype, pl.Struct):
+        return f"pl.Struct({{{', '.join(f'{f.name!r}: {type_source(f.dtype)}' for f in dtype.fields)}}})"
+    if isinstance(dtype, pl.Datetime):
+        zone = f", {dtype.time_zone!r}" if dtype.time_zone else ""
+        return f"pl.Datetime({dtype.time_unit!r}{zone})"
+    if isinstance(dtype, pl.Decimal):
+        return f"pl.Decimal({dtype.precision}, {dtype.scale})"
+    return f"pl.{type(dtype).__name__ if isinstance(dtype, pl.DataType) else dtype.__name__}"
+
+
+def source_of(value: Any) -> str:
+    """The Python of an argument."""
+    if isinstance(value, Scalar):
+        return value.text
+    if isinstance(value, pl.DataType) or (isinstance(value, type) and issubclass(value, pl.DataType)):
+        return type_source(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(source_of, value))}]"
+    return repr(value)
+
+
+class Scalars:
+    """Makes scalars over rows of one schema. Raises what Polars says of types that don't go together."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        self.schema = pl.Schema(schema)
+        self._rows = pl.LazyFrame(schema=self.schema)
+
+    def made(self, expr: pl.Expr, text: str) -> Scalar:
+        """The scalar of an expression, whose type Polars tells."""
+        try:
+            (dtype,) = self._rows.select(expr.alias("_")).collect_schema().dtypes()
+        except pl.exceptions.PolarsError as error:
+            raise ValueError(str(error).split("\n")[0]) from None
+        return Scalar(expr, text, dtype)
+
+    def column(self, name: str) -> Scalar:
+        """A column."""
+        return Scalar(pl.col(name), f"pl.col({name!r})", self.schema[name])
+
+    def literal(self, value: Any) -> Scalar:
+        """A constant."""
+        if isinstance(value, datetime):
+            parts = ", ".join(map(str, value.timetuple()[:6])) + (
+                f", {value.microsecond}" if value.microsecond else ""
+            )
+            return Scalar(
+                pl.lit(value).cast(TIME), f"pl.lit(datetime({parts})).cast(pl.Datetime('us'))", TIME, value
+            )
+        scalar = self.made(pl.lit(value), f"pl.lit({value!r})")
+        return Scalar(scalar.expr, scalar.text, scalar.type, value)
+
+    def call(self, on: Scalar, path: str, *given: Any, **named: Any) -> Scalar:
+        """A method of an expression, such as ``str.to_lowercase``."""
+        method: Any = on.expr
+        for part in path.split("."):
+            method = getattr(method, part)
+        arguments = [_expr(one) for one in given]
+        text = ", ".join([*map(source_of, given), *(f"{k}={source_of(v)}" for k, v in named.items())])
+        return self.made(
+            method(*arguments, **{k: _expr(v) for k, v in named.items()}), f"{on.text}.{path}({text})"
+        )
+
+    def function(self, name: str, *given: Any, **named: Any) -> Scalar:
+        """A function of Polars' module, such as ``coalesce``."""
+        text = ", ".join([*map(source_of, given), *(f"{k}={source_of(v)}" for k, v in named.items())])
+        made = getattr(pl, name)(*map(_expr, given), **{k: _expr(v) for k, v in named.items()})
+        return self.made(made, f"pl.{name}({text})")
+
+    def operator(self, left: Scalar, sign: str, right: Scalar) -> Scalar:
+        """Two operands; whole numbers and constants on the right are written bare, as people do."""
+        bare = right.literal is not None and not isinstance(right.literal, datetime)
+        text = repr(right.literal) if bare else right.text
+        return self.made(_OPERATORS[sign](left.expr, right.expr), f"({left.text} {sign} {text})")
+
+    def whole_arithmetic(self, left: Scalar, sign: str, right: Scalar) -> Scalar:
+        """Of whole numbers, in BIGINT: null where the result is beyond it."""
+        wide, other = self.cast(left, pl.Int128()), self.cast(right, pl.Int128())
+        if sign in ("/", "%"):
+            some = self.when([(self.operator(other, "!=", self.literal(0)), other)], None)
+            quotient = self.operator(self.call(wide, "abs"), "//", self.call(some, "abs"))
+            signs = self.operator(self.call(wide, "sign"), "*", self.call(some, "sign"))
+            result = self.operator(quotient, "*", signs)
+            if sign == "%":
+                result = self.operator(wide, "-", self.operator(result, "*", other))
+        else:
+            result = self.operator(wide, sign, other)
+        return self.cast(result, pl.Int64())
+
+    def arithmetic(self, left: Scalar, sign: str, right: Scalar) -> Scalar:
+        """Two numbers: whole ones to a whole one; null where there is no result."""
+        if left.kind == right.kind == "whole":
+            return self.whole_arithmetic(left, sign, right)
+        if sign in ("/", "%"):
+            left, right = self.cast(left, pl.Float64()), self.cast(right, pl.Float64())
+            right = self.when([(self.operator(right, "!=", self.literal(0.0)), right)], None)
+            if sign == "%":
+                quotient = self.operator(left, "/", right)
+                whole = self.operator(
+                    self.call(self.call(quotient, "abs"), "floor"), "*", self.call(quotient, "sign")
+                )
+                return self.operator(left, "-", self.operator(whole, "*", right))
+        return self.operator(left, sign, right)
+
+    def cast(self, one: Scalar, to: pl.DataType) -> Scalar:
+        """The same as another type; null where that has no such value."""
+        return one if one.type == to else self.call(one, "cast", to, strict=False)
+
+    def when(self, cases: list[tuple[Scalar, Scalar]], otherwise: Scalar | None) -> Scalar:
+        """The value of the first case that holds."""
+        chain: Any = pl
+        text = "pl"
+        for condition, value in cases:
+            chain = chain.when(condition.expr).then(value.expr)
+            text += f".when({condition.text}).then({value.text})"
+        if otherwise is not None:
+            chain = chain.otherwise(otherwise.expr)
+            text += f".otherwise({otherwise.text})"
+        return self.made(chain, text)
+
+    def rounded(self, one: Scalar, digits: int) -> Scalar:
+        """Half goes away from zero."""
+        if one.kind == "whole":
+            return one
+        factor = self.literal(float(10**digits))
+        value = one if not digits else self.operator(one, "*", factor)
+        size = self.call(value, "abs")
+        floor = self.call(size, "floor")
+        up = self.cast(self.operator(self.operator(size, "-", floor), ">=", self.literal(0.5)), pl.Float64())
+        result = self.operator(self.operator(floor, "+", up), "*", self.call(value, "sign"))
+        return result if not digits else self.operator(result, "/", factor)
+
+
+def _expr(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_expr(one) for one in value]
+    return value.expr if isinstance(value, Scalar) else value
+
+
+_OPERATORS: dict[str, Any] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+    "//": lambda a, b: a // b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "&": lambda a, b: a & b,
+    "|": lambda a, b: a | b,
+}

@@ -1,0 +1,436 @@
+"""Statements, one after the other: what they name, and what comes of each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import polars as pl
+from confluent_kafka import KafkaException
+from sqlglot import exp
+
+from ...sketches.core.errors import StreamgaugeError
+from ..definition.stream import Stream
+from ..serving.view import TableView
+from ..table.schema import END, START
+from .aggregates import function_names
+from .alerts import alert_plan, alert_relation
+from .catalog import Catalog, Relation, check_options, column_named, relation_of
+from .dialect import parsed, split
+from .errors import SqlError, error_at, errors_at, nearest
+from .expressions import Expressions
+from .outcome import StatementOutcome, rows_of
+from .planner import Planner, QueryPlan
+from .pull import described, pulled
+from .scalar_functions import FUNCTIONS
+from .scalars import Scalars, sql_type
+from .selection import AnswerSelection, Output, Result, SelectedToKafka
+from .statements import (
+    CreateAlert,
+    CreateAs,
+    CreateSource,
+    Describe,
+    Drop,
+    Explain,
+    InsertSelect,
+    InsertValues,
+    Print,
+    Query,
+    RunScript,
+    SetOption,
+    Show,
+    Statement,
+    Terminate,
+    Word,
+)
+from .stored_tables import file_view, server_answer, server_columns
+
+_OF_THE_ENGINE = (
+    *(StreamgaugeError, ValueError, TypeError, LookupError, OSError),
+    *(pl.exceptions.PolarsError, KafkaException),
+)
+"""What running a statement may raise: of brokers, of files, of rows."""
+
+_AS_OPTIONS = ("KAFKA_TOPIC", "VALUE_FORMAT", "KEY", "PARTITIONS", "REPLICAS", "FORMAT")
+
+
+class Engine(Protocol):
+    """Where statements run: on brokers (`brokers.Brokers`), or in memory (`memory.Memory`)."""
+
+    def topics(self) -> list[tuple[str, int]]:
+        """The topics, each with its number of partitions."""
+
+    def messages(self, topic: str, beginning: bool, limit: int | None) -> Iterator[Sequence[Any]]:
+        """A topic's messages: partition, offset, time, key, value."""
+
+    def rows(self, plan: QueryPlan) -> Iterator[Result]:
+        """A query's rows, as they come."""
+
+    def keep(self, name: str, plan: QueryPlan, sinks: Sequence[Any], topic: str) -> None:
+        """Let a query write its rows to a topic: to the end, or from now on."""
+
+    def insert(self, relation: Relation, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write rows to a relation's topic."""
+
+    def expect(
+        self, relation: Relation, columns: Sequence[str], rows: Sequence[Sequence[Any]], at: Any
+    ) -> None:
+        """Raise `SqlError` unless the relation's next rows are these."""
+
+    def view(self, group: str) -> TableView:
+        """The table of a running group as it is now."""
+
+    def queries(self) -> list[tuple[str, str]]:
+        """The queries that write, each with its topic."""
+
+    def start(self) -> None:
+        """Start the queries that are kept and not started yet: those of the same topics together."""
+
+    def terminate(self, names: Collection[str]) -> None:
+        """End queries that write. Raises `ValueError` for one that can't be ended without others."""
+
+    def configure(self, name: str, value: str) -> None:
+        """Take a setting. Raises `ValueError` for one that isn't known."""
+
+
+class SqlSession:
+    """The names of a script, and the engine that it runs on."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        bootstrap_servers: str = "localhost:9092",
+        config: Mapping[str, Any] | None = None,
+        stream_class: type[Stream] = Stream,
+    ) -> None:
+        self.catalog = Catalog()
+        self._engine = engine
+        self._scripts: list[Path] = []
+        self._planner = Planner(self.catalog, bootstrap_servers, config, stream_class)
+
+    def run(self, text: str) -> Generator[StatementOutcome]:
+        """What comes of each statement, in order, up to the first error, which is the last outcome."""
+        try:
+            parts = split(text)
+        except SqlError as error:
+            yield StatementOutcome(text.strip(), "error", error=error.of_text(text))
+            return
+        start = end = 0
+        for tokens in parts:
+            start, end = tokens[0].start, tokens[-1].end + 1
+            try:
+                for outcome in self.execute(parsed(text, tokens)):
+                    yield outcome
+                    if outcome.kind == "error":  # of a script within this one
+                        return
+            except SqlError as error:
+                yield StatementOutcome(text[start:end], "error", error=error.of_text(text))
+                return
+            except _OF_THE_ENGINE as error:
+                wrong = SqlError(str(error).split("\n")[0], start, start + len(tokens[0].text), text)
+                yield StatementOutcome(text[start:end], "error", error=wrong)
+                return
+        try:
+            self._engine.start()
+        except _OF_THE_ENGINE as error:
+            wrong = SqlError(str(error).split("\n")[0], start, end, text)
+            yield StatementOutcome(text[start:end], "error", error=wrong)
+
+    def execute(self, statement: Statement) -> Iterator[StatementOutcome]:
+        """What comes of one statement. Raises `SqlError`, and what the engine raises."""
+        node, text = statement.node, statement.text
+        if isinstance(node, Query):
+            yield from self._query(node, statement)
+        elif isinstance(node, Print):
+            of_messages = ("partition", "offset", "timestamp", "key", "value")
+            messages = list(self._engine.messages(str(node.topic), node.beginning, node.limit))
+            yield StatementOutcome(text, "rows", of_messages, messages)
+        elif isinstance(node, Show):
+            columns, rows = self._shown(str(node.what))
+            yield StatementOutcome(text, "rows", columns, rows)
+        elif isinstance(node, Describe):
+            relation = self.catalog.get(str(node.name), node.name)
+            if relation.stored:
+                with errors_at(node.name):
+                    yield StatementOutcome(text, "rows", ("column", "is"), self._described(relation))
+                return
+            rows = [
+                (
+                    name,
+                    sql_type(kind),
+                    "key" if name == relation.key else "time" if name == relation.time else "",
+                )
+                for name, kind in relation.columns.items()
+            ]
+            yield StatementOutcome(text, "rows", ("column", "type", "role"), rows)
+        elif isinstance(node, RunScript):
+            yield from self._script(node)
+        elif isinstance(node, Explain):
+            plan, _ = self.planned(node.of)
+            yield StatementOutcome(text, "rows", ("python",), [(plan.source,)])
+        else:
+            self._done(statement)
+            yield StatementOutcome(text, "done")
+
+    def planned(self, node: Query | CreateAs | CreateAlert | InsertSelect) -> tuple[QueryPlan, str]:
+        """The plan of a query, and the topic that it writes to, empty for one that is only asked."""
+        if isinstance(node, Query):
+            return self._planner.plan(node.select), ""
+        if isinstance(node, CreateAlert):
+            return alert_plan(node, self._planner.plan(node.select))
+        if isinstance(node, CreateAs):
+            check_options(node.options, _AS_OPTIONS)
+            plan = with_edges(self._planner.plan(node.select))
+            _check_kind(node, plan)
+            topic = str(node.options.get("KAFKA_TOPIC", node.name))
+            key = node.options.get("KEY")
+            names = () if key is None else (column_named(str(key), plan.columns, key, str(node.name)),)
+            return self._writing(plan, topic, names, node.name), topic
+        target = self._written(node.name)
+        plan = with_edges(self._planner.plan(node.select))
+        wanted = dict(target.columns)
+        for name in plan.columns:
+            if name not in wanted and not (name in (START, END) and plan.selection is not None):
+                raise error_at(node.name, f"{target.name} has no column {name}; it has {', '.join(wanted)}")
+        if missing := [name for name in wanted if name not in plan.columns]:
+            raise error_at(
+                node.name, f"{target.name} has a column {missing[0]}, which the SELECT doesn't give"
+            )
+        if target.format != "JSON":
+            raise error_at(node.name, f"{target.name} is of {target.format}: rows are written as JSON")
+        keys = (target.key,) if target.key else ()
+        return self._writing(plan, target.topic, keys, node.name), target.topic
+
+    def _writing(self, plan: QueryPlan, topic: str, keys: tuple[str, ...], at: Word) -> QueryPlan:
+        if plan.limit is not None:
+            raise error_at(at, "LIMIT ends a query: a stream that is written goes on; leave it out")
+        if plan.selection is not None:
+            return plan
+        with errors_at(at):
+            stream = plan.stream.rows_to_kafka(topic, key=keys[0] if len(keys) == 1 else keys)
+        key = f", key={keys[0]!r}" if keys else ""
+        text = f"    .rows_to_kafka({topic!r}{key})\n)"
+        head = plan.source[: plan.source.rindex("\n)")]
+        return replace(plan, stream=stream, source=f"{head}\n{text}")
+
+    def _query(self, node: Query, statement: Statement) -> Iterator[StatementOutcome]:
+        table = node.select.args["from_"].this if node.select.args.get("from_") else None
+        if (
+            table is not None
+            and isinstance(table, exp.Table)
+            and table.name.lower() in self.catalog.relations
+        ):
+            relation = self.catalog.get(table.name, table)
+            if relation.stored:
+                yield rows_of(statement.text, self._pulled(node, statement, table, relation))
+                return
+        text = statement.text
+        plan = self._planner.plan(node.select)
+        if plan.limit is None:
+            for result in self._engine.rows(plan):
+                yield rows_of(text, result)
+        else:
+            yield rows_of(text, _first(self._engine.rows(plan), plan.limit))
+
+    def _script(self, node: RunScript) -> Iterator[StatementOutcome]:
+        path = Path(str(node.file)).resolve()
+        if path in self._scripts:
+            raise error_at(node.file, f"{node.file} runs itself; take the RUN SCRIPT out of one of them")
+        with errors_at(node.file):
+            text = path.read_text()
+        self._scripts.append(path)
+        try:
+            yield from self.run(text)
+        finally:
+            self._scripts.pop()
+
+    def _pulled(self, node: Query, statement: Statement, table: Any, relation: Relation) -> Result:
+        """The answer of a stored table, wherever it is."""
+        with errors_at(table):
+            if relation.server:
+                answer = server_answer(statement, table, relation)
+                return Result(answer.rows, answer.bounds)
+            view = self._view(relation)
+        answer = pulled(node.select, view, datetime.now(UTC))
+        return Result(answer.rows, answer.bounds)
+
+    def _view(self, relation: Relation) -> TableView:
+        view = file_view(relation) if relation.sketches else self._engine.view(relation.group)
+        return replace(view, name=relation.name)
+
+    def _described(self, relation: Relation) -> list[tuple[str, str]]:
+        if relation.server:
+            return server_columns(relation)
+        return described(self._view(relation))
+
+    def _shown(self, what: str) -> tuple[tuple[str, ...], list[Any]]:
+        if what == "TOPICS":
+            return ("topic", "partitions"), list(self._engine.topics())
+        if what == "QUERIES":
+            return ("query", "topic"), list(self._engine.queries())
+        if what == "FUNCTIONS":
+            rows = [(name, "aggregate") for name in function_names()] + [
+                (name, "scalar") for name in FUNCTIONS
+            ]
+            return ("function", "kind"), sorted(rows)
+        relations = self.catalog.of_kind(what.lower().removesuffix("s"))
+        named = [(one.name, one.topic or one.stored, one.format) for one in relations]
+        return ("name", "topic", "format"), named
+
+    def _done(self, statement: Statement) -> None:
+        node = statement.node
+        if isinstance(node, CreateSource):
+            relation = relation_of(node, statement.text)
+            self.catalog.add(relation, node.name, node.replace, node.if_not_exists)
+        elif isinstance(node, CreateAs):
+            known = self.catalog.relations.get(str(node.name).lower())
+            if known is not None and node.if_not_exists:
+                return
+            if str(node.name) in dict(self._engine.queries()):
+                raise error_at(
+                    node.name,
+                    f"a query of this script writes {node.name} already: change that statement, and run the "
+                    "script again",
+                )
+            plan, topic = self.planned(node)
+            form = node.options.get("VALUE_FORMAT") or node.options.get("FORMAT")
+            if form is not None and str(form).upper() != "JSON":
+                raise error_at(form, f"VALUE_FORMAT of what is written must be JSON, got {form}")
+            time = START if plan.selection is not None else plan.time
+            relation = Relation(
+                str(node.name),
+                node.kind,
+                topic,
+                plan.columns,
+                time=time,
+                text=statement.text,
+                windowed=plan.selection is not None,
+            )
+            self.catalog.add(relation, node.name, node.replace, False)
+            self._engine.keep(str(node.name), plan, sinks_of(plan, topic), topic)
+        elif isinstance(node, CreateAlert):
+            plan, topic = self.planned(node)
+            self.catalog.add(alert_relation(node, plan, topic, statement.text), node.name, False, False)
+            self._engine.keep(str(node.name), plan, sinks_of(plan, topic), topic)
+        elif isinstance(node, Terminate):
+            names = [name for name, _ in self._engine.queries()]
+            if str(node.name) and str(node.name) not in names:
+                raise error_at(node.name, f"no query is called {node.name}; {nearest(str(node.name), names)}")
+            with errors_at(node.name):
+                self._engine.terminate([str(node.name)] if str(node.name) else names)
+        elif isinstance(node, InsertSelect):
+            plan, topic = self.planned(node)
+            name = f"insert_into_{node.name}_{len(self._engine.queries())}"
+            self._engine.keep(name, plan, sinks_of(plan, topic), topic)
+        elif isinstance(node, InsertValues):
+            self._values(node)
+        elif isinstance(node, Drop):
+            relation_known = self.catalog.relations.get(str(node.name).lower())
+            if relation_known is None and node.if_exists:
+                return
+            relation = self.catalog.get(str(node.name), node.name)
+            if relation.kind != node.kind:
+                raise error_at(
+                    node.name, f"{relation.name} is a {relation.kind}; write DROP {relation.kind.upper()}"
+                )
+            if relation.name in dict(self._engine.queries()):
+                raise error_at(node.name, f"a query of this script writes {relation.name}; end it first")
+            del self.catalog.relations[str(node.name).lower()]
+        elif isinstance(node, SetOption):
+            with errors_at(node.name):
+                self._engine.configure(str(node.name), str(node.value))
+
+    def _written(self, name: Word) -> Relation:
+        """The relation that rows are sent to."""
+        relation = self.catalog.get(str(name), name)
+        if relation.stored:
+            raise error_at(name, f"{relation.name} is a stored table of sketches, which takes no rows")
+        return relation
+
+    def _values(self, node: InsertValues) -> None:
+        relation = self._written(node.name)
+        names = [
+            column_named(str(one), {**relation.columns, "ROWTIME": 0}, one, relation.name)
+            for one in node.columns
+        ]
+        names = names or list(relation.columns)
+        make = Scalars({})
+        constants = Expressions(make, _no_column, now=datetime.now(UTC).replace(tzinfo=None))
+        rows = []
+        for row in node.rows:
+            if len(row.expressions) != len(names):
+                raise error_at(row, f"a row must have {len(names)} values, got {len(row.expressions)}")
+            values = []
+            for name, value in zip(names, row.expressions):
+                kind = relation.columns.get(name, pl.Int64())
+                one = constants.scalar(value)
+                with errors_at(value):
+                    (series,) = pl.select(one.expr.alias("_")).get_columns()
+                    values.append(_of_type(series, kind, value))
+            rows.append(values)
+        if node.expected:
+            self._engine.expect(relation, names, rows, node.name)
+        else:
+            self._engine.insert(relation, [dict(zip(names, row)) for row in rows])
+
+
+def _first(results: Iterator[Result], limit: int) -> Result:
+    """The first rows, in one result."""
+    rows: list[pl.DataFrame] = []
+    bounds: dict[str, list[Any]] = {}
+    for result in results:
+        left = limit - sum(part.height for part in rows)
+        rows.append(result.rows.head(left))
+        for name, pairs in result.bounds.items():
+            bounds.setdefault(name, []).extend(pairs[:left])
+        if left <= result.rows.height:
+            break
+    return Result(pl.concat(rows, how="vertical_relaxed") if rows else pl.DataFrame(), bounds)
+
+
+def sinks_of(plan: QueryPlan, topic: str) -> list[Any]:
+    """The sinks that write a query's rows; of rows that are sent one by one, none."""
+    if plan.sinks:
+        return list(plan.sinks)
+    return [] if plan.selection is None else [SelectedToKafka(topic, plan.selection, plan.keys)]
+
+
+def with_edges(plan: QueryPlan) -> QueryPlan:
+    """A plan whose rows say of which window they are, as those must that are kept."""
+    selection = plan.selection
+    if selection is None:
+        return plan
+    edges = [name for name in (START, END) if name not in plan.columns]
+    outputs = [Output(name, pl.col(name).dt.replace_time_zone(None)) for name in edges]
+    columns = {**dict.fromkeys(edges, pl.Datetime("us")), **plan.columns}
+    selected = AnswerSelection((*outputs, *selection.outputs), selection.having, selection.ranks)
+    return replace(plan, selection=selected, columns=columns)
+
+
+def _check_kind(node: CreateAs, plan: QueryPlan) -> None:
+    kind = "stream" if plan.selection is None else "table"
+    if node.kind != kind:
+        what = "rows one by one are a STREAM" if kind == "stream" else "answers of windows are a TABLE"
+        raise error_at(node.name, f"{what}: write CREATE {kind.upper()} {node.name} AS SELECT …")
+
+
+def _no_column(node: exp.Column) -> Any:
+    raise error_at(node, f"a value must be a constant, got {node.name}; texts stand in single quotes")
+
+
+def _of_type(series: pl.Series, kind: pl.DataType, at: Any) -> Any:
+    value = series[0]
+    if value is None:
+        return None
+    if isinstance(kind, (pl.Datetime, pl.Date)) and isinstance(value, str):
+        return value
+    if isinstance(kind, (pl.List, pl.Struct)):
+        return value.to_list() if isinstance(value, pl.Series) else value
+    result = series.cast(kind, strict=False)[0]
+    whole = kind.is_integer() and isinstance(value, float)
+    if result is None or (whole and result != value) or (kind.is_numeric() and isinstance(value, str)):
+        raise error_at(at, f"the value must be a {sql_type(kind)}, got {value!r}")
+    return result

@@ -1,0 +1,355 @@
+"""A table of sketches as a value: asked, merged, rolled up, compared, shown and written by its methods."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ...sketches.core.lazy import pl
+from ...sketches.core.protocol import SketchError
+from ..definition.definition_diff import aggregate_text
+from ..definition.description import sketch_of
+from ..rendering.answers import answer, cell, span
+from ..rendering.names import visible_name
+from ..windows.durations import Duration
+from .merge import merge_tables
+from .schema import (
+    END,
+    START,
+    ArrowStream,
+    aggregates_of,
+    arrow_table,
+    drop_all_time,
+    keys_of,
+    to_ipc,
+    write_parquet,
+)
+from .sets import compare
+from .window_groups import WindowGroups
+from .windows import declared_windows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PARQUET = (".parquet", ".pq")
+IPC = (".arrow", ".arrows", ".ipc")
+"""How the names of files end that hold tables of sketches."""
+
+_SHOWN = 10
+"""How many rows are shown where a table shows itself."""
+
+
+class SketchTable:
+    """A table of sketches: a row for each window and group, a column for each aggregate.
+
+    `table` is a ``pyarrow.Table``, or anything else with ``__arrow_c_stream__``, whose columns' metadata say
+    what they are of; `read_table`, a run and Spark give such tables. `answers` gives numbers, each with the
+    bounds that its aggregate promises, at the confidence that stands with the aggregate. Times are
+    `window_start` and `window_end`, in UTC; a table without windows has neither. Nothing changes a table:
+    `merge`, `rollup`, `slice`, `filter` and `sort_by` give new ones.
+
+    What closes in a run is answered from the sketches as they live; their bytes are made once somebody wants
+    them. ``pa.table(table)``, ``pl.DataFrame(table)`` and whatever else reads Arrow streams take it as it
+    is. Of what a ``pyarrow.Table`` has there are `schema`, `column_names`, `num_rows`, `column` (which square
+    brackets call, too), `to_pylist`, `slice`, `filter` and `sort_by`; `to_arrow` gives all of it. Notebooks
+    show the first windows with their answers.
+
+    Tables are equal if their columns, definitions and rows are, final or not.
+
+    Raises `SketchError` for a table of something else, `TypeError` for what is no table at all.
+
+    >>> import polars as pl
+    >>> import streamgauge as sg
+    >>> rows = sg.Stream.from_schema({"at": pl.Int64, "lang": pl.String}, time=pl.from_epoch("at"))
+    >>> tester = sg.StreamTester(rows.group_by("lang").tumbling("1m").agg(posts=sg.count()))
+    >>> _ = tester.feed([{"at": 1_767_225_600 + 9 * n, "lang": "en" if n % 3 else "de"} for n in range(10)])
+    >>> minutes = tester.finish().tables()
+    >>> minutes
+    SketchTable of 4 rows by lang, windows of 1m, may still change: posts count()
+      2026-01-01 00:00 – 00:01 | de | 3
+      2026-01-01 00:00 – 00:01 | en | 4
+      2026-01-01 00:01 – 00:02 | de | 1
+      2026-01-01 00:01 – 00:02 | en | 2
+    >>> minutes.rollup(every="1h", by=[]).answers()["posts"].to_list()
+    [10]
+    """
+
+    __slots__ = ("__weakref__", "_groups")
+
+    def __init__(self, table: ArrowStream) -> None:
+        if not isinstance(table, SketchTable):
+            stored = arrow_table(table)
+            keys_of(stored.schema)
+            self._groups = WindowGroups.of_table(stored)
+        else:
+            self._groups = table._groups
+
+    @classmethod
+    def of_groups(cls, groups: WindowGroups) -> SketchTable:
+        """That of groups, live or not."""
+        made = cls.__new__(cls)
+        made._groups = groups
+        return made
+
+    def answers(self, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """The answers of these columns, or of all, behind the windows and the keys, in the table's order.
+
+        Exact aggregates are plain columns, and estimates structs that hold their bounds, which `query` lists.
+        Raises `ValueError` for columns that aren't aggregates of this table.
+        """
+        if columns:
+            known = aggregates_of(self._groups.schema)
+            if unknown := [name for name in columns if name not in known]:
+                raise ValueError(
+                    f"columns must be aggregates of this table, {list(known)}, got {unknown[0]!r}"
+                )
+        answers = self._groups.answers(columns)
+        return answers if self._has_windows else answers.drop(START, END)
+
+    def merge(self, *others: ArrowStream) -> SketchTable:
+        """This table and others of the same definition as one: rows of one window and group become one.
+
+        Merging adds nothing to a sketch's error. Raises `SketchError` for other definitions.
+        """
+        return merge([self, *others])
+
+    def rollup(self, every: Duration | None = None, by: Sequence[str] | None = None) -> SketchTable:
+        """Its windows merged to those of one length, and its groups to those of fewer keys.
+
+        `every` and `by`, and what is raised, are those of the function `merge`.
+        """
+        return merge([self], by, every)
+
+    def compare(
+        self,
+        one: str,
+        other: str,
+        other_table: ArrowStream | None = None,
+        by: Sequence[str] | None = None,
+    ) -> pl.DataFrame:
+        """Union, intersection, difference and likeness of two columns of sets, with bounds at 95.4 %.
+
+        `other` is a column of `other_table` if one is given. It is the function `compare`, which tells of
+        groups and of what is raised.
+        """
+        return compare(self, one, other, other_table, by)
+
+    def drop_answers(self) -> None:
+        """Hold the sketches alone: answers are made again when somebody asks, as of a table that is kept."""
+        self._groups = self._groups.alone()
+
+    @property
+    def is_final(self) -> bool | None:
+        """Whether it holds only windows that get no more rows; None where that isn't known.
+
+        A window is final when all partitions' event time has passed its end by the stream's delay. One that
+        silence alone has closed is not, and neither is one that was given out at a checkpoint while it filled
+        (``emit="both"``): if rows follow, it comes again, whole. None of a table that was merged, or comes
+        from Spark, where each window is given out once.
+
+        >>> import streamgauge as sg
+        >>> import polars as pl
+        >>> rows = sg.Stream.from_schema({"at": pl.Int64}, time=pl.from_epoch("at"))
+        >>> tester = sg.StreamTester(rows.tumbling("1m").agg(n=sg.count()))
+        >>> _ = tester.feed([{"at": 1_767_225_600}])
+        >>> tester.advance(70).tables().is_final     # in the silence more rows may be on their way
+        False
+        >>> _ = tester.feed([{"at": 1_767_225_600 + second} for second in (1, 70)])
+        >>> tester.tables().is_final
+        True
+        """
+        return self._groups.final
+
+    def to_arrow(self) -> pa.Table:
+        """The ``pyarrow.Table``: sketches are binary, and the metadata holds their definitions."""
+        return drop_all_time(self._groups.table)
+
+    def to_polars(self) -> pl.DataFrame:
+        """The table, its sketches as bytes, as a Polars frame, which keeps no definitions."""
+        return pl.DataFrame(pl.from_arrow(self.to_arrow()))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The table, its sketches as bytes, as a frame of pandas, which keeps no definitions."""
+        return self.to_arrow().to_pandas()
+
+    def write(self, path: str | Path) -> None:
+        """Write it to a file, for `read_table`: Parquet, or Arrow IPC if the name ends in one of its endings.
+
+        These are ``.arrow``, ``.arrows`` and ``.ipc``; Parquet's are ``.parquet`` and ``.pq``. Spark and
+        whatever else reads Parquet reads the file, too. One that is there is replaced at once and whole.
+        Raises `ValueError` for other endings, `OSError` where the file can't be written.
+
+        >>> from tempfile import mkdtemp
+        >>> import streamgauge as sg
+        >>> from streamgauge.operators.table.schema import table_schema
+        >>> empty = sg.SketchTable(table_schema({}, {"posts": sg.count()}, None).empty_table())
+        >>> file = Path(mkdtemp()) / "posts.parquet"
+        >>> empty.write(file)
+        >>> sg.read_table(file) == empty
+        True
+        """
+        done = Path(path)
+        if done.suffix not in (*PARQUET, *IPC):
+            raise ValueError(f"path must end in {', '.join((*PARQUET, *IPC))}, got {str(path)!r}")
+        unfinished = done.with_name(f".{done.name}.unfinished")
+        if done.suffix in IPC:
+            unfinished.write_bytes(to_ipc(self.to_arrow()))
+        else:
+            write_parquet(self._groups.table, unfinished)
+        unfinished.replace(done)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns: windows, keys, and the aggregates with their definitions."""
+        schema = self._groups.schema
+        return schema if self._has_windows else schema.remove(0).remove(0)
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the columns."""
+        return self.schema.names
+
+    @property
+    def num_rows(self) -> int:
+        """How many windows and groups there are."""
+        return len(self._groups)
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """A column; of an aggregate its sketches as bytes. Raises `KeyError` for one that isn't there."""
+        if name not in self.column_names:
+            raise KeyError(f"{name!r} is not a column of {self.column_names}")
+        columns = self._groups.columns
+        return (columns if name in columns.column_names else self._groups.table).column(name)
+
+    __getitem__ = column
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """A dictionary for each row, with sketches as bytes."""
+        return self.to_arrow().to_pylist()
+
+    def slice(self, offset: int = 0, length: int | None = None) -> SketchTable:
+        """Rows that follow each other: `length` of them, or all from `offset` on."""
+        rows = len(self)
+        end = rows if length is None else min(rows, offset + length)
+        return SketchTable.of_groups(self._groups.slice(min(offset, rows), end))
+
+    def filter(self, mask: Any) -> SketchTable:
+        """The rows for which a column of booleans, or an expression of ``pyarrow.compute``, is true."""
+        return SketchTable(self.to_arrow().filter(mask))
+
+    def sort_by(self, sorting: str | list[tuple[str, str]]) -> SketchTable:
+        """The rows in the order of a column, or of several, each ``"ascending"`` or ``"descending"``."""
+        return SketchTable(self.to_arrow().sort_by(sorting))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SketchTable | pa.Table):
+            return NotImplemented
+        try:
+            one, two = self._groups.table, SketchTable(other)._groups.table
+        except SketchError:
+            return False
+        windows = declared_windows(one.schema) == declared_windows(two.schema)
+        return windows and aggregates_of(one.schema) == aggregates_of(two.schema) and one.equals(two)
+
+    def __reduce__(self) -> tuple[type[SketchTable], tuple[pa.Table]]:
+        return SketchTable, (self.to_arrow(),)
+
+    def __repr__(self) -> str:
+        lines = [" | ".join(line.replace("\n", ", ") for line in row) for row in self._cells()]
+        return "\n  ".join([f"SketchTable of {self._summary()}", *lines, *self._more()])
+
+    def _repr_html_(self) -> str:
+        """As notebooks show it: windows, keys and answers, each with its bounds, of the first rows."""
+        names = self.column_names
+        titles = ["window (UTC)", *names[2:]] if self._has_windows else names
+        head = "".join(f"<th>{escape(visible_name(title))}</th>" for title in titles)
+        rows = (
+            "".join(f"<td>{escape(text).replace(chr(10), '<br>')}</td>" for text in row)
+            for row in self._cells()
+        )
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        more = "".join(f"<p>{line}</p>" for line in self._more())
+        summary = f"<p>SketchTable of {escape(self._summary())}</p>"
+        return f"{summary}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+    @property
+    def _has_windows(self) -> bool:
+        return not self._groups.all_time
+
+    def _summary(self) -> str:
+        """What it is of, in a line."""
+        schema, keys = self._groups.schema, self._groups.keys
+        windows = declared_windows(schema)
+        parts = [f"{len(self):,} row{'s' * (len(self) != 1)}"]
+        parts[0] += f" by {', '.join(map(visible_name, keys))}" if keys else ""
+        parts += [str(windows)] if windows is not None and self._has_windows else []
+        parts += [] if self.is_final is None else ["final" if self.is_final else "may still change"]
+        columns = (
+            f"{visible_name(name)} {visible_name(aggregate_text(sketch_of(aggregate.definition())))}"
+            for name, aggregate in aggregates_of(schema).items()
+        )
+        return f"{', '.join(parts)}: {'; '.join(columns)}"
+
+    def _cells(self) -> Iterator[list[str]]:
+        """The first rows as text: window, keys and answers."""
+        head = self._groups.slice(0, _SHOWN)
+        if not head.alive:
+            head = WindowGroups.of_table(head.table)  # so that no others are answered
+        try:
+            answers = head.answers()
+        except SketchError as error:
+            yield [visible_name(f"can't be answered: {error}")]
+            return
+        keys = len(head.keys)
+        for start, end, *values in answers.iter_rows():
+            window = [span(start, end)] if self._has_windows else []
+            yield [*window, *map(cell, values[:keys]), *map(_text, values[keys:])]
+
+    def _more(self) -> list[str]:
+        return [f"and {len(self) - _SHOWN:,} more"] if len(self) > _SHOWN else []
+
+
+def merge(
+    tables: ArrowStream | Iterable[ArrowStream],
+    by: Sequence[str] | None = None,
+    every: Duration | None = None,
+) -> SketchTable:
+    """Merge the rows that have the same window and keys into one table.
+
+    `by` names the keys to keep (all of them if None, none if empty). `every` makes windows of that length;
+    the tables' own windows must fit into them. Overlapping windows hold rows twice, so `every` takes those
+    that lie end to end, and a new window is as complete as they are. Merging adds nothing to a sketch's
+    error.
+
+    Raises `ValueError` without tables, for keys that the tables don't have, and for an empty length; raises
+    `SketchError` for tables of different definitions, for windows that don't fit, and for overlapping
+    windows in a table that doesn't say how they overlap.
+
+    >>> import polars as pl
+    >>> import streamgauge as sg
+    >>> rows = sg.Stream.from_schema({"at": pl.Int64, "user": pl.String}, time=pl.from_epoch("at"))
+    >>> tester = sg.StreamTester(rows.tumbling("1m").agg(rows=sg.count(), users=sg.distinct("user")))
+    >>> start = 1_767_225_600    # the year 2026
+    >>> _ = tester.feed([{"at": start + second, "user": f"user {second % 7}"} for second in range(600)])
+    >>> minutes = tester.finish().tables()
+    >>> hour = sg.merge(minutes, every="1h").answers()
+    >>> minutes.num_rows, hour["rows"].to_list(), hour["users"].struct.field("estimate").round(1).to_list()
+    (10, [600], [7.0])
+    """
+    parts: Any = [tables] if hasattr(tables, "__arrow_c_stream__") else tables
+    return SketchTable(merge_tables([arrow_table(part) for part in parts], by, every))
+
+
+def _text(value: Any) -> str:
+    """An answer, in a line or several."""
+    return cell(value) if isinstance(value, bytes | str | None) else answer(value)

@@ -1,0 +1,24 @@
+"""A stream's way from messages to answers, run once with a few messages."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from ..definition.sources import KafkaSource
+from ..definition.stream import Stream
+from ..formats.messages import Messages
+from ..partitions.sketcher import Sketcher
+from ..sketching.partition_watermark import PartitionTime
+from ..table.merge import merge_tables
+from ..table.query import query
+
+
+def rehearse(stream: Stream, messages: Messages) -> pa.Table:
+    """Decode, sketch, merge and query a few messages, so that no first batch waits for the compiler."""
+    assert isinstance(stream.source, KafkaSource)
+    sketcher = Sketcher(stream)
+    sketcher.add(stream.source.decode(messages).frame, PartitionTime())
+    table = sketcher.drain()
+    table = merge_tables([table, table])
+    query(table)
+    return table

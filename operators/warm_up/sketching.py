@@ -1,0 +1,61 @@
+"""How a stream's rows are sketched, called once without Polars: its threads would not survive a fork."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...sketches.core.lazy import pl
+from ..definition.stream import Stream
+from ..sketching.panes import Panes, Sketches
+from ..table.schema import schema_of
+from ..windows.kinds import part_of
+
+_ROWS = 4096
+
+
+@dataclass(frozen=True)
+class SketchingKinds:
+    """All that decides which kernels a stream's rows need once they are columns: it unpickles without Polars.
+
+    `types` are those of the rows' columns.
+
+    >>> from streamgauge.operators.definition.aggregates import count
+    >>> rows = Stream.from_schema({"lang": pl.String, "at": pl.Datetime("us")}, time="at")
+    >>> SketchingKinds.of(rows.group_by("lang").tumbling("1m").agg(posts=count())).types["lang"]
+    DataType(large_string)
+    """
+
+    schema: pa.Schema
+    window: Any
+    types: Mapping[str, pa.DataType]
+
+    @classmethod
+    def of(cls, stream: Stream) -> SketchingKinds:
+        """Those of a stream."""
+        row = stream.columns.to_frame().to_arrow(compat_level=pl.CompatLevel.oldest()).schema
+        return cls(schema_of(stream), stream.complete().window, dict(zip(row.names, row.types)))
+
+    def rehearse(self) -> None:
+        """Sketch made-up rows: of one window, as most batches are, and of several."""
+        kept: Any = part_of(self.window, "rows") or Panes
+        sketches: Sketches = kept(self.schema, self.window)
+        numbers = np.arange(_ROWS, dtype=np.int64)
+        columns = {name: _column(kind) for name, kind in self.types.items()}
+        for times in (np.zeros_like(numbers), numbers * 86_400_000_000):
+            sketches.add_columns(columns, times)
+        sketches.drain()
+
+
+def _column(kind: pa.DataType) -> pa.Array:
+    """A column of this type; all null where there is no turning numbers into it."""
+    if pa.types.is_large_list(kind):
+        return pa.LargeListArray.from_arrays(np.arange(_ROWS + 1), _column(kind.value_type))
+    try:
+        return pa.array(np.arange(_ROWS) % 1000).cast(kind)
+    except pa.ArrowException:
+        return pa.nulls(_ROWS, kind)

@@ -1,0 +1,115 @@
+"""What there is to compile: each family with each column it takes, and the way from Kafka to rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from ..definition.aggregates import count
+from ..definition.stream import Stream
+from ..families import FAMILIES, Family, family
+from ..formats.json import json
+from ..formats.messages import Messages
+from ..joins.id_index import IdIndex
+from ..joins.table_rows import TableRows
+from ..kafka.warm import read_batches
+from .rehearsal import rehearse
+
+COLUMNS = {
+    "longs": pa.array(np.arange(4096) % 1000),
+    "doubles": pa.array(np.linspace(-1.0, 1.0, 4096)),
+    "strings": pa.array([str(i % 1000) for i in range(4096)]),
+    "wide strings": pa.array([str(i % 1000) for i in range(4096)], pa.large_string()),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A call that has kernels compiled: a function of a module, so that another process can run it."""
+
+    name: str
+    call: Callable[..., object]
+    arguments: tuple[Any, ...] = ()
+
+    def run(self) -> None:
+        """Compile what this step does, or load it where it is compiled already."""
+        self.call(*self.arguments)
+
+
+READING = "reading"
+"""The step that is not a family: from Kafka's batches to rows in their windows and groups."""
+
+
+def steps(names: Iterable[str] = ()) -> list[Step]:
+    """The steps of the families so named, or all there are, those that take long first.
+
+    Raises `KeyError` naming the families there are.
+
+    >>> [step.name for step in steps(["count", "reading"])]
+    ['reading', 'count']
+    """
+    chosen = [*names] or [*FAMILIES, READING]
+    listed = [
+        Step(name, read) if name == READING else Step(name, exercise, (family(name).name,)) for name in chosen
+    ]
+    return sorted(listed, key=lambda step: step.name not in _LONGEST)
+
+
+_LONGEST = {"kll_quantiles", "top_k", READING, "distinct_set", "distinct"}
+"""What should not be begun last, when other processes have nothing left to do."""
+
+
+def exercise(name: str) -> None:
+    """Call everything of a family that compiles, with each kind of column it takes."""
+    of = family(name)
+    for column in COLUMNS.values():
+        if accepts(of, column.type):
+            exercise_with(of, column)
+
+
+def accepts(of: Family, kind: pa.DataType) -> bool:
+    """Whether a family takes a column of this type."""
+    try:
+        of.of_column(kind)
+    except TypeError:
+        return False
+    return True
+
+
+def exercise_with(of: Family, column: pa.Array) -> None:
+    """Updates of one group and of many, bytes, merges, answers."""
+    params: dict[str, Any] = {**of.params, **of.of_column(column.type)}
+    if "type" in params:
+        params["type"] = column.type
+    inputs = {name: np.arange(len(column), dtype=np.int64) for name in of.inputs}
+    for n in (1, 3):
+        groups = of.groups_class()(n, **params)
+        numbers = np.arange(len(column), dtype=np.int64) % n
+        groups.update(numbers, column, **inputs)
+        groups.update(numbers[:8], column[:8], **{name: rows[:8] for name, rows in inputs.items()})
+        groups.merge(np.arange(n), groups.to_arrow())
+    if not of.exact:
+        sketch: Any = of.sketch_class()(**params)
+        for rows in (len(column), 3):
+            sketch.update(column[:rows], **{name: values[:rows] for name, values in inputs.items()})
+        if not inputs:  # a batch of many values may have a kernel of its own
+            sketch.update(pa.concat_arrays([column] * 16))
+        sketch.merge(sketch.copy()).answer()
+
+
+def read() -> None:
+    """From Kafka's batches to rows, and rows of several keys to windows and groups."""
+    read_batches()
+    value = json({"user": pl.String, "age": pl.Int64, "tags": pl.List(pl.String), "at": pl.String})
+    posts = Stream.from_kafka("posts", value=value, time="at").group_by("user", "age").tumbling("1m")
+    text = b'{"user": "ann", "age": 3, "tags": ["a", "b"], "at": "2026-01-01T00:00:30Z"}'
+    rehearse(posts.agg(n=count()), Messages.of([text, None] * 100))
+    users = TableRows({"n": pl.Int64})
+    users.update([pl.Series(["ann"] * 200)], pl.DataFrame({"n": range(200)}))
+    users.find([pl.Series(["ann"])])
+    IdIndex(1).mark([pa.array(["ann"] * 200)], np.arange(200), np.arange(200))

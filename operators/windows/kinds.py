@@ -1,0 +1,109 @@
+"""The one table of kinds of windows: what a kind's name stands for, in definitions and in stored tables.
+
+Adding a kind takes its module or folder and a line here. Its class of windows (`window.StreamWindows`) says
+which windows a row is part of, and `table_class` names how a table of them rolls up (`table.TableWindows`).
+What is kept of rows and of open windows is that of panes, unless the kind's folder has it:
+
+| module | class | what |
+|---|---|---|
+| `rows` | the kind's, with "Rows" | what a worker keeps of rows (`sketching.panes.Sketches`) |
+| `open` | "Open" with the kind's | what a merger keeps of open windows (`consumer.merge.open_windows`) |
+
+Definitions, tables, rules, sinks, servers and mergers take a kind from its line. Classes are named, not
+imported: reading the table imports nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...sketches.core.protocol import SketchError
+from ..class_loading import ROOT, load_class
+from .table import AllTime, TableWindows
+from .window import StreamWindows
+
+
+@dataclass(frozen=True, slots=True)
+class WindowKind:
+    """One line of the table: a kind's name in definitions, and the place of its class.
+
+    The place is ``"floor.module:Class"`` or ``"floor.folder:Class"``. Beside the class lies that of its
+    windows in a table, under the same name with "Table".
+    """
+
+    name: str
+    place: str
+
+    @property
+    def window_class(self) -> type[StreamWindows]:
+        """The class of its windows in a definition, imported now."""
+        return load_class(self.place)
+
+    @property
+    def table_class(self) -> type[TableWindows]:
+        """The class of its windows in a table, imported now."""
+        return load_class(f"{self.place}Table")
+
+    def part(self, module: str) -> Any:
+        """The class of a part that its folder has of its own; None if it has no such module."""
+        folder, name = self.place.split(":")
+        place = f"{ROOT}.{folder}"
+        if not hasattr(importlib.import_module(place), "__path__"):
+            return None
+        if importlib.util.find_spec(f"{place}.{module}") is None:
+            return None
+        return load_class(f"{folder}.{module}:{_PARTS[module].format(name)}")
+
+
+_PARTS = {"rows": "{}Rows", "open": "Open{}"}
+
+
+KINDS: dict[str, WindowKind] = {
+    name: WindowKind(name, place)
+    for name, place in (
+        ("tumbling", "operators.windows.tumbling:Tumbling"),
+        ("hopping", "operators.windows.hopping:Hopping"),
+        ("sliding", "operators.windows.sliding:Sliding"),
+        ("cumulate", "operators.windows.cumulate:Cumulate"),
+        ("session", "operators.windows.session:Session"),
+        ("count", "operators.windows.count:ByCount"),
+    )
+}
+
+
+def window_of(definition: Mapping[str, str]) -> StreamWindows:
+    """The windows that a stream's definition describes. Raises `ValueError` for a kind that isn't known.
+
+    >>> window_of({"window": "hopping", "size": "1h", "every": "1m"})
+    Hopping(size_us=3600000000, every_us=60000000)
+    """
+    kind = KINDS.get(definition["window"])
+    if kind is None:
+        raise ValueError(
+            f"the stream has windows that this version of streamgauge doesn't know: {dict(definition)}"
+        )
+    return kind.window_class.from_definition(definition)
+
+
+def part_of(window: StreamWindows, module: str) -> Any:
+    """The class of a part that a kind has of its own, such as ``"rows"``; None if it has that of panes."""
+    kind = KINDS.get(window.kind)
+    return None if kind is None else kind.part(module)
+
+
+def table_windows(definition: Any) -> TableWindows:
+    """The windows that a table's metadata describes. Raises `SketchError` if it doesn't describe any.
+
+    >>> str(table_windows({"kind": "sliding", "size": "5m", "every": "1s", "offset": "0s"}))
+    'windows of 5m that end where a group has rows'
+    """
+    try:
+        classes: list[type[TableWindows]] = [AllTime, *(kind.table_class for kind in KINDS.values())]
+        (kind,) = (kind for kind in classes if kind.kind == definition["kind"])
+        return kind.from_definition(definition)
+    except (TypeError, KeyError, ValueError, ZeroDivisionError):
+        raise SketchError(f"{definition!r} doesn't define a table's windows") from None

@@ -1,0 +1,135 @@
+"""Windows with fixed edges, which are made of whole panes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from ...sketches.core.lazy import np, pa
+from .durations import Duration, duration_text
+from .table import TableWindows
+from .window import EARLIEST
+
+MOST_PANES = 100_000
+"""The most panes that a window may have: each window that rows are part of costs the merger something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paned:
+    """Windows of one length that begin every `every_us` from 1970-01-01 00:00 UTC on.
+
+    A kind whose windows begin elsewhere has its own `pane_start`, `pane_starts`, `first_end`, `first_ends`,
+    `last_end` and `last_ends`, which must agree. One whose windows are of several lengths has its own
+    `start_of` too.
+    """
+
+    size_us: int
+    every_us: int
+
+    kind: ClassVar[str]
+    step: ClassVar[str] = "every"
+    """What definitions call `every_us`."""
+    of_panes: ClassVar[bool] = False
+    by_group: ClassVar[bool] = False
+    of_time: ClassVar[bool] = True
+    added_keys: ClassVar[Mapping[str, pa.DataType]] = {}
+
+    @classmethod
+    def of(cls, size: Duration, step: Duration) -> Self:
+        """The windows of two lengths. Raises `ValueError` for lengths that give no windows of the kind."""
+        raise NotImplementedError
+
+    def definition(self) -> dict[str, str]:
+        """As plain JSON."""
+        lengths = {"size": duration_text(self.size_us), self.step: duration_text(self.every_us)}
+        return {"window": self.kind, **lengths}
+
+    @classmethod
+    def from_definition(cls, definition: Mapping[str, str]) -> Self:
+        """See `StreamWindows`."""
+        return cls.of(definition["size"], definition[cls.step])
+
+    def of_table(self) -> TableWindows:
+        """See `StreamWindows`."""
+        raise NotImplementedError
+
+    @property
+    def pane_us(self) -> int:
+        """The length of a pane: each lies wholly inside a window or wholly outside it."""
+        return math.gcd(self.size_us, self.every_us)
+
+    @property
+    def begin_every_us(self) -> int:
+        """How often windows begin; where that is their length, those that hold a time begin together."""
+        return self.every_us
+
+    def pane_start(self, time_us: int) -> int:
+        """The start of the pane that holds a time."""
+        return time_us - time_us % self.pane_us
+
+    def pane_starts(self, times_us: np.ndarray) -> np.ndarray:
+        """The start of each time's pane."""
+        return times_us - times_us % np.int64(self.pane_us)
+
+    def start_of(self, end_us: int) -> int:
+        """The start of the window that ends then."""
+        return end_us - self.size_us
+
+    def first_end(self, time_us: int) -> int:
+        """The end of the first window that ends after a time."""
+        return time_us - (time_us - self.size_us) % self.every_us + self.every_us
+
+    def first_ends(self, times_us: np.ndarray) -> np.ndarray:
+        """`first_end` of each time."""
+        size, every = np.int64(self.size_us), np.int64(self.every_us)
+        return times_us - (times_us - size) % every + every
+
+    def whole_until(self, time_us: int) -> int:
+        """A row of this time is in all of its windows if its partition's watermark was below this."""
+        return self.first_end(time_us)
+
+    def last_end(self, time_us: int) -> int:
+        """The end of the last window that holds a time: a row matters until then."""
+        return time_us - time_us % self.begin_every_us + self.size_us
+
+    def last_ends(self, times_us: np.ndarray) -> np.ndarray:
+        """`last_end` of each time."""
+        return times_us - times_us % np.int64(self.begin_every_us) + np.int64(self.size_us)
+
+    def pane_over(self, pane_us: int) -> int:
+        """When no row of the pane that begins there matters any more."""
+        return self.last_end(pane_us)
+
+    def ended_by(self, time_us: int, reached_us: int) -> int:
+        """The end of the last window with this time that ends at or before another; `EARLIEST` if none does.
+
+        >>> Paned(3_000_000, 1_000_000).ended_by(5_000_000, 7_500_000)
+        7000000
+        """
+        first, latest = self.first_end(time_us), min(reached_us, self.last_end(time_us))
+        return latest - (latest - first) % self.every_us if latest >= first else EARLIEST
+
+    def ends_of(self, pane_us: int) -> range:
+        """The ends of all windows that hold a pane, earliest first."""
+        return range(self.first_end(pane_us), self.last_end(pane_us) + 1, self.every_us)
+
+
+def check_steps(window: Paned, a_step: str) -> None:
+    """Raise `ValueError` for windows that no whole number of steps makes up; `a_step` is what to choose."""
+    if window.size_us % window.every_us:
+        raise ValueError(
+            f"{window.kind}: windows of {duration_text(window.size_us)} can't be made of whole steps of "
+            f"{duration_text(window.every_us)}; choose {a_step} that divides the length"
+        )
+
+
+def check_panes(window: Paned, option: str) -> None:
+    """Raise `ValueError` for windows of too many panes; `option` is what makes them fewer."""
+    count = window.size_us // window.pane_us
+    if count > MOST_PANES:
+        raise ValueError(
+            f"{window.kind}: windows of {duration_text(window.size_us)} would be made of {count:,} pieces of "
+            f"{duration_text(window.pane_us)}; choose {option} so that there are at most {MOST_PANES:,}"
+        )

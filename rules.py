@@ -1,0 +1,60 @@
+"""Rules over closed windows, the alerts that they raise, where alerts go, and rules of your own.
+
+    import streamgauge as sg
+
+    busy = sg.rules.Threshold("busy", value="requests", above=1_000, hold="3m")
+    alerting = sg.rules.Alerting([busy], to=[sg.rules.AlertsToKafka("alerts")])
+    by_host.start(group_id="hosts", sinks=[alerting])
+
+| for | names |
+|---|---|
+| limits of answers | `Threshold`, `Ratio`, `RollingSum`, `Change`, `Beyond`, `StaLta` |
+| what is new, comes in bursts or stays away | `NewTerm`, `Burst`, `Absence`, `Flatline` |
+| applying them | `Alerting`, a sink of a run; `read_rules` reads them from TOML |
+| where alerts go | `AlertsToConsole`, `AlertsToFile`, `AlertsToKafka`, `AlertsToWebhook`, `CommandsToKafka` |
+| a rule of your own | a subclass of `LimitRule`, which gives what it `Measured`, or of `Rule` |
+"""
+
+from .operators.rules.absence import Absence, Flatline
+from .operators.rules.alert import Alert
+from .operators.rules.alerting import Alerting
+from .operators.rules.beyond import Beyond
+from .operators.rules.burst import Burst
+from .operators.rules.change import Change
+from .operators.rules.new_term import NewTerm
+from .operators.rules.rolling_sum import RollingSum
+from .operators.rules.row import Row
+from .operators.rules.rule import LimitRule, Measured, Rule
+from .operators.rules.sta_lta import StaLta
+from .operators.rules.threshold import Ratio, Threshold
+from .operators.rules.to_output import AlertsToConsole, AlertsToFile
+from .operators.rules.to_topic import AlertsToKafka, CommandsToKafka
+from .operators.rules.to_webhook import AlertsToWebhook
+from .operators.rules.toml_rules import read_rules
+from .operators.rules.value_with_bounds import Figure
+
+__all__ = [
+    "Absence",
+    "Alert",
+    "Alerting",
+    "AlertsToConsole",
+    "AlertsToFile",
+    "AlertsToKafka",
+    "AlertsToWebhook",
+    "Beyond",
+    "Burst",
+    "Change",
+    "CommandsToKafka",
+    "Figure",
+    "Flatline",
+    "LimitRule",
+    "Measured",
+    "NewTerm",
+    "Ratio",
+    "RollingSum",
+    "Row",
+    "Rule",
+    "StaLta",
+    "Threshold",
+    "read_rules",
+]

@@ -1,0 +1,13 @@
+"""The base of all errors that are this package's own."""
+
+
+class StreamgaugeError(Exception):
+    """What every error of streamgauge is; most are a `ValueError`, `RuntimeError` … of Python besides.
+
+    >>> from streamgauge.sketches.hll import HLL
+    >>> try:
+    ...     HLL.from_bytes(b"")
+    ... except StreamgaugeError as error:
+    ...     print(isinstance(error, ValueError))
+    True
+    """

@@ -1,0 +1,75 @@
+"""When and where a row was: its event time, and its partition and offset, which tell rows of one time apart.
+
+Offsets are the order in which a partition's rows came, and rows of one key are usually in one partition.
+Between partitions there is no such order: there the lower partition counts as earlier, so that every order
+of merging finds the same row first. Where rows have no offset, partition and offset are −1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .arrays import as_array
+from .protocol import SketchError
+from .times import as_times
+
+TIME = pa.timestamp("us", "UTC")
+"""The type of event times."""
+
+NO_TIME = np.int64(-(2**63))
+FIELDS = ("time", "partition", "offset")
+TIMELESS = np.empty((0, 0), np.int64)
+"""The moments of rows whose order doesn't matter."""
+
+
+def moments(rows: int, name: str, time: Any, partition: Any = None, offset: Any = None) -> np.ndarray:
+    """A line of `FIELDS` a row (int64): time in microseconds, `NO_TIME` for null.
+
+    `time` holds timestamps or int64 microseconds, `offset` int64, `partition` is one number or one a row.
+    Raises `ValueError` for another number of them, `TypeError` for other types.
+    """
+    columns = np.full((rows, len(FIELDS)), -1, np.int64)
+    columns[:, 0] = as_times(time, rows, name, int(NO_TIME))
+    if offset is not None:
+        columns[:, 1] = 0 if partition is None else _whole(partition, rows, name, "partition")
+        columns[:, 2] = _whole(offset, rows, name, "offset")
+    return columns
+
+
+def as_struct(fields: np.ndarray, values: pa.Array) -> pa.StructArray:
+    """Values with their moments, null where the value is."""
+    columns = [
+        pa.array(fields[:, 0].copy()).view(TIME),
+        pa.array(fields[:, 1].astype(np.int32)),
+        pa.array(fields[:, 2].copy()),
+        values,
+    ]
+    return pa.StructArray.from_arrays(columns, names=[*FIELDS, "value"], mask=values.is_null())
+
+
+def of_struct(column: pa.StructArray, name: str) -> tuple[np.ndarray, pa.Array]:
+    """The moments and values of a struct without nulls, as `as_struct` wrote it.
+
+    Raises `SketchError` for another one.
+    """
+    names = tuple(field.name for field in column.type)
+    if names != (*FIELDS, "value"):
+        expected = ", ".join((*FIELDS, "value"))
+        raise SketchError(f"{name}: expected a struct of {expected} to merge, got {column.type}")
+    given = {field: pc.struct_field(column, field) for field in FIELDS}
+    return moments(len(column), name, **given), pc.struct_field(column, "value")
+
+
+def _whole(given: Any, rows: int, name: str, what: str) -> np.ndarray:
+    if isinstance(given, (pa.Array, pa.ChunkedArray)):
+        given = pc.fill_null(as_array(given).cast(pa.int64()), -1).to_numpy()
+    numbers = np.asarray(given)
+    if numbers.dtype.kind not in "iu" or numbers.shape not in ((), (rows,)):
+        raise TypeError(
+            f"{name}: {what} must be whole numbers, one a row, got {numbers.dtype} {numbers.shape}"
+        )
+    return numbers

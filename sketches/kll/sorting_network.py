@@ -1,0 +1,207 @@
+"""Sorting networks in vector registers: what the kernels of KLL sort, thin and merge with.
+
+Written in LLVM's vectors of eight items, which become the machine's own, whatever their size: no loop, no
+branch, no detour through memory. Nothing here checks a bound; the kernels that call it do.
+
+Source: Batcher, "Sorting Networks and Their Applications", AFIPS 1968 (odd-even merge sort, bitonic merge).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import types
+from numba.core.extending import intrinsic
+from numba.np import arrayobj
+
+COLUMNS, ROWS = 8, 32
+CHUNK = 64
+"""Items that are sorted or merged at once."""
+
+
+def _comparators(n: int) -> list[tuple[int, int]]:
+    """The pairs that an odd-even merge sort of `n` (a power of two) puts in order, one after another.
+
+    >>> len(_comparators(32))
+    191
+    """
+    pairs = []
+    run = 1
+    while run < n:
+        step = run
+        while step:
+            for first in range(step % run, n - step, 2 * step):
+                for i in range(first, min(first + step, n - step)):
+                    if i // (2 * run) == (i + step) // (2 * run):
+                        pairs.append((i, i + step))
+            step //= 2
+        run *= 2
+    return pairs
+
+
+class _Network:
+    """Rows of vectors in registers, each lane a column, and what is done to them."""
+
+    def __init__(self, context: Any, builder: Any, signature: Any, args: Any) -> None:
+        self.builder = builder
+        item = signature.args[0].dtype
+        self.kind = context.get_value_type(item)
+        self.size = context.get_abi_sizeof(self.kind)
+        self.less = builder.fcmp_ordered if isinstance(item, types.Float) else builder.icmp_signed
+        self.args = args
+        self.data = [
+            arrayobj.make_array(kind)(context, builder, array).data if isinstance(kind, types.Array) else None
+            for kind, array in zip(signature.args, args)
+        ]
+
+    def order(self, a: Any, b: Any) -> tuple[Any, Any]:
+        first = self.less("<", a, b)
+        return self.builder.select(first, a, b), self.builder.select(first, b, a)
+
+    def place(self, array: int, row: int, lanes: int) -> Any:
+        first = self.builder.bitcast(self.data[array], ir.VectorType(self.kind, lanes).as_pointer())
+        return self.builder.gep(first, [ir.IntType(32)(row)])
+
+    def load(self, array: int, rows: int) -> list[Any]:
+        return [self.builder.load(self.place(array, r, COLUMNS), align=self.size) for r in range(rows)]
+
+    def sort(self, rows: list[Any]) -> None:
+        """Sort every column."""
+        for i, j in _comparators(len(rows)):
+            rows[i], rows[j] = self.order(rows[i], rows[j])
+
+    def store(self, array: int, rows: list[Any], lanes: int) -> None:
+        for r, row in enumerate(rows):
+            self.builder.store(row, self.place(array, r, lanes), align=self.size)
+
+    def part(self, row: Any, first: int, lanes: int) -> Any:
+        return self.shuffled(row, list(range(first, first + lanes)))
+
+    def reversed(self, row: Any) -> Any:
+        return self.shuffled(row, [COLUMNS - 1 - lane for lane in range(COLUMNS)])
+
+    def shuffled(self, row: Any, places: list[int]) -> Any:
+        lanes = ir.Constant(ir.VectorType(ir.IntType(32), len(places)), places)
+        return self.builder.shuffle_vector(row, ir.Constant(row.type, ir.Undefined), lanes)
+
+    def from_item(self, array: int, at: Any) -> Any:
+        """Eight items from number `at` on."""
+        first = self.builder.gep(self.data[array], [at])
+        return self.builder.load(
+            self.builder.bitcast(first, ir.VectorType(self.kind, COLUMNS).as_pointer()), align=self.size
+        )
+
+    def within_rows(self, rows: list[Any]) -> list[Any]:
+        """The last three steps of a bitonic merge: within each row of eight."""
+        for step in (4, 2, 1):
+            lower = ir.Constant(ir.VectorType(ir.IntType(1), COLUMNS), [not i & step for i in range(COLUMNS)])
+            for r, row in enumerate(rows):
+                low, high = self.order(row, self.shuffled(row, [i ^ step for i in range(COLUMNS)]))
+                rows[r] = self.builder.select(lower, low, high)
+        return rows
+
+    def merge(self, rows: list[Any], lanes: int) -> list[Any]:
+        """Each of the first `lanes` sorted columns merged with one of as many others: a bitonic merge."""
+        n = len(rows)
+        ends = [self.order(self.part(rows[i], 0, lanes), self.part(rows[n - 1 - i], lanes, lanes))
+                for i in range(n)]  # fmt: skip
+        out = [low for low, _ in ends] + [high for _, high in ends]
+        step = n // 2
+        while step:
+            for i in range(2 * n):
+                if not i & step:
+                    out[i], out[i + step] = self.order(out[i], out[i + step])
+            step //= 2
+        return out
+
+    def halve(self, rows: list[Any], lanes: int, coin: int) -> list[Any]:
+        """Of every two rows one, each column by one of the coins from number `coin` on."""
+        which = ir.Constant(ir.VectorType(ir.IntType(1), lanes), ir.Undefined)
+        for lane in range(lanes):
+            bit = self.builder.lshr(self.args[1], self.args[1].type(coin + lane))
+            bit = self.builder.trunc(bit, ir.IntType(1))
+            which = self.builder.insert_element(which, bit, ir.IntType(32)(lane))
+        return [self.builder.select(which, rows[i], rows[i + 1]) for i in range(0, len(rows), 2)]
+
+
+def _instruction(build: Any) -> Any:
+    """A function that only kernels can call; mypy sees no signature."""
+    return intrinsic(build)
+
+
+@_instruction
+def sort_chunk(typingctx: Any, chunk: Any, out: Any) -> Any:
+    """Sort the first 64 items of `chunk` into `out`."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        network = _Network(context, builder, signature, args)
+        rows = network.load(0, CHUNK // COLUMNS)
+        network.sort(rows)
+        for lanes in (4, 2, 1):
+            rows = network.merge(rows, lanes)
+        network.store(1, rows, 1)
+        return context.get_dummy_value()
+
+    return types.void(chunk, out), codegen
+
+
+@_instruction
+def thin_block(typingctx: Any, block: Any, coins: Any, pairs: Any, fours: Any) -> Any:
+    """Of 256 items, 128 as two sorted columns side by side into `pairs`, and 64 of these, sorted, `fours`."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        network = _Network(context, builder, signature, args)
+        rows = network.load(0, ROWS)
+        network.sort(rows)
+        rows = network.merge(rows, 4)
+        rows = network.merge(network.halve(rows, 4, 0), 2)
+        network.store(2, rows, 2)
+        rows = network.merge(network.halve(rows, 2, 4), 1)
+        network.store(3, rows, 1)
+        return context.get_dummy_value()
+
+    return types.void(block, types.uint64, pairs, fours), codegen
+
+
+@_instruction
+def merge_chunk(
+    typingctx: Any, a: Any, i: Any, from_a: Any, b: Any, j: Any, others: Any, top: Any, out: Any
+) -> Any:
+    """Merge ``a[i:i + taken]`` and ``b[j:j + others]``, 64 items at most, into the first of `out`'s 64.
+
+    All the 64 items after ``a[i]`` and ``b[j]`` are read; places that no item takes are filled with `top`,
+    which is at least the largest.
+    """
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        network = _Network(context, builder, signature, args)
+        i64 = ir.IntType(64)
+        lanes = ir.VectorType(i64, COLUMNS)
+
+        def spread(x: Any) -> Any:
+            one = builder.insert_element(ir.Constant(ir.VectorType(x.type, COLUMNS), ir.Undefined), x,
+                                         ir.IntType(32)(0))  # fmt: skip
+            return network.shuffled(one, [0] * COLUMNS)
+
+        ends, starts = spread(args[2]), spread(builder.sub(i64(CHUNK), args[5]))
+        filler = spread(args[6])
+        rows = []
+        for first in range(0, CHUNK, COLUMNS):
+            numbers = ir.Constant(lanes, list(range(first, first + COLUMNS)))
+            ours = network.from_item(0, builder.add(args[1], i64(first)))
+            last = builder.add(args[4], i64(CHUNK - COLUMNS - first))
+            theirs = network.reversed(network.from_item(3, last))
+            row = builder.select(builder.icmp_signed(">=", numbers, starts), theirs, filler)
+            rows.append(builder.select(builder.icmp_signed("<", numbers, ends), ours, row))
+        step = len(rows) // 2
+        while step:
+            for r in range(len(rows)):
+                if not r & step:
+                    rows[r], rows[r + step] = network.order(rows[r], rows[r + step])
+            step //= 2
+        network.store(7, network.within_rows(rows), COLUMNS)
+        return context.get_dummy_value()
+
+    kinds = (a, types.int64, types.int64, b, types.int64, types.int64, a.dtype, out)
+    return types.void(*kinds), codegen

@@ -1,0 +1,59 @@
+"""What is for Spark: a session, DataFrames into tables of sketches, where their windows go, and SQL.
+
+    import streamgauge as sg
+
+    spark = sg.spark.session()
+    windows = stream.on_spark(spark)                       # of a stream's definition, or of any DataFrame:
+    windows = sg.spark.sketch(posts).groupBy("lang").agg(users=sg.distinct("user"))
+    sg.spark.write(windows, "checkpoint", sg.spark.SketchesToParquet("posts")).awaitTermination()
+
+| for | names |
+|---|---|
+| sessions, SQL functions and sources | `session`, `register`; `streamgauge.spark.functions` for columns |
+| tables of sketches | `sketch`, `sketch_parquet`, `window`, `rollup`, `with_definitions` |
+| Spark and Arrow | `as_table`, `as_frame` |
+| queries | `write`, which gives a `Running`; `account_of` |
+| sinks for sketches | `SketchesToParquet`, `SketchesToKafka`, `SketchesToTable` |
+| sinks for answers and alerts | `AnswersToConsole`, `AlertingSink` |
+| a sink of your own | a function of a table of sketches and its `Batch` |
+
+It needs PySpark: ``pip install 'streamgauge[spark]'``.
+"""
+
+from ..spark_udafs.alerts import AlertingSink
+from ..spark_udafs.frames import Sketching, sketch
+from ..spark_udafs.functions.registering import register
+from ..spark_udafs.parquet.sketching import sketch_parquet
+from ..spark_udafs.query_handle import DamagedState, Running
+from ..spark_udafs.rollup import rollup
+from ..spark_udafs.run import account_of, write
+from ..spark_udafs.session import session
+from ..spark_udafs.sinks import AnswersToConsole, Batch, SketchesToKafka, SketchesToParquet
+from ..spark_udafs.table_sink import SketchesToTable
+from ..spark_udafs.tables import as_frame, as_table, with_definitions
+from ..spark_udafs.windows import Sessions, Windows, window
+
+__all__ = [
+    "AlertingSink",
+    "AnswersToConsole",
+    "Batch",
+    "DamagedState",
+    "Running",
+    "Sessions",
+    "SketchesToKafka",
+    "SketchesToParquet",
+    "SketchesToTable",
+    "Sketching",
+    "Windows",
+    "account_of",
+    "as_frame",
+    "as_table",
+    "register",
+    "rollup",
+    "session",
+    "sketch",
+    "sketch_parquet",
+    "window",
+    "with_definitions",
+    "write",
+]

@@ -1,0 +1,134 @@
+"""Rows that Spark's tasks send on to a topic: each once, whatever Spark runs again.
+
+A task sends its rows and commits, in the same transaction, how far it is. Spark may run a task twice, or a
+micro-batch again after a crash: the next attempt goes on where the last transaction ended. All attempts at
+one partition have the same transactional id, so one that was given up for lost can commit nothing any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from confluent_kafka import KafkaException
+from confluent_kafka import TopicPartition as Partition
+
+from ...operators.consumer.work.delivery import ExactlyOnce
+from ...operators.kafka.faults import refused
+from ...operators.sketching.delta import Delta
+from ...operators.sketching.forwarded_rows import outgoing
+from ...operators.sketching.position import Input
+from .cluster import Report, read_report, report, reporting_consumer
+from .offsets import Known, share
+from .options import KafkaOptions
+from .planning import Range, Task, group_of
+
+RangeRead = tuple[Range, Known, Sequence[Delta]]
+"""A range, what is known at its end, and what it gave."""
+
+_PIECE = 100_000
+"""How many messages' rows go out in one transaction, which must not last minutes."""
+_ANSWER_SECONDS = 10.0
+
+
+def send_ranges(
+    options: KafkaOptions,
+    task: Task,
+    ranges: Sequence[Range],
+    read: Callable[[Sequence[Range]], Sequence[RangeRead]],
+) -> Iterator[RangeRead]:
+    """Send the rows of ranges that are read together, piece by piece, but for what was sent before.
+
+    Raises `RuntimeError` if another attempt at the same task has come further meanwhile.
+    """
+    assert options.stream is not None and options.stream.sending is not None
+    topic, group = options.stream.sending.topic, group_of(options, task.query)
+    positions = _Positions(options.config, group, task.query)
+    attempts = "-".join(map(str, (group, *ranges[0].place)))
+    delivery = ExactlyOnce(options.config, positions, lambda: False, attempts)
+    try:
+        delivery.ready()
+        ranges = positions.resumed(ranges)
+        gave: dict[Input, list[Delta]] = {Input(*r.place): [] for r in ranges}
+        while any(r.waiting for r in ranges):
+            ends = share({r.place: r.start for r in ranges}, {r.place: r.end for r in ranges}, _PIECE)
+            done = read([replace(r, end=ends[r.place]) for r in ranges])
+            deltas = [delta for _, _, of_range in done for delta in of_range]
+            rows = [row for d in deltas for row in outgoing(d.sent, d.input, topic, task.sent_partitions)]
+            places: dict[Input, Any] = {Input(*r.place): {task.query: known} for r, known, _ in done}
+            delivery.deliver(rows, places)
+            for delta in deltas:
+                gave[delta.input].append(replace(delta, sent=()))
+            known_at = {piece.place: known for piece, known, _ in done}
+            ranges = [replace(r, start=ends[r.place], known=known_at[r.place]) for r in ranges]
+    finally:
+        delivery.close()
+        positions.close()
+    yield from ((r, r.known, gave[Input(*r.place)]) for r in ranges)
+
+
+class _Positions:
+    """How far a query has sent its rows, as a transaction commits it to the query's consumer group."""
+
+    def __init__(self, config: Mapping[str, Any], group: str, query: str) -> None:
+        self.group_id = group
+        self._query = query
+        self._consumer = reporting_consumer(config, group)
+
+    def resumed(self, ranges: Sequence[Range]) -> list[Range]:
+        """The ranges without what was sent before. Raises `RuntimeError` if more was sent than they hold."""
+        known = self._known([Input(*r.place) for r in ranges])
+        for r in ranges:
+            self._check_ours(Input(*r.place), known, r.end)
+        if any(Input(*r.place) not in known for r in ranges):
+            return list(ranges)
+        at = {r.place: known[Input(*r.place)] for r in ranges}
+        if any(at[r.place].position.offset < r.start for r in ranges):
+            return list(ranges)
+        return [replace(r, start=at[r.place].position.offset, known=at[r.place]) for r in ranges]
+
+    def committed(self, places: Mapping[Input, Any], seconds: float) -> dict[Input, dict[str, Known]]:
+        """Those of these places that are committed."""
+        known = self._known(places)
+        committed: dict[Input, dict[str, Known]] = {where: {} for where in places}
+        for where, own in places.items():
+            self._check_ours(where, known, own[self._query].position.offset)
+            if where in known and known[where].position.offset == own[self._query].position.offset:
+                committed[where] = own
+        return committed
+
+    def offsets(self, places: Mapping[Input, Any]) -> list[Partition]:
+        """Places in the client library's form."""
+        return [
+            Partition(*where, own[self._query].position.offset, report(Report(self._query, own[self._query])))
+            for where, own in places.items()
+        ]
+
+    def group_metadata(self) -> Any:
+        """The identity of the group for a transaction."""
+        return self._consumer.consumer_group_metadata()
+
+    def keep_alive(self) -> None:
+        """Nothing to do: it is no member of the group."""
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._consumer.close()
+
+    def _known(self, inputs: Sequence[Input] | Mapping[Input, Any]) -> dict[Input, Known]:
+        try:
+            answers = self._consumer.committed([Partition(*at) for at in inputs], timeout=_ANSWER_SECONDS)
+        except KafkaException as error:
+            raise refused(error.args[0], "read positions", group=self.group_id) from None
+        reports = {Input(a.topic, a.partition): read_report(a.metadata) for a in answers if a.offset >= 0}
+        return {
+            where: one.known for where, one in reports.items() if one is not None and one.query == self._query
+        }
+
+    def _check_ours(self, where: Input, known: Mapping[Input, Known], end: int) -> None:
+        if where in known and known[where].position.offset > end:
+            raise RuntimeError(
+                f"the rows of {where} are sent up to offset {known[where].position.offset}, and this task "
+                f"ends at {end}: another attempt at it has come further, which is the one that counts"
+            )

@@ -1,0 +1,55 @@
+"""What Spark's source can't do of a stream is refused before the first batch, with what to do instead."""
+
+from __future__ import annotations
+
+from ...operators.definition.stream import Stream
+from ...operators.windows.kinds import KINDS
+from ..merge.plan import merged_by_spark
+
+
+def check_sending(stream: Stream, streaming: bool, letters: str | None) -> None:
+    """Raise `ValueError` for rows that nothing would send, and for a topic that takes dead letters too."""
+    if stream.sending is None:
+        return
+    topic = stream.sending.topic
+    if not streaming:
+        raise ValueError(
+            f"on_spark: the stream sends its rows on to {topic!r}, which a query does that knows from its "
+            "checkpoint what was sent; leave streaming=False out and give the result to write(..., "
+            "available_now=True)"
+        )
+    if topic == letters:
+        raise ValueError(f"rows_to_kafka: {topic!r} takes the dead letters, too; name another topic")
+
+
+def check_rows(stream: Stream) -> None:
+    """Raise `ValueError` for a stream whose rows, given one by one, would not be those that count."""
+    if stream.joined is not None:
+        raise ValueError(
+            'emit "rows": the stream joins two streams, whose rows meet where they are sketched; ask for its '
+            "table by on_spark, or join DataFrames with watermarks in Spark and give sketch() the result"
+        )
+    if stream.looks_back:
+        raise ValueError(
+            'emit "rows": the stream has deduplicate(), which counts rows once where they are sketched; ask '
+            "for its table by on_spark, or leave deduplicate() out and use Spark's own "
+            "dropDuplicatesWithinWatermark"
+        )
+
+
+def check_readable(stream: Stream) -> None:
+    """Raise `ValueError` for a stream whose windows are no panes put together, which the consumer merges.
+
+    Raises `TypeError` for a stream of frames.
+    """
+    _ = stream.kafka_sources  # which says so of frames
+    if stream.window is not None and stream.sending is None and not merged_by_spark(stream.window):
+        words = " ".join(stream.window.definition().values())
+        raise ValueError(
+            f"on_spark: the stream has the windows {words}, which only the consumer merges; run it by "
+            f".run(...), or ask for windows that Spark merges as well ({', '.join(_merged_by_spark())})"
+        )
+
+
+def _merged_by_spark() -> list[str]:
+    return [name for name, kind in KINDS.items() if merged_by_spark(kind.window_class)]

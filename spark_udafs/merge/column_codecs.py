@@ -1,0 +1,248 @@
+"""How each aggregate's column travels through Spark: in what form, and which SQL merges it.
+
+Catalyst merges most columns as they are, with one function. It holds some in another shape than the table of
+sketches does: frequent items in a struct, samples as rows, means and variances in parts. For these there are
+forms that convert both ways.
+"""
+# ruff: noqa: D102 - the methods of a form are those of `Form`, which documents them
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import BinaryType
+
+from ...operators.definition.aggregate import Aggregate
+from ...operators.table.schema import aggregates_of, definition_text
+from ...operators.table.spark_footer import DEFINED, KEY_TYPE, ROWS
+from ...sampling.core.items import kept_type
+from ...sketches.core.utf8_repair import readable
+from ...sketches.frequent_items.approx_top_k import items_tracked, state_type, to_state
+from ..gc_freeze import freeze_imports
+
+_SPARK_KIND = {"long": "bigint", "double": "double", "float": "float"}
+
+
+@dataclass(frozen=True)
+class ColumnCodec:
+    """One aggregate's column that Catalyst merges as it is, with one function."""
+
+    name: str
+    aggregate: Aggregate
+    type: pa.DataType
+    item: pa.DataType | None = None
+
+    @property
+    def quoted(self) -> str:
+        """The column in SQL."""
+        return quoted(self.name)
+
+    def fields(self) -> list[pa.Field]:
+        """The columns of a partial table."""
+        return [pa.field(self.name, spark_type(self.type, self.name))]
+
+    def partial(self, column: pa.Array) -> list[pa.Array]:
+        """The columns of a partial table, made from the column of the table of sketches."""
+        return [column]
+
+    def merged(self) -> dict[str, str]:
+        """The SQL aggregates that merge them, by the names of the merged columns."""
+        kind = str(self.aggregate.params.get("kind", ""))
+        function = self.aggregate.family.spark_merge.format(kind=_SPARK_KIND.get(kind, kind))
+        # By default Spark unites to its own default size, or fails on sketches of different sizes.
+        more = {"hll_union_agg": ", true", "theta_union_agg": f", {self.aggregate.params.get('lg_k')}"}.get(
+            function, ""
+        )
+        return {self.name: f"{function}({self.quoted}{more})"}
+
+    def final(self) -> Column:
+        """The merged columns as the column that the table of sketches has."""
+        return F.col(self.quoted)
+
+
+class FrequentForm(ColumnCodec):
+    """Frequent items, which Catalyst wraps in a struct that says what type the items have."""
+
+    def fields(self) -> list[pa.Field]:
+        return [pa.field(self.name, spark_type(state_type(self._kind), self.name))]
+
+    def partial(self, column: pa.Array) -> list[pa.Array]:
+        return [to_state(column, self._kind, self._size)]
+
+    def merged(self) -> dict[str, str]:
+        # The function fails on nulls, which the extra rows of samples have in this column.
+        merge = f"approx_top_k_combine({self.quoted}, {items_tracked(self._size)})"
+        return {self.name: f"{merge} FILTER (WHERE {self.quoted} IS NOT NULL)"}
+
+    def final(self) -> Column:
+        # Spark appends eight bytes to the image: how many nulls there were.
+        image = f"{self.quoted}.sketch"
+        return F.expr(f"substring({image}, 1, length({image}) - 8)")
+
+    @property
+    def _kind(self) -> str:
+        return str(self.aggregate.params["kind"])
+
+    @property
+    def _size(self) -> int:
+        return int(self.aggregate.params["max_size"])
+
+
+class SampleForm(ColumnCodec):
+    """A sample, which travels as one row for each item; `max_by` keeps those of greatest priority."""
+
+    @property
+    def columns(self) -> tuple[str, str, str]:
+        """Rows seen, and each item's priority and value."""
+        return f"__{self.name}_seen", f"__{self.name}_priority", f"__{self.name}_item"
+
+    def fields(self) -> list[pa.Field]:
+        assert self.item is not None
+        kinds = [pa.int64(), pa.float64(), spark_type(kept_type(self.item), self.name)]
+        return [pa.field(name, kind) for name, kind in zip(self.columns, kinds)]
+
+    def explode(self, column: pa.Array) -> tuple[np.ndarray, pa.Array, list[pa.Array]]:
+        """How many rows each sample saw; then each item's sample (a row number), priority and value."""
+        groups = self.aggregate.groups(len(column))
+        groups.merge(np.arange(len(column)), column)
+        items = groups.to_columns()  # type: ignore[attr-defined]
+        priority, item = (items.column(name).combine_chunks() for name in ("priority", "item"))
+        kind = self.fields()[2].type
+        return groups.n, items.column("group"), [priority, item.cast(kind)]  # type: ignore[attr-defined]
+
+    def merged(self) -> dict[str, str]:
+        seen, priority, item = self.columns
+        struct = f"struct({quoted(priority)} AS priority, {quoted(item)} AS item)"
+        k = int(self.aggregate.params["k"])
+        return {seen: f"sum({quoted(seen)})", item: f"max_by({struct}, {quoted(priority)}, {k})"}
+
+    def final(self) -> Column:
+        from pyspark.sql import functions as F
+
+        aggregate = self.aggregate
+
+        def pack(seen: pa.Array, kept: pa.Array) -> pa.Array:
+            freeze_imports()
+            groups = aggregate.groups(len(seen))
+            # Flattening drops whatever lies under a null list, and so do the parents' indices.
+            parents = pc.list_parent_indices(kept)
+            items = readable(pc.list_flatten(kept))
+            n = pc.fill_null(seen, 0).to_numpy(zero_copy_only=False)
+            groups.merge_columns(parents, items.field("priority"), items.field("item"), n)  # type: ignore[attr-defined]
+            return groups.to_arrow()
+
+        seen, _, item = self.columns
+        return F.arrow_udf(pack, BinaryType())(F.col(quoted(seen)), F.col(quoted(item)))  # type: ignore[call-overload]
+
+
+class MeanForm(ColumnCodec):
+    """Count and sum in a struct."""
+
+    def merged(self) -> dict[str, str]:
+        return {f"__{self.name}_{part}": f"sum({self.quoted}.{part})" for part in ("n", "sum")}
+
+    def final(self) -> Column:
+        n, total = (quoted(name) for name in self.merged())
+        return F.expr(f"if({n} > 0, named_struct('n', {n}, 'sum', {total}), NULL)")
+
+
+class VarianceForm(ColumnCodec):
+    """Count, mean and squared deviations; the parts are collected, then folded by Chan's formula at the end.
+
+    Sums of squares could be merged without collecting, but lose all digits where the mean is large beside
+    the deviation. A part is 24 bytes; there is one for each micro-batch, task and group of an open window.
+    """
+
+    def merged(self) -> dict[str, str]:
+        return {self.name: f"collect_list({self.quoted})"}
+
+    def final(self) -> Column:
+        n = "(a.n + b.n)"
+        folded = (
+            f"named_struct('n', {n}, "
+            f"'mean', a.mean + (b.mean - a.mean) * b.n / {n}, "
+            f"'m2', a.m2 + b.m2 + pow(b.mean - a.mean, 2) * a.n * b.n / {n})"
+        )
+        # Parts are sorted, so that their sum doesn't depend on which task came first.
+        parts = f"array_sort({self.quoted})"
+        return F.expr(
+            f"if(size({self.quoted}) = 0, NULL, "
+            f"aggregate(slice({parts}, 2, size({self.quoted})), {parts}[0], (a, b) -> {folded}))"
+        )
+
+
+_FORMS: dict[str, type[ColumnCodec]] = {
+    "approx_top_k_combine": FrequentForm,
+    "max_by": SampleForm,
+    "struct_sum": MeanForm,
+    "chan": VarianceForm,
+}
+
+
+def codecs_of(schema: pa.Schema, columns: Mapping[str, pa.DataType]) -> list[ColumnCodec]:
+    """The forms of a table's aggregates; Catalyst can merge all of them.
+
+    `columns` maps the aggregated columns to their types.
+    """
+    forms = []
+    for name, aggregate in aggregates_of(schema).items():
+        merge = aggregate.family.spark_merge
+        item = columns.get(aggregate.column) if aggregate.column is not None else None
+        while item is not None and merge == "max_by" and hasattr(item, "value_type"):
+            item = item.value_type
+        forms.append(_FORMS.get(merge, ColumnCodec)(name, aggregate, schema.field(name).type, item))
+    return forms
+
+
+def spark_type(kind: pa.DataType, name: str) -> pa.DataType:
+    """The type in which Spark holds a column. Raises `TypeError` if it has none.
+
+    >>> spark_type(pa.uint32(), "id")
+    DataType(int64)
+    """
+    if pa.types.is_unsigned_integer(kind):
+        if kind == pa.uint64():
+            raise TypeError(
+                f"{name!r} has the type {kind}, which Spark doesn't have; cast it to Int64 or String"
+            )
+        return {8: pa.int16(), 16: pa.int32(), 32: pa.int64()}[kind.bit_width]
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        return pa.binary()
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", "UTC" if kind.tz else None)
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(f.name, spark_type(f.type, name)) for f in kind])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return pa.list_(spark_type(kind.value_type, name))
+    return kind
+
+
+def defined_rows(schema: pa.Schema) -> Column:
+    """The column by which rows of a table of this schema know their definition."""
+    text = definition_text(schema)
+    return F.lit(text).alias(DEFINED, metadata={ROWS: text})
+
+
+def quoted(name: str) -> str:
+    """A column's name in SQL.
+
+    >>> quoted("a`b")
+    '`a``b`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def key_column(field: pa.Field) -> Column:
+    """A key of a table of sketches, as a Spark column that knows its own type."""
+    column = F.col(quoted(field.name))
+    if field.type == spark_type(field.type, field.name):
+        return column
+    return column.alias(field.name, metadata={KEY_TYPE: str(field.type)})

@@ -1,0 +1,186 @@
+"""Windows that lie where a group has rows, merged inside Spark by our own merge: those of a bucket together.
+
+Which windows there are, and what belongs to each, is known once all that a bucket's groups have is looked
+at: the pieces of sessions that meet, the groups with a row in the last pane of a sliding window. So a stream
+keeps what a bucket's open windows are made of as one table, and closes them by the consumer's own rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
+
+from ...operators.consumer.log.merger_state import EmittedWindows, LogState
+from ...operators.consumer.merge.open_windows import Beginning
+from ...operators.consumer.merge.paned_windows import PanedWindows
+from ...operators.consumer.merge.partial_windows import PartialWindows
+from ...operators.grouping.group_index import GroupIndex
+from ...operators.sketching.delta import Delta
+from ...operators.table.merge import Accumulator
+from ...operators.table.schema import BARRIER, END, keys_of, to_ipc, with_barrier
+from ...operators.table.windows import edges
+from ...operators.windows.kinds import part_of
+from ...operators.windows.paned import Paned
+from ...operators.windows.session import Session
+from ...operators.windows.session.rows import Stretches
+from ...operators.windows.window import EARLIEST, LATEST
+from ..gc_freeze import freeze_imports
+from .buckets import BucketedPartials, BucketMerge, joined_parts
+from .partials import Mode
+
+_STATE = "table binary, closed long, timer long"
+_NEVER = 2**53
+
+
+class OpenWindowsPartials(BucketedPartials):
+    """Partial rows that each hold a bucket's parts of windows; `merging` says what windows they make."""
+
+    def __init__(self, schema: pa.Schema, merging: OpenWindowsMerge) -> None:
+        super().__init__(schema)
+        self._merging = merging
+
+    @property
+    def parts(self) -> pa.Schema:
+        """See `BucketedPartials.parts`."""
+        return self._merging.parts
+
+    def together(self, ends: np.ndarray) -> np.ndarray:
+        """See `BucketedPartials.together`: workers leave out what is late, so that Spark has no part to."""
+        return np.full_like(ends, LATEST)
+
+    def merged(self, rows: DataFrame, windows: list[Column], mode: Mode = "append") -> DataFrame:
+        """See `Partials.merged`."""
+        parts = rows.select(F.col(END).alias("__timed"), "__bucket", "__table")
+        return self.in_groups(parts, self._merging, mode)
+
+
+class ClosingSplit(NamedTuple):
+    """The windows that close, as a table of sketches; the parts of others; when the next of these closes."""
+
+    closed: pa.Table
+    parts: pa.Table
+    next_us: int
+
+
+class OpenWindowsMerge(BucketMerge):
+    """The open windows of a bucket; emits those whose end the watermark has reached."""
+
+    by = ("__bucket",)
+
+    def __init__(self, schema: pa.Schema, parts: pa.Schema) -> None:
+        super().__init__(schema, "append", timed=True)
+        self.parts = parts
+
+    def split(self, parts: pa.Table, closed_us: int, until_us: int) -> ClosingSplit:
+        """Close the windows that end after `closed_us` and by `until_us`."""
+        raise NotImplementedError
+
+    def fold(self, parts: Iterable[bytes], key: Any) -> pa.Table:
+        """See `BucketMerge.fold`: in a batch all windows close."""
+        return self.split(joined_parts(self.parts, parts), EARLIEST, LATEST).closed
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """See `BucketMerge.init`."""
+        freeze_imports()
+        self._handle = handle
+        self._state = handle.getValueState("open", _STATE)
+
+    # Spark calls both by these parameters' names.
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
+        """Merge a micro-batch's parts into the state, and emit what is complete."""
+        return self._step([row["__table"] for row in rows], timerValues)
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
+        """Emit what is complete."""
+        return self._step([], timerValues)
+
+    def _step(self, parts: list[bytes], timer_values: Any) -> Iterator[Row]:
+        table, closed, timer = self._state.get() or (None, EARLIEST, _NEVER)
+        if table is not None:
+            parts.append(table)
+        if not parts:
+            return iter(())
+        # No row that comes from now on is of a window that the watermark has passed: workers go by it too.
+        until = max(closed, timer_values.getCurrentWatermarkInMs() * 1_000)
+        split = self.split(joined_parts(self.parts, parts), closed, until)
+        following = -(-split.next_us // 1_000) if split.parts.num_rows else _NEVER
+        if following != timer:
+            if timer != _NEVER:
+                self._handle.deleteTimer(timer)
+            if following != _NEVER:
+                self._handle.registerTimer(following)
+        if split.parts.num_rows:
+            self._state.update((to_ipc(split.parts), until, following))
+        else:
+            self._state.clear()
+        return iter([Row(table=to_ipc(split.closed))] if split.closed.num_rows else [])
+
+
+class SessionsMerge(OpenWindowsMerge):
+    """Sessions, by the consumer's rule for which rows meet (`operators.windows.session.rows`)."""
+
+    def __init__(self, schema: pa.Schema, window: Session) -> None:
+        super().__init__(schema, with_barrier(schema))
+        self._gap_us = window.gap_us
+
+    def split(self, parts: pa.Table, closed_us: int, until_us: int) -> ClosingSplit:
+        """See `OpenWindowsMerge.split`."""
+        gap = np.int64(self._gap_us)
+        starts, ends = edges(parts)
+        keys = [parts.column(name).combine_chunks() for name in keys_of(self.schema)]
+        own = GroupIndex().number(np.zeros(len(starts), np.int64), keys)
+        pieces = Stretches(own, starts, ends - gap, parts.column(BARRIER).to_numpy())
+        sessions, part = pieces.joined(self._gap_us)
+        table = _merged(parts, self.schema, part, sessions.first, sessions.last + gap)
+        over = sessions.last + gap <= until_us
+        at = self.parts.get_field_index(BARRIER)
+        barriers = pa.array(sessions.barrier)
+        left = table.add_column(at, self.parts.field(at), barriers).filter(pa.array(~over))
+        following = int((sessions.last[~over] + gap).min(initial=LATEST))
+        return ClosingSplit(table.filter(pa.array(over)), left.cast(self.parts), following)
+
+
+def _merged(
+    parts: pa.Table, schema: pa.Schema, part: np.ndarray, starts: np.ndarray, ends: np.ndarray
+) -> pa.Table:
+    """Parts as one row for each window, in the order of the windows; `part` is the number of each one's."""
+    held = PartialWindows(schema, {})
+    held.add({}, parts.select(schema.names), lambda: Beginning(0, LogState()), 0)
+    return held.merged(np.arange(parts.num_rows), part, starts, ends)
+
+
+class PanesMerge(OpenWindowsMerge):
+    """Windows made of panes, as the consumer makes them of one kind's panes."""
+
+    def __init__(self, schema: pa.Schema, window: Paned) -> None:
+        super().__init__(schema, schema)
+        self._window = window
+
+    def split(self, parts: pa.Table, closed_us: int, until_us: int) -> ClosingSplit:
+        """See `OpenWindowsMerge.split`."""
+        panes = Accumulator(self.schema)
+        panes.merge(parts)
+        table, window = panes.table(), self._window
+        starts, ends = edges(table)
+        closed = self._closed(table, closed_us, min(until_us, int(window.last_ends(starts).max())))
+        left = window.last_ends(starts) > until_us
+        # The end of the first window that is still open: for good, whatever the panes' own first ones were.
+        ahead = np.maximum(ends[left], window.first_end(until_us) if until_us > EARLIEST else EARLIEST)
+        return ClosingSplit(closed, table.filter(pa.array(left)), int(ahead.min(initial=LATEST)))
+
+    def _closed(self, table: pa.Table, closed_us: int, until_us: int) -> pa.Table:
+        made: PanedWindows = (part_of(self._window, "open") or PanedWindows)(self.schema, self._window)
+        emitted = EmittedWindows(until_us=closed_us)
+        made.merge(Delta("", "", 0, 0, 0, table), lambda: Beginning(0, LogState()), 0, EARLIEST)
+        made.close(until_us, emitted)
+        tables = [self.schema.empty_table()]
+        while (due := made.due(EARLIEST, emitted)) is not None:
+            tables.append(due.groups().table)
+            made.mark_emitted(due, emitted, 0)
+        return pa.concat_tables([one.cast(self.schema) for one in tables])

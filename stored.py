@@ -1,0 +1,39 @@
+"""Families that exist to read, ask and merge what others stored: their sketches, and their aggregates.
+
+    import streamgauge as sg
+
+    visits = sg.stored.CPC.from_bytes(what_druid_wrote)
+    stream.agg(users=sg.stored.cpc("user"))         # for tables that are merged with such sketches
+
+| question | sketch | aggregate | for a new table |
+|---|---|---|---|
+| how many different | `CPC` | `cpc` | `distinct` |
+| how many different, with totals | `Tuple` | `tuple` | `distinct_set` |
+| how are they spread | `REQ` | `req` | `quantiles` |
+| | `ClassicQuantiles` | `classic_quantiles` | `quantiles` |
+| | `TDigest` | `tdigest` | `quantiles` |
+| show me some | `VarOpt` | `var_opt` | `weighted_sample` |
+"""
+
+from .operators.definition.aggregates_stored import classic_quantiles, cpc, req, tdigest, tuple, var_opt
+from .sketches.stored.classic_quantiles import ClassicQuantiles
+from .sketches.stored.cpc import CPC
+from .sketches.stored.req import REQ
+from .sketches.stored.tdigest import TDigest
+from .sketches.stored.var_opt import VarOpt
+from .sketches.theta import Tuple
+
+__all__ = [
+    "CPC",
+    "REQ",
+    "ClassicQuantiles",
+    "TDigest",
+    "Tuple",
+    "VarOpt",
+    "classic_quantiles",
+    "cpc",
+    "req",
+    "tdigest",
+    "tuple",
+    "var_opt",
+]

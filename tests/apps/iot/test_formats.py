@@ -1,0 +1,83 @@
+"""Readings in JSON and CSV: times and numbers in every form in which devices send them."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from streamgauge import StreamTester, count
+from streamgauge.apps.app import Feed
+from streamgauge.apps.jobs.job import Job
+from streamgauge.apps.registry import app_of
+from streamgauge.apps.running.recording import RecordedMessages
+
+AT = datetime(2023, 11, 14, 22, 13, 20, 250_000, UTC)
+
+
+def recorded(
+    path: Path, given: dict[str, str]
+) -> tuple[list[tuple[str, float]], list[int | None], list[str]]:
+    """The times and values of a recording's rows, when its messages were sent, and why others are refused."""
+    job = Job.of(app_of("iot"), None, given, recording=path)
+    messages = list(RecordedMessages(job, [path]).messages())
+    rows = job.form.source(Feed("t", "localhost:1"), job.settings)
+    tester = StreamTester(rows.select("at", "value").rows_to_kafka("rows"), start=datetime.now(UTC))
+    tester.feed_messages([message.value for message in messages])
+    payload = [json.loads(one.value or b"") for one in tester.sent()]
+    reasons = [one.reason for one in tester.refused]
+    return [(row["at"], row["value"]) for row in payload], [one.sent_ms for one in messages], reasons
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+@pytest.mark.parametrize(
+    ("unit", "time"),
+    [
+        ("s", "1700000000.25"),
+        ("s", "1.70000000025e9"),
+        ("ms", "1700000000250"),
+        ("ms", "1700000000250.0"),
+        ("us", "1700000000250000"),
+        ("", '"2023-11-14T22:13:20.25Z"'),
+    ],
+)
+@pytest.mark.parametrize("quoted", [False, True], ids=["numbers", "texts"])
+def test_times_and_values_may_be_fractions_and_texts(
+    form: str, unit: str, time: str, quoted: bool, tmp_path: Path
+) -> None:
+    time = f'"{time}"' if quoted and unit else time
+    value = '"21.5"' if quoted else "21.5"
+    path = tmp_path / f"readings.{form}"
+    path.write_text(
+        f'{{"time":{time},"value":{value}}}\n' if form == "json" else f"time,value\n{time},{value}\n"
+    )
+    rows, sent, reasons = recorded(path, {"time": "time", "unit": unit})
+    assert not reasons and sent == [int(AT.timestamp() * 1000)]
+    assert [(datetime.fromisoformat(at), value) for at, value in rows] == [(AT, 21.5)]
+
+
+WRONG = {
+    "no number": "soon",
+    "not finite": "nan",
+    "infinite": "inf",
+    "beyond all times": "1e300",
+    "missing": "",
+}
+
+
+@pytest.mark.parametrize("time", WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_a_number_that_is_no_time_is_a_dead_letter(form: str, time: str, tmp_path: Path) -> None:
+    path = tmp_path / f"readings.{form}"
+    good, bad = (
+        (f'{{"time":"{one}","value":1}}' if form == "json" else f"{one},1") for one in ("1700000000.25", time)
+    )
+    path.write_text("\n".join([*(["time,value"] if form == "csv" else []), bad, good, bad, good]) + "\n")
+    job = Job.of(app_of("iot"), None, {"time": "time", "unit": "s"}, recording=path)
+    (batch,) = RecordedMessages(job, [path]).batches()
+    rows = job.form.source(Feed("t", "localhost:1"), job.settings)
+    tester = StreamTester(rows.tumbling("1m").agg(n=count()), start=datetime.now(UTC))
+    account = tester.feed_messages(batch.values.to_pylist())
+    assert (account.counted, account.dead_lettered) == (2, 2) and len(tester.refused) == 2

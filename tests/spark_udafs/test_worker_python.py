@@ -1,0 +1,32 @@
+"""A session whose Python workers lack the package is refused, with what to set."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from streamgauge.spark_udafs.worker_python import WorkerPythonError, check_worker_python
+
+
+def session_with(program: str) -> Any:
+    return SimpleNamespace(sparkContext=SimpleNamespace(pythonExec=program))
+
+
+def test_an_interpreter_without_the_package_is_refused_with_what_to_set(tmp_path: Path) -> None:
+    program = tmp_path / "python3"
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    with pytest.raises(WorkerPythonError, match=f"has no streamgauge: .* PYSPARK_PYTHON={sys.executable}"):
+        check_worker_python(session_with(str(program)))
+
+
+def test_others_pass(tmp_path: Path) -> None:
+    program = tmp_path / "python3"
+    program.write_text("#!/bin/sh\nexit 0\n")
+    program.chmod(0o755)
+    for path in (str(program), sys.executable, "./environment/bin/python"):
+        check_worker_python(session_with(path))
