@@ -1,0 +1,237 @@
+"""One file of an archive: the messages of a range of a partition's offsets, and the range in its footer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ...sketches.core.errors import StreamgaugeError
+from ..formats.messages import Messages, headers_type
+
+FOOTER = b"streamgauge.archive"
+"""The key in a file's footer under which its `Segment` is written, as JSON."""
+VERSION = 1
+
+CREATED, APPENDED, NO_TIME = 0, 1, -1
+"""Kafka's types of timestamps: the producer's, the broker's, none; numbered as in Spark's Kafka source."""
+
+SCHEMA = pa.schema(
+    [
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("timestamp", pa.timestamp("ms", "UTC")),
+        pa.field("timestamp_type", pa.int32(), nullable=False),
+        pa.field("key", pa.large_binary()),
+        pa.field("value", pa.large_binary()),
+        pa.field("headers", headers_type()),
+    ]
+)
+"""The columns of a file; a value is null where the message was a tombstone."""
+
+
+class ArchiveError(StreamgaugeError, ValueError):
+    """Files that are no archive, or not a whole one; the message names the file and what is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A file's range of offsets, `first_offset` to `next_offset` − 1, and what it holds of them.
+
+    Offsets in the range without a row had no message for readers: transactions' markers, what was aborted or
+    compacted away. `lost` are ranges (first, next) of which the topic held nothing any more, or nothing that
+    can be read, when they were to be archived. Timestamps are in ms since 1970; None where no row has one.
+    """
+
+    topic: str
+    partition: int
+    first_offset: int
+    next_offset: int
+    rows: int
+    topic_id: str = ""
+    earliest_ms: int | None = None
+    latest_ms: int | None = None
+    lost: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def path(self) -> str:
+        """Where it lies within an archive.
+
+        >>> Segment("posts", 3, 4_200, 4_300, 99).path
+        'topic=posts/partition=3/00000000000000004200.parquet'
+        """
+        return f"{folder(self.topic, self.partition)}/{file_name(self.first_offset)}"
+
+    @property
+    def range_text(self) -> str:
+        """Its range for people.
+
+        >>> Segment("posts", 3, 4_200, 4_300, 99).range_text
+        'posts[3] 4200 to 4299'
+        """
+        return f"{self.topic}[{self.partition}] {self.first_offset} to {self.next_offset - 1}"
+
+    def to_json(self) -> str:
+        """As it stands in the footer."""
+        return json.dumps({"version": VERSION, **asdict(self)})
+
+
+def folder(topic: str, partition: int) -> str:
+    """The folder of a partition within an archive; engines that know Hive's layout take columns from it."""
+    return f"topic={topic}/partition={partition}"
+
+
+def file_name(first_offset: int) -> str:
+    """A file's name: its first offset, so that names sort as offsets do."""
+    return f"{first_offset:020d}.parquet"
+
+
+def first_offset_of(name: str) -> int | None:
+    """The first offset that a file's name says; None for a name that isn't a segment's.
+
+    >>> first_offset_of("00000000000000004200.parquet"), first_offset_of("part-0.parquet")
+    (4200, None)
+    """
+    stem, _, suffix = name.partition(".")
+    return (
+        int(stem) if len(stem) == 20 and stem.isascii() and stem.isdigit() and suffix == "parquet" else None
+    )
+
+
+def segment_of(metadata: Mapping[bytes, bytes] | None, path: str) -> Segment:
+    """The segment that a file's footer describes. Raises `ArchiveError` for a file of anything else."""
+    text = (metadata or {}).get(FOOTER)
+    if text is None:
+        raise ArchiveError(
+            f"{path} is Parquet, but not of an archive: its footer has no {FOOTER.decode()!r}; "
+            "take it out of the archive's folder"
+        )
+    try:
+        fields: dict[str, Any] = json.loads(text)
+        version = fields.pop("version")
+        if version != VERSION:
+            raise ArchiveError(
+                f"{path} is of version {version} of archives, and this program reads {VERSION}"
+            )
+        lost = tuple((int(first), int(following)) for first, following in fields.pop("lost"))
+        return Segment(lost=lost, **fields)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        if isinstance(error, ArchiveError):
+            raise
+        raise ArchiveError(f"{path}: the archive's part of the footer is damaged ({error})") from None
+
+
+def check_chain(segments: Iterable[Segment]) -> None:
+    """Raise `ArchiveError` unless each segment begins where the one before it ends."""
+    before: Segment | None = None
+    for segment in segments:
+        if segment.next_offset <= segment.first_offset:
+            raise ArchiveError(f"{segment.path}: its range is empty, {segment.first_offset} to that")
+        if before is not None and segment.first_offset != before.next_offset:
+            what = "are missing" if segment.first_offset > before.next_offset else "are there twice"
+            low, high = sorted((before.next_offset, segment.first_offset))
+            raise ArchiveError(
+                f"{segment.path}: {before.path} ends before offset {before.next_offset}, so "
+                f"{low} to {high - 1} {what}; "
+                "bring the missing file back, or move the later ones to another archive"
+            )
+        before = segment
+
+
+class SegmentWriter:
+    """Messages of a partition, compressed into a Parquet file in memory as they come.
+
+    `size` is the bytes of keys, values and headers so far, before compression.
+    """
+
+    def __init__(self, topic: str, partition: int, first_offset: int, topic_id: str = "") -> None:
+        self.topic, self.partition, self.first_offset = topic, partition, first_offset
+        self.next_offset = first_offset
+        self.rows = self.size = 0
+        self.lost: list[tuple[int, int]] = []
+        self._topic_id = topic_id
+        self._times: tuple[int, int] | None = None
+        self._sink = pa.BufferOutputStream()
+        # Statistics of keys and values help nobody find a message, and cost as much as compressing them.
+        self._file = pq.ParquetWriter(
+            self._sink,
+            SCHEMA,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=["timestamp_type"],
+            write_statistics=["offset", "timestamp"],
+            store_schema=True,
+        )
+
+    def add(self, messages: Messages) -> None:
+        """Add a batch of the partition's messages, whose offsets follow."""
+        if not len(messages):
+            return
+        columns = messages_to_columns(messages)
+        self._file.write_batch(columns)
+        self.rows += len(messages)
+        self.size += int((messages.ends - messages.starts).sum()) + messages.key.nbytes
+        self.size += 0 if messages.headers is None else messages.headers.nbytes
+        self.next_offset = int(messages.offset[-1]) + 1
+        stamped = messages.timestamp[messages.timestamp >= 0]
+        if len(stamped):
+            low, high = int(stamped.min()), int(stamped.max())
+            before = self._times or (low, high)
+            self._times = min(low, before[0]), max(high, before[1])
+
+    def skip(self, first: int, following: int) -> None:
+        """Record that offsets `first` to `following` − 1 are lost."""
+        self.lost.append((first, following))
+        self.next_offset = max(self.next_offset, following)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing that a file would say."""
+        return not self.rows and not self.lost
+
+    @property
+    def held_bytes(self) -> int:
+        """The bytes that it takes in memory, compressed."""
+        return self._sink.tell()
+
+    def finish(self, next_offset: int | None = None) -> tuple[Segment, pa.Buffer]:
+        """The file, whose range ends before `next_offset` if no message lies there; it takes no more."""
+        earliest, latest = self._times or (None, None)
+        segment = Segment(
+            self.topic,
+            self.partition,
+            self.first_offset,
+            max(self.next_offset, next_offset or 0),
+            self.rows,
+            self._topic_id,
+            earliest,
+            latest,
+            tuple(self.lost),
+        )
+        self._file.add_key_value_metadata({FOOTER.decode(): segment.to_json()})
+        self._file.close()
+        return segment, self._sink.getvalue()
+
+
+def messages_to_columns(messages: Messages) -> pa.RecordBatch:
+    """Messages of one partition as the columns of `SCHEMA`."""
+    n = len(messages)
+    absent = messages.timestamp < 0
+    appended = np.zeros(n, bool) if messages.appended is None else messages.appended
+    types = np.where(absent, NO_TIME, np.where(appended, APPENDED, CREATED)).astype(np.int32)
+    headers = messages.headers
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(messages.offset),
+            pa.array(messages.timestamp, mask=absent).cast(pa.timestamp("ms", "UTC")),
+            pa.array(types),
+            messages.key,
+            messages.value,
+            pa.nulls(n, headers_type()) if headers is None else headers,
+        ],
+        schema=SCHEMA,
+    )

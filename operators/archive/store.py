@@ -1,0 +1,173 @@
+"""Where an archive's files lie: a local folder, or a bucket of an object store by its URL."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol, cast
+
+import pyarrow as pa
+
+from .segment import ArchiveError
+
+
+class Store(Protocol):
+    """Files by their paths below the archive's own, all of them whole: a file appears with all its bytes."""
+
+    name: str
+
+    def files(self, folder: str) -> list[str]:
+        """The names of the files in a folder, sorted; none if there is no such folder."""
+
+    def folders(self, folder: str) -> list[str]:
+        """The names of the folders in a folder, sorted."""
+
+    def create(self, path: str, data: pa.Buffer) -> bool:
+        """Write a file unless there is one already; whether this call made it."""
+
+    def open(self, path: str) -> BinaryIO:
+        """A file to read. Raises `FileNotFoundError`."""
+
+    def remove(self, path: str) -> None:
+        """Delete a file; nothing happens if it is gone."""
+
+
+def store_of(place: str, options: Mapping[str, Any] | None = None) -> Store:
+    """The store of a folder's path or of a URL, such as ``s3://bucket/archive``.
+
+    `options` go to the URL's own filesystem of fsspec, for an endpoint or credentials. Raises `ArchiveError`
+    if there is none for it.
+    """
+    if "://" not in place:
+        return LocalStore(Path(place))
+    scheme, _, rest = place.partition("://")
+    if scheme == "file":
+        return LocalStore(Path(rest))
+    try:
+        import fsspec
+
+        return ObjectStore(place, fsspec.filesystem(scheme, **(options or {})))
+    except (ImportError, ValueError) as error:
+        raise ArchiveError(
+            f"{place}: there is no filesystem for {scheme}:// here ({error}); "
+            "pip install 'streamgauge[s3]' brings S3's, other packages of fsspec bring theirs"
+        ) from None
+
+
+class LocalStore:
+    """A folder of this machine, or one that is mounted."""
+
+    def __init__(self, root: Path) -> None:
+        self.name = str(root)
+        self._root = root
+
+    def files(self, folder: str) -> list[str]:
+        """See `Store.files`."""
+        return self._names(folder, False)
+
+    def folders(self, folder: str) -> list[str]:
+        """See `Store.folders`."""
+        return self._names(folder, True)
+
+    def _names(self, folder: str, folders: bool) -> list[str]:
+        try:
+            with os.scandir(self._root / folder) as entries:
+                return sorted(e.name for e in entries if e.is_dir() == folders and not e.name.startswith("."))
+        except FileNotFoundError:
+            return []
+
+    def create(self, path: str, data: pa.Buffer) -> bool:
+        """See `Store.create`: a hard link gives a whole file its name, or fails if the name is taken."""
+        file = self._root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        # Engines that read folders pass over names that begin with a dot.
+        draft = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
+        try:
+            with draft.open("xb") as written:
+                written.write(data)
+                written.flush()
+                os.fsync(written.fileno())
+            try:
+                os.link(draft, file)
+            except FileExistsError:
+                return False
+        finally:
+            with suppress(FileNotFoundError):
+                draft.unlink()
+        _sync(file.parent)
+        return True
+
+    def open(self, path: str) -> BinaryIO:
+        """See `Store.open`."""
+        return (self._root / path).open("rb")
+
+    def remove(self, path: str) -> None:
+        """See `Store.remove`."""
+        with suppress(FileNotFoundError):
+            (self._root / path).unlink()
+
+
+class ObjectStore:
+    """Below a URL, by a filesystem of fsspec; it must be able to create a file only if it isn't there."""
+
+    def __init__(self, url: str, filesystem: Any) -> None:
+        self.name = url
+        self._files = filesystem
+        self._root = filesystem._strip_protocol(url).rstrip("/")
+
+    def files(self, folder: str) -> list[str]:
+        """See `Store.files`."""
+        return self._names(folder, "file")
+
+    def folders(self, folder: str) -> list[str]:
+        """See `Store.folders`."""
+        return self._names(folder, "directory")
+
+    def _names(self, folder: str, kind: str) -> list[str]:
+        try:
+            entries = self._files.ls(self._path(folder), detail=True, refresh=True)
+        except TypeError:  # not all filesystems keep listings that could be refreshed
+            entries = self._files.ls(self._path(folder), detail=True)
+        except FileNotFoundError:
+            return []
+        names = (e["name"].rstrip("/").rpartition("/")[2] for e in entries if e["type"] == kind)
+        return sorted(name for name in names if name and not name.startswith("."))
+
+    def create(self, path: str, data: pa.Buffer) -> bool:
+        """See `Store.create`. Raises `ArchiveError` where the store can't do that in one step."""
+        try:
+            self._files.pipe_file(self._path(path), data.to_pybytes(), mode="create")
+        except FileExistsError:
+            return False
+        except NotImplementedError as error:
+            raise ArchiveError(
+                f"{self.name}: this store can't create a file only if it isn't there ({error}), so two "
+                "archivers could overwrite each other; use a folder, S3, or another store that can"
+            ) from None
+        return True
+
+    def open(self, path: str) -> BinaryIO:
+        """See `Store.open`."""
+        return cast(BinaryIO, self._files.open(self._path(path), "rb"))
+
+    def remove(self, path: str) -> None:
+        """See `Store.remove`."""
+        with suppress(FileNotFoundError):
+            self._files.rm_file(self._path(path))
+
+    def _path(self, path: str) -> str:
+        return f"{self._root}/{path}".rstrip("/")
+
+
+def _sync(folder: Path) -> None:
+    """Make a folder's new name durable, where the system can."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

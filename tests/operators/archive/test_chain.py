@@ -1,0 +1,96 @@
+"""Files that are damaged, foreign, missing or twice there are refused by name."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from streamgauge.operators.archive.chain import segments, topics_of
+from streamgauge.operators.archive.segment import ArchiveError, SegmentWriter
+from streamgauge.operators.archive.store import LocalStore, Store, store_of
+from streamgauge.operators.formats.messages import Messages
+
+
+def fill(store: Store, *ranges: tuple[int, int]) -> None:
+    for first, following in ranges:
+        writer = SegmentWriter("t", 0, first)
+        writer.add(Messages.of([b"%d" % n for n in range(first, following)], first_offset=first))
+        segment, data = writer.finish()
+        assert store.create(segment.path, data)
+
+
+def files(tmp_path: Path) -> list[Path]:
+    return sorted((tmp_path / "topic=t" / "partition=0").iterdir())
+
+
+def test_segments_follow_each_other(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    fill(store, (0, 3), (3, 5))
+    assert [(s.first_offset, s.next_offset, s.rows) for s in segments(store, "t", 0)] == [
+        (0, 3, 3),
+        (3, 5, 2),
+    ]
+    assert topics_of(store) == {"t": [0]}
+
+
+def test_a_file_is_created_once(tmp_path: Path) -> None:
+    for place in (str(tmp_path / "local"), "memory://archive"):
+        store = store_of(place)
+        assert store.create("topic=t/partition=0/a.parquet", pa.py_buffer(b"one"))
+        assert not store.create("topic=t/partition=0/a.parquet", pa.py_buffer(b"two"))
+        with store.open("topic=t/partition=0/a.parquet") as file:
+            assert file.read() == b"one"
+        assert store.files("topic=t/partition=0") == ["a.parquet"]
+        assert (store.files("nowhere"), store.folders("")) == ([], ["topic=t"])
+
+
+@pytest.mark.parametrize(
+    "ranges, message",
+    [([(0, 3), (5, 6)], "3 to 4 are missing"), ([(0, 5), (3, 6)], "3 to 4 are there twice")],
+)
+def test_gaps_and_overlaps_are_refused(tmp_path: Path, ranges: list[tuple[int, int]], message: str) -> None:
+    store = LocalStore(tmp_path)
+    fill(store, *ranges)
+    with pytest.raises(ArchiveError, match=message):
+        segments(store, "t", 0)
+
+
+def test_damaged_and_foreign_files_are_refused_by_name(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    fill(store, (0, 3))
+    [file] = files(tmp_path)
+    whole = file.read_bytes()
+    for wrong, message in (
+        (whole[:-20], "is damaged, or isn't Parquet"),
+        (b"PAR1", "is damaged, or isn't Parquet"),
+        (whole.replace(b'"version": 1', b'"version": 7'), "is of version 7"),
+        (whole.replace(b'"rows": 3', b'"rows": 4'), "has 3 rows, and its footer says 4"),
+        (whole.replace(b'"partition": 0', b'"partition": 1'), "was moved or renamed"),
+    ):
+        file.write_bytes(wrong)
+        with pytest.raises(ArchiveError, match=message) as raised:
+            segments(store, "t", 0)
+        assert file.name in str(raised.value)
+    pq.write_table(pa.table({"a": [1]}), file)
+    with pytest.raises(ArchiveError, match="is Parquet, but not of an archive"):
+        segments(store, "t", 0)
+
+
+def test_a_renamed_file_is_refused(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    fill(store, (0, 3))
+    [file] = files(tmp_path)
+    shutil.copy(file, file.with_name(f"{3:020d}.parquet"))
+    with pytest.raises(ArchiveError, match="was moved or renamed"):
+        segments(store, "t", 0)
+
+
+def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ArchiveError, match="is not an archive"):
+        topics_of(LocalStore(tmp_path))
+    with pytest.raises(ArchiveError, match="no filesystem for nowhere://"):
+        store_of("nowhere://bucket")
