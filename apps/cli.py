@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from .. import __version__
 from ..operators.watching.logs import LogFormat, log_to
 from ..operators.watching.terminal import LogFormatter, write_line
+from .archive.command import archive
 from .bench import bench
 from .demo.command import apps, trending
 from .groups.command import app as groups
@@ -38,6 +39,7 @@ class _Ordered(TyperGroup):
             "topics",
             "tail",
             "replay",
+            "archive",
             "sql",
             "serve",
             "query",
@@ -75,6 +77,10 @@ app = typer.Typer(
         streamgauge replay posts.jsonl --topic posts --speed 60x
         streamgauge tail posts --follow
 
+        # a topic kept as Parquet files, and sent again
+        streamgauge archive posts --to archive --once
+        streamgauge replay archive --topic posts-again --speed max
+
         # statements of SQL, on a broker
         streamgauge sql -e "SHOW TOPICS"
 
@@ -97,6 +103,7 @@ app.add_typer(groups)
 app.command()(topics)
 app.command()(tail)
 app.command()(replay)
+app.command()(archive)
 app.command()(run)
 app.command()(sql)
 app.command()(serve)

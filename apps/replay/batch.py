@@ -18,7 +18,8 @@ class Batch:
     one author's messages go to one partition, in order. `sent`: when they arrived in the world they come from
     (int64, ms since the epoch), to be the messages' timestamps. `due`: seconds after the replay's start at
     which each is to be sent (float64, never falling). `named`: the messages' own keys in Kafka, if they have
-    any.
+    any. `partitions`: those that they must go to (int32); without, `keys` decide. `headers`: in order, as
+    Kafka has them.
     """
 
     values: pa.LargeBinaryArray
@@ -26,6 +27,8 @@ class Batch:
     sent: np.ndarray
     due: np.ndarray
     named: list[bytes | None] | None = None
+    partitions: np.ndarray | None = None
+    headers: list[list[tuple[str, str | bytes | None]]] | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -35,7 +38,9 @@ class Batch:
         rows = slice(start, stop)
         values = self.values.slice(start, stop - start)
         named = None if self.named is None else self.named[rows]
-        return Batch(values, self.keys[rows], self.sent[rows], self.due[rows], named)
+        partitions = None if self.partitions is None else self.partitions[rows]
+        headers = None if self.headers is None else self.headers[rows]
+        return Batch(values, self.keys[rows], self.sent[rows], self.due[rows], named, partitions, headers)
 
 
 class Source(Protocol):

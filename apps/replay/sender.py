@@ -140,8 +140,10 @@ def _hand_over(
     while len(producer) + len(batch) > _QUEUE:
         producer.poll(_TICK)
     produce = producer.produce
-    partition = (batch.keys % partitions).tolist()
+    partition = (batch.keys % partitions if batch.partitions is None else batch.partitions).tolist()
     named = [None] * len(batch) if batch.named is None else batch.named
-    for value, key, where, stamp in zip(batch.values.to_pylist(), named, partition, batch.sent.tolist()):
-        produce(topic, value, key, where, delivered, None, stamp)
+    headers = [None] * len(batch) if batch.headers is None else batch.headers
+    columns = zip(batch.values.to_pylist(), named, partition, batch.sent.tolist(), headers)
+    for value, key, where, stamp, of_one in columns:
+        produce(topic, value, key, where, delivered, None, stamp, of_one)
     producer.poll(0)

@@ -23,6 +23,7 @@ import pyarrow as pa
 from ..consumer.group.membership import Membership
 from ..formats.messages import Messages
 from ..kafka.reader import Corrupt, PositionGone, Reader
+from ..kafka.source import TopicPartition
 from ..kafka.topics import admin, begin_offsets, end_offsets, id_of, partitions_of
 from ..sketching.position import Input, inputs_of
 from .chain import last_segment
@@ -38,8 +39,8 @@ _POLL_SECONDS = 0.2
 class ArchiveOptions:
     """When a file is published, and what happens where messages are lost.
 
-    A file is published once its messages have `size_bytes` (keys, values and headers, before compression), or
-    `interval_seconds` after its first message was read, whichever is first. All files that grow take at most
+    A file is published once its messages' values have `size_bytes`, before compression, or `interval_seconds`
+    after its first message was read, whichever is first. All files that grow take at most
     `memory_bytes`, compressed: beyond that the largest is published. `start` says where the archive of a
     partition begins that has no file yet. `skip_lost` lets an archive go on behind offsets that the topic's
     retention has removed before they were read; its next file names them. `corrupt` is the same for bytes on
@@ -114,7 +115,7 @@ class Archiver:
         ends = end_offsets(self._admin, inputs)
         try:
             self._begin(inputs)
-            while left := {where: end for where, end in ends.items() if self._next_offset(where) < end}:
+            while left := self._left(ends):
                 if self._moved:
                     self._assign()
                 assert self._reader is not None
@@ -124,8 +125,8 @@ class Archiver:
                         if self._moved:
                             break
                     else:
-                        for where in left:
-                            self._cut(where, ends[where])
+                        for place, end in left.items():
+                            self._cut(Input(*place), end)
                 except PositionGone as error:
                     self._begin_again(error)
             for where in inputs:
@@ -173,6 +174,10 @@ class Archiver:
         if self._reader is not None:
             self._reader.close()
             self._reader = None
+
+    def _left(self, ends: Mapping[Input, int]) -> dict[TopicPartition, int]:
+        """The partitions that are not archived up to their ends."""
+        return {where: end for where, end in ends.items() if self._next_offset(where) < end}
 
     def _inputs(self) -> list[Input]:
         return inputs_of({topic: partitions_of(self._admin, topic) for topic in self._topics})
@@ -233,7 +238,7 @@ class Archiver:
             return int(json.loads(file.read())["first_offset"])
 
     def _assign(self) -> None:
-        offsets = {where: self._next_offset(where) for where in self.assigned}
+        offsets: dict[TopicPartition, int] = {where: self._next_offset(where) for where in self.assigned}
         if self._reader is None:
             self._reader = Reader(self._config, offsets, headers=True, corrupt=self._options.corrupt)
         else:
@@ -247,13 +252,23 @@ class Archiver:
             growing.since = growing.since or time.monotonic()
             return
         for where, part in _by_partition(messages):
-            growing = self._growing[where]
-            growing.writer.add(part)
-            growing.since = growing.since or time.monotonic()
-            if growing.writer.size >= self._options.size_bytes:
-                self._cut(where)
+            while len(part):
+                growing = self._growing[where]
+                if int(part.offset[0]) < growing.writer.next_offset:
+                    break  # another archiver's file has it, and the reader is assigned again
+                fits = self._fitting(growing.writer, part)
+                growing.writer.add(part.slice(0, fits))
+                growing.since = growing.since or time.monotonic()
+                part = part.slice(fits, len(part))
+                if growing.writer.size >= self._options.size_bytes or len(part):
+                    self._cut(where)
         while sum(one.writer.held_bytes for one in self._growing.values()) > self._options.memory_bytes:
             self._cut(max(self._growing, key=lambda where: self._growing[where].writer.held_bytes))
+
+    def _fitting(self, writer: SegmentWriter, messages: Messages) -> int:
+        """How many messages, one at least, go into a file before it is large enough."""
+        sizes = np.cumsum(messages.ends - messages.starts)
+        return 1 + int(np.searchsorted(sizes[:-1], self._options.size_bytes - writer.size))
 
     def _cut_old(self) -> None:
         now = time.monotonic()

@@ -145,7 +145,7 @@ def check_chain(segments: Iterable[Segment]) -> None:
 class SegmentWriter:
     """Messages of a partition, compressed into a Parquet file in memory as they come.
 
-    `size` is the bytes of keys, values and headers so far, before compression.
+    `size` is the bytes of the values so far, before compression.
     """
 
     def __init__(self, topic: str, partition: int, first_offset: int, topic_id: str = "") -> None:
@@ -174,8 +174,7 @@ class SegmentWriter:
         columns = messages_to_columns(messages)
         self._file.write_batch(columns)
         self.rows += len(messages)
-        self.size += int((messages.ends - messages.starts).sum()) + messages.key.nbytes
-        self.size += 0 if messages.headers is None else messages.headers.nbytes
+        self.size += int((messages.ends - messages.starts).sum())
         self.next_offset = int(messages.offset[-1]) + 1
         stamped = messages.timestamp[messages.timestamp >= 0]
         if len(stamped):

@@ -1,0 +1,1 @@
+"""Topics kept as Parquet files, by the command line."""

@@ -1,0 +1,115 @@
+"""An archived topic read again: the messages of each partition in order, a batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..formats.messages import Messages, from_column
+from .chain import segments, topics_of
+from .segment import APPENDED, SCHEMA, ArchiveError, Segment
+from .store import Store, store_of
+
+BATCH_MESSAGES = 50_000
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A topic of an archive: its partitions' segments, whose footers were all read and checked."""
+
+    store: Store
+    topic: str
+    partitions: Mapping[int, tuple[Segment, ...]]
+
+    @classmethod
+    def open(
+        cls, place: str, topic: str | None = None, options: Mapping[str, Any] | None = None
+    ) -> Recording:
+        """The topic of an archive at a folder or URL; `topic` names it if there are several.
+
+        The folder ``topic=…`` of an archive stands for that topic alone. Raises `ArchiveError` if there is no
+        such archive or topic, or its files are damaged or no chain.
+        """
+        head, _, last = place.rstrip("/").rpartition("/")
+        if last.startswith("topic="):
+            place, topic = head or ".", last.removeprefix("topic=")
+        store = store_of(place, options)
+        known = topics_of(store)
+        if topic is None:
+            if len(known) > 1:
+                raise ArchiveError(
+                    f"{place} holds the topics {', '.join(sorted(known))}; name one, as in "
+                    f"{place.rstrip('/')}/topic={min(known)}"
+                )
+            topic = next(iter(known))
+        if topic not in known:
+            raise ArchiveError(f"{place} holds no topic {topic!r}, but {', '.join(sorted(known))}")
+        return cls(store, topic, {p: tuple(segments(store, topic, p)) for p in known[topic]})
+
+    @property
+    def n_partitions(self) -> int:
+        """How many partitions the topic had at least."""
+        return max(self.partitions) + 1
+
+    @property
+    def rows(self) -> int:
+        """How many messages there are."""
+        return sum(segment.rows for chain in self.partitions.values() for segment in chain)
+
+    def bounds(self, partition: int) -> tuple[int, int]:
+        """The first offset of a partition and the one after its last; (0, 0) if it has no files."""
+        chain = self.partitions.get(partition, ())
+        return (chain[0].first_offset, chain[-1].next_offset) if chain else (0, 0)
+
+    def read(
+        self, partition: int, first: int = 0, following: int | None = None, limit: int = BATCH_MESSAGES
+    ) -> Iterator[Messages]:
+        """The messages of a partition with offsets `first` to `following` − 1, at most `limit` at once."""
+        for segment in self.partitions.get(partition, ()):
+            if segment.next_offset <= first:
+                continue
+            if following is not None and segment.first_offset >= following:
+                return
+            yield from self._read(segment, first, following, limit)
+
+    def _read(self, segment: Segment, first: int, following: int | None, limit: int) -> Iterator[Messages]:
+        with self.store.open(segment.path) as opened:
+            try:
+                for batch in pq.ParquetFile(opened).iter_batches(limit, columns=SCHEMA.names):
+                    messages = messages_of(batch, segment.topic, segment.partition)
+                    inside = messages.offset >= first
+                    if following is not None:
+                        inside &= messages.offset < following
+                    if inside.any():
+                        yield messages if inside.all() else messages.select(inside)
+            except (pa.ArrowException, OSError) as error:
+                raise ArchiveError(f"{segment.path} is damaged: {error}") from None
+
+
+def messages_of(batch: pa.RecordBatch, topic: str, partition: int) -> Messages:
+    """Columns of `SCHEMA` as messages of one partition."""
+    n = batch.num_rows
+    columns = {name: batch.column(name) for name in SCHEMA.names}
+    types = columns["timestamp_type"].to_numpy(zero_copy_only=False)
+    stamps = columns["timestamp"].cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    values = columns["value"].cast(pa.large_binary())
+    bare = Messages(
+        (topic,),
+        np.zeros(n, np.int32),
+        np.full(n, partition, np.int32),
+        columns["offset"].to_numpy(zero_copy_only=False),
+        np.ascontiguousarray(stamps),
+        np.zeros(0, np.uint8),
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+        np.zeros(n, bool),
+        columns["key"].cast(pa.large_binary()),
+        columns["headers"],
+        types == APPENDED,
+    )
+    return from_column(bare, values)
