@@ -46,7 +46,8 @@ class Stream(Definition):
         With ``until="latest"`` it ends when all messages that are there now are in. Without, it goes on until
         Ctrl-C, SIGTERM or SIGHUP end it in order, unless the program handles those itself; the summary then
         says `interrupted`. In a terminal a line says meanwhile how it is doing; ``progress=False`` leaves it
-        out. All other options are those of `start`, and it raises what `start` and `Run.wait` raise.
+        out. All other options are those of `start`, and it raises what `start` and `Run.wait` raise. A stream
+        that reads an archive ends at its end, and takes `on_window` and sinks that need no broker.
 
             posts.run(until="latest", workers=2).windows()
             posts.run(on_window=lambda table: print(table.answers()))
@@ -60,6 +61,10 @@ class Stream(Definition):
         Traceback (most recent call last):
         ValueError: workers must be an integer ≥ 1, got 0
         """
+        if self.reads_archive:
+            from .operators.archive.archive_run import run_archive
+
+            return run_archive(self.complete(), RunOptions(**options))
         from .operators.consumer import runner
 
         return runner.run(self, RunOptions(**options), progress)
@@ -95,6 +100,10 @@ class Stream(Definition):
         Traceback (most recent call last):
         TypeError: this stream's rows come from frames; only Stream.from_kafka(...) can be run
         """
+        if self.reads_archive:
+            raise TypeError(
+                "this stream reads an archive, which ends: write .run(...) in place of .start(...)"
+            )
         from .operators.consumer import runner
 
         return runner.start(self, RunOptions(**options))

@@ -186,18 +186,31 @@ class StreamTester:
         >>> print(tester.refused[0].reason)
         "price" is 'cheap', not Float64
         """
-        where, before = Input(self._topic(topic), partition), self._merger.state.account
-        progress, now = self._inputs[where], datetime.fromtimestamp(self._now, UTC)
+        where = Input(self._topic(topic), partition)
+        now = datetime.fromtimestamp(self._now, UTC)
         stamps = [int(at.timestamp() * 1000) for at in timestamps or [now] * len(values)]
         messages = Messages.of(
             values,
             keys,
             topic=where.topic,
             partition=partition,
-            first_offset=progress.next_offset,
+            first_offset=self._inputs[where].next_offset,
             timestamps=stamps,
             headers=headers,
         )
+        return self._decoded(where, messages)
+
+    def feed_batch(self, messages: Messages) -> Account:
+        """Let a partition receive messages with their own topic, partition and offsets, as recorded.
+
+        The clock moves on to the latest of their timestamps. Offsets that are left out hold no message.
+        """
+        where = Input(self._topic(messages.topics[int(messages.topic[0])]), int(messages.partition[0]))
+        self._now = max(self._now, int(messages.timestamp.max()) / 1000)
+        return self._decoded(where, messages)
+
+    def _decoded(self, where: Input, messages: Messages) -> Account:
+        before, progress, partition = self._merger.state.account, self._inputs[where], where.partition
         intake = PartitionBuffer(Remarks(where.topic, {}), keeps_late=True)
         intake.add_partition(progress, [])
         intake.sketch(self.stream.of_topic(where.topic).kafka_source, messages)

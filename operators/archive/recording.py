@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,6 +89,52 @@ class Recording:
                         yield messages if inside.all() else messages.select(inside)
             except (pa.ArrowException, OSError) as error:
                 raise ArchiveError(f"{segment.path} is damaged: {error}") from None
+
+
+Slice = tuple[Messages, np.ndarray]
+"""Messages of one partition, and when each is due (ms since 1970, never falling)."""
+
+
+def in_time(recordings: Sequence[Recording], limit: int = 20_000) -> Iterator[list[Slice]]:
+    """The messages of all partitions by the time at which they were sent, each partition's in its order.
+
+    A list holds all that is due up to some time, and nothing in the next one is due before. A message whose
+    timestamp is older than that of one before it in its partition is due with that one. At most `limit`
+    messages of each partition are held at once.
+    """
+    parts = [_Loaded(one.read(partition, limit=limit)) for one in recordings for partition in one.partitions]
+    while parts := [part for part in parts if part.load()]:
+        # What comes next in a partition is not due before the last of its messages that are loaded.
+        horizon = min(int(part.due[-1]) for part in parts)
+        yield [given for part in parts if len((given := part.until(horizon))[1])]
+
+
+class _Loaded:
+    """What is loaded of a partition and not given out yet, with the times (ms) at which it is due."""
+
+    def __init__(self, batches: Iterator[Messages]) -> None:
+        self._batches = batches
+        self._latest = 0
+        self._messages: Messages | None = None
+        self.due = np.zeros(0, np.int64)
+
+    def load(self) -> bool:
+        """Have something loaded; False at the end."""
+        if not len(self.due):
+            self._messages = next(self._batches, None)
+            if self._messages is None:
+                return False
+            self.due = np.maximum.accumulate(np.maximum(self._messages.timestamp, self._latest))
+            self._latest = int(self.due[-1])
+        return True
+
+    def until(self, horizon: int) -> Slice:
+        """Give out what is due up to a time."""
+        assert self._messages is not None
+        n = int(np.searchsorted(self.due, horizon, side="right"))
+        given = self._messages.slice(0, n), self.due[:n]
+        self._messages, self.due = self._messages.slice(n, len(self._messages)), self.due[n:]
+        return given
 
 
 def messages_of(batch: pa.RecordBatch, topic: str, partition: int) -> Messages:

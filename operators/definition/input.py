@@ -41,6 +41,38 @@ class StreamInput:
             source = replace(source, parts=tuple(parts))
         return replace(self, source=source, steps=steps)
 
+    def over_archive(self, place: str) -> Self:
+        """The same stream, which reads its topics from an archive in place of brokers.
+
+        `place` is the folder or URL that `streamgauge archive --to` was given. `run` then gives what a run
+        with ``until="latest"`` would have given of the topics as they are archived, by the clock of the
+        recording, and ``on_spark(spark, streaming=False)`` does so on Spark; no broker takes part. The
+        definition stays the same, so that tables of both can be merged and compared.
+
+        Raises `TypeError` for a stream of frames.
+
+        >>> import polars as pl
+        >>> import streamgauge as sg
+        >>> posts = sg.Stream.from_kafka("posts", value=sg.json({"user": pl.String})).tumbling("1m")
+        >>> live = posts.agg(users=sg.distinct("user"))
+        >>> live.over_archive("archive").fingerprint() == live.fingerprint()
+        True
+        """
+        if not isinstance(self.source, MergedSource):
+            return replace(self, source=replace(self.kafka_source, archive=place))
+        parts = (
+            replace(part, source=replace(part.source, archive=place))
+            for part in self.source.parts
+            if isinstance(part.source, KafkaSource)
+        )
+        return replace(self, source=replace(self.source, parts=tuple(parts)))
+
+    @property
+    def reads_archive(self) -> bool:
+        """Whether it reads an archive in place of brokers."""
+        parts = self.source.parts if isinstance(self.source, MergedSource) else [self]
+        return any(isinstance(one.source, KafkaSource) and one.source.archive is not None for one in parts)
+
     def reads_topic(self, topic: str) -> bool:
         """Whether it reads a topic, by its name or by a pattern."""
         return any(matches(part.topics, topic) for part in self.parts())

@@ -89,6 +89,45 @@ class RowStream(StreamInput):
         return cls(source, _time(time, source.schema))
 
     @classmethod
+    def from_archive(
+        cls,
+        place: str,
+        topic: str | Sequence[str] | None = None,
+        *,
+        value: Decoder,
+        time: str | pl.Expr | None = None,
+        message: Sequence[str] | Mapping[str, str] = (),
+        key: Decoder | None = None,
+        tombstones: Tombstones = "refuse",
+    ) -> Self:
+        """A stream of an archived topic's messages, read from its files in place of brokers.
+
+        `place` is the folder or URL that `streamgauge archive --to` was given; its folder of one topic,
+        ``"archive/topic=posts"``, needs no `topic`. All else is as for `from_kafka`, so the definition is
+        that of the live stream. Nothing is read before `run`, which ends at the end of what is archived, or
+        ``on_spark(spark, streaming=False)``; `over_archive` says what they give.
+
+        Raises what `from_kafka` raises, and `TypeError` without a topic.
+
+        >>> import polars as pl
+        >>> import streamgauge as sg
+        >>> posts = sg.Stream.from_archive("archive", "posts", value=sg.json({"user": pl.String}))
+        >>> posts.tumbling("1h").agg(users=sg.distinct("user")).reads_archive
+        True
+        """
+        if topic is None:
+            topic = place.rstrip("/").rpartition("topic=")[2] if "topic=" in place else None
+            place = place.rpartition("topic=")[0].rstrip("/") or "." if topic else place
+            if topic is None:
+                raise TypeError(
+                    'from_archive: name the topic, as in from_archive("archive", "posts", value=...)'
+                )
+        stream = cls.from_kafka(
+            topic, value=value, time=time, message=message, key=key, tombstones=tombstones
+        )
+        return stream.over_archive(place)
+
+    @classmethod
     def from_schema(cls, schema: Mapping[str, Any], *, time: str | pl.Expr) -> Self:
         """A stream of rows that the caller brings as Polars frames of this schema.
 

@@ -24,11 +24,12 @@ class KafkaSource:
     """The messages of some topics, their values decoded. `topics` are names and patterns (`topic_patterns`).
 
     `config` goes to librdkafka as it stands: security, timeouts, anything. Neither it nor the address is part
-    of what the stream computes. Its secrets are in no repr. `message` maps columns to the parts of a message
-    beside its value that they hold (`message_columns`); `corrupt` says what to do where a broker's bytes are
-    broken, `tombstones` what to do with messages without a value (`formats.tombstones`). `key` decodes their
-    keys, into columns beside the value's. Raises `TypeError` for a decoder with parameters that can't be
-    written down (`decoders`).
+    of what the stream computes, nor is `archive`, the folder or URL of an archive that is read in place of
+    brokers. Secrets are in no repr. `message` maps columns to the parts of a message beside its value that
+    they hold (`message_columns`); `corrupt` says what to do where a broker's bytes are broken, `tombstones`
+    what to do with messages without a value (`formats.tombstones`). `key` decodes their keys, into columns
+    beside the value's. Raises `TypeError` for a decoder with parameters that can't be written down
+    (`decoders`).
     """
 
     topics: tuple[str, ...]
@@ -39,6 +40,7 @@ class KafkaSource:
     corrupt: Literal["stop", "skip"] = "stop"
     key: Decoder | None = None
     tombstones: Tombstones = "refuse"
+    archive: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "config", Settings(self.config))

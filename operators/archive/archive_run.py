@@ -1,0 +1,133 @@
+"""A stream run over an archive in place of brokers: the worker's and the merger's own parts, in this process.
+
+The clock is the recording's: it shows the time at which the latest message that was read was sent. So rules
+that act as time passes, and the limit on times that lie ahead, see what they saw live. Each partition's rows
+come in their order, and partitions by the times of their messages; windows close when all partitions are past
+them, and the last ones at the end, as with ``until="latest"``.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from dataclasses import fields
+from datetime import UTC, datetime
+
+from ..consumer.options import OnWindow, RunOptions
+from ..consumer.summary import Summary
+from ..definition.sources import KafkaSource
+from ..definition.stream import Stream
+from ..definition.topic_patterns import matches
+from ..sinks.sink import ClosedWindow, Origin, Sink, WritingSink, topics_of
+from ..table.sketch_table import SketchTable
+from ..testing import StreamTester
+from .chain import topics_of as archived_topics
+from .recording import Recording, in_time
+from .segment import ArchiveError
+from .store import store_of
+
+log = logging.getLogger("streamgauge.archive")
+
+_TAKEN = ("on_window", "sinks", "until", "workers", "keep_windows", "idle_seconds", "connect_seconds")
+"""The options of a run that mean something, or nothing at all, where no broker takes part."""
+
+
+def recordings_of(source: KafkaSource) -> list[Recording]:
+    """The topics that a source reads of its archive. Raises `ArchiveError` if there are none."""
+    assert source.archive is not None
+    known = archived_topics(store_of(source.archive))
+    topics = [topic for topic in known if matches(source.topics, topic)]
+    if not topics:
+        raise ArchiveError(
+            f"{source.archive} holds the topics {', '.join(sorted(known))}, and none that the stream reads: "
+            f"{source.topic}"
+        )
+    return [Recording.open(source.archive, topic) for topic in topics]
+
+
+def run_archive(stream: Stream, options: RunOptions) -> Summary:
+    """Run a stream over the archive that it reads, and give what came of it.
+
+    Raises `ValueError` for options and sinks that need a broker, `TypeError` for streams that do, and
+    `ArchiveError` for an archive that is damaged or holds none of the stream's topics.
+    """
+    _check(stream, options)
+    opened = [one for source in stream.kafka_sources for one in recordings_of(source)]
+    recordings = list({one.topic: one for one in opened}.values())
+    tester = _tester(stream, options, recordings)
+    begun, refused, example = time.monotonic(), Counter[str](), ""
+    for slices in in_time(recordings):
+        for messages, _ in slices:
+            tester.feed_batch(messages)
+        for row in tester.refused:
+            refused[row.topic] += 1
+            example = example or f"{row.topic}[{row.partition}] at {row.offset}: {row.reason}"
+        tester.refused.clear()
+        tester.late.clear()  # they are counted
+    tester.finish()
+    account = tester.account
+    remarks = []
+    if refused:
+        remarks.append(f"{sum(refused.values()):,} messages can't be counted; the first is {example}")
+        log.warning("%s", remarks[0])
+    seconds = max(time.monotonic() - begun, 1e-9)
+    return Summary(
+        account=account,
+        table=tester.tables(),
+        seconds=seconds,
+        messages_per_second=account.read / seconds,
+        lag=0,
+        remarks=tuple(remarks),
+    )
+
+
+def _check(stream: Stream, options: RunOptions) -> None:
+    default = RunOptions()
+    for one in fields(RunOptions):
+        if one.name not in _TAKEN and getattr(options, one.name) != getattr(default, one.name):
+            raise ValueError(
+                f"{one.name} is for runs on brokers, and this stream reads an archive; leave it out, or send "
+                "the archive to a topic by `streamgauge replay` and run the stream there"
+            )
+    if stream.sending is not None or stream.tables:
+        what = "sends its rows to a topic" if stream.sending is not None else "is joined with a table"
+        raise TypeError(
+            f"this stream {what}, and reads an archive; send the archive to a topic by `streamgauge replay`, "
+            "and run the stream there"
+        )
+    if sent := topics_of(options.sinks, Origin.of(stream, "archive", named=True)):
+        raise ValueError(
+            f"a sink sends to the topic {sent[0].name!r}, and a stream that reads an archive has no brokers; "
+            "use sinks that write elsewhere, or send the archive to a topic by `streamgauge replay`"
+        )
+
+
+def _tester(stream: Stream, options: RunOptions, recordings: list[Recording]) -> StreamTester:
+    times = [one.earliest_ms for r in recordings for chain in r.partitions.values() for one in chain]
+    start = min((ms for ms in times if ms is not None), default=0)
+    sinks: list[Sink] = list(options.sinks)
+    if options.on_window is not None:
+        sinks.append(_Callback(options.on_window))
+    return StreamTester(
+        stream,
+        partitions=max((r.n_partitions for r in recordings), default=1),
+        start=datetime.fromtimestamp(start / 1e3, UTC),
+        sinks=sinks,
+    )
+
+
+class _Callback(WritingSink):
+    """A run's `on_window` as a sink."""
+
+    def __init__(self, on_window: OnWindow) -> None:
+        self._on_window = on_window
+
+    def begin(self, origin: Origin) -> None:
+        """See `WritingSink.begin`."""
+
+    def write(self, window: ClosedWindow) -> None:
+        """See `WritingSink.write`."""
+        table = SketchTable.of_groups(window.groups)
+        self._on_window(table)
+        table.drop_answers()
