@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
+from ..operators.archive.archive_run import check_over_archive
 from ..operators.consumer.group.input_topics import check_apart
 from ..operators.definition.stream import Stream
 from ..operators.sketching.account import Account
@@ -82,6 +83,13 @@ def on_spark(
     plan = plan_of(stream.complete())
     more = dict(options or {})
     settings = {name[len("kafka.") :]: more.pop(name) for name in list(more) if name.startswith("kafka.")}
+    if stream.reads_archive:
+        check_over_archive(stream)
+        if streaming:
+            raise ValueError(
+                "this stream reads an archive, which ends: write .on_spark(spark, streaming=False)"
+            )
+        dead_letters = late = None
     topic = EACH if stream.reads_several else stream.kafka_source.topic
     letters = f"{topic}.dead-letters" if dead_letters == "" else dead_letters
     late_messages = f"{topic}.late-messages" if late == "" else late

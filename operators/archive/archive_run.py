@@ -90,16 +90,21 @@ def _check(stream: Stream, options: RunOptions) -> None:
                 f"{one.name} is for runs on brokers, and this stream reads an archive; leave it out, or send "
                 "the archive to a topic by `streamgauge replay` and run the stream there"
             )
+    check_over_archive(stream)
+    if sent := topics_of(options.sinks, Origin.of(stream, "archive", named=True)):
+        raise ValueError(
+            f"a sink sends to the topic {sent[0].name!r}, and a stream that reads an archive has no brokers; "
+            "use sinks that write elsewhere, or send the archive to a topic by `streamgauge replay`"
+        )
+
+
+def check_over_archive(stream: Stream) -> None:
+    """Raise `TypeError` for a stream that needs a broker besides the archive that it reads."""
     if stream.sending is not None or stream.tables:
         what = "sends its rows to a topic" if stream.sending is not None else "is joined with a table"
         raise TypeError(
             f"this stream {what}, and reads an archive; send the archive to a topic by `streamgauge replay`, "
             "and run the stream there"
-        )
-    if sent := topics_of(options.sinks, Origin.of(stream, "archive", named=True)):
-        raise ValueError(
-            f"a sink sends to the topic {sent[0].name!r}, and a stream that reads an archive has no brokers; "
-            "use sinks that write elsewhere, or send the archive to a topic by `streamgauge replay`"
         )
 
 

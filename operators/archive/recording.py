@@ -137,6 +137,21 @@ class _Loaded:
         return given
 
 
+class RecordedClock:
+    """A clock that shows the time (seconds since 1970) at which the latest message was sent."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self._seconds = seconds
+
+    def __call__(self) -> float:
+        """The time now."""
+        return self._seconds
+
+    def advance(self, messages: Messages) -> None:
+        """Move on to the latest of these."""
+        self._seconds = max(self._seconds, int(messages.timestamp.max(initial=0)) / 1e3)
+
+
 def messages_of(batch: pa.RecordBatch, topic: str, partition: int) -> Messages:
     """Columns of `SCHEMA` as messages of one partition."""
     n = batch.num_rows

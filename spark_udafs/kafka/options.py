@@ -153,6 +153,11 @@ class KafkaOptions:
         sources = () if self.stream is None else self.stream.kafka_sources
         return self.headers or any(source.reads_headers for source in sources)
 
+    @property
+    def archive(self) -> str | None:
+        """The archive that is read in place of brokers, if one is."""
+        return None if self.stream is None else self.stream.kafka_sources[0].archive
+
     def letters_of(self, topic: str) -> str | None:
         """Where messages of a topic go that can't be counted, if anywhere."""
         return _of_topic(self.dead_letter_topic, topic)

@@ -34,6 +34,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from ...operators.archive.archive_run import recordings_of
 from ...operators.consumer.forwarding_options import forwarding_partitions
 from ...operators.consumer.group.co_partitioning import partners_of
 from ...operators.definition.stream import Stream
@@ -117,20 +118,37 @@ class KafkaBatchReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """One task for each partition; more if ``minPartitions`` requests them and rows are wanted."""
         options = self._options
-        cluster = Cluster(options)
-        places = cluster.partitions()
-        _ensure_letters(options, places)
-        begin = cluster.resolve(places, options.starting or "earliest")
-        ends = cluster.resolve(places, options.ending or "latest", "endingOffsets")
-        cluster.close()
+        begin, ends = self._archived() if options.archive is not None else self._in_topics()
         check_order(begin, ends)
-        known = {place: Known(Position(begin[place])) for place in places}
+        known = {place: Known(Position(at)) for place, at in begin.items()}
         last = _waits(options)
         return plan_tasks(options, Offsets("", ends, begin, known, clock_us=_now_us(), last=last))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """In a worker: the batches of one task."""
         return read_task(self._options, partition)  # type: ignore[arg-type]
+
+    def _in_topics(self) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+        """Where each partition of the topics begins and ends for this read."""
+        options = self._options
+        cluster = Cluster(options)
+        places = cluster.partitions()
+        _ensure_letters(options, places)
+        begin = cluster.resolve(places, options.starting or "earliest")
+        ends = cluster.resolve(places, options.ending or "latest", "endingOffsets")
+        cluster.close()
+        return begin, ends
+
+    def _archived(self) -> tuple[dict[TopicPartition, int], dict[TopicPartition, int]]:
+        """The same of the partitions of an archive: all that they hold."""
+        assert self._options.stream is not None
+        bounds = {
+            (recording.topic, partition): recording.bounds(partition)
+            for source in self._options.stream.kafka_sources
+            for recording in recordings_of(source)
+            for partition in range(recording.n_partitions)
+        }
+        return {p: at for p, (at, _) in bounds.items()}, {p: end for p, (_, end) in bounds.items()}
 
 
 class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...operators.archive.recording import RecordedClock
 from ...operators.definition.stream import Stream
 from ...operators.formats.decode import Decoded
 from ...operators.formats.messages import headers_type
@@ -185,7 +186,7 @@ def _take_in(
     known = r.known.floored(task.watermark_us)
     first = min(known.position.offset, r.start)
     # Rows that were counted before are cut off; only their account and event time are wanted.
-    clock = task.clock_us / 1e6
+    clock = RecordedClock(task.clock_us / 1e6 if options.archive is None else 0.0)
     once, replay = None, known.position.replay
     source = stream.of_topic(where.topic)
     if source.looks_back and replay is not None and replay < first:
@@ -193,11 +194,11 @@ def _take_in(
         replay = replay_from(options, r.place, replay, first) if once is None else None
     time = replace(known.position.time)
     sketches = plan_of(stream).sketches if stream.sending is None else None
-    progress = PartitionState(
-        stream, *where, first, time, lambda: clock, replay, once=once, sketches=sketches
-    )
+    progress = PartitionState(stream, *where, first, time, clock, replay, once=once, sketches=sketches)
     intake.add_partition(progress, [r.start] * (first < r.start))
     for messages in reading(options, r.place, progress.recall_offset, r.end, BATCH_MESSAGES):
+        if options.archive is not None:
+            clock.advance(messages)
         intake.sketch(source.kafka_source, messages)
         letters.take(intake, r.start)
     intake.skip_to(where, r.end)

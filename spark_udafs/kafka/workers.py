@@ -18,6 +18,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as Partition
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
+from ...operators.archive.recording import Recording
 from ...operators.definition.stream import Stream
 from ...operators.definition.tables import LookupTable
 from ...operators.formats.messages import Messages
@@ -56,6 +57,7 @@ _seen: ConnectionPool[tuple[int, Deduplicator]] = ConnectionPool(_MOST_READERS, 
 _joins: ConnectionPool[Any] = ConnectionPool(_MOST_READERS, lambda sides: None)
 _tables: ConnectionPool[TableReader] = ConnectionPool(_MOST_OTHERS, lambda table: table.close())
 _remarks: dict[Any, Remarks] = {}
+_recordings: dict[tuple[str, str], Recording] = {}
 
 
 def reading(
@@ -67,6 +69,9 @@ def reading(
     options say to go on without them.
     """
     if start >= end:
+        return
+    if options.archive is not None:
+        yield from _archived(options.archive, place, end).read(place[1], start, end, at_once)
         return
     key = (_identity(options), place, options.reads_headers, options.corrupt)
     reader = _readers.borrow(key)
@@ -96,6 +101,14 @@ def reading(
             reader.close()
         raise
     _readers.put(key, reader)
+
+
+def _archived(archive: str, place: TopicPartition, end: int) -> Recording:
+    """The recording of a topic that holds a partition up to an offset, whose footers are read once."""
+    key = archive, place[0]
+    if key not in _recordings or _recordings[key].bounds(place[1])[1] < end:
+        _recordings[key] = Recording.open(*key)
+    return _recordings[key]
 
 
 def remarks_on(options: KafkaOptions, topic: str) -> Remarks:
