@@ -1,0 +1,111 @@
+"""Archivers that are killed, paused and revived leave each message in the archive once, in order."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import Producer
+
+from streamgauge.operators.archive.chain import segments
+from streamgauge.operators.archive.store import LocalStore
+
+from ...waiting import until
+
+pytestmark = pytest.mark.kafka
+
+_PARTITIONS = 3
+_PROGRAM = "from streamgauge.apps.program import main; main()"
+
+
+class Archivers:
+    """Processes that archive one topic in one group."""
+
+    def __init__(self, servers: str, topic: str, folder: Path) -> None:
+        self._arguments = [
+            *(sys.executable, "-c", _PROGRAM, "archive", topic, "--to", str(folder)),
+            *("--bootstrap-servers", servers, "--interval", "300ms", "--size", "2KB"),
+            *("--config", "session.timeout.ms=6000", "--config", "heartbeat.interval.ms=500"),
+        ]
+        self.running: list[subprocess.Popen[bytes]] = []
+
+    def start(self) -> None:
+        self.running.append(subprocess.Popen(self._arguments, stderr=subprocess.PIPE))
+
+    def stop(self) -> None:
+        for one in self.running:
+            one.send_signal(signal.SIGCONT)
+            one.terminate()
+        for one in self.running:
+            _, log = one.communicate(timeout=300)
+            assert one.returncode in (0, -signal.SIGTERM, 130), log.decode()
+        self.running.clear()
+
+
+def archive_under_faults(kafka: Any, folder: Path, faults: int, seed: int) -> None:
+    draw = random.Random(seed)
+    topic, store = f"kills-{uuid.uuid4().hex[:8]}", LocalStore(folder)
+    kafka.create_topic(topic, _PARTITIONS)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
+    sent = [0] * _PARTITIONS
+    archivers = Archivers(kafka.bootstrap_servers, topic, folder)
+    for _ in range(2):
+        archivers.start()
+
+    def send() -> None:
+        for _ in range(200):
+            partition = draw.randrange(_PARTITIONS)
+            producer.produce(topic, b"%d" % sent[partition] * 10, partition=partition)
+            sent[partition] += 1
+        assert producer.flush(120) == 0
+
+    def files() -> int:
+        return sum(len(store.files(f"topic={topic}/partition={p}")) for p in range(_PARTITIONS))
+
+    for _ in range(faults):
+        send()
+        before = files()
+        until(lambda before=before: files() > before)
+        send()
+        time.sleep(draw.random() * 0.3)
+        victim = archivers.running[draw.randrange(2)]
+        if draw.random() < 0.3:
+            # Long enough for the group to give its partitions away; then it wakes with what it held.
+            victim.send_signal(signal.SIGSTOP)
+            time.sleep(8.0)
+            victim.send_signal(signal.SIGCONT)
+        else:
+            victim.kill()
+            victim.wait(60)
+            archivers.running.remove(victim)
+            archivers.start()
+    until(lambda: sum(_archived(store, topic)) == sum(sent), 600)
+    archivers.stop()
+    for partition in range(_PARTITIONS):
+        values = [
+            value
+            for one in segments(store, topic, partition)
+            for value in pq.ParquetFile(folder / one.path).read().column("value").to_pylist()
+        ]
+        assert values == [b"%d" % n * 10 for n in range(sent[partition])]
+
+
+def _archived(store: LocalStore, topic: str) -> list[int]:
+    return [sum(one.rows for one in segments(store, topic, p)) for p in range(_PARTITIONS)]
+
+
+def test_killed_and_paused_archivers_leave_each_message_once(kafka: Any, tmp_path: Path) -> None:
+    archive_under_faults(kafka, tmp_path, faults=4, seed=5)
+
+
+@pytest.mark.soak
+def test_two_hundred_faults(kafka: Any, tmp_path: Path) -> None:
+    archive_under_faults(kafka, tmp_path, faults=200, seed=11)
