@@ -50,7 +50,8 @@ def quix_python() -> str:
     python = QUIX_HOME / "bin" / "python"
     if not python.exists():
         venv.create(QUIX_HOME, with_pip=True)
-        subprocess.run([python, "-m", "pip", "install", "-q", "quixstreams[parquet]", "datasketches"], check=True)
+        packages = ["quixstreams[parquet]", "datasketches"]
+        subprocess.run([python, "-m", "pip", "install", "-q", *packages], check=True)
     return str(python)
 
 
