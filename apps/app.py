@@ -178,8 +178,7 @@ class App:
             return matches[0]
         if path is None:
             return self.formats[0]
-        with whole(path), opened(path) as file:
-            head = file.read(65_536)
+        head = _head_of(path)
         if not head:
             raise ValueError(f"{path} is empty: there is nothing to replay")
         with whole(path):
@@ -197,3 +196,13 @@ class App:
                 f"{', '.join(known) or 'none'}"
             )
         return {**known, **given}
+
+
+def _head_of(path: Path) -> bytes:
+    """How a recording begins, be it a file or an archive."""
+    if path.is_dir():
+        from .replay.archived import head_of
+
+        return head_of(str(path))
+    with whole(path), opened(path) as file:
+        return file.read(65_536)

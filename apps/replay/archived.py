@@ -12,6 +12,27 @@ from ...operators.archive.recording import Recording, Slice, in_time
 from .batch import Batch
 
 
+def values_in_time(place: str) -> Iterator[tuple[bytes | None, bytes | None, int | None]]:
+    """The messages of an archived topic in the order of their times: value, key, and when it was sent (ms).
+
+    Raises `ArchiveError` as `Recording.open` does.
+    """
+    for batch in Archived(Recording.open(place), 0.0).batches():
+        assert batch.named is not None
+        for value, key, sent in zip(batch.values.to_pylist(), batch.named, batch.sent.tolist()):
+            yield value, key, sent if sent >= 0 else None
+
+
+def head_of(place: str, size: int = 65_536) -> bytes:
+    """The first values of an archived topic, a line each, up to some bytes."""
+    head = bytearray()
+    for value, _, _ in values_in_time(place):
+        head += (value or b"") + b"\n"
+        if len(head) >= size:
+            break
+    return bytes(head[:size])
+
+
 @dataclass(frozen=True)
 class Archived:
     """The messages of all partitions by the time at which they were sent (`recording.in_time`).

@@ -26,7 +26,7 @@ def run(
     input: Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="FILE", help="Replay a recording through a Kafka broker of its own. Repeatable."
+            metavar="FILE", help="Replay a recording, or an archive, through a broker of its own. Repeatable."
         ),
     ] = None,
     more: Annotated[
@@ -122,7 +122,7 @@ def run(
     if (bootstrap_servers is not None or topic is not None) == bool(paths):
         raise ValueError("name a recording by --input FILE, or a topic by --bootstrap-servers and --topic")
     for path in paths:
-        if not path.is_file():
+        if not path.exists():
             raise ValueError(f"{path}: there is no such file")
     if paths:
         if unused := [name for name, value in live.items() if value]:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ..app import Message
 from ..jobs.job import Job
+from ..replay.archived import values_in_time
 from ..replay.batch import Batch
 from ..replay.compressed_files import whole
 
@@ -24,7 +25,7 @@ _LAST_MS = 253_402_300_799_999
 
 @dataclass(frozen=True)
 class RecordedMessages:
-    """The messages of files, one file after the other; `speed` times faster than they were sent, 0 at once.
+    """The messages of files or archives, one after the other, `speed` times faster than sent; 0 is at once.
 
     A message whose time isn't known, or lies before that of another one before it, was sent with that.
     """
@@ -41,10 +42,15 @@ class RecordedMessages:
         latest: int | None = None
         for path in self.paths:
             with whole(path):
-                for message in self.job.form.messages(path, self.job.settings):
+                for message in self._of(path):
                     if message.sent_ms is not None and abs(message.sent_ms) <= _LAST_MS:
                         latest = message.sent_ms if latest is None else max(latest, message.sent_ms)
                     yield message._replace(sent_ms=latest)
+
+    def _of(self, path: Path) -> Iterator[Message]:
+        if path.is_dir():
+            return (Message(value or b"", key, sent) for value, key, sent in values_in_time(str(path)))
+        return iter(self.job.form.messages(path, self.job.settings))
 
     def batches(self) -> Iterator[Batch]:
         """See `apps.replay.batch.Source`."""
