@@ -129,7 +129,7 @@ def test_rules_are_evaluated_as_this_test_says() -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(("of", "rules", "at"), CASES, ids=["windows", "readings"])
-def test_any_batches_and_restarts_tell_what_single_windows_tell_row_by_row(
+def test_any_batches_and_restarts_give_what_single_windows_give_row_by_row(
     of: str, rules: list[Rule], at: str | None, seed: int
 ) -> None:
     table, dice = made(of, seed), random.Random(seed)

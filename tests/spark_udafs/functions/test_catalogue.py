@@ -77,7 +77,7 @@ def test_what_a_function_says_of_itself() -> None:
     assert "sketch(df)" in NOTE and "FILTER" in NOTE
 
 
-def test_names_tell_the_kind_where_bytes_do_not() -> None:
+def test_names_say_the_kind_where_bytes_do_not() -> None:
     names = set(catalogue())
     for verb in ("merge", "answer", "union", "print"):
         assert {f"{verb}_kll_quantiles_{kind}" for kind in ("double", "long", "float")} <= names

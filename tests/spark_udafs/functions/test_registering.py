@@ -196,7 +196,7 @@ def test_what_is_refused(spark: Any, rows: Any, query: str, reported: str) -> No
         spark.sql(query).collect()
 
 
-def test_streams_are_told_of_sketch(spark: Any, rows: Any) -> None:
+def test_refused_streams_are_pointed_to_sketch(spark: Any, rows: Any) -> None:
     counted = spark.readStream.format("rate").load().groupBy().agg(S.sketch_distinct("value").alias("n"))
     running = counted.writeStream.format("memory").queryName("refused").outputMode("complete").start()
     with pytest.raises(StreamingQueryException, match=r"stream. Use streamgauge.spark.sketch\(df\)"):

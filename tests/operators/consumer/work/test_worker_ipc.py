@@ -39,7 +39,7 @@ def test_logs_figures_and_the_error_arrive(caplog: pytest.LogCaptureFixture) -> 
     assert isinstance(hearing.error(), ValueError) and str(hearing.error()) == "done"
 
 
-def test_what_was_told_before_a_kill_is_kept() -> None:
+def test_what_was_sent_before_a_kill_is_kept() -> None:
     pipe = io.BytesIO()
     telling = WorkerReporter(pipe)
     telling.figures(WorkFigures(rebalances=1))
