@@ -52,7 +52,7 @@ class StaleWatch(threading.Thread):
         """See `threading.Thread`."""
         if self._file.exists():
             kept = json.loads(self._file.read_text(encoding="utf-8"))
-            self._feed.on, self._n_alerts = kept["on"], kept["told"]
+            self._feed.on, self._n_alerts = kept["on"], kept["alerts"]
         cluster = Cluster(self._options)
         try:
             while self._query.isActive:
@@ -74,7 +74,7 @@ class StaleWatch(threading.Thread):
         if messages := self._alerting.deliver(alerts):
             self._sender.send(messages, self._n_alerts)
         self._n_alerts += 1
-        keep(self._file, {"on": self._feed.on, "told": self._n_alerts})
+        keep(self._file, {"on": self._feed.on, "alerts": self._n_alerts})
 
 
 def keep(file: Path, kept: Mapping[str, Any]) -> None:

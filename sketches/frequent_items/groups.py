@@ -51,7 +51,7 @@ class FrequentItemsGroups(Groups):
         answer={"k": 10},
         of_column=long_or_string,
         kinds=("string", "long"),
-        must_tell_kind=True,
+        must_name_kind=True,
         spark_merge="approx_top_k_combine",
     )
 

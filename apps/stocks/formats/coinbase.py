@@ -58,7 +58,7 @@ def _is(event: Any) -> bool:
     return known and bool({"product_id", "product_ids", "channels"} & event.keys())
 
 
-def _telling(event: Any) -> tuple[Any, Any]:
+def _symbol_and_time(event: Any) -> tuple[Any, Any]:
     return (event.get("product_id"), event.get("time")) if isinstance(event, dict) else (None, None)
 
 
@@ -67,6 +67,6 @@ COINBASE = AppFormat(
     "Coinbase's websocket: matches, tickers, order books",
     rows,
     lambda path, head: holds(head, _is),
-    captured(_telling),
+    captured(_symbol_and_time),
     {"events": "match", "zone": "UTC", "hours": "", "block_shares": "", "luld": "no", "splits": "0"},
 )

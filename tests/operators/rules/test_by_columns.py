@@ -55,7 +55,7 @@ OF_BOTH = [
     Absence("gone", longer="2m", forget="6m", where={"zone": 1}),
 ]
 OF_WINDOWS = [
-    Threshold("few", value="n", at_most=1, tell=["users"]),
+    Threshold("few", value="n", at_most=1, report=["users"]),
     Threshold("surely many", value="users", at_least=3, clear=2, surely=True),
     Threshold("supported", value="spread.p99", above=60, support={"n": 3}),
     Threshold("absent", value="n", below=1, absent=0),

@@ -205,7 +205,7 @@ def test_support_and_what_is_reported_besides() -> None:
     windows = (
         ROWS.group_by("key").tumbling("1m").agg(n=count(), value=last("value"), shown=sample("key", k=2))
     )
-    rule = Threshold("hot", value="value", above=9, support={"n": 3}, tell=["n", "shown.values"])
+    rule = Threshold("hot", value="value", above=9, support={"n": 3}, report=["n", "shown.values"])
     kept = Kept()
     tester = StreamTester(windows, start=NOON, sinks=[Alerting([rule], to=[kept])])
     tester.feed(
@@ -213,7 +213,7 @@ def test_support_and_what_is_reported_besides() -> None:
     )
     tester.finish()
     assert [alert.why for alert in kept.alerts] == ["value is 10: above 9; n: 3; shown: 'a', 'a'"]
-    for wrong, said in (({"support": 3}, "support is 3"), ({"tell": "n"}, "tell is 'n'")):
+    for wrong, said in (({"support": 3}, "support is 3"), ({"report": "n"}, "report is 'n'")):
         with pytest.raises(TypeError, match=said):
             Threshold("hot", value="value", above=9, **wrong)
     with pytest.raises(ValueError, match="'rows' is not an answer of the stream"):

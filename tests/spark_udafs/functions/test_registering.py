@@ -40,7 +40,7 @@ def sql_answers(spark: Any, rows: Any) -> Row:
         if not line.exact:
             given = ", ".join(["id", *(GIVEN[one] for one in line.inputs)])
             sketched.append(f"sketch_{name}({given}) {name}")
-            kind = "_long" if line.aggregate.must_tell_kind else ""
+            kind = "_long" if line.aggregate.must_name_kind else ""
             collected += [f"answer_{name}{kind}({name}) {name}", f"print_{name}{kind}({name}) told_{name}"]
     inner = [
         "sketch_distinct(id, 10) small",
