@@ -59,7 +59,7 @@ report("buckets", sorted(spread["n"] for spread in query(as_table(bucketed))["id
 # Tables of sketches: there and back, rolled up, after SQL, in files.
 arrow = as_table(bucketed)
 report("as_frame", as_table(as_frame(arrow, spark)).num_rows)
-report("rollup", query(as_table(rollup(sketched, to="20 minutes")))["n"].to_list())
+report("rollup", query(as_table(rollup(sketched, every="20 minutes")))["n"].to_list())
 report("rollup buckets", query(as_table(rollup(bucketed, by=[])))["n"].sort().to_list())
 sketched.createOrReplaceTempView("minutes")
 computed = "window_start, window_end, sum(n) n, hll_union_agg(ids) ids"
@@ -99,7 +99,7 @@ for way, ids in {"native": distinct("id"), "buckets": quantiles("id")}.items():
     report("stream", way, stored["n"].to_pylist() == [60] * 16, known.equals(stored))
 schema = spark.read.parquet(f"{folder}/native").schema
 minutes = spark.readStream.schema(schema).parquet(f"{folder}/native")
-wider = rollup(minutes, to="5 minutes")
+wider = rollup(minutes, every="5 minutes")
 to_wider = SketchesToParquet(f"{folder}/wider")
 write(wider, f"{folder}/of-wider", to_wider, available_now=True).awaitTermination(240)
 report("rollup of a stream", read_table(f"{folder}/wider")["n"].to_pylist())
