@@ -29,13 +29,8 @@ def rows(feed: Feed, settings: Settings) -> Stream:
     kind = text(pl.col("type"))
     trade = kind.is_in(events).fill_null(False)
     at = pl.when(trade).then(iso_time(pl.col("time")))
-    stream = Stream.from_kafka(
-        feed.topic,
-        value=json({name: field(name, pl.Binary) for name in _FIELDS}),
-        time=at,
-        message={"arrived": "offset"},
-        bootstrap_servers=feed.bootstrap_servers,
-        config=feed.config,
+    stream = feed.stream(
+        json({name: field(name, pl.Binary) for name in _FIELDS}), time=at, message={"arrived": "offset"}
     )
     other = {"buy": "sell", "sell": "buy"}
     side = text(pl.col("side"))
