@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from ..operators.definition.stream import Stream
+from ..operators.formats.decode import Decoder
 from ..operators.rules.alerting import Outlet
 from ..operators.rules.rule import Rule
 from .panels import Panel
@@ -37,13 +38,28 @@ class Message(NamedTuple):
 class Feed:
     """Where messages are: a topic, its brokers, further settings of librdkafka.
 
-    A format's `source` hands all three on to `Stream.from_kafka`: without ``config=feed.config`` an app can't
-    read from brokers that want TLS or a password.
+    A format's `source` begins with `stream`, which hands all three on.
     """
 
     topic: str
     bootstrap_servers: str
     config: Mapping[str, Any] = field(default_factory=dict)
+
+    def stream(
+        self,
+        value: Decoder,
+        time: str | pl.Expr | None = None,
+        message: Sequence[str] | Mapping[str, str] = (),
+    ) -> Stream:
+        """The messages, decoded by `value`; `time` and `message` as for `Stream.from_kafka`."""
+        return Stream.from_kafka(
+            self.topic,
+            value=value,
+            time=time,
+            message=message,
+            bootstrap_servers=self.bootstrap_servers,
+            config=self.config,
+        )
 
 
 Settings = Mapping[str, str]

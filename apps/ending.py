@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from ..operators.consumer.signals import ASKING
+from ..operators.consumer.signals import STOP_SIGNALS
 
 INTERRUPTED = 130
 """The exit code of a program that was requested to end, as shells give it for Ctrl-C."""
@@ -74,4 +74,4 @@ def in_order() -> Iterator[ExitStack]:
 
 def _heeded() -> list[signal.Signals]:
     """The signals to heed: `nohup` has some ignored, and so do shells for what they run in the background."""
-    return [number for number in ASKING if signal.getsignal(number) is not signal.SIG_IGN]
+    return [number for number in STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]

@@ -109,16 +109,16 @@ def measured() -> dict[str, Any]:
             command, env={**os.environ, MARK: mark}, stdout=out, stderr=subprocess.PIPE, text=True
         )
         assert demo.stderr is not None
-        asking = None
+        asker = None
         for line in demo.stderr:
             if (page := re.search(r"the page: (http://\S+)", line)) is not None:
                 now("page address")
-                asking = threading.Thread(target=_ask, args=(page[1], demo, now), daemon=True)
-                asking.start()
+                asker = threading.Thread(target=_ask, args=(page[1], demo, now), daemon=True)
+                asker.start()
         demo.wait()
         now("the end")
-        if asking is not None:
-            asking.join()
+        if asker is not None:
+            asker.join()
         out.seek(0)
         results = json.load(out)
     return {"moments": moments, "programs": processes.end(), "results": results}

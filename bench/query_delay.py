@@ -114,8 +114,8 @@ def produced(
                     seen.append((rows[0]["posts"], time.time()))
                 time.sleep(0.01)
 
-    asking = threading.Thread(target=ask)
-    asking.start()
+    asker = threading.Thread(target=ask)
+    asker.start()
     given = [address, TOPIC, str(rate), str(seconds), str(BATCH_SECONDS)]
     done = subprocess.run([sys.executable, "-c", PRODUCE, *given], capture_output=True, text=True, check=True)
     sent = [(before + count, at) for count, at in json.loads(done.stdout)]
@@ -123,7 +123,7 @@ def produced(
     while (not seen or seen[-1][0] < sent[-1][0]) and time.monotonic() < deadline:
         time.sleep(0.05)
     ended.set()
-    asking.join()
+    asker.join()
     assert seen and seen[-1][0] == sent[-1][0], (seen[-1:], sent[-1])
     return sent, seen
 

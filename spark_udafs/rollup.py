@@ -37,20 +37,20 @@ from .windows import duration
 
 def rollup(
     table: DataFrame | Sequence[DataFrame],
-    to: str | None = None,
+    every: str | None = None,
     by: Sequence[str] | None = None,
     delay: str = "0 seconds",
 ) -> DataFrame:
     """A table of sketches, or several of one definition, merged to coarser windows and fewer keys.
 
-    `to` is the length of the new windows (``"1 hour"``, or ``"1h"``), which the table's own must fit into;
+    `every` is the length of the new windows (``"1 hour"``, or ``"1h"``), which the table's own must fit into;
     without it the windows stay. `by` names the keys to keep (all of them if None, none if empty). Merging
     adds nothing to a sketch's error. Of overlapping windows those are used that lie end to end, as
     `merge` does.
 
     A streaming table gives each new window once, when a window of the table begins `delay` after its end;
-    rows that come later for it are dropped, as Spark's watermarks do. It needs `to`, even if only the length
-    that its windows have, and takes a checkpoint of its own, which belongs to one definition.
+    rows that come later for it are dropped, as Spark's watermarks do. It needs `every`, even if only the
+    length that its windows have, and takes a checkpoint of its own, which belongs to one definition.
 
     Raises `SketchError` for DataFrames that aren't tables of sketches or have different definitions, which
     it names, also where rows of one have met before (then it is the query that raises it), and for windows
@@ -62,7 +62,8 @@ def rollup(
     >>> rows = spark.range(7200).selectExpr(*columns)
     >>> aggregates = {"rows": sg.count(), "users": sg.distinct("user")}
     >>> minutes = sg.spark.sketch(rows).groupBy("side", sg.spark.window("at", "1 minute")).agg(**aggregates)
-    >>> hours = sg.spark.as_table(sg.spark.rollup(minutes, to="1 hour", by=[])).answers().sort("window_start")
+    >>> table = sg.spark.as_table(sg.spark.rollup(minutes, every="1 hour", by=[]))
+    >>> hours = table.answers().sort("window_start")
     >>> minutes.count(), hours["rows"].to_list(), hours["users"].struct.field("estimate").round().to_list()
     (240, [3600, 3600], [50.0, 50.0])
     """
@@ -77,7 +78,7 @@ def rollup(
     own = keys_of(schema)
     if unknown := [key for key in by or () if key not in own]:
         raise ValueError(f"rollup: {', '.join(unknown)} is not a key of this table; its keys are {own}")
-    size = None if to is None else duration(to)
+    size = None if every is None else duration(every)
     windows = _windows(schema, size)
     keys = {key: schema.field(key).type for key in own if by is None or key in by}
     plan = partials_of_table(table_schema(keys, aggregates_of(schema), windows))
@@ -97,7 +98,7 @@ def rollup(
     if size is None:
         raise SketchError(
             "rollup: Spark knows when a streaming table's windows are complete only by their length; name "
-            'it, also where it stays as it is, as in to="1 minute"'
+            'it, also where it stays as it is, as in every="1 minute"'
         )
     definition = {**definition_of(plan.table), "window": windows.definition()}
     rows = remembering(rows, definition).withWatermark(START, delay)

@@ -31,6 +31,7 @@ from ..operators.table.schema import ArrowStream, arrow_table, to_ipc, write_par
 from ..operators.table.sketch_table import SketchTable
 from ..operators.table.stored import schema_in
 from ..operators.watching.terminal import write_line
+from ..operators.whole_file import whole_file
 from .kafka.cluster import reporting_consumer
 
 _SECONDS = 10.0
@@ -98,9 +99,8 @@ class SketchesToParquet:
                 )
             self._checked = windows.schema
         # Readers, after a crash as well, see all of a file or nothing.
-        unfinished = done.with_name(f".{done.name}.unfinished")
-        write_parquet(windows, unfinished)
-        unfinished.replace(done)
+        with whole_file(done) as unfinished:
+            write_parquet(windows, unfinished)
 
 
 class SketchesToKafka:

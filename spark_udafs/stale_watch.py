@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import threading
 import time
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from ..operators.definition.stream import Stream
 from ..operators.kafka.retry import Stopped
 from ..operators.rules.alerting import Alerting
 from ..operators.rules.stale_feed import StaleFeed
+from ..operators.whole_file import whole_file
 from ..operators.windows.durations import microseconds
 from .alert_sender import AlertSender
 from .kafka.cluster import Cluster
@@ -52,7 +52,7 @@ class StaleWatch(threading.Thread):
         """See `threading.Thread`."""
         if self._file.exists():
             kept = json.loads(self._file.read_text(encoding="utf-8"))
-            self._feed.on, self._n_alerts = kept["on"], kept["told"]
+            self._feed.on, self._n_alerts = kept["on"], kept["alerts"]
         cluster = Cluster(self._options)
         try:
             while self._query.isActive:
@@ -74,15 +74,11 @@ class StaleWatch(threading.Thread):
         if messages := self._alerting.deliver(alerts):
             self._sender.send(messages, self._n_alerts)
         self._n_alerts += 1
-        keep(self._file, {"on": self._feed.on, "told": self._n_alerts})
+        keep(self._file, {"on": self._feed.on, "alerts": self._n_alerts})
 
 
 def keep(file: Path, kept: Mapping[str, Any]) -> None:
     """Write a file whole, or leave it as it was."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = file.with_name(f".{file.name}.unfinished")
-    with unfinished.open("w", encoding="utf-8") as writing:
-        json.dump(kept, writing)
-        writing.flush()
-        os.fsync(writing.fileno())
-    unfinished.replace(file)
+    with whole_file(file) as unfinished:
+        unfinished.write_text(json.dumps(kept), encoding="utf-8")

@@ -23,7 +23,7 @@ def test_the_lines_of_the_page(capsys: pytest.CaptureFixture[str]) -> None:
                 registry.add("orders-value", names["order"])
             exec(block.replace("http://localhost:8081", registry.url), names)
     assert "Decimal" in str(names["orders"].schema["total"])
-    assert names["found"].frame.rows()[0][:2] == (1, "ann") and names["found"].reasons == []
+    assert names["decoded"].frame.rows()[0][:2] == (1, "ann") and names["decoded"].reasons == []
     assert list(names["rows"].columns) == ["id", "who", "total", "items", "sku", "n"]
     assert names["latest"].schema == names["plain"].schema
     assert list(names["files"].schema) == ["records"] and list(names["some"].schema) == ["user", "by"]

@@ -19,7 +19,7 @@ def test_the_code_runs() -> None:
     assert [panel.title for panel in names["panels"]][:2] == ["Users", "Errors in requests"]
 
 
-def test_every_panel_and_picture_that_there_is_is_told() -> None:
+def test_every_panel_and_picture_that_there_is_is_documented() -> None:
     reported = re.findall(r"^\| `(\w+Panel)` \|", PAGE, re.M)
     assert sorted(reported) == sorted(panel.__name__ for panel in get_args(Panel))
     for picture in re.findall(r"\((pictures/[^)]+)\)", PAGE):

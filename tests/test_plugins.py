@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from streamgauge import Stream, count, json
+from streamgauge import count, json
 from streamgauge.apps.app import App, AppFormat, AppPart, Message
 from streamgauge.operators.rules.rule import LimitRule, Measured
 from streamgauge.operators.rules.threshold import Threshold
@@ -45,7 +45,7 @@ class Tide(LimitRule):
 
 def source(feed, settings):
     levels = json({"gauge": pl.String, "level": pl.Float64, "at": pl.String})
-    return Stream.from_kafka(feed.topic, value=levels, time="at", bootstrap_servers=feed.bootstrap_servers)
+    return feed.stream(levels, time="at")
 
 
 def messages(path, settings):

@@ -97,6 +97,18 @@ def test_good_and_bad_orders_that_are_sent_on() -> None:
     assert json.loads(sent["bad"].value) == {"user": "bob", "amount": None, "why": "no amount"}
 
 
+def test_the_lines_in_sql() -> None:
+    from streamgauge.operators.sql.memory import Memory
+    from streamgauge.operators.sql.session import SqlSession
+
+    (script,) = re.findall(r"^```sql\n(.*?)^```", TEXT, re.M | re.S)
+    created, question = script.replace("> 100", "> 1").split(";\n", 1)
+    posts = [("en", "ann"), ("en", "bob"), ("en", "ann"), ("fi", "eve")]
+    rows = ", ".join(f"('2026-01-01T00:00:01', '{lang}', '{author}')" for lang, author in posts)
+    *_, last = SqlSession(Memory()).run(f"{created}; INSERT INTO posts VALUES {rows}; {question}")
+    assert last.error is None and last.rows == [("en", 3, 2)] and last.bounds["authors"] == [[2, 2]]
+
+
 @pytest.mark.kafka
 def test_streams_that_share_one_reading(kafka: Any) -> None:
     at = "2026-01-01T00:00:01Z"
@@ -104,7 +116,7 @@ def test_streams_that_share_one_reading(kafka: Any) -> None:
     fill(kafka, "visits", [{"user": user, "page": page, "at": at} for user, page in pages])
     names: dict[str, Any] = {}
     exec(block("run_together(").replace("localhost:9092", kafka.bootstrap_servers), names)
-    result = names["found"]
+    result = names["results"]
     assert dict(result["shop"].windows().select("page", "visits").rows()) == {"/shop/a": 2, "/shop/b": 1}
     assert result["others"].windows()["pages"][0][0]["item"] == "/news"
     assert result["users"].account.counted == 4 and result["shop"].account.filtered == 1

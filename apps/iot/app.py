@@ -90,7 +90,7 @@ def _route_rules(settings: Settings) -> Sequence[Rule]:
             clear=back,
             hold=settings["off_hold"],
             release=settings["release"],
-            tell=("route",),
+            report=("route",),
         )
     ]
 

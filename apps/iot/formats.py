@@ -90,9 +90,7 @@ def _csv_rows(feed: Feed, settings: Settings) -> Stream:
 def _rows(feed: Feed, value: Decoder, names: Mapping[str, str], settings: Settings) -> Stream:
     """The columns of every format, in one form."""
     at = _when(names["at"], settings)
-    stream = Stream.from_kafka(
-        feed.topic, value=value, time=at, bootstrap_servers=feed.bootstrap_servers, config=feed.config
-    )
+    stream = feed.stream(value, time=at)
     more = {name: pl.col(names[name]) for name in ("sensor", *_MORE) if name in names}
     return in_columns(
         stream, settings, **{"at": at, "value": pl.col(names["value"]), "sensor": pl.lit("sensor"), **more}

@@ -33,14 +33,7 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
     # Of an interval it is the end: the result is known then.
     ended = pl.col("phenomenon").str.split("/").list.last()
     time = pl.coalesce(ended, pl.col("resulted"))
-    rows = Stream.from_kafka(
-        feed.topic,
-        value=json(_COLUMNS),
-        time=time,
-        bootstrap_servers=feed.bootstrap_servers,
-        config=feed.config,
-        message={"topic_of_mqtt": "key"},
-    )
+    rows = feed.stream(json(_COLUMNS), time=time, message={"topic_of_mqtt": "key"})
     # Bridges from MQTT put its topic into the key, such as v1.1/Datastreams(7)/Observations.
     linked = [pl.col(name).str.extract(_OF_LINK).str.strip_chars("'") for name in ("link", "topic_of_mqtt")]
     return in_columns(

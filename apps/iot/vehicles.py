@@ -57,13 +57,7 @@ def _feeds() -> Protobuf:
 
 def _begun(feed: Feed) -> Stream:
     stamp = pl.when(pl.col("stamp") > 0).then(pl.col("stamp")).cast(pl.Int64)
-    return Stream.from_kafka(
-        feed.topic,
-        value=_feeds(),
-        time=(stamp * 1_000_000).cast(_UTC),
-        bootstrap_servers=feed.bootstrap_servers,
-        config=feed.config,
-    )
+    return feed.stream(_feeds(), time=(stamp * 1_000_000).cast(_UTC))
 
 
 def _rows(feed: Feed, settings: Settings) -> Stream:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from ...operators.whole_file import whole_file
 from ..cache import cache_folder
 from .node import HOST
 
@@ -97,9 +98,8 @@ def find_running() -> list[Running]:
 def remember(running: Running) -> None:
     """Make detached brokers a cluster that `status` shows and `stop` ends."""
     file = _folder() / f"{running.name}.json"
-    part = file.with_suffix(".part")
-    part.write_text(json.dumps(asdict(running)))
-    part.replace(file)
+    with whole_file(file) as unfinished:
+        unfinished.write_text(json.dumps(asdict(running)))
 
 
 def forget(running: Running) -> None:

@@ -15,13 +15,7 @@ from .lines import NOWHERE, first_lines, lines_of, reads, timed
 
 
 def _begun(feed: Feed) -> Stream:
-    return Stream.from_kafka(
-        feed.topic,
-        value=access_log(),
-        time="time",
-        bootstrap_servers=feed.bootstrap_servers,
-        config=feed.config,
-    )
+    return feed.stream(access_log(), time="time")
 
 
 def _rows(feed: Feed, settings: Settings) -> Stream:

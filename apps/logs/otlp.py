@@ -129,13 +129,7 @@ def _attribute(column: str, keys: tuple[str, ...]) -> pl.Expr:
 
 
 def _begun(feed: Feed) -> Stream:
-    return Stream.from_kafka(
-        feed.topic,
-        value=OtlpLogs(),
-        time="time",
-        bootstrap_servers=feed.bootstrap_servers,
-        config=feed.config,
-    )
+    return feed.stream(OtlpLogs(), time="time")
 
 
 def _rows(feed: Feed, settings: Settings) -> Stream:

@@ -175,13 +175,7 @@ def _records(head: str, lines: pl.Series) -> tuple[pl.DataFrame, dict[int, str]]
 
 
 def _table(feed: Feed) -> Stream:
-    return Stream.from_kafka(
-        feed.topic,
-        value=ZeekTable(),
-        time=moment(pl.col("ts")),
-        bootstrap_servers=feed.bootstrap_servers,
-        config=feed.config,
-    )
+    return feed.stream(ZeekTable(), time=moment(pl.col("ts")))
 
 
 def _json(feed: Feed) -> Stream:

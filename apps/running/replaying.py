@@ -70,23 +70,23 @@ def replay(request: AppReplay, as_json: bool, kafka: KafkaBeside | None = None) 
             producer = None if kafka is None else kafka.producer()
             result = replayed(request, servers, console, stack, producer)
             if request.page is not None:
-                _tell(request, result, as_json)
+                _print_result(request, result, as_json)
                 console.print("the page stays until Ctrl-C")
                 threading.Event().wait()
     except KeyboardInterrupt:
         console.print("stopped; nothing was left running")
         raise
-    _tell(request, result, as_json)
+    _print_result(request, result, as_json)
     check_counted({request.job.app.name: result})
 
 
 def _load_kernels(job: Job) -> None:
-    with suppress(Exception):  # what is wrong with a job is told by its run
+    with suppress(Exception):  # what is wrong with a job is reported by its run
         for stream in job.streams(Feed(job.app.name, "localhost:9092", {})).values():
             schema_of(stream)
 
 
-def _tell(request: AppReplay, result: dict[str, Any], as_json: bool) -> None:
+def _print_result(request: AppReplay, result: dict[str, Any], as_json: bool) -> None:
     if as_json:
         write_json(jsonable(result), flush=True)
     else:

@@ -33,12 +33,7 @@ def packets(survey: Survey, settings: Settings) -> Packets:
 
 def _rows(survey: Survey, feed: Feed, settings: Settings) -> Stream:
     """Windows go by when messages were sent: an alert that comes days after its night is not late."""
-    source = Stream.from_kafka(
-        feed.topic,
-        value=packets(survey, settings),
-        bootstrap_servers=feed.bootstrap_servers,
-        config=feed.config,
-    )
+    source = feed.stream(packets(survey, settings))
     return alerts(source, survey, settings["cuts"], everything=bool(settings["watch"]))
 
 

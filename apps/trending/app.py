@@ -105,7 +105,7 @@ def _trend_rules(settings: Settings) -> Sequence[Rule]:
             over=48,
             warm=3,
             cooldown="1h",
-            tell=["posts", "first"],
+            report=["posts", "first"],
         )
     ]
 
@@ -127,7 +127,7 @@ def _earthquake_rules(settings: Settings) -> Sequence[Rule]:
             cooldown=settings["cooldown"],
             times=5,
             offset=2 * share,
-            tell=["first"],
+            report=["first"],
         )
     ]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-ASKING = tuple(
+STOP_SIGNALS = tuple(
     signal.Signals[name] for name in ("SIGINT", "SIGTERM", "SIGHUP") if name in signal.Signals.__members__
 )
 """The signals that request a program's end."""
@@ -35,7 +35,7 @@ def as_interrupt() -> Iterator[None]:
             raise KeyboardInterrupt
 
     if threading.current_thread() is threading.main_thread():
-        for number in ASKING:
+        for number in STOP_SIGNALS:
             if signal.getsignal(number) is signal.SIG_DFL:
                 before[number] = signal.signal(number, interrupt)
     try:

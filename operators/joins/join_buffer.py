@@ -59,7 +59,7 @@ _COLUMNS: dict[str, Any] = {
     "offsets": np.int64,
     "before": np.int64,
     "paired": np.bool_,
-    "settled": np.bool_,
+    "counted": np.bool_,
     "given": np.bool_,
 }
 
@@ -147,11 +147,11 @@ class JoinBuffer:
         return self._frames.gather(rows)
 
     def mark_counted(self, offsets: np.ndarray) -> np.ndarray:
-        """Mark messages settled by their offsets, each named once; a mask of those that were not settled.
+        """Mark messages as counted by their offsets, each named once; a mask of those that were not.
 
         A message without waiting rows counts as new.
         """
-        held, counted = self.column("offsets"), self.column("settled")
+        held, counted = self.column("offsets"), self.column("counted")
         at = np.searchsorted(held, offsets)
         there = at < self._n
         there[there] = held[at[there]] == offsets[there]
@@ -161,9 +161,9 @@ class JoinBuffer:
         return fresh
 
     def is_counted(self, offset: int) -> bool:
-        """Whether the message of an offset is settled."""
+        """Whether the message of an offset is counted."""
         at = int(np.searchsorted(self.column("offsets"), offset))
-        return at < self._n and self.column("offsets")[at] == offset and bool(self.column("settled")[at])
+        return at < self._n and self.column("offsets")[at] == offset and bool(self.column("counted")[at])
 
     def append(self, came: KeyedRows) -> None:
         """Let rows wait."""

@@ -133,7 +133,7 @@ class JoinSide:
             self._try_alone(keyed, numbers, first, refusing)
             yield from self._keyless(came.keep(~known), left.numbers[~known], refusing, tally)
         bad = np.isin(numbers, list(refusing.refused))
-        own.column("settled")[first:] |= bad
+        own.column("counted")[first:] |= bad
         own.column("given")[first:] |= bad
         tally.refused = len(refusing.refused)
 

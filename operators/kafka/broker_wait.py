@@ -40,13 +40,13 @@ def wait_for_brokers(
     hint = "check bootstrap_servers, that it runs, and the security settings"
     log.warning("no broker answers at %s (%s); waiting %s; %s", client.address, why, how_long, hint)
     faults: list[KafkaError] = []
-    asking = Admin({**config, "error_cb": faults.append})
+    admin = Admin({**config, "error_cb": faults.append})
     while seconds is None or clock() - began < seconds:
         try:
-            asking.list_topics(timeout=limit)
+            admin.list_topics(timeout=limit)
         except KafkaException as error:
             faults.append(error.args[0])
-            asking.poll(0)
+            admin.poll(0)
         else:
             log.warning("a broker answers at %s; going on", client.address)
             return

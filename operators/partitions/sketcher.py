@@ -282,7 +282,7 @@ class Sketcher:
         return left.keep(~broken), times[~broken]
 
     def _without_late(
-        self, left: Stepped, times: np.ndarray, time: PartitionTime, tell: Late | None
+        self, left: Stepped, times: np.ndarray, time: PartitionTime, report_late: Late | None
     ) -> tuple[Stepped, np.ndarray, np.ndarray | None, int]:
         """The rows that are not late, their times, what was reached before them, how many messages are late.
 
@@ -301,8 +301,8 @@ class Sketcher:
         count = int(late.sum())
         if not count:
             return left, times, reached, 0
-        if tell is not None:
-            tell(messages[late], (watermarks - self._window.last_ends(of_messages))[late])
+        if report_late is not None:
+            report_late(messages[late], (watermarks - self._window.last_ends(of_messages))[late])
         on_time = ~(late[np.searchsorted(messages, left.numbers)] if exploded else late)
         return left.keep(on_time), times[on_time], reached, count
 

@@ -99,7 +99,7 @@ class AbsenceColumns:
         passed: np.ndarray,
         passing: bool,
     ) -> list[tuple[int, ...]]:
-        """What is to be told: window, kind, row or turn, place, event, and when the key was seen before."""
+        """What to report: window, kind, row or turn, place, event, and when the key was seen before."""
         memory, limits = self._memory, (self._rule.longer_us, self._rule.forget_us)
         # A row can end one silence and begin another; a key can be in one when the batch begins.
         events = np.empty((2 * len(places) + memory.size, 6), np.int64)

@@ -85,7 +85,7 @@ def turn_rows(
     holds: Holds,
     every: bool,
 ) -> np.ndarray:
-    """What is to be told of each row, 0, FIRED or CLEARED; `memory` has the columns of `SWITCH`.
+    """What is to be reported of each row, 0, FIRED or CLEARED; `memory` has the columns of `SWITCH`.
 
     Rows of one key are in the order of their times. `sides` are int8, times int64 microseconds.
 

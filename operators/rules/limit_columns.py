@@ -69,8 +69,8 @@ class LimitColumns(Generic[R]):
         holds, every = self._rule.holds, self._rule.every
         events = turn_rows(self._memory, said.places, said.sides, *times, holds, every)
         self._forget(said.places)
-        telling = events != 0
-        return self._alerts(batch, said.only(telling), events[telling]) if telling.any() else []
+        reported = events != 0
+        return self._alerts(batch, said.only(reported), events[reported]) if reported.any() else []
 
     def advance(self, time_us: int, step_us: int) -> list[Alert]:
         """See `Evaluator`."""
@@ -109,7 +109,7 @@ class LimitColumns(Generic[R]):
         return _Sides(rows[known], places[known], sides[known], parts)
 
     def _measured(self, row: Any, parts: tuple[Any, ...]) -> Measured:
-        """What a row of which something is told is described by."""
+        """What a row that has an event is described by."""
         measured = self._rule.measure({}, row, Figure(*parts))
         assert measured is not None
         return measured

@@ -155,7 +155,7 @@ class LimitRule(Rule):
     support
         Other answers, and how large they must be for the value to mean anything: ``{"requests": 100}`` for a
         quantile of them. A row with less says nothing.
-    tell
+    report
         Other answers that are reported with an event, such as ``["sample.values"]``.
 
     A kind of your own says what it holds against the limit, given the row, a memory of the row's key (plain
@@ -193,7 +193,7 @@ class LimitRule(Rule):
     absent: float | None = field(default=None, kw_only=True)
     per: Sequence[str] = field(default=(), kw_only=True)
     support: Mapping[str, float] = field(default_factory=dict, kw_only=True)
-    tell: Sequence[str] = field(default=(), kw_only=True)
+    report: Sequence[str] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -201,9 +201,9 @@ class LimitRule(Rule):
             raise TypeError(f'{self._where}: per is {self.per!r}; list names of keys, as in ["symbol"]')
         if not isinstance(self.support, Mapping):
             raise TypeError(f'{self._where}: support is {self.support!r}; write {{"requests": 100}}')
-        if isinstance(self.tell, str) or not isinstance(self.tell, Sequence):
+        if isinstance(self.report, str) or not isinstance(self.report, Sequence):
             raise TypeError(
-                f'{self._where}: tell is {self.tell!r}; write a list of answers, ["sample.values"]'
+                f'{self._where}: report is {self.report!r}; write a list of answers, ["sample.values"]'
             )
         for name in ("every", "surely", "each"):
             if not isinstance(given := getattr(self, name), bool):
@@ -238,7 +238,7 @@ class LimitRule(Rule):
 
     def paths(self) -> Iterable[str]:
         """See `Rule`."""
-        return (self.value, *self.support, *self.tell)
+        return (self.value, *self.support, *self.report)
 
     def names(self) -> Iterable[str]:
         """See `Rule`."""
@@ -365,7 +365,7 @@ class LimitRule(Rule):
 
     def _other_answers(self, said: State, row: Row) -> str:
         """The other answers that are reported when an event begins."""
-        answers = [(path, answer_at(row.answers, path)) for path in self.tell] if said == "fired" else []
+        answers = [(path, answer_at(row.answers, path)) for path in self.report] if said == "fired" else []
         texts = [f"; {path.partition('.')[0]}: {text}" for path, one in answers if (text := words(*one))]
         return "".join(texts)
 

@@ -170,7 +170,7 @@ class RuleEngine:
             "pending": [
                 [*window, [_row_json(row) for row in rows]] for window, rows in self._pending.items()
             ],
-            "told": [[end, alert.to_dict()] for end, alert in self._emitted.values()],
+            "emitted": [[end, alert.to_dict()] for end, alert in self._emitted.values()],
             "passed": self._passed,
         }
         return json.dumps(kept, separators=(",", ":"), ensure_ascii=False)
@@ -190,7 +190,7 @@ class RuleEngine:
             elif made is not None:
                 log.warning("the rule %r has changed and starts over: it was %s", rule.name, made)
         self._pending = {(end, start): [Row(*row) for row in rows] for end, start, rows in kept["pending"]}
-        alerts = [(end, Alert.from_dict(fields)) for end, fields in kept["told"]]
+        alerts = [(end, Alert.from_dict(fields)) for end, fields in kept["emitted"]]
         self._emitted = {alert.id: (end, alert) for end, alert in alerts}
         final, due = kept["passed"]
         self._passed = final, due

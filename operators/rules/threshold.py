@@ -57,7 +57,7 @@ class Ratio(LimitRule):
 
     def paths(self) -> Iterable[str]:
         """See `Rule`."""
-        return self.value, self.to, *self.tell
+        return self.value, self.to, *self.report
 
     def figures(self, row: Row) -> Iterator[tuple[tuple[Any, ...], Figure | None]]:
         """See `LimitRule`."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 from collections.abc import Mapping
 from dataclasses import astuple
 from pathlib import Path
@@ -21,6 +20,7 @@ import pyarrow as pa
 
 from ...sketches.core.protocol import SketchError
 from ..table.schema import from_ipc, to_ipc
+from ..whole_file import whole_file
 from .live import KnownTable
 from .view import Gap, ServedWindow, windows_of
 
@@ -59,7 +59,7 @@ class TableSnapshot:
         _replace(self._folder / _NAME, json.dumps({"digest": _digest(text.encode()), "table": text}).encode())
         kept = {_NAME, *versions.values()}
         for file in self._folder.iterdir():
-            if file.name not in kept and file.suffix in (".arrows", ".new"):
+            if file.name not in kept and file.suffix in (".arrows", ".unfinished"):
                 file.unlink(missing_ok=True)
 
     def load(self, topic: str, topic_id: str) -> KnownTable | None:
@@ -111,10 +111,5 @@ def _digest(data: bytes) -> str:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Write a file that is there as a whole or not at all, even after a power cut."""
-    fresh = path.with_name(path.name + ".new")
-    with fresh.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
+    with whole_file(path) as unfinished:
+        unfinished.write_bytes(data)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from ..table.schema import DAY, write_parquet
+from ..whole_file import whole_file
 from .sink import ClosedWindow, Origin
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -57,12 +57,9 @@ class SketchesToParquet:
             return
         done = Path(self.folder) / self.name(window)
         done.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = done.with_name(f".{done.name}.unfinished")
-        write_parquet(window.groups.table, unfinished)
-        # On the disk before the merger's place says that it is there, which outlives a power cut.
-        _sync(unfinished)
-        unfinished.replace(done)
-        _sync(done.parent)
+        # On the disk before the merger's place says that it is there.
+        with whole_file(done) as unfinished:
+            write_parquet(window.groups.table, unfinished)
 
     def name(self, window: ClosedWindow) -> str:
         """A window's file, within the folder."""
@@ -75,11 +72,3 @@ class SketchesToParquet:
 
 def _timestamp(time: datetime) -> str:
     return f"{time:%Y%m%dT%H%M%S}{f'.{time.microsecond:06d}' * (time.microsecond > 0)}Z"
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -17,9 +17,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ...sketches.core.protocol import SketchError
+from ..whole_file import whole_file
+from ..windows.table import TableWindows
 from .merge import check_alike
 from .schema import DAY, END, START, keys_of, read_parquet, write_parquet
 from .stored import days_of, files_of, merged_of, schema_in
+from .windows import declared_windows
 
 GROUP_BYTES = 1024 * 1024
 """About how large a row group is, before compression."""
@@ -36,7 +39,8 @@ def compact(folder: str | Path, into: str | Path) -> list[Path]:
     on that day (UTC), sorted by the keys and then by time. Rows of one window and group become one, as in
     `merge`. What was there of a day is replaced at once and whole, so that it can be done again, after a
     crash or because there are more files; days that the folder doesn't have stay. Only a day at a time is in
-    memory. Compact days that are over: a window written after that is not in them.
+    memory. Compact days that are over: a window written after that is not in them. A table without windows
+    becomes one file, ``sketches.parquet``.
 
     Raises `SketchError` before anything is written for files that aren't tables of sketches or have
     different definitions, also from one day to another and from what `into` has already, and for a day in
@@ -60,28 +64,35 @@ def compact(folder: str | Path, into: str | Path) -> list[Path]:
     if target == source or source in target.parents:
         raise ValueError(f"compact: {into} is in {folder}, whose files it would count twice; name another")
     files = files_of(source)
-    _check_definitions([*files, *sorted(target.glob(f"{DAY}=*/{_NAME}"))])
-    spans = {file: days_of(file) for file in files}
-    days: dict[date, list[Path]] = {}
-    for file in files:
-        for day in spans[file]:
-            days.setdefault(day, []).append(file)
-    for day in sorted(days):
-        _check_sources(_place(target, day), [file.relative_to(source) for file in days[day]])
-    return [_write(_of_day(day, days[day]), target, day, source, days[day]) for day in sorted(days)]
+    done = [*target.glob(_NAME), *target.glob(f"{DAY}=*/{_NAME}")]
+    windows = _check_definitions([*files, *sorted(done)])
+    if windows is not None and windows.all_time:
+        parts: dict[date | None, list[Path]] = {None: files}
+    else:
+        parts = {}
+        for file in files:
+            for day in days_of(file):
+                parts.setdefault(day, []).append(file)
+        parts = {day: parts[day] for day in sorted(parts, key=str)}
+    for day, those in parts.items():
+        _check_sources(_place(target, day), [file.relative_to(source) for file in those])
+    return [_write(_of_day(day, those), _place(target, day), source, those) for day, those in parts.items()]
 
 
-def _of_day(day: date, files: list[Path]) -> pa.Table:
-    """The windows of files that begin on a day."""
+def _of_day(day: date | None, files: list[Path]) -> pa.Table:
+    """The windows of files that begin on a day, or all where there are no windows."""
+    if day is None:
+        return merged_of(files)
     begin = datetime(day.year, day.month, day.day, tzinfo=UTC)
     return merged_of(files, (pc.field(START) >= begin) & (pc.field(START) < begin + timedelta(days=1)))
 
 
-def _check_definitions(files: list[Path]) -> None:
-    """Raise `SketchError` for files of different definitions."""
+def _check_definitions(files: list[Path]) -> TableWindows | None:
+    """The windows that files say they have. Raises `SketchError` for files of different definitions."""
     first = schema_in(files[0])
     for file in files[1:]:
         check_alike(first, schema_in(file), f"compact: {files[0].name} and {file}")
+    return declared_windows(first)
 
 
 def _check_sources(done: Path, files: list[Path]) -> None:
@@ -112,20 +123,18 @@ def _check_kept(table: pa.Table, done: Path) -> None:
         )
 
 
-def _place(into: Path, day: date) -> Path:
-    return into / f"{DAY}={day}" / _NAME
+def _place(into: Path, day: date | None) -> Path:
+    return into / _NAME if day is None else into / f"{DAY}={day}" / _NAME
 
 
-def _write(table: pa.Table, into: Path, day: date, source: Path, files: list[Path]) -> Path:
+def _write(table: pa.Table, done: Path, source: Path, files: list[Path]) -> Path:
     order = [(name, "ascending") for name in (*keys_of(table.schema), START, END)]
     table = table.sort_by(order).combine_chunks()
-    done = _place(into, day)
     if done.exists():
         _check_kept(table, done)
     done.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = done.with_name(f".{_NAME}.unfinished")
     rows = max(_FEWEST_ROWS, GROUP_BYTES * table.num_rows // max(table.nbytes, 1))
     notes = {_SOURCES: json.dumps([file.relative_to(source).as_posix() for file in files])}
-    write_parquet(table, unfinished, rows, notes)
-    unfinished.replace(done)
+    with whole_file(done) as unfinished:
+        write_parquet(table, unfinished, rows, notes)
     return done

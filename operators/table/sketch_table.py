@@ -15,6 +15,7 @@ from ..definition.definition_diff import aggregate_text
 from ..definition.description import sketch_of
 from ..rendering.answers import answer, cell, span
 from ..rendering.names import visible_name
+from ..whole_file import whole_file
 from ..windows.durations import Duration
 from .merge import merge_tables
 from .schema import (
@@ -195,12 +196,11 @@ class SketchTable:
         done = Path(path)
         if done.suffix not in (*PARQUET, *IPC):
             raise ValueError(f"path must end in {', '.join((*PARQUET, *IPC))}, got {str(path)!r}")
-        unfinished = done.with_name(f".{done.name}.unfinished")
-        if done.suffix in IPC:
-            unfinished.write_bytes(to_ipc(self.to_arrow()))
-        else:
-            write_parquet(self._groups.table, unfinished)
-        unfinished.replace(done)
+        with whole_file(done) as unfinished:
+            if done.suffix in IPC:
+                unfinished.write_bytes(to_ipc(self.to_arrow()))
+            else:
+                write_parquet(self._groups.table, unfinished)
 
     @property
     def schema(self) -> pa.Schema:

@@ -129,7 +129,7 @@ def _one(file: Path, where: pc.Expression | None = None) -> pa.Table:
     try:
         if file.suffix in IPC:
             table = from_ipc(file.read_bytes())
-        elif where is None or _tells_zone(file):
+        elif where is None or _names_zone(file):
             return read_parquet(file, where)
         else:
             table = read_parquet(file)
@@ -138,7 +138,7 @@ def _one(file: Path, where: pc.Expression | None = None) -> pa.Table:
         raise SketchError(f"{file}: {error}") from None
 
 
-def _tells_zone(file: Path) -> bool:
+def _names_zone(file: Path) -> bool:
     """Whether a file's times can be compared as they are; those of Spark have neither zone nor statistics.
 
     A table without windows has none.

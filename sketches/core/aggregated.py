@@ -35,7 +35,7 @@ class Aggregated:
     """Whether groups draw random numbers and take a ``seed=``."""
     kinds: tuple[str, ...] = ()
     """The kinds of item that `from_bytes` can be given for an image, ``kind=``, as the image doesn't say."""
-    must_tell_kind: bool = False
+    must_name_kind: bool = False
     """Whether `from_bytes` refuses an image without a given kind."""
     spark_merge: str = ""
     """Spark's own aggregate that merges the column; empty where Spark has none.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from .aggregated import Aggregated
 from .errors import StreamgaugeError
@@ -125,6 +125,10 @@ class Sketch(Shared, ABC):
     def _image(self) -> bytes:
         """The bytes, but for what they say of the kind of items, which may not be known."""
         return self.to_bytes()
+
+
+Single = TypeVar("Single", bound=Sketch)
+"""The sketch of one group, of arrays that the sketch itself stands on and that can't know its class."""
 
 
 class Groups(Shared, ABC):

@@ -21,10 +21,10 @@ from ..core.columns import as_values
 from ..core.item_kinds import as_longs, joint_kind
 from ..core.parameters import whole
 from ..core.protocol import Sketch, SketchError, required_kind
-from .groups import FrequentItemsGroups, Kind
+from .arrays import FrequentItemsArrays, Kind
 from .images import MAX_LG, MIN_LG, kind_of
 
-__all__ = ["FrequentItems", "FrequentItemsGroups", "Item"]
+__all__ = ["FrequentItems", "FrequentItemsArrays", "Item"]
 
 
 class Item(NamedTuple):
@@ -66,13 +66,15 @@ class FrequentItems(Sketch):
 
     def __init__(self, max_size: int = 4096, kind: Kind | None = None) -> None:
         """Raises `SketchError` for another kind, or a size that is not a power of two from 8 to 2^26."""
-        self._groups = FrequentItemsGroups(1, max_size, "string" if kind is None else kind)
+        self._groups: FrequentItemsArrays[FrequentItems] = FrequentItemsArrays(
+            1, max_size, "string" if kind is None else kind
+        )
         self._undecided = kind is None
 
     def _fix_kind(self, kind: Kind) -> None:
         """Count values of that kind, unless it was said or decided before."""
         if self._undecided:
-            self._groups = FrequentItemsGroups(1, self.max_size, kind)
+            self._groups = FrequentItemsArrays(1, self.max_size, kind)
             self._undecided = False
 
     def _change(self, values: Any, weight: Any, deleting: bool) -> Self:
@@ -83,7 +85,7 @@ class FrequentItems(Sketch):
             column = as_values(values)
             if len(column):
                 whole = column.kind == "int64" or (column.kind == "float64" and as_longs(column) is not None)
-                groups = FrequentItemsGroups(1, self.max_size, "long" if whole else "string")
+                groups = FrequentItemsArrays(1, self.max_size, "long" if whole else "string")
         groups._change(None, values, weight, deleting)
         if groups is not self._groups:
             self._groups, self._undecided = groups, False
@@ -263,6 +265,3 @@ class FrequentItems(Sketch):
     def __repr__(self) -> str:
         top = ", ".join(f"{i.item!r}: {i.lower:,}…{i.upper:,}" for i in self.top(3)) or "nothing yet"
         return f"FrequentItems(max_size={self.max_size}, kind={self.kind!r}, weight={self.weight:,}; {top})"
-
-
-FrequentItemsGroups._single = FrequentItems

@@ -1,35 +1,12 @@
-"""Many HyperLogLogs in one set of arrays, by group number."""
+"""HyperLogLogs by group number."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
-import numpy as np
-
-from ..core.aggregated import Aggregated
-from ..core.column_kinds import hashable
-from ..core.distinct_counter import StoredAsImages
-from ..core.group_numbers import as_groups, frozen
-from ..core.group_order import by_group
-from ..core.item_kinds import as_items, kind_with
-from ..core.parameters import whole
-from ..core.protocol import Sketch
-from ..core.resume import resume
-from . import batch_answers
-from .coupons import CHUNK, coupon_chunks
-from .images import sizes, write_images
-from .images_read import REASONS
-from .limits import limits, shares
-from .merge import fold_images, new_scratch, rebuild_stale
-from .sorted_update import ORDERED, new_candidates, update_ordered
-from .store import SUMS, Store, new_store, with_room, with_sketches
-from .update import new_update_scratch, update_groups
-
-_ROWS_A_GROUP = 32
-"""Rows a group of a chunk from which on it pays to bring them together first."""
+from .arrays import HLLArrays
+from .sketch import HLL
 
 
-class HLLGroups(StoredAsImages):
+class HLLGroups(HLLArrays[HLL]):
     """One `HLL` a group, in one set of arrays: see there for the error promised.
 
     A group that has seen up to 7 distinct values takes 48 bytes, up to 24 takes 144, and as much again may
@@ -42,102 +19,4 @@ class HLLGroups(StoredAsImages):
     [2, 1]
     """
 
-    _single: ClassVar[type[Sketch]]
-    family: ClassVar[str] = "HLL"
-    aggregate: ClassVar = Aggregated(
-        {"lg_k": 12}, of_column=hashable, hashes=True, skips_empty=True, spark_merge="hll_union_agg"
-    )
-    _reasons: ClassVar = REASONS
-
-    def __init__(self, n: int = 0, lg_k: int = 12) -> None:
-        self.lg_k = whole("HLL", "lg_k", lg_k, 4, 21)
-        self._n = n
-        self._store: Store = new_store(n, self.lg_k)
-
-    def _with_sketches(self, n: int) -> Store:
-        return with_sketches(self._store, n, self.lg_k)
-
-    def _make_room(self, why: int) -> None:
-        self._store = with_room(self._store)
-
-    def update(self, groups: np.ndarray, values: Any) -> None:
-        """Count values in their groups: row i in group `groups[i]`, nulls and empty strings skipped.
-
-        Raises `ValueError` or `IndexError` for group numbers that aren't one a row, of groups there are; what
-        stands before them may be counted by then.
-        """
-        values = as_items(values, self.item_kind, self.family)
-        if type(groups) is not np.ndarray or len(groups) != values.length or groups.dtype.kind not in "iu":
-            groups = as_groups(groups, values.length, self._n)
-        numbers = values.per_value(groups)
-        # The one number of all rows, as an array of stride 0: nothing has to be brought together.
-        alone = self._n == 1 and numbers.strides == (0,) and len(numbers) > 0 and numbers[0] == 0
-        for start, coupons in coupon_chunks(
-            values, ORDERED if len(values) >= _ROWS_A_GROUP * self._n else CHUNK
-        ):
-            if alone:
-                self.update_ordered(np.array([len(coupons)], np.int64), coupons)
-                continue
-            some = np.ascontiguousarray(numbers[start : start + len(coupons)], np.int64)
-            if len(coupons) >= _ROWS_A_GROUP * self._n:
-                self.update_ordered(*by_group(some, coupons, self._n))
-            else:
-                self._update(some, coupons)
-        self.item_kind = kind_with(self.item_kind, values)
-
-    def update_ordered(self, ends: np.ndarray, coupons: np.ndarray) -> None:
-        """Count coupons in the order of their groups: those of group g end at ``ends[g]``."""
-        scratch = new_candidates()
-        resume(lambda at: update_ordered(self._store, ends, coupons, scratch, at), self._make_room)
-
-    def _update(self, groups: np.ndarray, coupons: np.ndarray) -> None:
-        """Count each coupon in its group."""
-        numbers, scratch = frozen(groups), new_update_scratch()
-        _, fault = resume(
-            lambda at: update_groups(self._store, self._n, numbers, coupons, scratch, at), self._make_room
-        )
-        if fault:
-            as_groups(groups, len(coupons), self._n)
-
-    def _fold(self, groups: np.ndarray, offsets: np.ndarray, data: np.ndarray) -> tuple[int, int]:
-        heads = offsets[:-1] + 3
-        lg_ks = data[heads[heads < offsets[1:]]]
-        scratch = new_scratch(max(self.lg_k, min(int(lg_ks.max(initial=0)), 21)))
-        sums = np.empty(len(groups), SUMS)
-
-        dense = int(np.count_nonzero(np.diff(offsets) >= 1 << self.lg_k))
-
-        def make_room(why: int) -> None:
-            self._store = with_room(self._store, words=len(data) // 4, rows=dense)
-
-        try:
-            return resume(
-                lambda at: fold_images(self._store, groups, offsets, data, scratch, sums, at), make_room, -1
-            )
-        finally:
-            rebuild_stale(self._store, self._n)
-
-    def _images(self, store: Store, n: int) -> tuple[np.ndarray, np.ndarray]:
-        ends = np.zeros(n + 1, np.int64)
-        sizes(store, ends[1:])
-        np.cumsum(ends, out=ends)
-        data = np.empty(int(ends[-1]), np.uint8)
-        write_images(store, ends, data)
-        return data, ends
-
-    def __getitem__(self, group: int) -> Any:
-        return self._kind_to(self._single.from_bytes(self.image(self._place(group))))
-
-    def _estimates(self) -> np.ndarray:
-        return batch_answers.estimates(self._store, self._n)[0]
-
-    def _bounds(self, std_devs: int) -> tuple[np.ndarray, np.ndarray]:
-        return batch_answers.bounds(self._store, self._n, std_devs)
-
-    def shares(self) -> dict[str, np.ndarray]:
-        """What each sketch adds at most to the estimate of a union, in numbers that add up."""
-        return shares(self._store, self._n, self.lg_k)
-
-    def union_limits(self, sums: dict[str, np.ndarray]) -> np.ndarray:
-        """The most that unions answer whose sketches' `shares` add up to these; infinite if unknown."""
-        return limits(sums, self.lg_k)
+    _single = HLL

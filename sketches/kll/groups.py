@@ -39,7 +39,7 @@ class KLLGroups(Groups):
         of_column=long_or_double,
         seeded=True,
         kinds=("double", "long", "float"),
-        must_tell_kind=True,
+        must_name_kind=True,
         spark_merge="kll_merge_agg_{kind}",
     )
 

@@ -68,10 +68,10 @@ class SqlFunction:
         return self.verb in ("sketch", "merge")
 
     @property
-    def must_tell_kind(self) -> bool:
+    def must_name_kind(self) -> bool:
         """Whether its name lacks the kind of items, without which bytes can't be read."""
         reads = self.verb not in ("sketch", "from_spark")
-        return reads and self.line.aggregate.must_tell_kind and self.name == f"{self.verb}_{self.line.name}"
+        return reads and self.line.aggregate.must_name_kind and self.name == f"{self.verb}_{self.line.name}"
 
     @property
     def usage(self) -> str:
@@ -91,7 +91,7 @@ class SqlFunction:
         >>> catalogue()["merge_top_k"].says
         "is refused, as bytes don't say the kind of items: write merge_top_k_string or merge_top_k_long"
         """
-        if self.must_tell_kind:
+        if self.must_name_kind:
             names = " or ".join(f"{self.name}_{kind}" for kind in self.line.aggregate.kinds)
             return f"is refused, as bytes don't say the kind of items: write {names}"
         about = (getdoc(aggregate_function(self.line.name)) or "").partition("\n\n")[0].replace("\n", " ")

@@ -32,7 +32,7 @@ def call(function: SqlFunction, sketch: str | None = None) -> str:
     given = [names[name] for name in function.columns]
     options = {name: _literal(value) for name, value in function.options.items() if value is not None}
     given += [f"{name} => {value}" if function.aggregates else value for name, value in options.items()]
-    name = f"{function.name}_{_kind(function)}" if function.must_tell_kind else function.name
+    name = f"{function.name}_{_kind(function)}" if function.must_name_kind else function.name
     return f"{name}({', '.join(given)})"
 
 
@@ -53,7 +53,7 @@ def made_for(function: SqlFunction) -> str:
 def _kind(function: SqlFunction) -> str:
     """The kind of items in its name; where it has none and must, the first there is."""
     kind = function.name.partition(function.line.name)[2].removeprefix("_")
-    return kind or (function.line.aggregate.kinds[0] if function.must_tell_kind else "")
+    return kind or (function.line.aggregate.kinds[0] if function.must_name_kind else "")
 
 
 def _values(function: SqlFunction) -> str:

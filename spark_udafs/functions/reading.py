@@ -41,7 +41,7 @@ def reader(function: str, line: Family, kind: str) -> Callable[..., Any]:
             f"{alternatives}"
         )
 
-    if line.aggregate.must_tell_kind and not kind:
+    if line.aggregate.must_name_kind and not kind:
         return refuse
     sketch: Any = line.sketch_class()
     return partial(sketch.from_bytes, kind=kind) if kind in line.aggregate.kinds else sketch.from_bytes

@@ -231,7 +231,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         known = self._known(here, begin)
         last = drained and self._target is not None and self._options.close_at_end
         mark = max(here.watermark_us, self._watermark(known, last))
-        if drained and not self._worth_telling(here, known, mark):
+        if drained and not self._is_news(here, known, mark):
             return self._nothing(start)
         ahead = replace(here, ends=ends, begin=begin, known=known, watermark_us=mark, clock_us=_now_us())
         ahead = replace(ahead, definition=self._definition, lag=_between(ends, there))
@@ -433,7 +433,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 *place,
             )
 
-    def _worth_telling(self, here: Offsets, known: dict[TopicPartition, Known], mark: int) -> bool:
+    def _is_news(self, here: Offsets, known: dict[TopicPartition, Known], mark: int) -> bool:
         """Whether a micro-batch without messages is useful: it closes windows, or completes accounts."""
         stream = self._options.stream
         assert stream is not None and stream.window is not None

@@ -17,7 +17,7 @@ from .command import Ran
 TOKEN = "0123456789abcdef0123456789abcdef"
 
 
-def test_it_serves_files_to_the_command_line_until_it_is_told_to_end(
+def test_it_serves_files_to_the_command_line_until_it_is_stopped(
     ran: Ran, tables: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "token").write_text(f"{TOKEN}\n")

@@ -33,7 +33,7 @@ def _come_to(episode: Episode, point: str, how: str) -> list[Member]:
         until(lambda: episode.group.check() or any(m.state.get(has) for m in episode.group.alive), PATIENCE)
         leaving = next(member for member in episode.group.alive if member.state.get(has))
         episode.group.arm(point, how, but=leaving)
-        leaving.tell(stop=True)
+        leaving.send(stop=True)
         members = episode.group.struck()
         leaving.gone()
         return members
@@ -92,7 +92,7 @@ def broker_down(point: str, long: bool) -> Fault:
         standing = _come_to(episode, point, "wait")
         episode.kafka.kill()
         for member in standing:
-            member.tell(go=True)
+            member.send(go=True)
         if long:
             time.sleep(episode.shape.transaction_ms / 1000)
         episode.kafka.start()
@@ -110,7 +110,7 @@ def churn(rounds: int) -> Fault:
             if len(members) < 2 or (len(members) < 4 and episode.random.random() < 0.5):
                 episode.group.join()
             else:
-                episode.random.choice(members).tell(stop=True)
+                episode.random.choice(members).send(stop=True)
             episode.posts.send(50)
             time.sleep(max(0.0, began + _CHURN_SECONDS - time.monotonic()))
         episode.gather(2)
@@ -199,7 +199,7 @@ def disk_full(episode: Episode) -> None:
     """A member's disk is full when closed windows are to go there: its run ends, and says why."""
     member = episode.group.join(disk_full=True)
     for other in [other for other in episode.group.alive if other is not member]:
-        other.tell(stop=True)
+        other.send(stop=True)
     for _ in range(12):
         episode.posts.send(CHUNK)
         if _within(5.0, lambda: bool(member.failed)):

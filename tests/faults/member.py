@@ -30,7 +30,7 @@ from streamgauge.operators.table.schema import to_ipc
 from . import points
 from .posts import StreamCase, stream_of
 
-_TELL_SECONDS = 0.1
+_REPORT_SECONDS = 0.1
 
 
 class Member:
@@ -56,9 +56,9 @@ class Member:
         """Do what the tasks say, and report how it goes, until the run has ended."""
         threading.Thread(target=self._listen, daemon=True).start()
         while self._run.running:
-            self._tell()
+            self._report()
             try:
-                task = self._tasks.get(timeout=_TELL_SECONDS)
+                task = self._tasks.get(timeout=_REPORT_SECONDS)
             except queue.Empty:
                 continue
             if task.get("stop"):
@@ -69,7 +69,7 @@ class Member:
                     self._go.set()
                     self.say(armed=self._armed)
         self._run._ended(None)
-        self._tell()
+        self._report()
 
     def say(self, **reported: Any) -> None:
         """Report to the parent process."""
@@ -84,7 +84,7 @@ class Member:
             else:
                 self._tasks.put(task)
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         mergers = [own.merger for own in self._run._results.values()]
         known = [merger.states() for merger in mergers]
         if not all(known):

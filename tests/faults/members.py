@@ -49,7 +49,7 @@ class Member:
                 stderr=log,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
             )
-        self.tell(**task)
+        self.send(**task)
         self._reading = threading.Thread(target=self._read, daemon=True)
         self._reading.start()
 
@@ -63,7 +63,7 @@ class Member:
         """What it reported last of the log."""
         return self.states[-1] if self.states else {"marks": []}
 
-    def tell(self, **task: Any) -> None:
+    def send(self, **task: Any) -> None:
         """Send it a task."""
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):
@@ -85,7 +85,7 @@ class Member:
 
     def stop(self) -> None:
         """Have it end in order."""
-        self.tell(stop=True)
+        self.send(stop=True)
         self.gone()
         if self.failed:
             raise MemberFailed(self.output)
@@ -155,14 +155,14 @@ class Group:
         for member in self.alive:
             if member is not but:
                 member.armed = {point: how}
-                member.tell(armed=member.armed)
+                member.send(armed=member.armed)
 
     def struck(self) -> list[Member]:
         """The members that came to their point; no other is armed any more."""
         until(lambda: self.check() or any(member.reached for member in self.members), PATIENCE)
         others = [member for member in self.alive if not member.reached]
         for member in others:
-            member.tell(armed={})
+            member.send(armed={})
         for member in others:
             until(lambda m=member: self.check() or m.reached or not m.armed or not m.alive, PATIENCE)
         return [member for member in self.members if member.reached]
@@ -192,7 +192,7 @@ class Group:
     def stop(self) -> None:
         """Have all end in order."""
         for member in self.alive:
-            member.tell(stop=True)
+            member.send(stop=True)
         for member in self.alive:
             member.stop()
 

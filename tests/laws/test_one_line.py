@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, get_args, get_type_hints
 from unittest.mock import MagicMock
 
 import polars as pl
@@ -169,3 +169,15 @@ def test_type_checkers_see_every_name_that_is_offered_and_no_other() -> None:
     imports = [node for node in hidden[0].body if isinstance(node, ast.ImportFrom)]
     seen = [alias.asname for node in imports for alias in node.names]
     assert sorted(map(str, seen)) == sorted(set(dir(streamgauge)) - {"__version__"})
+
+
+@pytest.mark.parametrize(
+    "name", ["HLL", "Theta", "SlidingHLL", "FrequentItems", "KLL", "DDSketch", "CountMin"]
+)
+def test_type_checkers_know_the_sketch_of_one_group(name: str) -> None:
+    line = next(line for line in families.FAMILIES.values() if line.class_name == name)
+    groups = line.groups_class()
+    (defining,) = [one for one in groups.__mro__ if "__getitem__" in vars(one)][:1]
+    hint = get_type_hints(defining.__getitem__)["return"]
+    hints = get_args(groups.__orig_bases__[0]) if isinstance(hint, TypeVar) else (hint,)
+    assert hints == (line.sketch_class(),)

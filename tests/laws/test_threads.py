@@ -110,7 +110,7 @@ def test_callbacks_may_use_other_sketches() -> None:
         assert not thread.is_alive()
 
 
-def test_what_tells_of_a_method_is_the_methods_own() -> None:
+def test_what_describes_a_method_is_the_methods_own() -> None:
     assert str(inspect.signature(HLL.update)).startswith("(self, values: 'Any')")
     assert str(inspect.signature(HLL)) == "(lg_k: 'int' = 12) -> 'None'"
     assert (HLL.bounds.__doc__ or "").startswith("(lower, upper)") and HLL.bounds.__name__ == "bounds"

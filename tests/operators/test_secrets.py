@@ -121,7 +121,7 @@ def test_no_error_and_no_log_line_shows_one(
 
 
 @pytest.mark.kafka
-def test_a_run_tells_none(kafka: Any, posts: Any, caplog: pytest.LogCaptureFixture, capfd: Any) -> None:
+def test_a_run_shows_none(kafka: Any, posts: Any, caplog: pytest.LogCaptureFixture, capfd: Any) -> None:
     topic = posts(1, **{"sasl.password": MARK, "ssl.key.password": MARK, "debug": "conf,security"})
     topic.send(600)
     with (

@@ -213,7 +213,7 @@ def test_decimals_are_ordered_as_decimals(spark: Any, more: dict[str, Aggregate]
     table = as_table(
         sketch(rows.repartition(3)).groupBy(window("at", "1 minute")).agg(**requested_aggregates)
     )
-    again = as_table(rollup(as_frame(table, spark), to="1 hour"))
+    again = as_table(rollup(as_frame(table, spark), every="1 hour"))
     for one in (table, again, merge([table, table])):
         (answers,) = query(one).iter_rows(named=True)
         ordered = [Decimal(f"{n}.5000") for n in (min(digits), max(digits), digits[0], digits[-1])]

@@ -44,30 +44,30 @@ spark.conf.set(
     "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
 )
 
-def tell(name, *found):
-    print(name, *found, flush=True)
+def report(name, *values):
+    print(name, *values, flush=True)
 
 # DataFrames, and what Catalyst merges and what it doesn't.
 rows = spark.range(1000).selectExpr("id", "timestamp_seconds(id) at", "cast(id % 7 as string) tag")
-asked = sketch(rows).groupBy(F.window("at", "10 minutes"))
-found = asked.agg(n=F.count("*"), ids=distinct("id"), tags=top_k("tag", k=1), some=sample("id", k=2))
-table = query(as_table(found)).sort("window_start")
-tell("sketch", table["n"].to_list(), table["tags"].list.len().to_list())
-bucketed = asked.agg(n=count(), ids=quantiles("id"))
-tell("buckets", sorted(spread["n"] for spread in query(as_table(bucketed))["ids"]))
+request = sketch(rows).groupBy(F.window("at", "10 minutes"))
+sketched = request.agg(n=F.count("*"), ids=distinct("id"), tags=top_k("tag", k=1), some=sample("id", k=2))
+table = query(as_table(sketched)).sort("window_start")
+report("sketch", table["n"].to_list(), table["tags"].list.len().to_list())
+bucketed = request.agg(n=count(), ids=quantiles("id"))
+report("buckets", sorted(spread["n"] for spread in query(as_table(bucketed))["ids"]))
 
 # Tables of sketches: there and back, rolled up, after SQL, in files.
 arrow = as_table(bucketed)
-tell("as_frame", as_table(as_frame(arrow, spark)).num_rows)
-tell("rollup", query(as_table(rollup(found, to="20 minutes")))["n"].to_list())
-tell("rollup buckets", query(as_table(rollup(bucketed, by=[])))["n"].sort().to_list())
-found.createOrReplaceTempView("minutes")
+report("as_frame", as_table(as_frame(arrow, spark)).num_rows)
+report("rollup", query(as_table(rollup(sketched, every="20 minutes")))["n"].to_list())
+report("rollup buckets", query(as_table(rollup(bucketed, by=[])))["n"].sort().to_list())
+sketched.createOrReplaceTempView("minutes")
 computed = "window_start, window_end, sum(n) n, hll_union_agg(ids) ids"
-by_hand = with_definitions(spark.sql(f"SELECT {computed} FROM minutes GROUP BY ALL"), like=found)
-tell("with_definitions", query(as_table(by_hand))["n"].sort().to_list())
+by_hand = with_definitions(spark.sql(f"SELECT {computed} FROM minutes GROUP BY ALL"), like=sketched)
+report("with_definitions", query(as_table(by_hand))["n"].sort().to_list())
 rows.write.parquet(f"{folder}/rows")
 in_files = sketch_parquet(f"{folder}/rows", where=pc.field("id") < 500, spark=spark)
-tell("sketch_parquet", query(as_table(in_files.agg(n=count(), ids=distinct("id"))))["n"].to_list())
+report("sketch_parquet", query(as_table(in_files.agg(n=count(), ids=distinct("id"))))["n"].to_list())
 
 # SQL, and messages by the source's plain name.
 register(spark)
@@ -76,14 +76,14 @@ most = "answer_top_k_string(sketch_top_k(tag, max_size => 64), 1).upper"
 (upper,) = spark.sql(f"SELECT {most} FROM numbers").first()
 ids = rows.agg(S.sketch_distinct("id", lg_k=14).alias("ids"))
 twice = S.answer_distinct(S.union_distinct("ids", "ids"))
-(row,) = ids.select(twice.alias("ids"), S.print_distinct("ids").alias("told")).collect()
-tell("register", upper, row.ids.lower <= 1000 <= row.ids.upper, "lg_k=14" in row.told)
+(row,) = ids.select(twice.alias("ids"), S.print_distinct("ids").alias("printed")).collect()
+report("register", upper, row.ids.lower <= 1000 <= row.ids.upper, "lg_k=14" in row.printed)
 try:
     spark.sql("SELECT count(*), sketch_distinct(id) FROM numbers").collect()
 except AnalysisException as error:
-    tell("note", "Use streamgauge.spark.sketch(df)" in error.__notes__[0])
+    report("note", "Use streamgauge.spark.sketch(df)" in error.__notes__[0])
 messages = spark.read.format("streamgauge-kafka").option("kafka.bootstrap.servers", servers)
-tell("messages", messages.option("subscribe", topic).load().count())
+report("messages", messages.option("subscribe", topic).load().count())
 """
 
 STREAMS = """
@@ -96,13 +96,13 @@ for way, ids in {"native": distinct("id"), "buckets": quantiles("id")}.items():
     write(table, f"{folder}/of-{way}", *sinks, available_now=True).awaitTermination(240)
     stored = read_table(f"{folder}/{way}").to_arrow().sort_by("window_start")
     known = as_table(spark.table(f"stored_{way}")).to_arrow().sort_by("window_start")
-    tell("stream", way, stored["n"].to_pylist() == [60] * 16, known.equals(stored))
-told = spark.read.parquet(f"{folder}/native").schema
-minutes = spark.readStream.schema(told).parquet(f"{folder}/native")
-wider = rollup(minutes, to="5 minutes")
+    report("stream", way, stored["n"].to_pylist() == [60] * 16, known.equals(stored))
+schema = spark.read.parquet(f"{folder}/native").schema
+minutes = spark.readStream.schema(schema).parquet(f"{folder}/native")
+wider = rollup(minutes, every="5 minutes")
 to_wider = SketchesToParquet(f"{folder}/wider")
 write(wider, f"{folder}/of-wider", to_wider, available_now=True).awaitTermination(240)
-tell("rollup of a stream", read_table(f"{folder}/wider")["n"].to_pylist())
+report("rollup of a stream", read_table(f"{folder}/wider")["n"].to_pylist())
 """
 
 MESSAGES = """
@@ -110,13 +110,13 @@ MESSAGES = """
 stream = Stream.from_kafka(
     topic, value=json({"at": pl.Datetime("us")}), time="at", bootstrap_servers=servers
 ).tumbling("1m").agg(n=count())
-tell("on_spark", as_table(stream.on_spark(spark, streaming=False, dead_letters=None))["n"].to_pylist())
+report("on_spark", as_table(stream.on_spark(spark, streaming=False, dead_letters=None))["n"].to_pylist())
 running = write(
     stream.on_spark(spark, dead_letters=None), f"{folder}/kafka", SketchesToParquet(f"{folder}/windows"),
     SketchesToKafka(out, servers), available_now=True,
 )
 ended = running.awaitTermination(240)
-tell("write", ended, account_of(running), read_table(f"{folder}/windows")["n"].to_pylist())
+report("write", ended, account_of(running), read_table(f"{folder}/windows")["n"].to_pylist())
 
 spark.stop()
 """

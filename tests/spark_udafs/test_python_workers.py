@@ -86,7 +86,7 @@ def test_only_what_needs_no_job_is_written_whole(spark: Any) -> None:
     counted.unpersist()
 
 
-def test_an_observation_beside_sketches_is_told(spark: Any) -> None:
+def test_an_observation_beside_sketches_is_reported(spark: Any) -> None:
     seen = Observation()
     rows = spark.range(100).observe(seen, F.count("*").alias("n"))
     table = sketch(rows).groupBy(F.expr("id % 2").alias("odd")).agg(ids=distinct("id"), rows=count())

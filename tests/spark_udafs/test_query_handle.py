@@ -77,7 +77,7 @@ def test_it_is_spark_s_query_in_all_else() -> None:
 @pytest.mark.parametrize(
     "reported", ["[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An", "Corruption: block checksum"]
 )
-def test_damaged_state_is_told_from_other_errors(reported: str) -> None:
+def test_damaged_state_is_distinguished_from_other_errors(reported: str) -> None:
     class Failed(Query):
         def awaitTermination(self, timeout: float) -> bool:
             raise StreamingQueryException(reported)

@@ -45,7 +45,7 @@ def test_every_aggregate_is_rolled_up_as_by_merge(
 ) -> None:
     tables = [minutes_of(everything, frame_of(seed, rows=600, minutes=12)) for seed in (1, 2)]
     frames = [as_frame(table, spark) for table in tables]
-    five = rollup(frames, to="5 minutes", by=[])
+    five = rollup(frames, every="5 minutes", by=[])
     same_tables(as_table(five), merge(tables, every="5m", by=[]), draws=False)
 
 
@@ -61,13 +61,13 @@ def test_names_with_dots_and_backticks(spark: Any, same_tables: Callable[..., No
     rows = spark.range(600).selectExpr("id % 3 `a.b``c`", "id", "timestamp_seconds(id) at")
     aggregates: dict[str, Any] = {"n. x": count(), "users`": distinct("id")}
     minutes = sketch(rows).groupBy("`a.b``c`", window("at", "1 minute")).agg(**aggregates)
-    same_tables(as_table(rollup(minutes, to="5 minutes")), merge(as_table(minutes), every="5m"))
+    same_tables(as_table(rollup(minutes, every="5 minutes")), merge(as_table(minutes), every="5m"))
 
 
 def test_overlapping_windows_count_each_row_once(spark: Any) -> None:
     rows = spark.range(3600).selectExpr("id", "timestamp_seconds(id) AS at")
     table = sketch(rows).groupBy(window("at", "10 minutes", "5 minutes")).agg(n=count())
-    result = as_table(rollup(table, to="30 minutes")).sort_by("window_start")
+    result = as_table(rollup(table, every="30 minutes")).sort_by("window_start")
     assert result["n"].to_pylist() == [1800, 1800]
 
 
@@ -101,7 +101,7 @@ def test_a_stream_of_tables_gives_each_window_once(
     source = spark.readStream.schema(spark.read.parquet(folder).schema).option("maxFilesPerTrigger", 6)
     name = f"rolled{len(more)}"
     writer = (
-        rollup(source.parquet(folder), to=to, by=by)
+        rollup(source.parquet(folder), every=to, by=by)
         .writeStream.format("memory")
         .queryName(name)
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
@@ -129,11 +129,11 @@ def test_totals_so_far_are_rolled_up_once_they_are_whole(spark: Any) -> None:
     totals = query(table).filter(pl.col("window_end").dt.epoch("s") <= 8_400)
     begun = table.filter(pa.array((query(table)["window_end"].dt.epoch("s") <= 8_400).to_list()))
     frame = as_frame(begun, spark).repartition(5)
-    hours = query(as_table(rollup(frame, to="1 hour", by=[]))).sort("window_start")
+    hours = query(as_table(rollup(frame, every="1 hour", by=[]))).sort("window_start")
     assert totals.height == 28 and hours["n"].to_list() == [515, 514]
     assert query(merge(begun, every="1h", by=[]))["n"].to_list() == [515, 514]
     with pytest.raises(SketchError, match="windows of up to 1h that grow by 10m don't fit into"):
-        rollup(frame, to="30 minutes")
+        rollup(frame, every="30 minutes")
 
 
 def test_what_doesn_t_fit_is_named(spark: Any, tmp_path: Path) -> None:
@@ -191,4 +191,4 @@ def test_what_spark_sql_computes_loses_its_definition_and_can_have_it_back(spark
     with pytest.raises(SketchError, match="the columns are users; they must be window_start, window_end"):
         with_definitions(by_hand.select("users"), like=table)
     with pytest.raises(SketchError, match="doesn't say what windows it has"):
-        rollup(with_definitions(by_hand, like=table), to="10 minutes")
+        rollup(with_definitions(by_hand, like=table), every="10 minutes")

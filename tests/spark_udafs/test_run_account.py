@@ -29,7 +29,7 @@ def query(*observed: Row | None) -> Any:
     return SimpleNamespace(recentProgress=progress)
 
 
-def test_the_last_batch_that_observed_anything_tells_it() -> None:
+def test_the_last_batch_that_observed_anything_counts() -> None:
     first, last = Row(*NAMES)(2, 2, 0, 0, 0), Row(*NAMES)(9, 6, 1, 1, 1)
     nothing = Row(*NAMES)(*[None] * 5)
     assert account_of(query(first, last, nothing)) == Account(9, 6, 1, 1, 1)
@@ -39,6 +39,6 @@ def test_the_last_batch_that_observed_anything_tells_it() -> None:
     assert account_of(query(first, last, nothing)) == Account(9, 6, 1, 1, 1)
 
 
-def test_a_query_started_again_knows_what_was_settled() -> None:
+def test_a_query_started_again_knows_what_was_counted() -> None:
     assert account_of(query(None)) == Account(5, 4, 1)
     assert account_of(query()) == Account()

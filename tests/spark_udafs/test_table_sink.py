@@ -66,7 +66,7 @@ def test_a_batch_is_there_once_also_after_it_was_written_in_part(spark: Any, tab
         SketchesToTable(table)(result, Batch("one", 2))
     stored = spark.table(table)
     assert stored.count() == 36 and stored.groupBy("streamgauge_batch").count().count() == 4
-    hours = query(as_table(rollup(stored, to="1 hour", by=[])))
+    hours = query(as_table(rollup(stored, every="1 hour", by=[])))
     assert hours["rows"].to_list() == [4 * 180]
     assert query(as_table(stored))["rows"].sum() == 4 * 180
     folder = next(iter(stored.inputFiles())).removeprefix("file:").rpartition("/")[0]
@@ -101,7 +101,7 @@ def test_definitions_are_comments_where_a_table_has_no_metadata(spark: Any, tabl
     # The partition's column is the last one there.
     assert again.column_names != result.column_names
     assert again.to_arrow().select(result.column_names).sort_by(order).equals(result.sort_by(order))
-    assert query(as_table(rollup(stored, to="1 hour", by=[])))["rows"].to_list() == [360]
+    assert query(as_table(rollup(stored, every="1 hour", by=[])))["rows"].to_list() == [360]
     column = result.column_names.index("site")
     nameless = result.set_column(column, result.schema.field("site"), pa.array([""] * result.num_rows))
     with pytest.raises(ValueError, match=r"is partitioned by site, which has an empty string; Spark stores"):

@@ -52,7 +52,7 @@ def test_what_was_united_is_refused_with_both_definitions(rows: Any) -> None:
         with pytest.raises(SketchError, match=reported):
             as_table(both.drop("side").withColumnRenamed("x", "y"))
         with pytest.raises(PythonException, match=reported):
-            as_table(rollup(both, to="1 hour"))
+            as_table(rollup(both, every="1 hour"))
 
 
 def test_what_is_of_one_definition_is_united_renamed_and_filtered(rows: Any) -> None:
@@ -63,7 +63,7 @@ def test_what_is_of_one_definition_is_united_renamed_and_filtered(rows: Any) -> 
     # What comes from before there was the column has null there, or nothing.
     old = one.unionByName(other.drop(DEFINED), allowMissingColumns=True)
     assert sum(query(as_table(old))["n"].to_list()) == 80
-    assert sum(query(as_table(rollup(old, to="1 hour", by=[])))["n"].to_list()) == 80
+    assert sum(query(as_table(rollup(old, every="1 hour", by=[])))["n"].to_list()) == 80
     again = as_table(with_definitions(one.select([F.col(name) for name in one.columns]), like=one))
     assert sum(query(again)["n"].to_list()) == 40
 

@@ -39,12 +39,7 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
     if (group := settings["group"]) not in (*_GROUPS, ""):
         raise ValueError(f"--set group={group}: a reading's group is its metric, its node or its device")
     kafka = KafkaSettings({"bootstrap.servers": feed.bootstrap_servers, **feed.config})
-    rows = Stream.from_kafka(
-        feed.topic,
-        value=Sparkplug(settings["births"] or feed.topic, kafka),
-        bootstrap_servers=feed.bootstrap_servers,
-        config=feed.config,
-    ).explode("readings")
+    rows = feed.stream(Sparkplug(settings["births"] or feed.topic, kafka)).explode("readings")
     reading = {name: pl.col("readings").struct.field(name) for name in ("metric", "at", "value")}
     wanted = reading["metric"].is_not_null()
     if settings["metric"]:

@@ -31,14 +31,7 @@ def rows(feed: Feed, settings: Settings) -> Stream:
     of = {name: pl.coalesce(f"data_{name}", f"alone_{name}") for name in _FIELDS}
     trade = text(of["e"]).is_in(events).fill_null(False)
     at = since_1970(whole(of["T"], trade))
-    stream = Stream.from_kafka(
-        feed.topic,
-        value=json({**alone, **enveloped}),
-        time=at,
-        message={"arrived": "offset"},
-        bootstrap_servers=feed.bootstrap_servers,
-        config=feed.config,
-    )
+    stream = feed.stream(json({**alone, **enveloped}), time=at, message={"arrived": "offset"})
     maker = text(of["m"])
     return as_trades(
         stream,

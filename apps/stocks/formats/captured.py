@@ -19,11 +19,11 @@ from ...replay.compressed_files import opened
 
 _BEFORE = re.compile(rb"^(?:\w+://\S+ (?:<->|<-|->) )?(\d{9,}(?:\.\d+)?): (?=[\[{])")
 
-Telling = Callable[[Any], tuple[Any, Any]]
+SymbolAndTime = Callable[[Any], tuple[Any, Any]]
 """The symbol and the time of an event, as it has them."""
 
 
-def captured(telling: Telling) -> Callable[[Path, Settings], Iterator[Message]]:
+def captured(symbol_and_time: SymbolAndTime) -> Callable[[Path, Settings], Iterator[Message]]:
     """The messages of such a recording, by symbol, sent when they were received, or else at their time."""
 
     def messages(path: Path, settings: Settings) -> Iterator[Message]:
@@ -33,7 +33,7 @@ def captured(telling: Telling) -> Callable[[Path, Settings], Iterator[Message]]:
                 if not frame:
                     continue
                 for value, event in _events(frame):
-                    symbol, at = telling(event)
+                    symbol, at = symbol_and_time(event)
                     key = None if symbol is None else str(symbol).encode()
                     yield Message(value, key, received if received is not None else sent_ms(at))
 

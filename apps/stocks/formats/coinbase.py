@@ -29,13 +29,8 @@ def rows(feed: Feed, settings: Settings) -> Stream:
     kind = text(pl.col("type"))
     trade = kind.is_in(events).fill_null(False)
     at = pl.when(trade).then(iso_time(pl.col("time")))
-    stream = Stream.from_kafka(
-        feed.topic,
-        value=json({name: field(name, pl.Binary) for name in _FIELDS}),
-        time=at,
-        message={"arrived": "offset"},
-        bootstrap_servers=feed.bootstrap_servers,
-        config=feed.config,
+    stream = feed.stream(
+        json({name: field(name, pl.Binary) for name in _FIELDS}), time=at, message={"arrived": "offset"}
     )
     other = {"buy": "sell", "sell": "buy"}
     side = text(pl.col("side"))
@@ -58,7 +53,7 @@ def _is(event: Any) -> bool:
     return known and bool({"product_id", "product_ids", "channels"} & event.keys())
 
 
-def _telling(event: Any) -> tuple[Any, Any]:
+def _symbol_and_time(event: Any) -> tuple[Any, Any]:
     return (event.get("product_id"), event.get("time")) if isinstance(event, dict) else (None, None)
 
 
@@ -67,6 +62,6 @@ COINBASE = AppFormat(
     "Coinbase's websocket: matches, tickers, order books",
     rows,
     lambda path, head: holds(head, _is),
-    captured(_telling),
+    captured(_symbol_and_time),
     {"events": "match", "zone": "UTC", "hours": "", "block_shares": "", "luld": "no", "splits": "0"},
 )

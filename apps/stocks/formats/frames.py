@@ -50,13 +50,10 @@ def _listed(frame: bytes) -> bytes:
 
 def events(feed: Feed, fields: tuple[str, ...], time: pl.Expr) -> Stream:
     """A row for each event of a topic's frames; `time` is of an `pl.element()`, and the first one counts."""
-    stream = Stream.from_kafka(
-        feed.topic,
-        value=EventFrames(fields),
+    stream = feed.stream(
+        EventFrames(fields),
         time=pl.col("events").list.eval(time.drop_nulls()).list.first(),
         message={"arrived": "offset"},
-        bootstrap_servers=feed.bootstrap_servers,
-        config=feed.config,
     )
     columns = [pl.col("events").struct.field(name).alias(f"event_{name}") for name in fields]
     return stream.explode("events").select("arrived", *columns)

@@ -123,14 +123,7 @@ def _number(what: str, given: str | None) -> float | None:
 def rows(feed: Feed, settings: Settings) -> Stream:
     """The bars or trades of a topic."""
     table = PriceTable(settings["header"], settings["symbol"], settings["pattern"], settings["time_zone"])
-    stream = Stream.from_kafka(
-        feed.topic,
-        value=table,
-        time="at",
-        message={"arrived": "offset"},
-        bootstrap_servers=feed.bootstrap_servers,
-        config=feed.config,
-    )
+    stream = feed.stream(table, time="at", message={"arrived": "offset"})
     given = {name: pl.col(name) for name in table.schema}
     return as_trades(stream, **{**given, "symbol": pl.col("symbol").fill_null("?")})
 

@@ -50,15 +50,15 @@ class SessionMove(PriceRule):
         """See `LimitRule`."""
         tick = self.tick(memory, row)
         if tick.opens:
-            memory.pop("told", None)
+            memory.pop("reported", None)
         if tick.prior is None or tick.prior <= 0 or tick.at.second >= self._until:
             return None
         prior = tick.prior
         moved = figure.map(lambda price: 100 * (price - prior) / prior)
-        if "told" in memory:
+        if "reported" in memory:
             return None
         if self.limit.side(moved) == "past":
-            memory["told"] = True
+            memory["reported"] = True
         where = "" if self.value == "price" else f"the {self.value} "
         percent, date = number(moved.value), tick.at.date
         why = f"{where}{figure} is {percent} % from {number(prior)}, the close before {date}"

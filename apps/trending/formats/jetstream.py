@@ -46,9 +46,7 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
     ahead = stamp.str.to_datetime("%+", time_unit="us", time_zone="UTC", strict=False) > sent
     written = sent.dt.strftime("%Y-%m-%dT%H:%M:%S%.6fZ")
     at = pl.when(ahead.fill_null(False) | stamp.is_null()).then(written).otherwise(stamp)
-    stream = Stream.from_kafka(
-        feed.topic, value=value, time=at, bootstrap_servers=feed.bootstrap_servers, config=feed.config
-    )
+    stream = feed.stream(value, time=at)
     stream = stream.filter(_POSTED.fill_null(False))
     stream = stream.with_columns(record=pl.col("record").cast(pl.String).str.json_decode(_RECORD))
     post = pl.col("record").struct

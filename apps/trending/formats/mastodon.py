@@ -45,9 +45,7 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
     value = json({"event": pl.String, "payload": field("payload", pl.String, text=True), **bare, **boosted})
     updated = pl.when(pl.col("event") == "update").then(pl.col("payload"))
     at = pl.coalesce("bare.created_at", updated.str.json_path_match("$.created_at"))
-    stream = Stream.from_kafka(
-        feed.topic, value=value, time=at, bootstrap_servers=feed.bootstrap_servers, config=feed.config
-    )
+    stream = feed.stream(value, time=at)
     stream = stream.filter(pl.col("event").is_null() | (pl.col("event") == "update"))
     stream = stream.with_columns(status=updated.str.json_decode(pl.Struct(_STATUS)))
     columns = {name: _either(name) for name in _SHOWN}

@@ -27,13 +27,7 @@ _LOOKED_AT = 20
 
 def _id_rows(feed: Feed, settings: Settings) -> Stream:
     at = snowflake(pl.col("id"))
-    stream = Stream.from_kafka(
-        feed.topic,
-        value=csv({"id": pl.Int64}),
-        time=at,
-        bootstrap_servers=feed.bootstrap_servers,
-        config=feed.config,
-    )
+    stream = feed.stream(csv({"id": pl.Int64}), time=at)
     return rows(stream, settings, id=pl.col("id").cast(pl.String))
 
 
@@ -65,9 +59,7 @@ def _holds_ids(path: Path, head: bytes) -> bool:
 def _count_rows(feed: Feed, settings: Settings) -> Stream:
     value = csv({settings["time"]: pl.String, settings["value"]: pl.Float64}, header=True)
     at = pl.col(settings["time"])
-    stream = Stream.from_kafka(
-        feed.topic, value=value, time=at, bootstrap_servers=feed.bootstrap_servers, config=feed.config
-    )
+    stream = feed.stream(value, time=at)
     return rows(stream, settings, n=pl.col(settings["value"]).fill_null(0))
 
 

@@ -21,13 +21,7 @@ from .rows import TEXTS, TIME, USUAL, rows
 
 def _rows(feed: Feed, settings: Settings) -> Stream:
     texts = dict.fromkeys(("id", "kind", "author", "lang", "text"), pl.String)
-    stream = Stream.from_kafka(
-        feed.topic,
-        value=json({**texts, "created_at": TIME, "tags": TEXTS}),
-        time="created_at",
-        bootstrap_servers=feed.bootstrap_servers,
-        config=feed.config,
-    )
+    stream = feed.stream(json({**texts, "created_at": TIME, "tags": TEXTS}), time="created_at")
     known = ("id", "author", "lang", "text", "tags")
     stream = stream.filter(pl.col("kind") == "post")
     return rows(stream, settings, **{name: pl.col(name) for name in known})

@@ -76,9 +76,7 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
     stamp = pl.from_epoch("timestamp_ms", time_unit="ms").cast(TIME)
     posted = pl.coalesce(stamp, said, snowflake(number.cast(pl.Int64, strict=False)))
     at = pl.when(author.is_not_null() & number.is_not_null()).then(posted)
-    stream = Stream.from_kafka(
-        feed.topic, value=value, time=at, bootstrap_servers=feed.bootstrap_servers, config=feed.config
-    )
+    stream = feed.stream(value, time=at)
     notice = pl.any_horizontal(*(pl.col(name).is_not_null() for name in _NOTICES))
     stream = stream.filter(~(notice & author.is_null()))
     text = pl.coalesce("extended_text", "full_text", "text")

@@ -42,9 +42,7 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
     value = json({**wrapped, **bare, "places": field("includes.places", _PLACES)})
     tweet = {path: pl.coalesce(path, f"bare.{path}") for path in _TWEET}
     at = pl.coalesce(tweet["created_at"], snowflake(tweet["id"].cast(pl.Int64, strict=False)))
-    stream = Stream.from_kafka(
-        feed.topic, value=value, time=at, bootstrap_servers=feed.bootstrap_servers, config=feed.config
-    )
+    stream = feed.stream(value, time=at)
     stream = stream.select(
         places=pl.col("places"), **{name: one for name, one in tweet.items() if name != "created_at"}
     )

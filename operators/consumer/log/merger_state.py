@@ -76,7 +76,7 @@ def read_state(stored: str) -> tuple[LogState, EmittedWindows]:
         closed_us, due_us, missed = fields["closed"], fields["due"], fields["missed"]
         state = LogState(marks, account, closed_us, due_us, duplicates, overlaps, epochs, missed)
         quiet_us, position = fields["quiet"]
-        return state, EmittedWindows(fields["told"], kept, (quiet_us, position))
+        return state, EmittedWindows(fields["emitted"], kept, (quiet_us, position))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DeltaError(f"the merger's kept state is damaged ({error}): {stored[:200]!r}") from None
 
@@ -91,7 +91,7 @@ def state_json(state: LogState, emitted: EmittedWindows) -> str:
         "account": asdict(state.account),
         "closed": state.closed_us,
         "due": state.due_us,
-        "told": emitted.until_us,
+        "emitted": emitted.until_us,
         "kept": {str(pane): deltas for pane, deltas in emitted.delta_counts.items()},
         "quiet": list(emitted.idle_sessions),
         "extra": [state.duplicates, state.overlaps],

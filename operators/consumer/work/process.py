@@ -29,7 +29,7 @@ from ...warm_up.sketching import SketchingKinds
 from ...watching.figures import WorkFigures
 from ..error_context import in_words
 from ..plan import Plans
-from ..signals import ASKING
+from ..signals import STOP_SIGNALS
 from .worker_ipc import ReportingHandler, WorkerListener, WorkerReporter
 from .worker_server import WorkerServer, serve
 
@@ -109,11 +109,11 @@ class WorkerProcess:
 
 def main() -> int:
     """The worker's side."""
-    for number in ASKING:
+    for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)  # the run decides when its workers end
-    telling = WorkerReporter(os.fdopen(os.dup(sys.stdout.fileno()), "wb"))
+    reporter = WorkerReporter(os.fdopen(os.dup(sys.stdout.fileno()), "wb"))
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    logging.getLogger().addHandler(ReportingHandler(telling))
+    logging.getLogger().addHandler(ReportingHandler(reporter))
     stopping = threading.Event()
     try:
         plans: Plans
@@ -130,23 +130,23 @@ def main() -> int:
         from .worker import Worker
 
         worker = Worker(plans, stopping.is_set)
-        with _reporting(worker, telling):
+        with _reporting(worker, reporter):
             worker.run()
     except BaseException as error:
         logging.getLogger("streamgauge.kafka").error("a worker failed: %s", in_words(error))
-        telling.error(error)
+        reporter.error(error)
         return 1
     return 0
 
 
 @contextmanager
-def _reporting(worker: Worker, telling: WorkerReporter) -> Iterator[None]:
+def _reporting(worker: Worker, reporter: WorkerReporter) -> Iterator[None]:
     """Report the worker's figures every second within the block, and once more at its end."""
     ended = threading.Event()
 
     def report() -> None:
         while not ended.wait(_REPORT_SECONDS):
-            telling.figures(worker.figures)
+            reporter.figures(worker.figures)
 
     reporting = threading.Thread(target=report, name="streamgauge-reporting", daemon=True)
     reporting.start()
@@ -155,7 +155,7 @@ def _reporting(worker: Worker, telling: WorkerReporter) -> Iterator[None]:
     finally:
         ended.set()
         reporting.join()
-        telling.figures(worker.figures)
+        reporter.figures(worker.figures)
 
 
 @cache

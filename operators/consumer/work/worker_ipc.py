@@ -56,13 +56,13 @@ class WorkerReporter:
 class ReportingHandler(QueueHandler):
     """Sends log records to the run, whose handlers write them as they write its own."""
 
-    def __init__(self, telling: WorkerReporter) -> None:
+    def __init__(self, reporter: WorkerReporter) -> None:
         super().__init__(None)  # type: ignore[arg-type]
-        self._telling = telling
+        self._reporter = reporter
 
     def enqueue(self, record: logging.LogRecord) -> None:
         """Called with a record that can be pickled."""
-        self._telling.log(record)
+        self._reporter.log(record)
 
 
 class WorkerListener:

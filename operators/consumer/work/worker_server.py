@@ -33,7 +33,7 @@ from pathlib import Path
 from typing import Any
 
 from ...subprocess_module import environment
-from ..signals import ASKING
+from ..signals import STOP_SIGNALS
 
 _NUMBER = struct.Struct("=q")
 _FORK, _PREPARE = b"f", b"p"
@@ -219,7 +219,7 @@ def serve(control: int, load: Callable[[Any], None], idle_seconds: float = _IDLE
     `load` is called with None once, and with whatever a program prepares. It must start no thread that a
     forked process would miss.
     """
-    for number in ASKING:
+    for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)  # it ends with the program
     load(None)
     gc.freeze()

@@ -26,7 +26,7 @@ class VarOptGroups(OneByOne):
         inputs=("weight",),
         of_column=long_double_or_string,
         kinds=("string", "long", "double"),
-        must_tell_kind=True,
+        must_name_kind=True,
     )
 
     _single = VarOpt

@@ -36,7 +36,7 @@ def flags(result: Any) -> Iterator[bool]:
 
 
 @pytest.mark.soak
-def test_all_that_is_put_in_is_told(kafka) -> None:
+def test_all_that_is_put_in_is_reported(kafka) -> None:
     apps = [app for app in map(app_of, APPS) if app.example is not None]
     said = io.StringIO()
     with ExitStack() as stack:
@@ -150,7 +150,7 @@ def test_an_interrupt_is_answered_at_once(kafka, monkeypatch: pytest.MonkeyPatch
     assert heard == [True]
 
 
-def test_an_end_is_told_to_all_apps_before_any_is_waited_for(kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_apps_are_stopped_before_any_is_waited_for(kafka, monkeypatch: pytest.MonkeyPatch) -> None:
     from streamgauge.apps.demo import demo_run
 
     both = threading.Barrier(2)

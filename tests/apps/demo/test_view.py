@@ -30,7 +30,7 @@ def test_a_view_says_what_is_still_starting_and_that_the_end_is_near() -> None:
     assert "starting" in out.getvalue() and "closing the last windows" in out.getvalue()
 
 
-def test_without_a_terminal_a_line_is_told_now_and_then() -> None:
+def test_without_a_terminal_a_line_is_printed_now_and_then() -> None:
     out = io.StringIO()
     with showing(Console(file=out)) as show:
         show(VIEW)

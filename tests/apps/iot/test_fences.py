@@ -104,7 +104,7 @@ def test_what_is_no_area_is_said(tmp_path: Path, features: list[Any], said: str)
         fences_in(str(tmp_path / "text"))
 
 
-def test_who_enters_and_leaves_is_told_with_the_time(tmp_path: Path) -> None:
+def test_who_enters_and_leaves_is_reported_with_the_time(tmp_path: Path) -> None:
     given = {
         "fences": written(tmp_path, AREAS[0]),
         "sensor": "id",

@@ -165,7 +165,7 @@ def trial(job: Job) -> tuple[StreamTester, Kept]:
     return StreamTester(job.streams(Feed("t", "h:1"))["routes"], sinks=[alerting], start=NOON), alerts
 
 
-def test_who_is_off_its_route_for_a_while_is_told_until_it_is_back(tmp_path: Path) -> None:
+def test_who_is_off_its_route_for_a_while_is_reported_until_it_is_back(tmp_path: Path) -> None:
     (tmp_path / "shapes.txt").write_text(SHAPES)
     (tmp_path / "trips.txt").write_text(TRIPS)
     given = {"routes": f"{tmp_path}/shapes.txt", "off_route": "200", "on_route": "100", "off_hold": "1m"}

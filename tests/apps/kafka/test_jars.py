@@ -133,7 +133,7 @@ def test_a_mirror_of_mavens_settings_is_asked(cache: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.kafka
-def test_a_registry_that_lacks_them_is_told_so(cache: Path, tmp_path: Path) -> None:
+def test_a_registry_that_lacks_them_is_named(cache: Path, tmp_path: Path) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Nothing) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"http://127.0.0.1:{server.server_port}/"

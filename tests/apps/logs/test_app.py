@@ -108,7 +108,7 @@ def plain() -> dict[str, list[datetime]]:
     }
 
 
-def test_what_happened_is_told_when_it_did(recording: Path) -> None:
+def test_what_happened_is_reported_with_its_time(recording: Path) -> None:
     by_key: dict[str, list[datetime]] = {}
     for part in dict.fromkeys(PART_OF.values()):
         account, alerts, _ = alerts_of(recording, part, SET)
@@ -168,7 +168,7 @@ def test_the_recorded_server_s_totals(kafka: Any, recordings: Path) -> None:
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.soak
-def test_both_engines_tell_the_same(kafka: Any, spark: Any, recording: Path) -> None:
+def test_both_engines_report_the_same(kafka: Any, spark: Any, recording: Path) -> None:
     pytest.importorskip("pyspark")
     # Windows, rules and estimates of every kind are in these two; a query of Spark's costs seconds.
     few = tuple(part for part in APP.parts if part.name in ("traffic", "logins"))

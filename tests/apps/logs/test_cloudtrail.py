@@ -57,7 +57,7 @@ def test_events_are_rows_however_they_are_packed(tmp_path: Path, form: str) -> N
     assert alerts_of(path, "days")[0].counted == 9
 
 
-def test_an_address_whose_logins_fail_is_told(tmp_path: Path) -> None:
+def test_an_address_whose_logins_fail_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "trail.json"
     path.write_text(json.dumps({"Records": EVENTS}))
     _, alerts, _ = alerts_of(path, "logins")

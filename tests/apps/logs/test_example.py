@@ -16,7 +16,7 @@ from .reading import FEED, Kept
 NOW_MS = 1_767_225_600_000
 
 
-def test_all_that_happens_is_told_by_now() -> None:
+def test_all_that_happens_is_reported_by_now() -> None:
     job = Job.of(APP, EXAMPLE.format, EXAMPLE.settings)
     sent = list(takewhile(lambda one: (one.sent_ms or 0) < NOW_MS, EXAMPLE.messages(3, NOW_MS)))
     stamps = [datetime.fromtimestamp((one.sent_ms or 0) / 1000, UTC) for one in sent]

@@ -58,7 +58,7 @@ def test_a_file_without_years_ends_in_the_year_of_its_own_time(path: Path) -> No
         alerts_of(path, "days", {"year": "now"})
 
 
-def test_an_address_that_fails_to_log_in_is_told_once(path: Path) -> None:
+def test_an_address_that_fails_to_log_in_is_reported_once(path: Path) -> None:
     quiet = [f"Jan  1 0{hour}:00:00 web cron[1]: nothing" for hour in range(1, 4)]
     path.write_text("\n".join([*SSH[:4], *SSH[2:4], *quiet]) + "\n")
     _, alerts, _ = alerts_of(path, "logins", {"year": "2025"})

@@ -9,7 +9,7 @@ from streamgauge.apps.page.alert_log import AlertLog
 from .shown import alert
 
 
-def test_an_event_is_cleared_by_what_follows_and_told_once() -> None:
+def test_an_event_is_cleared_by_what_follows_and_reported_once() -> None:
     log = AlertLog("yard")
     log.add([alert("errors", "fired", 5), alert("errors", "fired", 5), alert("errors", "cleared", 9)])
     log.add([alert("errors", "fired", 20)])

@@ -33,7 +33,7 @@ def examples(browser: Any) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", APPS)
-def test_each_panel_shows_something_and_what_happened_was_told(
+def test_each_panel_shows_something_and_what_happened_was_reported(
     browser: Any, examples: str, tmp_path: Path, name: str
 ) -> None:
     tab = Tab(browser, examples).open(f"/app/{name}?span=", (960, 900))

@@ -127,7 +127,7 @@ def test_a_setting_of_nobody_is_refused() -> None:
         ServedApp.of_run(app_of("iot"), {}, {"time": "ts"}, format="gtfs-realtime")
 
 
-def test_what_fired_is_told_the_latest_first(shown: Any) -> None:
+def test_what_fired_is_listed_the_latest_first(shown: Any) -> None:
     result, few, wrong, many = responses(
         shown, *(f"/apps/yard/alerts{last}" for last in ("", "?last=1", "?last=x", "?last=501"))
     )
@@ -137,7 +137,7 @@ def test_what_fired_is_told_the_latest_first(shown: Any) -> None:
     assert wrong.status_code == many.status_code == 400 and "from 1 to 500" in many.json()["detail"]
 
 
-def test_without_the_token_only_the_empty_page_is_told(shown: Any) -> None:
+def test_without_the_token_only_the_empty_page_is_served(shown: Any) -> None:
     paths = ["/", "/app/iot", f"/page/{version()}/main.js"]
     assert [one.status_code for one in responses(shown, *paths, token=TOKEN)] == [200] * 3
     closed = ["/apps", "/apps/iot", "/apps/iot/alerts", "/changes?app=iot", "/tables"]
@@ -146,7 +146,7 @@ def test_without_the_token_only_the_empty_page_is_told(shown: Any) -> None:
     assert responses(shown, "/apps/iot", token=TOKEN, headers=right)[0].status_code == 200
 
 
-def test_the_state_tells_how_far_each_table_is_and_that_all_is_accounted_for(shown: Any) -> None:
+def test_the_state_shows_how_far_each_table_is_and_that_all_is_accounted_for(shown: Any) -> None:
     service, (iot, _) = shown
     state = state_of(service, iot)
     assert state["parts"]["readings"]["ready"] and state["parts"]["readings"]["stale"] is None
@@ -157,7 +157,7 @@ def test_the_state_tells_how_far_each_table_is_and_that_all_is_accounted_for(sho
     assert empty["parts"] == {}
 
 
-def test_events_tell_the_state_at_once_and_again_when_something_fires(shown: Any) -> None:
+def test_events_send_the_state_at_once_and_again_when_something_fires(shown: Any) -> None:
     service, (iot, yard) = shown
 
     async def follow() -> list[dict[str, Any]]:

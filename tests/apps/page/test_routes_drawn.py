@@ -71,7 +71,7 @@ def test_numbers_are_those_of_the_server_with_their_bounds(tab: Tab, site: str) 
     assert "3 sampled" in tab.panel("Paths") and "20 sampled" in tab.panel("Hosts by users")
 
 
-def test_a_funnel_tells_what_each_cut_felled(tab: Tab) -> None:
+def test_a_funnel_shows_what_each_cut_removed(tab: Tab) -> None:
     tab.open("/app/yard?span=")
     # Of fourteen visits to each of six objects four see nothing, and five more come too early.
     for wanted in (["all", "84"], ["faint", "60 71.43% left, −24"], ["young", "30 35.71% left, −30"]):
@@ -113,7 +113,7 @@ def test_rows_are_sorted_by_the_column_that_was_clicked(tab: Tab) -> None:
     assert tab.run("return document.querySelectorAll('th[aria-sort=ascending]').length") == 1
 
 
-def test_what_fired_is_told_with_figures_and_rule_and_new_alerts_come_by_themselves(
+def test_what_fired_is_shown_with_figures_and_rule_and_new_alerts_come_by_themselves(
     tab: Tab, shown: Any
 ) -> None:
     _, yard = shown[1]

@@ -24,11 +24,11 @@ def test_no_path_and_no_parameter_breaks_the_page(shown: Any) -> None:
     paths = [route.path for route in whole.routes if route.path.startswith(("/app", "/page"))]
     assert {"/apps/{app}/alerts", f"/page/{version()}"} <= set(paths)
     short = [text for text in TEXTS if len(text) < 1000]
-    asking = [path.replace("{app}", in_url(text) or "x") for path in paths for text in short]
+    urls = [path.replace("{app}", in_url(text) or "x") for path in paths for text in short]
     for folder in ("/page/", f"/page/{version()}/", "/changes?app="):
-        asking += [folder + in_url(text) for text in short]
-    asking += [f"/apps/yard/alerts?last={in_url(text)}" for text in TEXTS]
-    for path, response in zip(asking, responses(shown, *asking), strict=True):
+        urls += [folder + in_url(text) for text in short]
+    urls += [f"/apps/yard/alerts?last={in_url(text)}" for text in TEXTS]
+    for path, response in zip(urls, responses(shown, *urls), strict=True):
         assert response.status_code < 500, (path, response.text[:300])
 
 

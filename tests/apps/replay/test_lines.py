@@ -89,7 +89,7 @@ def test_standard_input_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert whole(Lines([Path("-")], speed=0.0))[0] == [b"a", b"b"]
 
 
-def test_a_file_that_breaks_off_is_told(tmp_path: Path) -> None:
+def test_a_file_that_breaks_off_is_reported(tmp_path: Path) -> None:
     (tmp_path / "cut.gz").write_bytes(gzip.compress(b"line\n" * 10_000)[:-20])
     with pytest.raises(RecordingError, match=r"cut\.gz can't be read to its end"):
         whole(Lines([tmp_path / "cut.gz"], speed=0.0))

@@ -18,7 +18,7 @@ from .sent import read
 pytestmark = pytest.mark.kafka
 
 
-def test_a_replay_runs_in_its_own_process_and_tells_how_far_it_is(kafka: Any) -> None:
+def test_a_replay_runs_in_its_own_process_and_reports_how_far_it_is(kafka: Any) -> None:
     kafka.create_topic("sender-process", 1)
     replay = Replay(
         Generated(Load(rate=5_000, seed=5), posts=2_000),

@@ -59,7 +59,7 @@ class Stamped:
         yield Batch(values, keys, np.array(self.stamps), np.zeros(n))
 
 
-def test_times_in_another_unit_are_told_of_before_the_broker_refuses_them(
+def test_times_in_another_unit_are_refused_before_the_broker_does(
     kafka: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     kafka.create_topic("sender-units", 1)
@@ -89,7 +89,7 @@ class Away:
         return SimpleNamespace(topics={topic: SimpleNamespace(error=None, partitions={0: None, 1: None})})
 
 
-def test_a_broker_that_is_away_at_the_start_is_waited_for_and_other_errors_are_told() -> None:
+def test_a_broker_that_is_away_at_the_start_is_waited_for_and_other_errors_are_raised() -> None:
     gone = [KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN]
     assert sender._partitions(Away(*gone), "posts") == 2
     with pytest.raises(KafkaException):

@@ -74,7 +74,7 @@ def test_the_market_s_days_past_seven_percent(sp500: Path) -> None:
     assert not result.of("market-wide level 2") and not result.of("split")
 
 
-def test_the_capture_s_matches_and_who_took(recordings: Path) -> None:
+def test_the_capture_s_matches_and_their_takers(recordings: Path) -> None:
     path = recordings / "stocks" / "coinbase_websocket_capture.txt"
     text = path.read_text()
     matches = [json.loads(one) for one in re.findall(r'^[\d.]+: (\{"type":"match".*)$', text, re.M)]
@@ -114,7 +114,7 @@ def test_the_capture_s_aggregated_trades(recordings: Path) -> None:
     assert (result.account.read, result.account.dead_lettered) == (266, 1)
 
 
-def test_all_that_happens_in_the_twin_is_told_once(on_twin: Tried) -> None:
+def test_all_that_happens_in_the_twin_is_reported_once(on_twin: Tried) -> None:
     reported = {rule: on_twin.of(rule) for rule in WANTED}
     for rule, wanted in WANTED.items():
         keys = [alert["key"] for alert in reported[rule]]
@@ -157,7 +157,7 @@ def test_the_twin_s_account_and_answers_are_exact(on_twin: Tried) -> None:
     assert all(len(row["blocks"]["values"]) == 20 for row in on_twin.answers["flow"])
 
 
-def test_what_happens_in_the_example_is_told() -> None:
+def test_what_happens_in_the_example_is_reported() -> None:
     example = app_of("stocks").example
     job = Job.of(app_of("stocks"), example.format, example.settings)
     made = list(itertools.takewhile(lambda one: one.sent_ms < NOW + 12_000, example.messages(1, NOW)))
@@ -188,7 +188,7 @@ def result_of(kafka: Any, twin: Path, engine: str) -> dict[str, Any]:
 
 
 @pytest.mark.kafka
-def test_a_broker_tells_the_same_as_none(kafka, twin: Path, on_twin: Tried) -> None:
+def test_a_broker_gives_the_same_as_none(kafka, twin: Path, on_twin: Tried) -> None:
     local = result_of(kafka, twin, "local")
     assert [one["id"] for one in local["alerts"]] == [one["id"] for one in on_twin.alerts]
     assert local["account"] == on_twin.account.to_dict() and local["all_inside_bounds"]
@@ -197,7 +197,7 @@ def test_a_broker_tells_the_same_as_none(kafka, twin: Path, on_twin: Tried) -> N
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.soak
-def test_both_engines_tell_the_same(kafka, spark, twin: Path) -> None:
+def test_both_engines_report_the_same(kafka, spark, twin: Path) -> None:
     pytest.importorskip("pyspark")
     local, other = (result_of(kafka, twin, engine) for engine in ("local", "spark"))
     assert {**other, "engine": "local", "answers": None} == {**local, "answers": None}

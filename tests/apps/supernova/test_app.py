@@ -52,7 +52,7 @@ def plain_fates(packets: list[dict[str, Any]]) -> Counter[tuple[str, str]]:
     return Counter((name, cut(Alert(one))) for one in packets for name, cut in SETS.items())
 
 
-def test_drawn_packets_fall_where_plain_python_says_and_objects_are_told_once() -> None:
+def test_drawn_packets_fall_where_plain_python_says_and_objects_are_reported_once() -> None:
     dice = random.Random(11)
     packets = [packet(dice, f"ZTF26{at % 40:07}", JD + at / 200) for at in range(800)]
     values = [(container(one) if at % 2 else as_json(one)) for at, one in enumerate(packets)]
@@ -122,7 +122,7 @@ def test_sn_2020oi_is_a_candidate_among_raw_packets(recordings: Path) -> None:
     assert "SN" not in first["why"]
 
 
-def test_what_is_known_is_not_told_and_places_are_watched(recordings: Path, tmp_path: Path) -> None:
+def test_what_is_known_is_not_reported_and_places_are_watched(recordings: Path, tmp_path: Path) -> None:
     paths = sorted((recordings / "astronomy" / "ztf").glob("*.avro"))
     known, watch = tmp_path / "known.csv", tmp_path / "watch.csv"
     known.write_text("name,ra,dec\nSN 2020oi,12:22:54.93,+15:49:25.1\nZTF20aajcdad,,\n")
@@ -203,7 +203,7 @@ def result_of(kafka: Any, recordings: Path, engine: str) -> dict[str, Any]:
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.soak
-def test_both_engines_tell_the_same(kafka, spark, recordings: Path) -> None:
+def test_both_engines_report_the_same(kafka, spark, recordings: Path) -> None:
     local, other = (result_of(kafka, recordings, engine) for engine in ("local", "spark"))
     assert {**other, "engine": "local"} == local
 

@@ -36,7 +36,7 @@ def alerts_of(rule: Any, rows: list[Row], restarts: int = 0) -> list[tuple[Any, 
 
 
 @pytest.mark.parametrize("restarts", [0, 1])
-def test_a_candidate_is_told_once_until_it_is_forgotten(restarts: int) -> None:
+def test_a_candidate_is_reported_once_until_it_is_forgotten(restarts: int) -> None:
     rule = Candidate("c", value="candidate", below=19.8, forget="30d")
     rows = [row("a", 1, None), row("a", 2, 19.0), row("b", 2, 18.0), row("a", 3, 18.0), row("c", 3, 19.8)]
     rows += [
@@ -50,7 +50,7 @@ def test_a_candidate_is_told_once_until_it_is_forgotten(restarts: int) -> None:
     assert alerts_of(rule, rows, restarts) == wanted
 
 
-def test_what_was_told_long_ago_takes_no_place() -> None:
+def test_what_was_reported_long_ago_takes_no_place() -> None:
     rule = Candidate("c", value="candidate", forget="30d")
     state = rule.begin()
     for name in range(1000):
@@ -70,7 +70,7 @@ def test_known_objects_are_none_by_name_or_place(tmp_path: Path) -> None:
     assert [key for key, _ in alerts_of(rule, rows)] == [("c",), ("d",)]
 
 
-def test_an_object_is_told_once_for_each_place_that_is_watched(tmp_path: Path) -> None:
+def test_an_object_is_reported_once_for_each_place_that_is_watched(tmp_path: Path) -> None:
     watched = tmp_path / "watch.csv"
     watched.write_text("name,ra,dec,radius\nwide,10,20,60\nnarrow,10,20,\n")
     rule = Watch("w", value="candidate", places=str(watched), radius=2)

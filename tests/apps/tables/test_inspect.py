@@ -15,7 +15,7 @@ from streamgauge.operators.windows.table import AllTime
 from ..command import Ran
 
 
-def test_inspect_tells_what_a_table_holds(ran: Ran, tables: Path) -> None:
+def test_inspect_prints_what_a_table_holds(ran: Ran, tables: Path) -> None:
     about = json.loads(ran("inspect", tables, "--json"))
     assert (about["rows"], about["windows"], about["keys"]) == (8, 4, ["lang"])
     assert about["first"] == "2026-06-01T12:00:00+00:00"

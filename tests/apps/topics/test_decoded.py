@@ -96,7 +96,7 @@ def test_the_rest_of_a_message() -> None:
     }
 
 
-def test_tables_of_sketches_and_deltas_are_told_in_short() -> None:
+def test_tables_of_sketches_and_deltas_are_shown_in_short() -> None:
     (delta, *_) = deltas(rows(seed=1, minutes=2), inputs=1, cut=200)
     (sent,) = encode(delta, "table", 1)
     result = shown(sent.value, headers=list(sent.headers))

@@ -76,7 +76,7 @@ def test_a_recording_through_a_broker(kafka, recording: Path) -> None:
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.soak
-def test_spark_tells_the_same(kafka, spark, recording: Path) -> None:
+def test_spark_reports_the_same(kafka, spark, recording: Path) -> None:
     pytest.importorskip("pyspark")
     local, other = (result_of(kafka, recording, engine) for engine in ("local", "spark"))
     check(other, recording)

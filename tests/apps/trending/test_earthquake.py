@@ -16,7 +16,7 @@ from .parts import ran
 from .posts import NOON
 
 
-def test_posts_of_a_quake_are_told_with_where_they_come_from() -> None:
+def test_posts_of_a_quake_are_reported_with_where_they_come_from() -> None:
     usual = [status(n, "lovely morning", user={"id_str": str(n)}) for n in range(20)]
     shaken = [
         status(100 + n, text, user={"id_str": str(n)}, place=PLACE)
@@ -64,7 +64,7 @@ def test_the_share_of_the_stream_scales_the_onset() -> None:
         ("2012_Guatemala", "2012-11-07T16:35:47+00:00", 127),
     ],
 )
-def test_recorded_quakes_are_told_on_time_and_none_before(
+def test_recorded_quakes_are_reported_on_time_and_none_before(
     recordings: Path, file: str, origin: str, within: int
 ) -> None:
     path = recordings / "social" / f"{file}_earthquake-tweetids_entire_period.csv"

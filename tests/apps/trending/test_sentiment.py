@@ -13,7 +13,7 @@ from .parts import MINUTE, post, ran
 from .posts import NOON
 
 
-def test_a_swing_of_how_posts_sound_is_told_and_a_tag_s_own() -> None:
+def test_a_swing_of_how_posts_sound_is_reported_and_a_tag_s_own() -> None:
     pytest.importorskip("vaderSentiment")
     good, bad, posts = "what a lovely great day", "this is horrible, I hate it", []
     for window in range(12):

@@ -76,7 +76,7 @@ def test_a_decoder_may_describe_itself() -> None:
     }
 
 
-def test_a_function_is_told_by_what_it_does() -> None:
+def test_a_function_is_identified_by_what_it_does() -> None:
     one, same, other = (
         Lines(key=function) for function in (lambda n: n + 1, lambda n: n + 1, lambda n: n + 2)
     )

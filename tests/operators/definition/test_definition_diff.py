@@ -70,7 +70,7 @@ def test_no_change_is_no_sentence_also_through_json() -> None:
     assert differences(OLD.definition(), json.loads(json.dumps(OLD.definition()))) == []
 
 
-def test_every_change_of_a_source_is_told() -> None:
+def test_every_change_of_a_source_is_named() -> None:
     from streamgauge.operators.formats.json import json as json_value
 
     one = Stream.from_kafka("a", value=json_value({"x": pl.Int64, "y": pl.String}))
@@ -83,7 +83,7 @@ def test_every_change_of_a_source_is_told() -> None:
     ]
 
 
-def test_a_decoder_and_unknown_parts_are_told_as_they_are() -> None:
+def test_a_decoder_and_unknown_parts_are_named_as_they_are() -> None:
     before: dict[str, Any] = {"source": {"value": {"decoder": "Lines", "separator": ";"}}, "later": 1}
     after: dict[str, Any] = {"source": {"value": {"decoder": "Lines", "separator": ","}}, "later": 2}
     assert differences(before, after) == [
@@ -92,7 +92,7 @@ def test_a_decoder_and_unknown_parts_are_told_as_they_are() -> None:
     ]
 
 
-def test_a_definition_of_another_form_is_told_as_such() -> None:
+def test_a_definition_of_another_form_is_named_as_such() -> None:
     old = {"steps": [["filter", {"BinaryExpr": {}}]], "source": {"value": "json"}}
     (reported,) = differences(old, OLD.definition())
     assert reported.startswith("it is written down in form None, by another version of streamgauge")
@@ -101,7 +101,7 @@ def test_a_definition_of_another_form_is_told_as_such() -> None:
     assert rewritten(old, OLD.definition()) == []
 
 
-def test_whatever_changes_what_is_kept_is_told_and_the_question_is_not() -> None:
+def test_whatever_changes_what_is_kept_is_named_and_the_question_is_not() -> None:
     aggregates = {"a": top_k("user", k=5), "b": distinct("user", lg_k=10)}
     one = USERS.agg(**aggregates)
     for changed in ({"a": top_k("user", max_size=64)}, {"b": distinct("n", lg_k=10)}, {"c": count()}):
@@ -113,7 +113,7 @@ def test_whatever_changes_what_is_kept_is_told_and_the_question_is_not() -> None
     assert differences(one.definition(), other.definition()) == []
 
 
-def test_the_type_of_a_key_is_told() -> None:
+def test_a_change_of_a_key_s_type_is_named() -> None:
     one, two = (
         ROWS.with_columns(key=pl.col("n").cast(kind)).group_by("key").tumbling("1m").agg(posts=count())
         for kind in (pl.Int64, pl.Int8)
@@ -137,7 +137,7 @@ SAME = 'col("n").is_between(1, 5)'
 OTHERWISE = '(col("n") >= 1) & (col("n") <= 5)'
 
 
-def test_other_words_of_another_polars_are_no_difference_but_are_told() -> None:
+def test_other_words_of_another_polars_are_no_difference_but_are_named() -> None:
     before, after = under("1.36.1", SAME), under("2.1.0", OTHERWISE)
     assert differences(before, after) == []
     assert rewritten(before, after) == [f"step 1 had {SAME}, and has {OTHERWISE}"]
@@ -205,6 +205,6 @@ def test_what_changed_in_one_of_several_merged_streams_is_said_of_that_one() -> 
     ]
 
 
-def test_windows_of_dataframes_tell_their_kind() -> None:
+def test_windows_of_dataframes_name_their_kind() -> None:
     reported = [{"window": {kind: "1m", "time": 'over "at"'}} for kind in ("size", "session")]
     assert differences(*reported) == ['the window changed from 1m over "at" to sessions of 1m over "at"']

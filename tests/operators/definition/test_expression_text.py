@@ -40,7 +40,7 @@ def test_expressions_read_as_the_python_that_makes_them(expression: pl.Expr, rep
     assert expression_text(expression) == reported
 
 
-def test_long_lists_of_constants_are_told_by_a_digest() -> None:
+def test_long_lists_of_constants_are_described_by_a_digest() -> None:
     texts = {expression_text(col("a").is_in([*range(1_000), last])) for last in (0, 1, 1)}
     assert len(texts) == 2
     assert all("[0, 1, 2, … 998 more, #" in text for text in texts)

@@ -26,7 +26,7 @@ def twice(n: int) -> int:
     return n * FACTOR
 
 
-def test_equal_functions_are_told_alike_wherever_they_stand() -> None:
+def test_equal_functions_are_described_alike_wherever_they_stand() -> None:
     assert texts(lambda n: n + 1) == texts(lambda n: n + 1) != texts(lambda n: n + 2)
 
 

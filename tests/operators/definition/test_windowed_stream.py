@@ -81,7 +81,7 @@ def test_silence_closes_windows_that_begin_elsewhere() -> None:
         assert window.ended_by(15, reached) == (23 if reached >= 23 else EARLIEST)
 
 
-def test_a_change_of_windows_is_another_definition_told_in_words() -> None:
+def test_a_change_of_windows_is_another_definition_described_in_words() -> None:
     from streamgauge import count
 
     requested = [

@@ -72,7 +72,7 @@ def test_requests_that_are_not_of_http_count_and_lines_that_are_not_of_a_log_are
     assert decoded.reasons[-2:] == ["not UTF-8 text", "no value (a tombstone)"]
 
 
-def test_it_is_sent_to_workers_and_told_in_a_definition() -> None:
+def test_it_is_sent_to_workers_and_described_in_a_definition() -> None:
     assert pickle.loads(pickle.dumps(access_log())) == access_log()
     rows = Stream.from_kafka("log", value=access_log(), time="time")
     one, two = (rows.tumbling("1m").agg(requests=count()) for _ in range(2))

@@ -29,7 +29,9 @@ from streamgauge import csv, json
     ],
 )
 @pytest.mark.parametrize("form", [json, csv])
-def test_a_column_of_no_polars_type_is_told_which_to_write(form: Any, given: Any, fitting: str) -> None:
+def test_a_column_of_no_polars_type_is_refused_with_which_to_write(
+    form: Any, given: Any, fitting: str
+) -> None:
     with pytest.raises(TypeError) as raised:
         form({"k": given})
     reported = f"{form.__name__}: 'k' must be of a Polars type, such as {fitting}"

@@ -58,7 +58,7 @@ def test_a_null_is_no_key() -> None:
     assert result.keep(known).frame["id"].to_list() == [1, 2]
 
 
-def test_messages_are_settled_once_whichever_of_their_rows_tells() -> None:
+def test_messages_are_counted_once_whichever_of_their_rows_decides() -> None:
     rows = JoinBuffer(SCHEMA, WITHIN)
     result, _ = came([1, 2, 3, 4], [0, 0, 0, 0], 0)
     rows.append(result._replace(offsets=np.array([5, 5, 8, 9])))

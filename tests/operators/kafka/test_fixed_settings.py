@@ -70,7 +70,7 @@ def test_every_other_setting_reaches_the_clients_as_it_is() -> None:
         assert result == {"mine"}, name
 
 
-def test_a_worker_that_is_to_poll_too_often_is_told_what_must_hold() -> None:
+def test_a_worker_that_is_to_poll_too_often_is_refused_with_what_must_hold() -> None:
     with pytest.raises(ValueError, match=r"must be at least 10000 here, got 1000: .*, which is 10000"):
         check_settings({"max.poll.interval.ms": 1_000})
     with pytest.raises(ValueError, match="must be at least 60000 here, got 50000"):

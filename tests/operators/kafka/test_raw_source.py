@@ -102,7 +102,7 @@ def test_bytes_that_broke_on_their_way_are_fetched_again() -> None:
     assert messages_of(source, 20) == list(range(10, 20))
 
 
-def test_what_is_skipped_is_told_in_its_place() -> None:
+def test_what_is_skipped_is_reported_in_its_place() -> None:
     lies = batch_of(TEN, 20, count=9)  # its checksum is right
     broker = Broker({0: batch_of(TEN, 0), 10: damaged(10), 20: lies, 30: batch_of(TEN, 30)}, 40)
     source = reading(broker, 5, skip=True)

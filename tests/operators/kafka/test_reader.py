@@ -64,7 +64,7 @@ def test_every_column_of_every_kind_of_message(
 
 
 @pytest.mark.parametrize("kind", ["CreateTime", "LogAppendTime"])
-def test_timestamps_are_the_producers_or_the_brokers_and_it_is_told_which(
+def test_timestamps_are_the_producers_or_the_brokers_and_it_is_said_which(
     kafka: EmbeddedKafka, config: dict[str, Any], new_topic: NewTopic, source: Any, kind: str
 ) -> None:
     topic = new_topic(1, {"message.timestamp.type": kind})

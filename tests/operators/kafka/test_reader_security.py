@@ -121,7 +121,7 @@ def test_nobody_is_trusted_but_the_authority_that_is_named(secure: SecureKafka, 
         ("SCRAM-SHA-256", {"sasl.password": "wr0ng-in-the-rapids"}),
     ],
 )
-def test_who_is_not_trusted_is_not_read_from_and_no_secret_is_told(
+def test_who_is_not_trusted_is_not_read_from_and_no_secret_is_shown(
     secure: SecureKafka,
     how: str,
     wrong: dict[str, Any],
@@ -174,7 +174,7 @@ def often(*ways: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("how", often("files", "SCRAM-SHA-512", "OAUTHBEARER"))
-def test_a_whole_run_goes_by_them_and_tells_none(
+def test_a_whole_run_goes_by_them_and_shows_none(
     secure: SecureKafka, how: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Reading, the group, transactions, deltas, dead letters, administration and metrics."""

@@ -104,7 +104,7 @@ def test_where_nothing_says_how_far_the_damage_goes_it_goes_to_the_end() -> None
     assert only(b"\x00" * 500, 20).next_offset == 21
 
 
-def test_whatever_is_damaged_every_offset_is_read_as_it_was_written_or_told_as_broken() -> None:
+def test_whatever_is_damaged_every_offset_is_read_as_it_was_written_or_reported_as_broken() -> None:
     """Fetch after fetch, as a broker answers: from the batch with the offset, some batches and a half."""
     log, places = log_of(8)
     random = np.random.default_rng(7)

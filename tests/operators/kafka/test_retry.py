@@ -38,7 +38,7 @@ def test_what_waiting_does_not_mend_is_raised_at_once() -> None:
     assert raised.value is refused
 
 
-def test_who_is_told_to_stop_tries_for_some_seconds_more(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_stop_it_tries_for_some_seconds_more(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 100.0
     monkeypatch.setattr(retry.time, "monotonic", lambda: now)
     stopping = False

@@ -175,7 +175,7 @@ def test_the_year_2100_moves_nothing_and_1970_is_late() -> None:
     assert table.column("posts").to_pylist() == [2]
 
 
-def test_a_first_row_of_2100_is_told_by_the_wall_clock_where_messages_have_no_time() -> None:
+def test_a_first_row_of_2100_is_judged_by_the_wall_clock_where_messages_have_no_time() -> None:
     stream = SOURCE.tumbling("1m").agg(posts=count())
     frame = rows(3)[0][:1]
     frame = frame.with_columns(at=pl.Series(["2100-01-01T00:00:00"]).str.to_datetime(time_unit="us"))

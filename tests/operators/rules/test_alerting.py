@@ -115,7 +115,7 @@ def test_a_webhook_is_asked_again_until_it_takes_the_alert(server: Server) -> No
 
 
 @pytest.mark.parametrize("server", [[400, 503]], indirect=True)
-def test_a_webhook_that_refuses_is_told_and_one_that_is_away_holds_nothing_up(
+def test_a_webhook_that_refuses_is_reported_and_one_that_is_away_holds_nothing_up(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
     hook = AlertsToWebhook(server.url, patience=0)
@@ -136,7 +136,7 @@ def test_a_webhook_that_is_gone_is_given_up(caplog: pytest.LogCaptureFixture) ->
     assert (hook.sent, hook.failed) == (0, 2)
 
 
-def test_a_stale_feed_is_told_once_and_again_after_it_has_come_back() -> None:
+def test_a_stale_feed_is_reported_once_and_again_after_it_has_come_back() -> None:
     kept = Kept()
     tester = StreamTester(WINDOWS, sinks=[Alerting([HOT], to=[kept], stale="10m")], start=NOON)
     tester.feed([row(0)])
@@ -167,7 +167,7 @@ def test_what_is_remembered_is_read_again_or_refused() -> None:
         ({"rules": [HOT], "stale": "0s"}, "stale is '0s'"),
     ],
 )
-def test_what_can_not_be_told_is_refused(given: dict, said: str) -> None:
+def test_what_can_not_be_sent_is_refused(given: dict, said: str) -> None:
     with pytest.raises((TypeError, ValueError), match=said):
         Alerting(**given)
 

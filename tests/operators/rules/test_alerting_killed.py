@@ -23,7 +23,7 @@ MINUTES, CUTS = 600, (300,)
 
 
 @pytest.mark.kafka
-def test_a_kill_between_alerts_tells_nothing_twice_and_forgets_nothing(kafka: Any, tmp_path: Path) -> None:
+def test_a_kill_between_alerts_emits_nothing_twice_and_forgets_nothing(kafka: Any, tmp_path: Path) -> None:
     dice, readings, value = random.Random(1), [], 50.0
     for minute in range(MINUTES):
         value = min(max(value + dice.gauss(0, 9), 0), 100)

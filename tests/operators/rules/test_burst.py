@@ -68,7 +68,7 @@ def test_it_is_over_when_the_key_is_gone_even_without_any_rows() -> None:
 
 
 @pytest.mark.parametrize(("daily", "mornings"), [(7, [7]), (0, [7, 31, 55, 79, 103])])
-def test_what_comes_each_day_at_an_hour_is_told_once(daily: int, mornings: list[int]) -> None:
+def test_what_comes_each_day_at_an_hour_is_reported_once(daily: int, mornings: list[int]) -> None:
     rule = Burst("trend", value="n", above=4, clear=2, least=10, over=12, warm=6, daily=daily)
     state, fired = rule.begin(), []
     for hour in range(24 * 5):

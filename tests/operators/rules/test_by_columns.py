@@ -55,7 +55,7 @@ OF_BOTH = [
     Absence("gone", longer="2m", forget="6m", where={"zone": 1}),
 ]
 OF_WINDOWS = [
-    Threshold("few", value="n", at_most=1, tell=["users"]),
+    Threshold("few", value="n", at_most=1, report=["users"]),
     Threshold("surely many", value="users", at_least=3, clear=2, surely=True),
     Threshold("supported", value="spread.p99", above=60, support={"n": 3}),
     Threshold("absent", value="n", below=1, absent=0),
@@ -129,7 +129,7 @@ def test_rules_are_evaluated_as_this_test_says() -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(("of", "rules", "at"), CASES, ids=["windows", "readings"])
-def test_any_batches_and_restarts_tell_what_single_windows_tell_row_by_row(
+def test_any_batches_and_restarts_give_what_single_windows_give_row_by_row(
     of: str, rules: list[Rule], at: str | None, seed: int
 ) -> None:
     table, dice = made(of, seed), random.Random(seed)

@@ -57,7 +57,7 @@ def known(seen: list[tuple[int, str]], most: int) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(("learn", "forget", "most"), [(30, None, 100), (10, 25, 100), (20, None, 13)])
-def test_terms_are_told_once_as_in_plain_python(learn: int, forget: int | None, most: int) -> None:
+def test_terms_are_reported_once_as_in_plain_python(learn: int, forget: int | None, most: int) -> None:
     kept, fed = Kept(), feed(learn)
     rule = NewTerm("new", learn=f"{learn}m", forget=f"{forget or 0}m", most=most)
     tester = StreamTester(BY_KEY, sinks=[Alerting([rule], to=[kept])], start=NOON + timedelta(days=1))

@@ -54,7 +54,7 @@ def alerts_of(stream: Stream, fed: list[dict], rules=RULES, at=None, restart=lam
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (1, 2, 3))])
-def test_a_restart_anywhere_tells_the_same(seed: int) -> None:
+def test_a_restart_anywhere_gives_the_same(seed: int) -> None:
     fed = rows(seed)
     whole = alerts_of(WINDOWS, fed)
     assert {alert.rule for alert in whole} == {rule.name for rule in RULES}
@@ -94,7 +94,7 @@ def test_readings_in_any_order_within_the_delay_fire_as_in_plain_python(seed: in
     assert [at for _, at in alerts] == pytest.approx([at for _, at in wanted], abs=1e-5)
 
 
-def test_what_a_silence_has_closed_is_told_once_and_corrected() -> None:
+def test_what_a_silence_has_closed_is_emitted_once_and_corrected() -> None:
     kept = Kept()
     rules = [Threshold("few", value="n", at_most=1), Threshold("many", value="n", at_least=3)]
     tester = StreamTester(WINDOWS, sinks=[Alerting(rules, to=[kept])], start=NOON)
@@ -110,7 +110,7 @@ def test_what_a_silence_has_closed_is_told_once_and_corrected() -> None:
     assert summaries(kept.alerts[3:]) == [("few", "fired", "a", 6), ("many", "cleared", "a", 6)]
 
 
-def test_a_key_that_stays_away_is_told_while_others_go_on_and_when_all_are_silent() -> None:
+def test_a_key_that_stays_away_is_reported_while_others_go_on_and_when_all_are_silent() -> None:
     kept = Kept()
     alerting = Alerting([Absence("dead", longer="3m")], to=[kept])
     tester = StreamTester(WINDOWS, sinks=[alerting], start=NOON)
@@ -201,11 +201,11 @@ def test_absent_needs_windows_in_steps() -> None:
         StreamTester(sessions, sinks=[Alerting([rule], to=[Kept()])])
 
 
-def test_support_and_what_is_told_besides() -> None:
+def test_support_and_what_is_reported_besides() -> None:
     windows = (
         ROWS.group_by("key").tumbling("1m").agg(n=count(), value=last("value"), shown=sample("key", k=2))
     )
-    rule = Threshold("hot", value="value", above=9, support={"n": 3}, tell=["n", "shown.values"])
+    rule = Threshold("hot", value="value", above=9, support={"n": 3}, report=["n", "shown.values"])
     kept = Kept()
     tester = StreamTester(windows, start=NOON, sinks=[Alerting([rule], to=[kept])])
     tester.feed(
@@ -213,7 +213,7 @@ def test_support_and_what_is_told_besides() -> None:
     )
     tester.finish()
     assert [alert.why for alert in kept.alerts] == ["value is 10: above 9; n: 3; shown: 'a', 'a'"]
-    for wrong, said in (({"support": 3}, "support is 3"), ({"tell": "n"}, "tell is 'n'")):
+    for wrong, said in (({"support": 3}, "support is 3"), ({"report": "n"}, "report is 'n'")):
         with pytest.raises(TypeError, match=said):
             Threshold("hot", value="value", above=9, **wrong)
     with pytest.raises(ValueError, match="'rows' is not an answer of the stream"):

@@ -109,7 +109,7 @@ def test_what_it_can_not_be_is_said(given: dict, said: str) -> None:
         ("2012_Guatemala", "2012-11-07T16:35:47+00:00", 127, 6),
     ],
 )
-def test_earthquakes_are_told_on_time_and_never_before(
+def test_earthquakes_are_reported_on_time_and_never_before(
     recordings: Path, file: str, origin: str, within: int, most: int
 ) -> None:
     path = recordings / "social" / f"{file}_earthquake-tweetids_entire_period.csv"

@@ -90,7 +90,7 @@ def said(table: pa.Table, kind: type[Threshold], cuts: Sequence[int], rule: dict
         {"value": "users", "above": 9, "surely": True},
         {"value": "users", "below": 8, "surely": True, "support": {"n": 4}},
         {"value": "spread.n", "above": 12},
-        {"value": "spread.p99", "above": 45, "tell": ["top"]},
+        {"value": "spread.p99", "above": 45, "report": ["top"]},
         {"value": "n", "above": 9, "absent": 0},
         {"value": "n", "above": 1_000_000},
     ],

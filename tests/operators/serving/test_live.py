@@ -60,7 +60,7 @@ def test_ranges_that_came_before_count_once() -> None:
     assert one == other
 
 
-def test_a_view_stays_what_it_was_and_watchers_are_told() -> None:
+def test_a_view_stays_what_it_was_and_watchers_are_notified() -> None:
     sent = messages(ROWS)
     fed = Fed().feed(sent[:4])
     collected: list[int] = []

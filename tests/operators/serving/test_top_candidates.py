@@ -48,8 +48,8 @@ def rows(kind: str, seed: int, minutes: int) -> pl.DataFrame:
 
 
 def answer_to(view: TableView, limit: int, given: dict[str, Any]) -> pl.DataFrame:
-    asking = {"every": ["span"], "order": ["-users"], "limit": [str(limit)], **given}
-    return answer(view, question("rows", asking), MergeCache()).rows
+    parameters = {"every": ["span"], "order": ["-users"], "limit": [str(limit)], **given}
+    return answer(view, question("rows", parameters), MergeCache()).rows
 
 
 @pytest.mark.parametrize("kind", ["some large", "alike", "again"])

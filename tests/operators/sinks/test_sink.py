@@ -132,7 +132,7 @@ def test_streams_that_ask_differently_share_a_folder(tmp_path: Path) -> None:
     assert len(named) == 2
 
 
-def test_runs_that_can_not_have_a_sink_are_told_so() -> None:
+def test_runs_that_can_not_have_a_sink_are_refused() -> None:
     with pytest.raises(ValueError, match=r"SketchesToKafka\(\) needs a run with a group_id"):
         topics_of([SketchesToKafka()], Origin.of(BY_TAG, "generated", named=False))
     dated = ROWS.with_columns(window_date="tag").group_by("window_date").tumbling("1m").agg(n=count())

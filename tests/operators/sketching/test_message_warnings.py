@@ -40,7 +40,7 @@ def batch(values: list[Any], first: int = 0) -> Messages:
     return Messages.of(texts, topic="posts", first_offset=first, timestamps=[1_000] * len(texts))
 
 
-def test_a_stream_whose_times_cannot_be_read_is_told_of_once_with_reason_and_example(
+def test_a_stream_whose_times_cannot_be_read_is_warned_of_once_with_reason_and_example(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     accepted = intake({"at": pl.String}, "at")
@@ -59,7 +59,7 @@ def test_a_stream_whose_times_cannot_be_read_is_told_of_once_with_reason_and_exa
     )
 
 
-def test_few_messages_are_told_of_at_the_end_alone() -> None:
+def test_few_messages_are_warned_of_at_the_end_alone() -> None:
     accepted = intake({"x": pl.Int64})
     take(accepted, batch([b"oops", b"oops", {"x": 1}]))
     assert accepted.remarks.texts == []

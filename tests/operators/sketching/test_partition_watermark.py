@@ -126,14 +126,16 @@ NOW = 1_767_225_600 * SECOND
         (YEAR_10000, YEAR_10000, True),
     ],
 )
-def test_broken_clocks_are_told_by_the_wall_and_by_the_message(time: int, stamp: int, wrong: bool) -> None:
+def test_broken_clocks_are_recognised_by_the_wall_and_by_the_message(
+    time: int, stamp: int, wrong: bool
+) -> None:
     times, stamps = np.array([NOW - HOUR, time]), np.array([NOW, stamp]) // 1000
     result = broken_clocks(times, stamps, HOUR, NOW)
     assert (result is not None and result.tolist() == [False, True]) == wrong
     assert (broken_clocks(times, stamps, -1, NOW) is None) == (time < YEAR_10000)
 
 
-def test_nothing_read_nothing_told() -> None:
+def test_nothing_read_nothing_reported() -> None:
     none = np.array([], np.int64)
     assert broken_clocks(none, none, HOUR, NOW) is None
     assert PartitionTime().advance(none, MINUTE, DELAY, HOUR) is None

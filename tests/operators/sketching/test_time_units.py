@@ -59,7 +59,7 @@ def said(
     return [reported for reported in remarks.texts if reported.startswith("time:")]
 
 
-def test_a_stream_that_reads_seconds_as_milliseconds_is_told_once_what_to_write(
+def test_a_stream_that_reads_seconds_as_milliseconds_is_warned_once_with_what_to_write(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.WARNING, "streamgauge.kafka"):

@@ -19,10 +19,11 @@ from streamgauge.operators.partitions.sketcher import Sketcher
 from streamgauge.operators.sketching.partition_watermark import PartitionTime
 from streamgauge.operators.table import compaction
 from streamgauge.operators.table.compaction import compact
-from streamgauge.operators.table.schema import read_parquet, to_ipc, write_parquet
+from streamgauge.operators.table.schema import read_parquet, table_schema, to_ipc, write_parquet
 from streamgauge.operators.table.sketch_table import SketchTable, merge
 from streamgauge.operators.table.spark_footer import FOOTER, to_footer
 from streamgauge.operators.table.stored import files_of, read, read_table
+from streamgauge.operators.windows.table import AllTime
 from streamgauge.sketches.core.protocol import SketchError
 
 START = datetime(2026, 3, 30, tzinfo=UTC)
@@ -192,6 +193,26 @@ def test_what_spark_wrote_is_asked_and_compacted_as_any_table(tmp_path: Path) ->
     assert result.num_rows and in_order(result).equals(in_order(whole.filter(inside)))
     assert len(compact(tmp_path / "spark", tmp_path / "days")) == 3
     assert in_order(read(tmp_path / "days")).equals(whole)
+
+
+def test_a_table_without_windows_becomes_one_file_without_a_day(tmp_path: Path) -> None:
+    schema = table_schema({"lang": pa.string()}, {"posts": count()}, AllTime())
+    bare = pa.schema([schema.field("lang"), schema.field("posts")], metadata=schema.metadata)
+    (tmp_path / "small").mkdir()
+    for name, counts in (("one", [20, 40]), ("other", [1, 2])):
+        table = SketchTable(pa.table([["de", "en"], counts], schema=bare))
+        table.write(tmp_path / "small" / f"{name}.parquet")
+    for _ in range(2):
+        assert compact(tmp_path / "small", tmp_path / "large") == [tmp_path / "large" / "sketches.parquet"]
+    assert read_table(tmp_path / "large").answers().to_dict(as_series=False) == {
+        "lang": ["de", "en"],
+        "posts": [21, 42],
+    }
+    (tmp_path / "small" / "one.parquet").unlink()
+    with pytest.raises(
+        SketchError, match=r"was made of one\.parquet, which the folder doesn't have any more"
+    ):
+        compact(tmp_path / "small", tmp_path / "large")
 
 
 def test_a_key_in_names_of_folders_alone_is_not_lost(tmp_path: Path) -> None:

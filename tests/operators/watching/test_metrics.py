@@ -39,7 +39,7 @@ def figures(group: str = "g", partitions: int = 2, **others: object) -> Figures:
     return Figures(**{**reported, **others})
 
 
-def test_every_figure_is_told_under_its_name() -> None:
+def test_every_figure_is_exposed_under_its_name() -> None:
     registry = CollectorRegistry()
     stop = watch(registry, lambda: (figures(), health_of(figures())))
 

@@ -49,7 +49,7 @@ def test_three_pages_are_served_and_nothing_else(served: tuple[Reported, httpx.C
     assert client.get("/").status_code == 404 and client.post("/metrics").status_code == 501
 
 
-def test_only_this_machine_is_served_unless_told() -> None:
+def test_only_this_machine_is_served_unless_requested() -> None:
     server = MetricsServer(0)
     assert server.address.startswith("127.0.0.1:")
     server.close()

@@ -22,7 +22,7 @@ def test_a_fault_ends_it_at_its_row():
     assert resume(lambda at: (3, 7), lambda why: None) == (3, 7)
 
 
-def test_each_lack_is_told_to_whoever_enlarges():
+def test_each_lack_is_reported_to_the_caller_that_enlarges():
     answers = [((1, 0), NO_ROOM), ((1, 5), -2), ((2, 0), DONE)]
     lacks: list[int] = []
     assert resume(lambda at: answers.pop(0), lacks.append, at=(0, 0)) == ((2, 0), DONE)

@@ -273,7 +273,7 @@ def test_first_and_last_skip_rows_without_time_and_need_it() -> None:
 
 
 @pytest.mark.parametrize("kind", ["string", "double", "int64"])
-def test_rows_of_one_time_are_told_apart_by_where_they_were_however_they_are_cut(kind: str) -> None:
+def test_rows_of_one_time_are_ordered_by_where_they_were_however_they_are_cut(kind: str) -> None:
     random = np.random.default_rng(5)
     rows, groups = 600, 4
     table = {

@@ -112,7 +112,7 @@ def test_the_row_of_a_bad_image_is_named_and_no_row_is_merged() -> None:
     assert groups[0].estimate() == groups[1].estimate() == 0
 
 
-def test_what_a_bad_image_has_is_told() -> None:
+def test_a_bad_image_is_refused_with_what_is_wrong_in_it() -> None:
     registers, coupons = bytearray(IMAGES["merged"]), bytearray(IMAGES["list HLL_8 updatable"])
     for image, place, value, reported in (
         (registers, 1, 2, "serial version"),

@@ -307,7 +307,7 @@ def test_broken_bytes_are_refused_or_read_as_a_valid_sketch(n: int) -> None:
     assert kept < len(image) * 8
 
 
-def test_bytes_of_another_kind_are_refused_where_the_length_tells() -> None:
+def test_bytes_of_another_kind_are_refused_where_the_length_shows_it() -> None:
     image = KLL(seed=1).update(np.arange(500.0)).to_bytes()
     with pytest.raises(SketchError, match="another kind"):
         KLL.from_bytes(image, kind="float")

@@ -151,7 +151,7 @@ def test_images_mutated_at_random() -> None:
         read_or_refuse(bytes(mutated))
 
 
-def test_what_a_bad_image_has_is_told() -> None:
+def test_a_bad_image_is_refused_with_what_is_wrong_in_it() -> None:
     good = bytearray(IMAGES["60 values"])
     for place, value, reported in (
         (1, 5, "serial version"),

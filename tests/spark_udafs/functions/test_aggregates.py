@@ -109,7 +109,7 @@ def test_merging_reads_each_kind_and_size() -> None:
         merged("distinct", "", {"sketch": pa.array([b"no sketch"])})
 
 
-def test_merging_keeps_the_size_that_it_is_told() -> None:
+def test_merging_keeps_the_size_that_is_requested() -> None:
     sets = [Theta(14).update(range(n, n + 10_000)).to_bytes() for n in (0, 10_000)]
     arguments: dict[str, Any] = {"sketch": pa.array(sets)}
     reported = merged("distinct_set", "", {**arguments, "lg_k": pa.array([14, 14])})

@@ -69,7 +69,7 @@ def test_what_a_function_says_of_itself() -> None:
     assert set(VERBS) == {function.verb for function in functions.values()}
     for name, function in functions.items():
         usage, about, examples, note, *_ = description(function)
-        does = "is refused" if function.must_tell_kind else VERBS[function.verb]
+        does = "is refused" if function.must_name_kind else VERBS[function.verb]
         assert usage.startswith(f"{name}(") and f" - {does}" in usage
         assert len(re.findall(r"^ +\* ", about, re.M)) == len(function.columns) + len(function.options)
         assert f"Returns: {function.result}" in about and f"> SELECT {name}" in examples
@@ -77,7 +77,7 @@ def test_what_a_function_says_of_itself() -> None:
     assert "sketch(df)" in NOTE and "FILTER" in NOTE
 
 
-def test_names_tell_the_kind_where_bytes_do_not() -> None:
+def test_names_say_the_kind_where_bytes_do_not() -> None:
     names = set(catalogue())
     for verb in ("merge", "answer", "union", "print"):
         assert {f"{verb}_kll_quantiles_{kind}" for kind in ("double", "long", "float")} <= names

@@ -34,7 +34,7 @@ def test_every_example_runs(spark: Any, families: Collection[str]) -> None:
     for function in requested_of:
         if function.verb == "sketch":
             apart[False, True].append(function)
-        elif not function.must_tell_kind:
+        elif not function.must_name_kind:
             native = not made_for(function).startswith("sketch_")
             apart[native, function.aggregates].append(function)
     for functions in apart.values():

@@ -40,7 +40,7 @@ def sql_answers(spark: Any, rows: Any) -> Row:
         if not line.exact:
             given = ", ".join(["id", *(GIVEN[one] for one in line.inputs)])
             sketched.append(f"sketch_{name}({given}) {name}")
-            kind = "_long" if line.aggregate.must_tell_kind else ""
+            kind = "_long" if line.aggregate.must_name_kind else ""
             collected += [f"answer_{name}{kind}({name}) {name}", f"print_{name}{kind}({name}) told_{name}"]
     inner = [
         "sketch_distinct(id, 10) small",
@@ -196,7 +196,7 @@ def test_what_is_refused(spark: Any, rows: Any, query: str, reported: str) -> No
         spark.sql(query).collect()
 
 
-def test_streams_are_told_of_sketch(spark: Any, rows: Any) -> None:
+def test_refused_streams_are_pointed_to_sketch(spark: Any, rows: Any) -> None:
     counted = spark.readStream.format("rate").load().groupBy().agg(S.sketch_distinct("value").alias("n"))
     running = counted.writeStream.format("memory").queryName("refused").outputMode("complete").start()
     with pytest.raises(StreamingQueryException, match=r"stream. Use streamgauge.spark.sketch\(df\)"):

@@ -91,7 +91,7 @@ def test_an_empty_topic_gives_nothing_to_do(
     assert query.batch() is None
 
 
-def test_another_definition_under_a_checkpoint_is_told_as_a_difference(
+def test_another_definition_under_a_checkpoint_is_named_as_a_difference(
     kafka: Any,
     everything_from: Callable[..., Stream],
     topic: Callable[..., str],

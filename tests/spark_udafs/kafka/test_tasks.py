@@ -64,7 +64,7 @@ def test_tasks_are_split_for_messages_and_never_for_sketches(
 
 
 @pytest.mark.parametrize("kind", ["CreateTime", "LogAppendTime"])
-def test_messages_tell_the_type_of_their_timestamps_as_sparks_own_source_does(
+def test_messages_have_the_type_of_their_timestamps_as_in_sparks_own_source(
     kafka: Any, send: Callable[..., None], kind: str
 ) -> None:
     name = f"times-{kind}"

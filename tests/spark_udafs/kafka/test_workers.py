@@ -26,7 +26,7 @@ from .planned import Query, account, letters_of, rows
 pytestmark = pytest.mark.kafka
 
 
-def test_times_in_another_unit_are_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_times_in_another_unit_are_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
     rows = Stream.from_kafka("units", value=json({"ts": pl.Int64}), time=pl.from_epoch("ts", time_unit="ms"))
     stream = rows.tumbling("1h").agg(n=count())
     options = KafkaOptions.parse({"kafka.bootstrap.servers": "box:9092"}, stream)

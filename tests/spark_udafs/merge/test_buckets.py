@@ -130,7 +130,7 @@ def test_state_of_another_definition_is_refused() -> None:
 
 
 @pytest.mark.spark
-def test_a_stream_without_rocksdb_is_told_how_to_get_it(spark: Any) -> None:
+def test_a_stream_without_rocksdb_is_refused_with_how_to_get_it(spark: Any) -> None:
     from streamgauge.spark_udafs.frames import sketch
     from streamgauge.spark_udafs.windows import window
 

@@ -32,7 +32,7 @@ def test_it_is_the_last_one_that_is_not_later_however_births_come() -> None:
             assert births.of(NODE, stamp, stamp + 5) == wanted
 
 
-def test_what_was_told_before_any_birth_says_what_to_do() -> None:
+def test_data_before_any_birth_says_what_to_do() -> None:
     births = Births()
     births.add(NODE, birth(10_000))
     for speaker, stamp in ((NODE, 9_999), (PRESS, 20_000), (Speaker("NDATA", "plant", "other"), 20_000)):
@@ -72,7 +72,7 @@ def test_a_session_is_that_of_the_last_birth_that_had_come() -> None:
     assert [births.session("plant/n", at) for at in (104, 105, 250, 304, 1_000)] == [None, 0, 1, 1, 2]
 
 
-def test_a_birth_that_comes_too_late_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_birth_that_comes_too_late_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     births = Births()
     births.add(NODE, birth(100))
     births.of(NODE, 500, 500)

@@ -86,7 +86,7 @@ def test_days_and_fleets_count_every_reading_and_no_other_message(log: Log, tmp_
     assert set(fleets["group"]) == set(plant.METRICS) and fleets["readings"].sum() == len(plant.readings)
 
 
-def test_dead_nodes_and_lost_messages_are_told(log: Log, tmp_path: Path) -> None:
+def test_dead_nodes_and_lost_messages_are_reported(log: Log, tmp_path: Path) -> None:
     plant = Plant(random.Random(2))
     plant.born("n1")
     plant.born("n2")

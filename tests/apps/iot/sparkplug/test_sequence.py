@@ -38,7 +38,7 @@ def test_a_stream_without_loss_says_nothing_around_the_circle_and_through_births
     assert alerts_of(rows) == []
 
 
-def test_what_is_missing_is_told_with_how_many() -> None:
+def test_what_is_missing_is_reported_with_how_many() -> None:
     rows = [row(at, at % 256) for at in range(600) if at not in (100, 101, 102, 255, 400)]
     result = alerts_of(rows)
     assert [(alert.at_us, alert.why.split(":")[0]) for alert in result] == [
@@ -49,7 +49,7 @@ def test_what_is_missing_is_told_with_how_many() -> None:
     assert "3 missing before it" in result[0].why and result[0].plain_key == "n"
 
 
-def test_what_comes_again_or_late_is_told_and_does_not_move_the_count() -> None:
+def test_what_comes_again_or_late_is_reported_and_does_not_move_the_count() -> None:
     rows = [
         row(1, 5),
         row(2, 6),
@@ -71,7 +71,7 @@ def test_the_count_goes_on_behind_a_gap_of_more_than_half_the_circle() -> None:
     assert (alert.at_us, alert.why) == (270, "number 14 came again or late, where 100 was due")
 
 
-def test_a_birth_is_told_from_what_else_is_of_its_millisecond() -> None:
+def test_a_birth_is_distinguished_from_what_else_is_of_its_millisecond() -> None:
     assert alerts_of([row(1, 7), row(2, 0, birth=True), row(2, 8), row(3, 1)]) == []
     assert alerts_of([row(1, 7), row(2, 0, birth=True), row(2, 1), row(2, 2), row(2, 8), row(3, 3)]) == []
     (alert,) = alerts_of([row(2, 0, birth=True), row(2, 1), row(3, 4)])

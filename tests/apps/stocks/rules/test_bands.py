@@ -103,7 +103,7 @@ def test_the_reference_by_hand(trades: list[tuple[str, float]], past: bool) -> N
     assert [one.at_us for one in result] == ([rows[-1].at_us] if past else [])
 
 
-def test_a_trade_at_the_band_is_told_and_cleared() -> None:
+def test_a_trade_at_the_band_fires_and_is_cleared() -> None:
     rows = [
         trade("2026-06-01T19:00:00", 98.0),
         trade("2026-06-02T14:00:00", 100.0),

@@ -32,7 +32,7 @@ def days(seed: int, count: int = 400) -> list:
 
 @pytest.mark.parametrize("at_a_time", [1, 7, 400])
 @pytest.mark.parametrize("value", ["price", "low"])
-def test_every_day_past_the_limit_is_told_once(at_a_time: int, value: str) -> None:
+def test_every_day_past_the_limit_is_reported_once(at_a_time: int, value: str) -> None:
     rows = days(3)
     pairs = list(itertools.pairwise(rows))
     moves = {b.at_us: b.answers[value] / a.answers["price"] - 1 for a, b in pairs}
@@ -47,7 +47,7 @@ def test_every_day_past_the_limit_is_told_once(at_a_time: int, value: str) -> No
     assert len(alerts_of(drop, rows)) > 10 and all(one.state == "fired" for one in alerts_of(drop, rows))
 
 
-def test_trades_are_held_against_the_regular_close_and_told_once_a_session() -> None:
+def test_trades_are_held_against_the_regular_close_and_reported_once_a_session() -> None:
     rows = [
         trade("2026-06-01T15:00:00", 100.0),
         trade("2026-06-01T20:00:30", 101.0),  # the closing auction, 16:00:30 in New York
@@ -64,7 +64,7 @@ def test_trades_are_held_against_the_regular_close_and_told_once_a_session() -> 
     assert result[0].why == "111.20 is 10.1 % from 101, the close before 2026-06-02: at least 10"
 
 
-def test_levels_are_told_until_a_time_of_day() -> None:
+def test_levels_are_reported_until_a_time_of_day() -> None:
     rows = [
         trade("2026-06-01T19:00:00", 100.0, symbol="^GSPC"),
         trade("2026-06-02T19:26:00", 92.0, symbol="^GSPC"),
@@ -113,7 +113,7 @@ def test_a_drop_in_minutes_clears_when_it_is_back_and_days_say_nothing_of_it() -
     assert not alerts_of(RollingMove("day", over="24h", at_least=1), days(1))
 
 
-def test_scores_are_told_of_what_is_rare_for_the_symbol() -> None:
+def test_scores_are_reported_where_they_are_rare_for_the_symbol() -> None:
     dice, price, rows = random.Random(2), 50.0, []
     for minute in range(300):
         price *= math.exp(-0.02 if minute == 250 else dice.gauss(0, 0.001))
@@ -128,7 +128,7 @@ def test_scores_are_told_of_what_is_rare_for_the_symbol() -> None:
     assert not alerts_of(ReturnScore("score", below=-6, least=3), rows)
 
 
-def test_a_split_is_told_and_is_no_drop() -> None:
+def test_a_split_is_reported_and_is_not_a_drop() -> None:
     prices = [(500.0, 500.0), (505.0, 499.23), (127.58, 129.04), (131.8, 131.8), (110.0, 110.0)]
     rows = [
         bar(f"2020-08-{27 + number}", [opened, max(opened, close), min(opened, close), close], arrived=number)

@@ -11,7 +11,7 @@ from streamgauge.apps.stocks.rules.tape import Block, LargeTrade, OutOfOrder
 from .made import alerts_of, day, trade
 
 
-def test_blocks_are_told_each_with_who_took() -> None:
+def test_each_block_is_reported_with_its_taker() -> None:
     rows = [
         trade("2026-06-01T14:00:00", 10.0, 500.0, arrived=1),
         trade("2026-06-01T14:00:01", 10.5, 20_000.0, arrived=2),
@@ -57,7 +57,7 @@ def test_large_is_beyond_the_symbol_s_own_sizes() -> None:
 
 @pytest.mark.parametrize("at_a_time", [1, 2, 3, 50])
 @pytest.mark.parametrize("seed", range(5))
-def test_numbers_that_fall_as_they_arrive_are_told(seed: int, at_a_time: int) -> None:
+def test_numbers_that_fall_as_they_arrive_are_reported(seed: int, at_a_time: int) -> None:
     dice = random.Random(seed)
     numbers = sorted(dice.sample(range(1000), 50))
     sound = [trade(f"2026-06-01T14:00:{n:02d}", 10.0, arrived=n, seq=seq) for n, seq in enumerate(numbers)]
@@ -69,7 +69,7 @@ def test_numbers_that_fall_as_they_arrive_are_told(seed: int, at_a_time: int) ->
     assert result.why.endswith(f"came late: the first is {numbers[20]}, after {numbers[21]}")
 
 
-def test_a_trade_that_is_delivered_late_is_told_when_the_others_are_seen() -> None:
+def test_a_trade_that_is_delivered_late_is_reported_when_the_others_are_seen() -> None:
     rows = [
         trade("2026-06-01T14:00:00", 10.0, arrived=5, seq=1),
         trade("2026-06-01T14:00:09", 10.0, arrived=2, seq=2),

@@ -37,7 +37,7 @@ def test_a_transaction_that_a_dead_worker_left_open_is_waited_for(
 ) -> None:
     clock = SimpleNamespace(now=0.0)
 
-    class Asking:
+    class SlowConsumer:
         """Brokers look for transactions that have timed out every ten seconds."""
 
         open_until = 0.0
@@ -57,12 +57,12 @@ def test_a_transaction_that_a_dead_worker_left_open_is_waited_for(
         def close(self) -> None:
             pass
 
-    monkeypatch.setattr(group_registry, "Consumer", Asking)
+    monkeypatch.setattr(group_registry, "Consumer", SlowConsumer)
     monkeypatch.setattr(group_registry.time, "monotonic", lambda: clock.now)
     monkeypatch.setattr(group_registry.time, "sleep", lambda seconds: None)
-    Asking.open_until = lasting + 10.0
+    SlowConsumer.open_until = lasting + 10.0
     assert committed_by({"bootstrap.servers": "box", **config}, "g", ["place"]) == ["place"]
-    clock.now, Asking.open_until = 0.0, 1e9
+    clock.now, SlowConsumer.open_until = 0.0, 1e9
     with pytest.raises(KafkaException, match="TIMED_OUT"):
         committed_by({"bootstrap.servers": "box", **config}, "g", ["place"])
 

@@ -176,10 +176,10 @@ def test_lost_offsets_are_found_in_the_table_topic_and_other_topics_are_refused(
     client = admin({"bootstrap.servers": kafka.bootstrap_servers})
     tables = {}
 
-    def tell(table: Any) -> None:
+    def emit(table: Any) -> None:
         tables[table.column("window_start")[0].as_py()] = table.column("posts")[0].as_py()
 
-    options = {"group_id": topic.topic, "until": "latest", "on_window": tell}
+    options = {"group_id": topic.topic, "until": "latest", "on_window": emit}
     table_topic = start(topic.stream, RunOptions(**options))
     table_topic.wait(120)
     # As after offsets.retention.minutes without a member.

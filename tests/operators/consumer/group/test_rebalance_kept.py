@@ -107,7 +107,7 @@ def test_a_static_member_that_comes_back_in_time_moves_nothing(
 
 
 @pytest.mark.soak
-def test_two_runs_under_one_static_name_are_told_so(posts: Any) -> None:
+def test_two_runs_under_one_static_name_are_refused(posts: Any) -> None:
     topic = posts(1)
     stream = settings(topic, **{"group.instance.id": "box"})
     options = RunOptions(group_id=topic.topic, checkpoint_seconds=0.1)

@@ -63,7 +63,7 @@ def test_a_run_without_an_end_keeps_the_latest_by_number_and_by_bytes() -> None:
     assert set(few.table().column("window_start").to_pylist()) == set(range(16, 20))
 
 
-def test_a_window_that_is_told_again_or_still_fills_counts_once() -> None:
+def test_a_window_that_is_emitted_again_or_still_fills_counts_once() -> None:
     closed = ClosedWindows(SCHEMA, None, memory_bytes=100)
     for partition, value in ((0, 1), (1, 2), (0, 3)):
         closed.add(partition, window(7, value, rows=1))

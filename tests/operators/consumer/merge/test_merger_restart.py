@@ -88,7 +88,7 @@ def test_a_delta_in_parts_is_whole_again_after_a_restart_between_them(stop: int)
     assert windows(again) == windows(merged(deltas))
 
 
-def test_silence_is_told_by_the_log_and_survives_a_restart() -> None:
+def test_silence_is_read_from_the_log_and_survives_a_restart() -> None:
     silent = [PartitionState(STREAM, "posts", p, 0, clock=lambda: START / 1e6) for p in range(3)]
     collected = []
     for seconds in (30, 31):

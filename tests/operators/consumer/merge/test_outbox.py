@@ -153,7 +153,7 @@ def test_a_folder_that_can_not_be_made_is_named(tmp_path: Path) -> None:
         hand_over(SketchesToParquet(tmp_path / "file")).emit(0, closed(), final=True)
 
 
-def test_windows_that_could_not_be_sent_before_the_end_are_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_windows_that_could_not_be_sent_before_the_end_are_reported(caplog: pytest.LogCaptureFixture) -> None:
     named, own = (hand_over(AnswersToKafka("answers"), group_id=name) for name in ("group", None))
     for handing in (named, own):
         handing.check_empty()

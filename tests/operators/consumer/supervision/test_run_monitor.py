@@ -190,7 +190,7 @@ class Merging:
         return 0
 
 
-def test_what_waits_and_does_not_move_is_told_apart_from_silence() -> None:
+def test_what_waits_and_does_not_move_is_distinguished_from_silence() -> None:
     brokers, merging, now = Brokers(), Merging(), [0.0]
     work = WorkFigures(assigned=frozenset({("posts", 0)}))
     plan = Plan(posts_stream(), "g", "table", {"posts": 1}, starts={("posts", 0): 0})

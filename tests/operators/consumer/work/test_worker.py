@@ -85,7 +85,7 @@ def test_what_failed_half_way_is_not_delivered(posts, same, monkeypatch, deliver
     same(summary.table, table)
 
 
-def test_a_worker_waits_where_no_broker_tells_it_of_its_topic(posts, monkeypatch) -> None:
+def test_a_worker_waits_where_no_broker_knows_its_topic(posts, monkeypatch) -> None:
     topic, real, failing = posts(2), Reader.partitions, [2]
     topic.send(500)
 

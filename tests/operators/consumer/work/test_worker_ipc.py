@@ -19,16 +19,16 @@ def heard(said: bytes) -> WorkerListener:
 
 def test_logs_figures_and_the_error_arrive(caplog: pytest.LogCaptureFixture) -> None:
     pipe, log = io.BytesIO(), logging.Logger("streamgauge.kafka")
-    telling = WorkerReporter(pipe)
-    log.addHandler(ReportingHandler(telling))
+    reporter = WorkerReporter(pipe)
+    log.addHandler(ReportingHandler(reporter))
     try:
         raise OSError("no brook")
     except OSError:
         log.exception("at %s", "the river", extra={"partition": 3, "offset": 17})
     log.info("not requested")
     for rebalances in (1, 2):
-        telling.figures(WorkFigures(rebalances=rebalances))
-    telling.error(ValueError("done"))
+        reporter.figures(WorkFigures(rebalances=rebalances))
+    reporter.error(ValueError("done"))
     with caplog.at_level(logging.WARNING, "streamgauge.kafka"):
         hearing = heard(pipe.getvalue())
     [record] = caplog.records
@@ -39,12 +39,12 @@ def test_logs_figures_and_the_error_arrive(caplog: pytest.LogCaptureFixture) -> 
     assert isinstance(hearing.error(), ValueError) and str(hearing.error()) == "done"
 
 
-def test_what_was_told_before_a_kill_is_kept() -> None:
+def test_what_was_sent_before_a_kill_is_kept() -> None:
     pipe = io.BytesIO()
-    telling = WorkerReporter(pipe)
-    telling.figures(WorkFigures(rebalances=1))
+    reporter = WorkerReporter(pipe)
+    reporter.figures(WorkFigures(rebalances=1))
     whole = len(pipe.getvalue())
-    telling.figures(WorkFigures(rebalances=2))
+    reporter.figures(WorkFigures(rebalances=2))
     for cut in (whole, whole + 1, whole + 20, len(pipe.getvalue()) - 1):
         assert heard(pipe.getvalue()[:cut]).figures.rebalances == 1
     assert heard(b"").figures == WorkFigures()

@@ -144,7 +144,7 @@ def test_more_questions_than_may_wait_are_refused_and_the_others_answered() -> N
     assert asyncio.run(ask()) == [429, 200, 200, 200, 200]
 
 
-def test_a_token_is_asked_for_and_never_told() -> None:
+def test_a_token_is_asked_for_and_never_shown() -> None:
     right = {"Authorization": f"Bearer {TOKEN}"}
     for headers in (
         {},

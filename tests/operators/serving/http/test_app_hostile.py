@@ -102,10 +102,10 @@ def test_no_value_of_any_parameter_breaks_the_server(kind: str) -> None:
         ]
         for value in PLAIN:
             if name.partition(".")[0] in ("key", "other-key"):
-                asking = {**base, name.partition(".")[0]: {name.partition(".")[2]: value}}
+                body = {**base, name.partition(".")[0]: {name.partition(".")[2]: value}}
             else:
-                asking = {**base, name: value}
-            requests.append({"method": "POST", "url": path, "content": json.dumps(asking).encode()})
+                body = {**base, name: value}
+            requests.append({"method": "POST", "url": path, "content": json.dumps(body).encode()})
     bodies = (
         b"[" * 100_000,
         b'{"q":' + b"[" * 100_000,

@@ -82,7 +82,7 @@ def test_it_ends_with_the_server_and_there_is_a_limit() -> None:
     assert ended.is_set() and service.views == 0
 
 
-def test_a_table_that_is_not_known_yet_is_told_as_a_problem_and_then_answered() -> None:
+def test_a_table_that_is_not_known_yet_is_a_problem_and_then_answered() -> None:
     table = fed(4)
     waiting = fed(0)
     waiting.table.forget()
