@@ -59,7 +59,7 @@ class Expressions:
         one = self.scalar(node)
         if one.kind not in ("boolean", "null"):
             raise error_at(node, f"{where} must be a condition, got a {sql_type(one.type)}")
-        return one
+        return self.make.cast(one, pl.Boolean())
 
     # Operands
 
@@ -97,6 +97,12 @@ class Expressions:
     def _compared(self, node: Any) -> Scalar:
         left, right = self._alike([node.this, node.expression], node)
         return self.make.operator(left, _SIGNS[type(node)], right)
+
+    def _distinct_from(self, node: Any) -> Scalar:
+        """A comparison that is never null: NULL is not distinct from NULL."""
+        left, right = self._alike([node.this, node.expression], node)
+        path = "eq_missing" if isinstance(node, exp.NullSafeEQ) else "ne_missing"
+        return self.make.call(left, path, right)
 
     def _alike(self, nodes: list[Any], at: Any) -> list[Scalar]:
         """Operands that can be compared: numbers, or all of one kind; text beside a time is read as one."""
@@ -162,7 +168,7 @@ class Expressions:
 
     def _truth(self, node: Any) -> Scalar:
         """A condition, also where it is NULL itself."""
-        return self.make.cast(self.condition(node, "AND, OR and NOT: an operand"), pl.Boolean())
+        return self.condition(node, "AND, OR and NOT: an operand")
 
     def _logic(self, node: Any) -> Scalar:
         sign = "&" if isinstance(node, exp.And) else "|"
@@ -359,6 +365,9 @@ class Expressions:
             if one.kind not in (*kinds, "null"):
                 wanted = " or ".join(kinds)
                 raise error_at(given[at], f"{name} takes a {wanted} here, got a {sql_type(one.type)}")
+            if one.kind == "null" and len(kinds) <= 2 and kinds[0] in _OF_NULL:
+                # Polars refuses many functions of a NULL without a type, and only once rows come.
+                arguments[at] = self.make.cast(one, _OF_NULL[kinds[0]])
         return function.make(self.make, *arguments)
 
 
@@ -407,6 +416,15 @@ def like_expression(pattern: str, escape: str | None = None) -> str:
     return "".join({"%": ".*", "_": "."}.get(sign, re.escape(sign)) for sign in pattern)
 
 
+_OF_NULL: dict[str, pl.DataType] = {
+    "whole": pl.Int64(),
+    "number": pl.Float64(),
+    "text": pl.String(),
+    "boolean": pl.Boolean(),
+    "time": TIME,
+}
+"""What a bare NULL is read as where a function takes this kind."""
+
 _SIGNS: dict[Any, str] = {
     exp.Add: "+",
     exp.Sub: "-",
@@ -424,6 +442,7 @@ _SIGNS: dict[Any, str] = {
 _METHODS: dict[Any, Callable[[Expressions, Any], Scalar]] = {
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod), Expressions._arithmetic),
     **dict.fromkeys((exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE), Expressions._compared),
+    **dict.fromkeys((exp.NullSafeEQ, exp.NullSafeNEQ), Expressions._distinct_from),
     **dict.fromkeys((exp.And, exp.Or), Expressions._logic),
     **dict.fromkeys((exp.Like, exp.ILike), Expressions._like),
     **dict.fromkeys((exp.Cast, exp.TryCast), Expressions._cast),

@@ -140,6 +140,18 @@ def _concat_with(make: Scalars, between: Scalar, *given: Scalar) -> Scalar:
     )
 
 
+def _replaced(make: Scalars, one: Scalar, old: Scalar, new: Scalar) -> Scalar:
+    """An empty text is found nowhere. Polars takes no column and no null in place of the two texts."""
+    if isinstance(old.literal, str) and isinstance(new.literal, str):
+        return make.call(one, "str.replace_all", old, new, literal=True) if old.literal else one
+    # A constant text becomes one a row here, or all rows would have the first one's replacement.
+    rows = make.when([(make.call(new, "is_not_null"), one)], None)
+    joined = make.call(make.call(rows, "str.split", old), "list.join", new)
+    return make.when(
+        [(make.operator(old, "!=", make.literal("")), joined), (make.call(old, "is_not_null"), rows)], None
+    )
+
+
 def _same(make: Scalars, given: tuple[Scalar, ...], name: str) -> list[Scalar]:
     kinds = {"whole" if one.kind == "number" else one.kind for one in given} - {"null"}
     if len(kinds) > 1:
@@ -171,7 +183,8 @@ def _instr(make: Scalars, one: Scalar, part: Scalar) -> Scalar:
     )
     number = make.cast(make.call(head, "str.len_chars"), pl.Int64())
     place = make.operator(number, "+", make.literal(1))
-    none = make.when([(make.call(one, "is_not_null"), make.cast(make.literal(0), pl.Int64()))], None)
+    some = make.call(make.call(one, "is_not_null"), "and_", make.call(part, "is_not_null"))
+    none = make.when([(some, make.cast(make.literal(0), pl.Int64()))], None)
     return make.function("coalesce", [make.when([(make.call(at, "is_not_null"), place)], None), none])
 
 
@@ -243,9 +256,7 @@ FUNCTIONS: dict[str, Function] = {
     **dict.fromkeys(("SUBSTRING", "SUBSTR"), Function(_substring, (_TEXT, _WHOLE, _WHOLE), 1)),
     "CONCAT": Function(_concat, (_ANY,), more=True),
     "CONCAT_WS": Function(_concat_with, (_TEXT, _ANY), more=True),
-    "REPLACE": Function(
-        lambda make, one, old, new: make.call(one, "str.replace_all", old, new, literal=True), (_TEXT,) * 3
-    ),
+    "REPLACE": Function(_replaced, (_TEXT,) * 3),
     "REVERSE": Function(_method("str.reverse"), (_TEXT,)),
     "SPLIT": Function(lambda make, one, by: make.call(one, "str.split", by), (_TEXT, _TEXT)),
     "STARTS_WITH": Function(lambda make, one, part: make.call(one, "str.starts_with", part), (_TEXT, _TEXT)),
