@@ -105,6 +105,12 @@ def write_json_line(outcome: StatementOutcome) -> None:
     write_json(outcome.to_json(), flush=True)
 
 
+def write_warnings(outcome: StatementOutcome) -> None:
+    """What is not in the rows, on standard error."""
+    for warning in outcome.warnings:
+        write_line(f"warning: {warning}", sys.stderr)
+
+
 def write_csv(outcome: StatementOutcome) -> None:
     """Rows as CSV, lists and structs as JSON; an error on standard error."""
     import csv
@@ -116,6 +122,7 @@ def write_csv(outcome: StatementOutcome) -> None:
         write_error(outcome.error)
     if outcome.kind != "rows":
         return
+    write_warnings(outcome)
     out = csv.writer(sys.stdout, lineterminator="\n")
     out.writerow(outcome.columns)
     for row in outcome.rows:
@@ -154,6 +161,7 @@ def write_table(outcome: StatementOutcome) -> None:
                 cells.append(visible_name(cell) if cell else "")
             table.add_row(*cells)
         TerminalConsole().print(table)
+        write_warnings(outcome)
 
 
 def write_error(error: Exception) -> None:

@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -28,6 +28,7 @@ from ..table.sketch_table import SketchTable
 from .catalog import Relation
 from .errors import nearest
 from .expected import check_expected
+from .outcome import warnings_of
 from .planner import QueryPlan
 from .rows import Received, RowReader, as_message, topics_of
 from .selection import Result
@@ -222,7 +223,8 @@ class Brokers:
         assert plan.selection is not None
         if ends:
             options = RunOptions(until="latest", dead_letters=None)
-            yield plan.selection.result(runner.run(plan.stream, options, progress=False).table)
+            summary = runner.run(plan.stream, options, progress=False)
+            yield replace(plan.selection.result(summary.table), warnings=warnings_of(summary.account))
             return
         tables: queue.SimpleQueue[SketchTable] = queue.SimpleQueue()
         options = RunOptions(
@@ -330,7 +332,7 @@ class Brokers:
 
 
 def _some(result: Result) -> Iterator[Result]:
-    if result.rows.height:
+    if result.rows.height or result.warnings:
         yield result
 
 

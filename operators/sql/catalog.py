@@ -9,21 +9,26 @@ from typing import Any
 import polars as pl
 
 from ..definition.tables import LookupTable
+from ..formats.avro import avro
 from ..formats.csv import csv
 from ..formats.json import json
+from ..formats.protobuf import protobuf
 from ..serving.http.client import Client
 from .errors import SqlError, error_at, errors_at, nearest
 from .scalar_functions import java_format
-from .scalars import type_source
+from .scalars import sql_type, type_source
 from .statements import CreateSource, DeclaredColumn, Options, Word
 from .types import column_type
 
 _OPTIONS = (
     *("KAFKA_TOPIC", "VALUE_FORMAT", "VALUE_DELIMITER", "TIMESTAMP", "TIMESTAMP_FORMAT", "KEY_FORMAT"),
     *("FORMAT", "KEY", "PARTITIONS", "REPLICAS", "SKETCHES", "GROUP", "SERVER", "TABLE"),
+    *("REGISTRY", "SUBJECT", "MESSAGE"),
 )
 _STORED = {"SKETCHES": "sketches", "GROUP": "group", "SERVER": "server"}
-_FORMATS = ("JSON", "DELIMITED")
+_REGISTERED = {"AVRO": avro, "PROTOBUF": protobuf}
+"""Formats whose columns a schema registry knows."""
+_FORMATS = ("JSON", "DELIMITED", *_REGISTERED)
 _DELIMITERS = {"SPACE": " ", "TAB": "\t"}
 
 
@@ -33,6 +38,7 @@ class Relation:
 
     `key` is the column that comes from the messages' keys. A stored table has no topic: `sketches` is its
     folder, `group` the running group whose table it is, `server` the address of a query server that has it.
+    `registered` is the decoder of a format whose schema is in a registry, `registered_source` its Python.
     """
 
     name: str
@@ -50,6 +56,8 @@ class Relation:
     server_table: str = ""
     text: str = ""
     windowed: bool = False
+    registered: Any = None
+    registered_source: str = ""
 
     @property
     def stored(self) -> str:
@@ -63,10 +71,14 @@ class Relation:
 
     def decoder(self) -> Any:
         """What decodes the values."""
+        if self.registered is not None:
+            return self.registered
         return json(self.values) if self.format == "JSON" else csv(self.values, delimiter=self.delimiter)
 
     def decoder_source(self) -> str:
         """The Python of it."""
+        if self.registered_source:
+            return self.registered_source
         types = ", ".join(f"{name!r}: {type_source(kind)}" for name, kind in self.values.items())
         if self.format == "JSON":
             return f"sg.json({{{types}}})"
@@ -132,11 +144,15 @@ class Catalog:
         return [one for one in self.relations.values() if one.kind == kind]
 
 
-def relation_of(node: CreateSource, text: str) -> Relation:
-    """The relation that a CREATE declares. Raises `SqlError`."""
+def relation_of(node: CreateSource, text: str, registry: str = "") -> Relation:
+    """The relation that a CREATE declares. Raises `SqlError`.
+
+    `registry` is the address of the schema registry where the statement names none.
+    """
     options = node.options
     check_options(options, _OPTIONS)
     columns = _columns(node.columns)
+    form, delimiter = _format(options)
     if stored := [name for name in _STORED if name in options]:
         return _stored_relation(node, stored, text)
     if "TABLE" in options:
@@ -147,6 +163,7 @@ def relation_of(node: CreateSource, text: str) -> Relation:
             "WITH must name the topic, KAFKA_TOPIC='…', or what holds sketches: SKETCHES='folder', "
             "GROUP='…' or SERVER='http://…'",
         )
+    decoder, source = _registered(node, form, columns, registry)
     if not columns:
         raise error_at(
             node.name,
@@ -163,12 +180,11 @@ def relation_of(node: CreateSource, text: str) -> Relation:
         with errors_at(pattern):
             java_format(str(pattern))
     elif name and not (
-        columns[name].is_integer() or columns[name] in (pl.String(), pl.Date(), pl.Datetime("us"))
+        columns[name].is_integer() or isinstance(columns[name], (pl.String, pl.Date, pl.Datetime))
     ):
         raise error_at(
             options["TIMESTAMP"], f"the TIMESTAMP column {name} must be BIGINT, VARCHAR or TIMESTAMP"
         )
-    form, delimiter = _format(options)
     relation = Relation(
         str(node.name),
         node.kind,
@@ -180,10 +196,65 @@ def relation_of(node: CreateSource, text: str) -> Relation:
         "" if pattern is None else str(pattern),
         key,
         text=text,
+        registered=decoder,
+        registered_source=source,
     )
     with errors_at(node.name):
         relation.decoder()
     return relation
+
+
+def _registered(
+    node: CreateSource, form: str, columns: dict[str, pl.DataType], registry: str
+) -> tuple[Any, str]:
+    """The decoder of a format with a registry and its Python; adds the columns, where none are declared."""
+    options = node.options
+    if form not in _REGISTERED:
+        for name in ("REGISTRY", "SUBJECT", "MESSAGE"):
+            if name in options:
+                raise error_at(
+                    options[name], f"{name} is for VALUE_FORMAT='AVRO' or 'PROTOBUF'; leave it out"
+                )
+        return None, ""
+    address = options.get("REGISTRY")
+    if address is None and not registry:
+        raise error_at(
+            options.get("VALUE_FORMAT") or options["FORMAT"],
+            f"{form} needs a schema registry: REGISTRY='http://localhost:8081', or "
+            "SET 'schema.registry.url' = '…' before it",
+        )
+    given: dict[str, Any] = {"registry": str(address or registry)}
+    given["subject"] = str(options.get("SUBJECT", f"{options['KAFKA_TOPIC']}-value"))
+    keys = [str(one.name) for one in node.columns if one.role]
+    named = [name for name in columns if name not in keys]
+    message = options.get("MESSAGE")
+    if message is not None and form != "PROTOBUF":
+        raise error_at(message, "MESSAGE names a message of a Protobuf schema; leave it out")
+    first = () if message is None else (str(message),)
+    with errors_at(node.name):
+        decoder = _REGISTERED[form](*first, **given)
+        known = dict(decoder.schema)
+        chosen = [column_named(name, known, node.name, given["subject"]) for name in named]
+        if chosen:
+            given["columns"] = dict(zip(named, chosen)) if named != chosen else named
+            decoder = _REGISTERED[form](*first, **given)
+    for one in node.columns:
+        name = str(one.name)
+        if name in decoder.schema and _apart(columns[name], decoder.schema[name]):
+            raise error_at(
+                one.name,
+                f"{name} is a {sql_type(decoder.schema[name])} in the registry, got "
+                f"{sql_type(columns[name])}; leave the columns out, and all are taken from there",
+            )
+    columns |= {name: kind for name, kind in decoder.schema.items() if name not in keys}
+    texts = [*map(repr, first), *(f"{name}={value!r}" for name, value in given.items())]
+    return decoder, f"sg.{form.lower()}({', '.join(texts)})"
+
+
+def _apart(declared: pl.DataType, known: pl.DataType) -> bool:
+    """Whether two types are of another kind; a TIMESTAMP may be in any unit."""
+    both_times = isinstance(declared, pl.Datetime) and isinstance(known, pl.Datetime)
+    return declared != known and not both_times
 
 
 def _stored_relation(node: CreateSource, stored: list[str], text: str) -> Relation:
@@ -263,8 +334,8 @@ def _format(options: Options) -> tuple[str, str]:
         assert word is not None
         raise error_at(
             word,
-            f"VALUE_FORMAT must be one of {', '.join(_FORMATS)}, got {word}; for Avro, Protobuf and others "
-            "write the stream in Python, with value=",
+            f"VALUE_FORMAT must be one of {', '.join(_FORMATS)}, got {word}; for others write the stream in "
+            "Python, with value=",
         )
     delimiter = options.get("VALUE_DELIMITER")
     if delimiter is None:

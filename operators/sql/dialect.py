@@ -636,6 +636,18 @@ def split(text: str) -> list[list[Token]]:
     return [part for part in parts if part]
 
 
+def is_plain_name(name: str) -> bool:
+    """Whether a name stands for itself in a statement; others must be in double quotes.
+
+    >>> is_plain_name("userid"), is_plain_name("select"), is_plain_name("user id")
+    (True, False, False)
+    """
+    if not name.isascii() or not name.isidentifier():
+        return False
+    (token,) = StreamgaugeSql().tokenize(name)
+    return token.token_type == TokenType.VAR
+
+
 def parsed(text: str, tokens: list[Token]) -> Statement:
     """The statement that some words of a text are. Raises `SqlError`."""
     return _parsed(text, tokens)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
@@ -703,8 +703,12 @@ class _Planning:
         selection, columns = answers.selection(
             self._select, items, aliases, ranks, limit if not push else None
         )
+        having = self._select.args.get("having")
+        compared = {"SELECT": ", ".join(item.sql() for item in items)}
+        if having is not None:
+            compared["HAVING"] = having.this.sql()
         return QueryPlan(
-            draft.stream,
+            replace(draft.stream, compared=compared),
             selection,
             columns,
             draft.stream.keys,

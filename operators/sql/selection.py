@@ -34,10 +34,14 @@ class Output:
 
 @dataclass(frozen=True)
 class Result:
-    """A query's rows; of columns that are estimates the bounds, each a list of ``[lower, upper]`` a row."""
+    """A query's rows; of columns that are estimates the bounds, each a list of ``[lower, upper]`` a row.
+
+    `warnings` say which messages are not in them.
+    """
 
     rows: pl.DataFrame
     bounds: Mapping[str, Sequence[Sequence[Any]]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
