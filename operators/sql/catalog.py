@@ -172,7 +172,7 @@ def relation_of(node: CreateSource, text: str, registry: str = "") -> Relation:
         )
     key = _key(node, columns)
     time = options.get("TIMESTAMP")
-    name = "" if time is None else column_named(str(time), columns, time, str(node.name))
+    name = "" if time is None else column_named(_bare(time), columns, time, str(node.name))
     pattern = options.get("TIMESTAMP_FORMAT")
     if pattern is not None:
         if not name or columns[name] != pl.String():
@@ -286,6 +286,12 @@ def check_options(options: Options, known: tuple[str, ...]) -> None:
             raise error_at(value, f"no option is called {name}; {nearest(name, known)}")
 
 
+def _bare(name: Word) -> str:
+    """A column's name in an option, where it may be quoted as elsewhere."""
+    text = str(name)
+    return text[1:-1] if len(text) > 2 and text[0] in '"`' and text[0] == text[-1] else text
+
+
 def column_named(name: str, columns: Mapping[str, Any], at: Any, of: str) -> str:
     """A column by its name, whatever its case. Raises `SqlError` with the nearest."""
     if name in columns:
@@ -313,7 +319,7 @@ def _key(node: CreateSource, columns: Mapping[str, pl.DataType]) -> str:
         raise error_at(keys[1], "a key of several columns: write the stream in Python, with key=json({…})")
     named = node.options.get("KEY")
     if named is not None and not keys:
-        name = column_named(str(named), columns, named, str(node.name))
+        name = column_named(_bare(named), columns, named, str(node.name))
         if node.kind == "stream":
             raise error_at(named, f"KEY: declare the column as {name} {'VARCHAR'} KEY")
         keys = [Word(name, named.start, named.end)]

@@ -110,7 +110,7 @@ class SelectedToKafka:
     def messages(self, window: ClosedWindow) -> Iterator[Outgoing]:
         """See `MessageSink`."""
         headers = answer_headers(window)
-        rows = self.selection.selected(window.table)
+        rows = self.selection.selected(arrow_table(window.table))
         shown = rows.select(one.name for one in self.selection.outputs)
         named = [name for name in self.keys if name in shown.columns]
         for key, value in zip(keys_bytes(shown, named), json_rows(shown)):
