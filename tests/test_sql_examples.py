@@ -34,7 +34,9 @@ def recording(name: str) -> list[Message]:
     example = app_of(name).example
     assert example is not None
     end = NOW_MS + 180_000
-    return list(takewhile(lambda one: (one.sent_ms or 0) < end, example.messages(3, NOW_MS)))
+    sent = takewhile(lambda one: (one.sent_ms or 0) < end, example.messages(3, NOW_MS))
+    # Messages that come again the apps drop, which SQL doesn't.
+    return list({one.value: one for one in sent}.values())
 
 
 class Queries:
@@ -102,7 +104,8 @@ def test_iot() -> None:
         assert [row[n] for n in ("readings", "low", "high")] == [
             own[key][n] for n in ("readings", "low", "high")
         ]
-        assert row["median"] == pytest.approx(own[key]["spread"]["quantiles"][4]["value"], rel=0.03)
+        (median,) = [one for one in own[key]["spread"]["quantiles"] if one["rank"] == 0.5]
+        assert row["median"] == median["value"]
     hot = queries.rows("SELECT state, key FROM hot EMIT CHANGES")
     assert ("limit", hot[0]["key"]) in fired("iot") and [one["state"] for one in hot] == ["fired", "cleared"]
 

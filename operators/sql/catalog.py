@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -16,7 +17,7 @@ from ..formats.protobuf import protobuf
 from ..serving.http.client import Client
 from .errors import SqlError, error_at, errors_at, nearest
 from .scalar_functions import java_format
-from .scalars import sql_type, type_source
+from .scalars import a_type, sql_type, type_source
 from .statements import CreateSource, DeclaredColumn, Options, Word
 from .types import column_type
 
@@ -163,6 +164,12 @@ def relation_of(node: CreateSource, text: str, registry: str = "") -> Relation:
             "WITH must name the topic, KAFKA_TOPIC='…', or what holds sketches: SKETCHES='folder', "
             "GROUP='…' or SERVER='http://…'",
         )
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", str(options["KAFKA_TOPIC"])):
+        raise error_at(
+            options["KAFKA_TOPIC"],
+            "a topic's name must be up to 249 letters, digits, dots, underscores and hyphens, got "
+            f"{str(options['KAFKA_TOPIC'])!r}",
+        )
     decoder, source = _registered(node, form, columns, registry)
     if not columns:
         raise error_at(
@@ -243,7 +250,7 @@ def _registered(
         if name in decoder.schema and _apart(columns[name], decoder.schema[name]):
             raise error_at(
                 one.name,
-                f"{name} is a {sql_type(decoder.schema[name])} in the registry, got "
+                f"{name} is {a_type(decoder.schema[name])} in the registry, got "
                 f"{sql_type(columns[name])}; leave the columns out, and all are taken from there",
             )
     columns |= {name: kind for name, kind in decoder.schema.items() if name not in keys}

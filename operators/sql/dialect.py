@@ -188,8 +188,10 @@ class SqlParser(Parser):
 
     def _whole(self, what: str) -> int:
         token = self._curr
-        if not self._match(TokenType.NUMBER) or not token.text.isdigit():
-            self.raise_error(f"{what} must be a whole number, got {token.text if token else self._here()}")
+        if not self._match(TokenType.NUMBER) or not token.text.isdigit() or int(token.text) < 1:
+            self.raise_error(
+                f"{what} must be a whole number ≥ 1, got {token.text if token else self._here()}", token
+            )
         return int(token.text)
 
     # Lengths and windows
@@ -373,7 +375,7 @@ class SqlParser(Parser):
                     token,
                 )
             self.raise_error(f"a SELECT must stand here, got {token.text if token else self._here()}", token)
-        return parsed
+        return at(parsed, token)  # where there is nothing else to point at
 
     def _show(self) -> Node:
         self._advance()

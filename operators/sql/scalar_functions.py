@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from .scalars import TIME, Scalar, Scalars, sql_type
+from .scalars import TIME, Scalar, Scalars, a_type
 
 _NUMBER = ("whole", "number")
 _ANY = ("whole", "number", "text", "boolean", "time", "list", "struct", "bytes")
@@ -155,8 +155,8 @@ def _replaced(make: Scalars, one: Scalar, old: Scalar, new: Scalar) -> Scalar:
 def _same(make: Scalars, given: tuple[Scalar, ...], name: str) -> list[Scalar]:
     kinds = {"whole" if one.kind == "number" else one.kind for one in given} - {"null"}
     if len(kinds) > 1:
-        types = " and a ".join(dict.fromkeys(sql_type(one.type) for one in given if one.kind != "null"))
-        raise ValueError(f"{name} takes values of one type, got a {types}; write CAST")
+        types = " and ".join(dict.fromkeys(a_type(one.type) for one in given if one.kind != "null"))
+        raise ValueError(f"{name} takes values of one type, got {types}; write CAST")
     return list(given)
 
 
@@ -222,11 +222,45 @@ def _truncated(make: Scalars, unit: Scalar, one: Scalar) -> Scalar:
 
 
 def _json_field(make: Scalars, one: Scalar, path: Scalar) -> Scalar:
-    return make.call(one, "str.json_path_match", _text(make, path, "the path"))
+    text = _text(make, path, "the path")
+    if not text.startswith("$"):
+        raise ValueError(f"a path begins with $, such as '$.{text}', got {text!r}")
+    try:
+        pl.select(pl.lit("{}").str.json_path_match(text))
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(f"{text!r} must be a path of JSON: {_first(error)}") from None
+    return make.call(one, "str.json_path_match", text)
+
+
+def _matching(make: Scalars, one: Scalar, pattern: Scalar) -> Scalar:
+    return make.call(one, "str.contains", _pattern(make, pattern))
+
+
+def _extracted(make: Scalars, pattern: Scalar, one: Scalar) -> Scalar:
+    return make.call(one, "str.extract", _pattern(make, pattern), 0)
+
+
+def _first(error: Exception) -> str:
+    """What Polars says, without the expression in which it is."""
+    return " ".join(str(error).partition("This error")[0].split())
+
+
+def _pattern(make: Scalars, pattern: Scalar) -> str:
+    """A regular expression. Raises `ValueError` for one that would fail every batch."""
+    text = _text(make, pattern, "the pattern")
+    try:
+        pl.select(pl.lit("").str.contains(text))
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(f"{text!r} must be a regular expression: {_first(error)}") from None
+    return text
 
 
 def _contains(make: Scalars, one: Scalar, item: Scalar) -> Scalar:
     return make.call(one, "list.contains", item)
+
+
+PARTS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
+"""What EXTRACT takes of a time; each is a function, too."""
 
 
 def _part(path: str) -> Function:
@@ -262,14 +296,8 @@ FUNCTIONS: dict[str, Function] = {
     "STARTS_WITH": Function(lambda make, one, part: make.call(one, "str.starts_with", part), (_TEXT, _TEXT)),
     "ENDS_WITH": Function(lambda make, one, part: make.call(one, "str.ends_with", part), (_TEXT, _TEXT)),
     "INSTR": Function(_instr, (_TEXT, _TEXT)),
-    "REGEXP_LIKE": Function(
-        lambda make, one, pattern: make.call(one, "str.contains", _text(make, pattern, "the pattern")),
-        (_TEXT, _TEXT),
-    ),
-    "REGEXP_EXTRACT": Function(
-        lambda make, pattern, one: make.call(one, "str.extract", _text(make, pattern, "the pattern"), 0),
-        (_TEXT, _TEXT),
-    ),
+    "REGEXP_LIKE": Function(_matching, (_TEXT, _TEXT)),
+    "REGEXP_EXTRACT": Function(_extracted, (_TEXT, _TEXT)),
     **dict.fromkeys(("EXTRACTJSONFIELD", "JSON_VALUE"), Function(_json_field, (_TEXT, _TEXT))),
     "ABS": Function(_method("abs"), (_NUMBER,)),
     "SIGN": Function(_method("sign"), (_NUMBER,)),
@@ -297,12 +325,7 @@ FUNCTIONS: dict[str, Function] = {
         Function(lambda make, one: make.cast(make.call(one, "list.len"), pl.Int64()), (_LIST,)),
     ),
     "ARRAY_CONTAINS": Function(_contains, (_LIST, _ANY)),
-    "YEAR": _part("dt.year"),
-    "MONTH": _part("dt.month"),
-    "DAY": _part("dt.day"),
-    "HOUR": _part("dt.hour"),
-    "MINUTE": _part("dt.minute"),
-    "SECOND": _part("dt.second"),
+    **{name: _part(f"dt.{name.lower()}") for name in PARTS},
     "DATE_TRUNC": Function(_truncated, (_TEXT, _TIME)),
     "FROM_UNIXTIME": Function(_from_unix, (_WHOLE,)),
     "UNIX_TIMESTAMP": Function(_to_unix, (_TIME,)),

@@ -27,7 +27,7 @@ from .planner import Planner, QueryPlan
 from .proposal import SAMPLED, proposed_create
 from .pull import described, pulled
 from .scalar_functions import FUNCTIONS
-from .scalars import Scalars, sql_type
+from .scalars import Scalars, a_type, sql_type
 from .selection import AnswerSelection, Output, Result, SelectedToKafka
 from .statements import (
     CreateAlert,
@@ -467,5 +467,5 @@ def _of_type(series: pl.Series, kind: pl.DataType, at: Any) -> Any:
     result = series.cast(kind, strict=False)[0]
     whole = kind.is_integer() and isinstance(value, float)
     if result is None or (whole and result != value) or (kind.is_numeric() and isinstance(value, str)):
-        raise error_at(at, f"the value must be a {sql_type(kind)}, got {value!r}")
+        raise error_at(at, f"the value must be {a_type(kind)}, got {value!r}")
     return result
