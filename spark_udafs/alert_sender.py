@@ -22,12 +22,18 @@ class AlertSender:
     """Sends numbered parts of alerts, each in a transaction that notes its number in a consumer group.
 
     So a part that comes again after a crash, under the same number, is not sent again. `name` is that of the
-    group and of the transactions. While brokers are away it waits, until `stopping` says so.
+    group and of the transactions, and `what` says what is sent, where it isn't alerts. While brokers are away
+    it waits, until `stopping` says so.
     """
 
     def __init__(
-        self, config: Mapping[str, Any], name: str, stopping: Callable[[], bool] = lambda: False
+        self,
+        config: Mapping[str, Any],
+        name: str,
+        stopping: Callable[[], bool] = lambda: False,
+        what: str = "alerts",
     ) -> None:
+        self._what = what
         self._config = config
         self._name = name
         self._stopping = stopping
@@ -35,7 +41,7 @@ class AlertSender:
 
     def send(self, messages: list[Outgoing], number: int) -> None:
         """Send a part, unless it was sent before. Raises `Refused` where waiting won't help."""
-        waiting = Retry(f"send the alerts of batch {number}", self._stopping)
+        waiting = Retry(f"send the {self._what} of batch {number}", self._stopping)
         while True:
             try:
                 # A producer that starts ends the transaction that its predecessor left open.
@@ -46,7 +52,11 @@ class AlertSender:
             except KafkaException as error:
                 self._transactions = None
                 undelivered = refused(
-                    error.args[0], "send alerts", topic=messages[0].topic, group=self._name, right="WRITE"
+                    error.args[0],
+                    f"send {self._what}",
+                    topic=messages[0].topic,
+                    group=self._name,
+                    right="WRITE",
                 )
                 waiting.failed(undelivered)
 

@@ -2,7 +2,7 @@
 
 | path | what |
 |---|---|
-| `/`, `/app/NAME` | the page |
+| `/`, `/app/NAME`, `/page/sql` | the page |
 | `/page/VERSION/…` | its files: they never change under their names, and may be kept |
 | `/apps`, `/apps/NAME` | the apps, and tables of none; one with its panels and rules |
 | `/apps/NAME/alerts` | what fired, the latest first |
@@ -51,6 +51,7 @@ def page_routes(service: Service, apps: Sequence[ServedApp]) -> list[BaseRoute]:
     bound: dict[str, Any] = {
         "/": _page,
         "/app/{app}": _page,
+        "/page/sql": _page,
         "/apps": partial(_apps, shown),
         "/apps/{app}": partial(_app, shown),
         "/apps/{app}/alerts": partial(_alerts, shown),

@@ -11,6 +11,7 @@ import typer
 
 from ...operators.watching.terminal import write_json, write_line
 from ..ending import at_once, in_order
+from ..running.command import RunEngine
 from ..settings import Config, ConfigFile, Servers, kafka_settings
 
 if TYPE_CHECKING:
@@ -33,6 +34,13 @@ def sql(
     until: Annotated[
         Literal["latest"] | None,
         typer.Option(help="latest: each query ends once all messages that are there now are in."),
+    ] = None,
+    engine: Annotated[
+        RunEngine, typer.Option(help="Who runs the queries: consumers, or Spark.")
+    ] = RunEngine.local,
+    state: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Of Spark: its checkpoints, from which queries go on."),
     ] = None,
     group: Annotated[
         str, typer.Option(metavar="NAME", help="Queries that write go on where the same group ended.")
@@ -63,8 +71,13 @@ def sql(
     typed = not given and sys.stdin.isatty() and sys.stdout.isatty()
     if len(given) != 1 and not typed:
         raise ValueError("sql: name one of a FILE, -e TEXT and --test FILE, or start it in a terminal")
+    if engine is RunEngine.spark and group:
+        raise ValueError("sql: a group is of consumers; on Spark queries go on with the same --state FOLDER")
+    if engine is RunEngine.local and state is not None:
+        raise ValueError("sql: --state is of --engine spark; consumers go on with the same --group NAME")
     with at_once():
         from ...operators.sql.brokers import Brokers
+        from ...operators.sql.consumer_runs import ConsumerRuns, QueryRuns
         from ...operators.sql.memory import Memory
         from ...operators.sql.session import SqlSession
 
@@ -80,7 +93,13 @@ def sql(
     settings = kafka_settings(bootstrap_servers, config, config_file)
     failed = False
     with in_order() as stack, suppress(KeyboardInterrupt):
-        brokers = Brokers(settings, until, group)
+        if engine is RunEngine.spark and test is None:
+            from .spark_runs import SparkRuns, spark_session
+
+            runs: QueryRuns = SparkRuns(stack.enter_context(spark_session(state)), state)
+        else:
+            runs = ConsumerRuns(group)
+        brokers = Brokers(settings, until, runs)
         engine = Memory() if test is not None else brokers
         if test is None:
             stack.callback(brokers.stop)
@@ -105,6 +124,12 @@ def write_json_line(outcome: StatementOutcome) -> None:
     write_json(outcome.to_json(), flush=True)
 
 
+def write_warnings(outcome: StatementOutcome) -> None:
+    """What is not in the rows, on standard error."""
+    for warning in outcome.warnings:
+        write_line(f"warning: {warning}", sys.stderr)
+
+
 def write_csv(outcome: StatementOutcome) -> None:
     """Rows as CSV, lists and structs as JSON; an error on standard error."""
     import csv
@@ -116,6 +141,7 @@ def write_csv(outcome: StatementOutcome) -> None:
         write_error(outcome.error)
     if outcome.kind != "rows":
         return
+    write_warnings(outcome)
     out = csv.writer(sys.stdout, lineterminator="\n")
     out.writerow(outcome.columns)
     for row in outcome.rows:
@@ -154,6 +180,7 @@ def write_table(outcome: StatementOutcome) -> None:
                 cells.append(visible_name(cell) if cell else "")
             table.add_row(*cells)
         TerminalConsole().print(table)
+        write_warnings(outcome)
 
 
 def write_error(error: Exception) -> None:

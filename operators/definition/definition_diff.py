@@ -19,7 +19,12 @@ from .expression_text import columns_in, skeleton
 
 
 class DefinitionChanged(StreamgaugeError, ValueError):
-    """Kept state was made by another definition than the one at hand; the message says what changed."""
+    """Kept state was made by another definition than the one at hand; the message says what changed.
+
+    `stream` is the name of the stream whose it is, where several run together.
+    """
+
+    stream = ""
 
 
 _COMPARED = (

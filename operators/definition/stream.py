@@ -49,6 +49,9 @@ class Stream(WindowedStream):
     keys: tuple[str, ...] = ()
     aggregates: Mapping[str, Aggregate] = field(default_factory=dict)
     sending: Forwarding | None = None
+    compared: Mapping[str, str] = field(default_factory=dict)
+    """What else a group goes on with, by what it is called, such as the HAVING of a query in SQL: part of the
+    definition, and of no fingerprint, since windows are merged without it."""
 
     def group_by(self, *keys: str) -> Self:
         """Keep separate sketches for each combination of these columns' values.
@@ -170,6 +173,7 @@ class Stream(WindowedStream):
             "aggregates": {name: aggregate.definition() for name, aggregate in self.aggregates.items()},
             **parts,
             **({} if self.sending is None else {"to": self.sending.definition()}),
+            **self.compared,
         }
 
     def fingerprint(self) -> str:

@@ -16,7 +16,7 @@ from sqlglot import exp
 from ..definition.aggregate import Aggregate, aggregate
 from ..definition.aggregate_factory import signature
 from ..families import FAMILIES, family
-from .errors import error_at, errors_at, nearest
+from .errors import counted_arguments, error_at, errors_at, nearest
 
 DISTINCT = ("distinct", "distinct_set", "sliding_distinct", "cpc")
 """Families whose answer is an estimate with bounds."""
@@ -247,8 +247,7 @@ def _count(node: Any, given: list[Any], fewest: int, most: int) -> None:
     if named is not None:
         raise error_at(named, f"{node.name.upper()} takes no named parameters; write them in their order")
     if not fewest <= len(given) <= most:
-        number = str(fewest) if fewest == most else f"{fewest} to {most}"
-        raise error_at(node, f"{node.name.upper()} takes {number} arguments, got {len(given)}")
+        raise error_at(node, f"{node.name.upper()} takes {counted_arguments(fewest, most)}, got {len(given)}")
 
 
 def function_names() -> list[str]:

@@ -87,7 +87,9 @@ def alert_plan(node: CreateAlert, plan: QueryPlan) -> tuple[QueryPlan, str]:
         f"alerting = sg.rules.Alerting([rule], to=[sg.rules.AlertsToKafka({topic!r})], "
         f"name={str(node.name)!r})"
     )
-    return replace(plan, sinks=(alerting,), source=source), topic
+    # What an alert holds is its rule's, and a rule may be another when a group goes on.
+    stream = replace(plan.stream, compared={})
+    return replace(plan, stream=stream, sinks=(alerting,), source=source), topic
 
 
 def alert_relation(node: CreateAlert, plan: QueryPlan, topic: str, text: str) -> Relation:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import queue
 import time
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -15,19 +14,17 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 
-from ..consumer import runner
-from ..consumer.options import RunOptions
-from ..consumer.shared_run import RunTogether, options_of
 from ..kafka.client_config import producer_config
 from ..kafka.faults import passing, refused
 from ..kafka.topics import TopicError, admin, begin_offsets, end_offsets, ensure_topic
 from ..serving.topic_reading import reader, whole
 from ..serving.view import TableView
 from ..sketching.position import Input
-from ..table.sketch_table import SketchTable
 from .catalog import Relation
+from .consumer_runs import ConsumerRuns, Going, KeptQuery, QueryRuns, Start
 from .errors import nearest
 from .expected import check_expected
+from .outcome import warnings_of
 from .planner import QueryPlan
 from .rows import Received, RowReader, as_message, topics_of
 from .selection import Result
@@ -38,34 +35,24 @@ _MOST = 10_000
 """Messages that are worked on at a time."""
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """A query that writes: its sinks, and the topic that its rows go to."""
-
-    name: str
-    plan: QueryPlan
-    sinks: tuple[Any, ...]
-    topic: str
-
-
 @dataclass
 class Brokers:
     """An engine on brokers; `settings` are librdkafka's, the address among them.
 
     With `until` ``"latest"`` every query ends when all messages that are there are in; otherwise a push query
     goes on, and so do those that write, until `stop`. Queries that write and read the same topics share one
-    reading. With `group` they go on where the same group ended: each has the table of the group
-    ``<group>.<topics>.<query>``.
+    reading. `runs` runs them: as consumers, which with a group go on where the same group ended, each with
+    the table of the group ``<group>.<topics>.<query>``, or on Spark.
     """
 
     settings: Mapping[str, Any]
     until: str | None = None
-    group: str = ""
-    running: dict[tuple[str, ...], RunTogether] = field(default_factory=dict)
-    _pending: list[_Kept] = field(default_factory=list)
+    runs: QueryRuns = field(default_factory=ConsumerRuns)
+    _running: list[Going] = field(default_factory=list)
+    _pending: list[KeptQuery] = field(default_factory=list)
     _written: list[tuple[str, str]] = field(default_factory=list)
     _expected: dict[str, int] = field(default_factory=dict)
-    _begin: str = "earliest"
+    _begin: Start = "earliest"
     _groups: FollowedGroups | None = None
 
     def topics(self) -> list[tuple[str, int]]:
@@ -99,28 +86,18 @@ class Brokers:
         read = {*topics_of(plan), *(table.topic for table in plan.stream.tables)}
         if self.until == "latest" and read & {one.topic for one in self._pending}:
             self.start()
-        self._pending.append(_Kept(name, plan, tuple(sinks), topic))
+        self._pending.append(KeptQuery(name, plan, tuple(sinks), topic))
         self._written.append((name, topic))
 
     def start(self) -> None:
         """See `Engine`. Queries of the same topics share one reading."""
         pending, self._pending = self._pending, []
-        shares: dict[tuple[Any, ...], list[_Kept]] = {}
-        for one in pending:
-            shares.setdefault((one.plan.stream.joined is None, *topics_of(one.plan)), []).append(one)
-        for (_, *topics), kept in shares.items():
-            options = RunOptions(
-                until="latest" if self.until == "latest" else None,
-                group_id=f"{self.group}.{'-'.join(topics)}" if self.group else None,
-                start=self._begin,  # type: ignore[arg-type]
-            )
-            streams = {one.name: one.plan.stream for one in kept}
-            sinks = {one.name: one.sinks for one in kept}
-            each = options_of(streams, options, None, sinks)
-            if self.until == "latest":
-                runner.run_together(streams, each, progress=False)
-            else:
-                self.running[tuple(streams)] = runner.start_together(streams, each)
+        if not pending:
+            return
+        if self.until == "latest":
+            self.runs.run(pending, self._begin)
+        else:
+            self._running += self.runs.start(pending, self._begin)
 
     def insert(self, relation: Relation, rows: Sequence[Mapping[str, Any]]) -> None:
         """See `Engine`."""
@@ -162,15 +139,16 @@ class Brokers:
     def terminate(self, names: Collection[str]) -> None:
         """See `Engine`. A group goes on where it ended when the script is run again."""
         self.start()
-        ended = [shared for shared in self.running if set(shared) & set(names)]
-        for shared in ended:
-            if not set(shared) <= set(names):
+        ended = [going for going in self._running if set(going.names) & set(names)]
+        for going in ended:
+            if not set(going.names) <= set(names):
                 raise ValueError(
-                    f"{', '.join(shared)} share one reading of their topic and end together: write "
+                    f"{', '.join(going.names)} share one reading of their topic and end together: write "
                     "TERMINATE ALL"
                 )
         self._written = [one for one in self._written if one[0] not in names]
-        self._end([self.running.pop(shared) for shared in ended])
+        self._running = [going for going in self._running if going not in ended]
+        self._end(ended)
 
     def view(self, group: str) -> TableView:
         """See `Engine`."""
@@ -192,26 +170,26 @@ class Brokers:
             )
         if value not in ("earliest", "latest"):
             raise ValueError(f"auto.offset.reset must be earliest or latest, got {value}")
-        self._begin = value
+        self._begin = "latest" if value == "latest" else "earliest"
 
     def wait(self) -> None:
         """Wait for the queries that write. Raises what ends one of them."""
-        while any(run.running for run in self.running.values()):
-            for run in self.running.values():
-                if not run.running:
-                    run.wait()
+        while any(going.running for going in self._running):
+            for going in self._running:
+                if not going.running:
+                    going.wait()
             time.sleep(0.2)
-        for run in self.running.values():
-            run.wait()
+        for going in self._running:
+            going.wait()
 
     def stop(self) -> None:
         """End the queries that write, in order, and follow no group's table any more."""
         if self._groups is not None:
             self._groups.close()
-        self._end(list(self.running.values()))
+        self._end(self._running)
 
     @staticmethod
-    def _end(runs: Sequence[RunTogether]) -> None:
+    def _end(runs: Sequence[Going]) -> None:
         for run in runs:
             run.stop()
         for run in runs:
@@ -221,28 +199,12 @@ class Brokers:
         """Of a query of windows: all at the end, or each as it closes or, with EMIT CHANGES, changes."""
         assert plan.selection is not None
         if ends:
-            options = RunOptions(until="latest", dead_letters=None)
-            yield plan.selection.result(runner.run(plan.stream, options, progress=False).table)
+            table, account = self.runs.table(plan)
+            yield replace(plan.selection.result(table), warnings=warnings_of(account))
             return
-        tables: queue.SimpleQueue[SketchTable] = queue.SimpleQueue()
-        options = RunOptions(
-            on_window=tables.put,
-            dead_letters=None,
-            emit="both" if plan.push == "changes" else "close",
-            start=self._begin,  # type: ignore[arg-type]
-        )
-        run = runner.start(plan.stream, options)
-        try:
-            while run.running or not tables.empty():
-                try:
-                    result = plan.selection.result(tables.get(timeout=0.2))
-                except queue.Empty:
-                    continue
-                if result.rows.height:
-                    yield result
-            run.wait()
-        finally:
-            run.stop()
+        with closing(self.runs.tables(plan, self._begin)) as tables:
+            for table in tables:
+                yield from _some(plan.selection.result(table))
 
     def _rows(self, plan: QueryPlan, ends: bool) -> Iterator[Result]:
         """Of a query of rows: as they are read. The tables that they are joined with are read first."""
@@ -330,7 +292,7 @@ class Brokers:
 
 
 def _some(result: Result) -> Iterator[Result]:
-    if result.rows.height:
+    if result.rows.height or result.warnings:
         yield result
 
 

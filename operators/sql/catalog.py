@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -9,21 +10,26 @@ from typing import Any
 import polars as pl
 
 from ..definition.tables import LookupTable
+from ..formats.avro import avro
 from ..formats.csv import csv
 from ..formats.json import json
+from ..formats.protobuf import protobuf
 from ..serving.http.client import Client
 from .errors import SqlError, error_at, errors_at, nearest
 from .scalar_functions import java_format
-from .scalars import type_source
+from .scalars import a_type, sql_type, type_source
 from .statements import CreateSource, DeclaredColumn, Options, Word
 from .types import column_type
 
 _OPTIONS = (
     *("KAFKA_TOPIC", "VALUE_FORMAT", "VALUE_DELIMITER", "TIMESTAMP", "TIMESTAMP_FORMAT", "KEY_FORMAT"),
     *("FORMAT", "KEY", "PARTITIONS", "REPLICAS", "SKETCHES", "GROUP", "SERVER", "TABLE"),
+    *("REGISTRY", "SUBJECT", "MESSAGE"),
 )
 _STORED = {"SKETCHES": "sketches", "GROUP": "group", "SERVER": "server"}
-_FORMATS = ("JSON", "DELIMITED")
+_REGISTERED = {"AVRO": avro, "PROTOBUF": protobuf}
+"""Formats whose columns a schema registry knows."""
+_FORMATS = ("JSON", "DELIMITED", *_REGISTERED)
 _DELIMITERS = {"SPACE": " ", "TAB": "\t"}
 
 
@@ -33,6 +39,7 @@ class Relation:
 
     `key` is the column that comes from the messages' keys. A stored table has no topic: `sketches` is its
     folder, `group` the running group whose table it is, `server` the address of a query server that has it.
+    `registered` is the decoder of a format whose schema is in a registry, `registered_source` its Python.
     """
 
     name: str
@@ -50,6 +57,8 @@ class Relation:
     server_table: str = ""
     text: str = ""
     windowed: bool = False
+    registered: Any = None
+    registered_source: str = ""
 
     @property
     def stored(self) -> str:
@@ -63,10 +72,14 @@ class Relation:
 
     def decoder(self) -> Any:
         """What decodes the values."""
+        if self.registered is not None:
+            return self.registered
         return json(self.values) if self.format == "JSON" else csv(self.values, delimiter=self.delimiter)
 
     def decoder_source(self) -> str:
         """The Python of it."""
+        if self.registered_source:
+            return self.registered_source
         types = ", ".join(f"{name!r}: {type_source(kind)}" for name, kind in self.values.items())
         if self.format == "JSON":
             return f"sg.json({{{types}}})"
@@ -132,11 +145,15 @@ class Catalog:
         return [one for one in self.relations.values() if one.kind == kind]
 
 
-def relation_of(node: CreateSource, text: str) -> Relation:
-    """The relation that a CREATE declares. Raises `SqlError`."""
+def relation_of(node: CreateSource, text: str, registry: str = "") -> Relation:
+    """The relation that a CREATE declares. Raises `SqlError`.
+
+    `registry` is the address of the schema registry where the statement names none.
+    """
     options = node.options
     check_options(options, _OPTIONS)
     columns = _columns(node.columns)
+    form, delimiter = _format(options)
     if stored := [name for name in _STORED if name in options]:
         return _stored_relation(node, stored, text)
     if "TABLE" in options:
@@ -147,6 +164,13 @@ def relation_of(node: CreateSource, text: str) -> Relation:
             "WITH must name the topic, KAFKA_TOPIC='…', or what holds sketches: SKETCHES='folder', "
             "GROUP='…' or SERVER='http://…'",
         )
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", str(options["KAFKA_TOPIC"])):
+        raise error_at(
+            options["KAFKA_TOPIC"],
+            "a topic's name must be up to 249 letters, digits, dots, underscores and hyphens, got "
+            f"{str(options['KAFKA_TOPIC'])!r}",
+        )
+    decoder, source = _registered(node, form, columns, registry)
     if not columns:
         raise error_at(
             node.name,
@@ -155,7 +179,7 @@ def relation_of(node: CreateSource, text: str) -> Relation:
         )
     key = _key(node, columns)
     time = options.get("TIMESTAMP")
-    name = "" if time is None else column_named(str(time), columns, time, str(node.name))
+    name = "" if time is None else column_named(_bare(time), columns, time, str(node.name))
     pattern = options.get("TIMESTAMP_FORMAT")
     if pattern is not None:
         if not name or columns[name] != pl.String():
@@ -163,12 +187,11 @@ def relation_of(node: CreateSource, text: str) -> Relation:
         with errors_at(pattern):
             java_format(str(pattern))
     elif name and not (
-        columns[name].is_integer() or columns[name] in (pl.String(), pl.Date(), pl.Datetime("us"))
+        columns[name].is_integer() or isinstance(columns[name], (pl.String, pl.Date, pl.Datetime))
     ):
         raise error_at(
             options["TIMESTAMP"], f"the TIMESTAMP column {name} must be BIGINT, VARCHAR or TIMESTAMP"
         )
-    form, delimiter = _format(options)
     relation = Relation(
         str(node.name),
         node.kind,
@@ -180,10 +203,65 @@ def relation_of(node: CreateSource, text: str) -> Relation:
         "" if pattern is None else str(pattern),
         key,
         text=text,
+        registered=decoder,
+        registered_source=source,
     )
     with errors_at(node.name):
         relation.decoder()
     return relation
+
+
+def _registered(
+    node: CreateSource, form: str, columns: dict[str, pl.DataType], registry: str
+) -> tuple[Any, str]:
+    """The decoder of a format with a registry and its Python; adds the columns, where none are declared."""
+    options = node.options
+    if form not in _REGISTERED:
+        for name in ("REGISTRY", "SUBJECT", "MESSAGE"):
+            if name in options:
+                raise error_at(
+                    options[name], f"{name} is for VALUE_FORMAT='AVRO' or 'PROTOBUF'; leave it out"
+                )
+        return None, ""
+    address = options.get("REGISTRY")
+    if address is None and not registry:
+        raise error_at(
+            options.get("VALUE_FORMAT") or options["FORMAT"],
+            f"{form} needs a schema registry: REGISTRY='http://localhost:8081', or "
+            "SET 'schema.registry.url' = '…' before it",
+        )
+    given: dict[str, Any] = {"registry": str(address or registry)}
+    given["subject"] = str(options.get("SUBJECT", f"{options['KAFKA_TOPIC']}-value"))
+    keys = [str(one.name) for one in node.columns if one.role]
+    named = [name for name in columns if name not in keys]
+    message = options.get("MESSAGE")
+    if message is not None and form != "PROTOBUF":
+        raise error_at(message, "MESSAGE names a message of a Protobuf schema; leave it out")
+    first = () if message is None else (str(message),)
+    with errors_at(node.name):
+        decoder = _REGISTERED[form](*first, **given)
+        known = dict(decoder.schema)
+        chosen = [column_named(name, known, node.name, given["subject"]) for name in named]
+        if chosen:
+            given["columns"] = dict(zip(named, chosen)) if named != chosen else named
+            decoder = _REGISTERED[form](*first, **given)
+    for one in node.columns:
+        name = str(one.name)
+        if name in decoder.schema and _apart(columns[name], decoder.schema[name]):
+            raise error_at(
+                one.name,
+                f"{name} is {a_type(decoder.schema[name])} in the registry, got "
+                f"{sql_type(columns[name])}; leave the columns out, and all are taken from there",
+            )
+    columns |= {name: kind for name, kind in decoder.schema.items() if name not in keys}
+    texts = [*map(repr, first), *(f"{name}={value!r}" for name, value in given.items())]
+    return decoder, f"sg.{form.lower()}({', '.join(texts)})"
+
+
+def _apart(declared: pl.DataType, known: pl.DataType) -> bool:
+    """Whether two types are of another kind; a TIMESTAMP may be in any unit."""
+    both_times = isinstance(declared, pl.Datetime) and isinstance(known, pl.Datetime)
+    return declared != known and not both_times
 
 
 def _stored_relation(node: CreateSource, stored: list[str], text: str) -> Relation:
@@ -215,6 +293,12 @@ def check_options(options: Options, known: tuple[str, ...]) -> None:
             raise error_at(value, f"no option is called {name}; {nearest(name, known)}")
 
 
+def _bare(name: Word) -> str:
+    """A column's name in an option, where it may be quoted as elsewhere."""
+    text = str(name)
+    return text[1:-1] if len(text) > 2 and text[0] in '"`' and text[0] == text[-1] else text
+
+
 def column_named(name: str, columns: Mapping[str, Any], at: Any, of: str) -> str:
     """A column by its name, whatever its case. Raises `SqlError` with the nearest."""
     if name in columns:
@@ -242,7 +326,7 @@ def _key(node: CreateSource, columns: Mapping[str, pl.DataType]) -> str:
         raise error_at(keys[1], "a key of several columns: write the stream in Python, with key=json({…})")
     named = node.options.get("KEY")
     if named is not None and not keys:
-        name = column_named(str(named), columns, named, str(node.name))
+        name = column_named(_bare(named), columns, named, str(node.name))
         if node.kind == "stream":
             raise error_at(named, f"KEY: declare the column as {name} {'VARCHAR'} KEY")
         keys = [Word(name, named.start, named.end)]
@@ -263,8 +347,8 @@ def _format(options: Options) -> tuple[str, str]:
         assert word is not None
         raise error_at(
             word,
-            f"VALUE_FORMAT must be one of {', '.join(_FORMATS)}, got {word}; for Avro, Protobuf and others "
-            "write the stream in Python, with value=",
+            f"VALUE_FORMAT must be one of {', '.join(_FORMATS)}, got {word}; for others write the stream in "
+            "Python, with value=",
         )
     delimiter = options.get("VALUE_DELIMITER")
     if delimiter is None:

@@ -188,8 +188,10 @@ class SqlParser(Parser):
 
     def _whole(self, what: str) -> int:
         token = self._curr
-        if not self._match(TokenType.NUMBER) or not token.text.isdigit():
-            self.raise_error(f"{what} must be a whole number, got {token.text if token else self._here()}")
+        if not self._match(TokenType.NUMBER) or not token.text.isdigit() or int(token.text) < 1:
+            self.raise_error(
+                f"{what} must be a whole number ≥ 1, got {token.text if token else self._here()}", token
+            )
         return int(token.text)
 
     # Lengths and windows
@@ -373,7 +375,7 @@ class SqlParser(Parser):
                     token,
                 )
             self.raise_error(f"a SELECT must stand here, got {token.text if token else self._here()}", token)
-        return parsed
+        return at(parsed, token)  # where there is nothing else to point at
 
     def _show(self) -> Node:
         self._advance()
@@ -634,6 +636,18 @@ def split(text: str) -> list[list[Token]]:
         else:
             parts[-1].append(token)
     return [part for part in parts if part]
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether a name stands for itself in a statement; others must be in double quotes.
+
+    >>> is_plain_name("userid"), is_plain_name("select"), is_plain_name("user id")
+    (True, False, False)
+    """
+    if not name.isascii() or not name.isidentifier():
+        return False
+    (token,) = StreamgaugeSql().tokenize(name)
+    return token.token_type == TokenType.VAR
 
 
 def parsed(text: str, tokens: list[Token]) -> Statement:

@@ -89,6 +89,17 @@ def errors_at(node: Any) -> Iterator[None]:
         raise error_at(node, message.split("\n")[0]) from None
 
 
+def counted_arguments(fewest: int, most: int) -> str:
+    """So many arguments, in words.
+
+    >>> counted_arguments(1, 1), counted_arguments(0, 1), counted_arguments(2, 10_000)
+    ('1 argument', '0 to 1 arguments', '2 or more arguments')
+    """
+    if fewest == most:
+        return f"{fewest} argument{'s' if fewest != 1 else ''}"
+    return f"{fewest} or more arguments" if most > 99 else f"{fewest} to {most} arguments"
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The hint at the nearest of the known names, or at all there are.
 

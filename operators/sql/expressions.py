@@ -14,10 +14,11 @@ from typing import Any
 import polars as pl
 from sqlglot import exp
 
+from .aggregates import function_names
 from .dialect import UNITS
-from .errors import error_at, errors_at, nearest
-from .scalar_functions import FUNCTIONS, timestamp_of_text
-from .scalars import TIME, Scalar, Scalars, sql_type
+from .errors import counted_arguments, error_at, errors_at, nearest
+from .scalar_functions import FUNCTIONS, PARTS, timestamp_of_text
+from .scalars import TIME, Scalar, Scalars, a_type, sql_type
 from .types import column_type
 
 Resolve = Callable[[Any], Scalar | None]
@@ -58,8 +59,8 @@ class Expressions:
         """A scalar that is true, false or null."""
         one = self.scalar(node)
         if one.kind not in ("boolean", "null"):
-            raise error_at(node, f"{where} must be a condition, got a {sql_type(one.type)}")
-        return one
+            raise error_at(node, f"{where} must be a condition, got {a_type(one.type)}")
+        return self.make.cast(one, pl.Boolean())
 
     # Operands
 
@@ -68,7 +69,7 @@ class Expressions:
         if one.kind == "null":
             return self.make.cast(one, pl.Int64())
         if one.kind not in ("whole", "number"):
-            raise error_at(node, f"{what} takes numbers, got a {sql_type(one.type)}; write CAST(… AS DOUBLE)")
+            raise error_at(node, f"{what} takes numbers, got {a_type(one.type)}; write CAST(… AS DOUBLE)")
         return one
 
     def _arithmetic(self, node: Any) -> Scalar:
@@ -87,7 +88,7 @@ class Expressions:
                 raise error_at(node, "an INTERVAL must be taken off a time, and not a time off it")
         one = self.scalar(time)
         if one.kind != "time":
-            raise error_at(time, f"an INTERVAL moves a TIMESTAMP, got a {sql_type(one.type)}")
+            raise error_at(time, f"an INTERVAL moves a TIMESTAMP, got {a_type(one.type)}")
         length = interval_us(interval)
         if isinstance(one.literal, datetime):
             moved = timedelta(microseconds=length)
@@ -98,6 +99,12 @@ class Expressions:
         left, right = self._alike([node.this, node.expression], node)
         return self.make.operator(left, _SIGNS[type(node)], right)
 
+    def _distinct_from(self, node: Any) -> Scalar:
+        """A comparison that is never null: NULL is not distinct from NULL."""
+        left, right = self._alike([node.this, node.expression], node)
+        path = "eq_missing" if isinstance(node, exp.NullSafeEQ) else "ne_missing"
+        return self.make.call(left, path, right)
+
     def _alike(self, nodes: list[Any], at: Any) -> list[Scalar]:
         """Operands that can be compared: numbers, or all of one kind; text beside a time is read as one."""
         made = [self.scalar(node) for node in nodes]
@@ -106,8 +113,8 @@ class Expressions:
             made = [self._as_time(one, node) for one, node in zip(made, nodes)]
             kinds = {"time"}
         if len(kinds) > 1:
-            types = " with a ".join(dict.fromkeys(sql_type(one.type) for one in made if one.kind != "null"))
-            raise error_at(at, f"a {types} can't be compared; write CAST(… AS …) around one of them")
+            types = " with ".join(dict.fromkeys(a_type(one.type) for one in made if one.kind != "null"))
+            raise error_at(at, f"{types} can't be compared; write CAST(… AS …) around one of them")
         return made
 
     def _as_time(self, one: Scalar, node: Any) -> Scalar:
@@ -162,7 +169,7 @@ class Expressions:
 
     def _truth(self, node: Any) -> Scalar:
         """A condition, also where it is NULL itself."""
-        return self.make.cast(self.condition(node, "AND, OR and NOT: an operand"), pl.Boolean())
+        return self.condition(node, "AND, OR and NOT: an operand")
 
     def _logic(self, node: Any) -> Scalar:
         sign = "&" if isinstance(node, exp.And) else "|"
@@ -174,13 +181,15 @@ class Expressions:
             return self.make.call(one, "is_null")
         if isinstance(what, exp.Boolean):
             if one.kind not in ("boolean", "null"):
-                raise error_at(node.this, f"IS TRUE takes a condition, got a {sql_type(one.type)}")
+                raise error_at(node.this, f"IS TRUE takes a condition, got {a_type(one.type)}")
             return self.make.call(self.make.cast(one, pl.Boolean()), "eq_missing", bool(what.this))
         raise error_at(node, "IS must be followed by NULL, NOT NULL, TRUE or FALSE")
 
     def _in(self, node: Any) -> Scalar:
         """x IN (…): null where x is, and where no item is equal and one is null."""
-        if node.args.get("query") or not node.expressions:
+        if not node.args.get("query") and not node.expressions:
+            raise error_at(node, "IN must have a value between its brackets")
+        if node.args.get("query"):
             raise error_at(node, "IN (SELECT …): join the table instead, JOIN … ON")
         one, *items = self._alike([node.this, *node.expressions], node)
         some = [item for item in items if item.kind != "null"]
@@ -207,7 +216,7 @@ class Expressions:
         if not isinstance(pattern, exp.Literal) or not pattern.is_string:
             raise error_at(pattern, "the pattern of LIKE must be a constant text")
         if one.kind != "text":
-            raise error_at(node.this, f"LIKE takes text, got a {sql_type(one.type)}")
+            raise error_at(node.this, f"LIKE takes text, got {a_type(one.type)}")
         expression = like_expression(pattern.this, escape)
         flags = "(?is)" if isinstance(node, exp.ILike) else "(?s)"
         return self.make.call(one, "str.contains", f"{flags}^{expression}$")
@@ -240,8 +249,8 @@ class Expressions:
         values = [value for _, value in cases] + ([] if otherwise is None else [otherwise])
         kinds = {"whole" if one.kind == "number" else one.kind for one in values} - {"null"}
         if len(kinds) > 1:
-            types = " and a ".join(dict.fromkeys(sql_type(one.type) for one in values if one.kind != "null"))
-            raise error_at(node, f"the values of a CASE must be of one type, got a {types}; write CAST")
+            types = " and ".join(dict.fromkeys(a_type(one.type) for one in values if one.kind != "null"))
+            raise error_at(node, f"the values of a CASE must be of one type, got {types}; write CAST")
         return self.make.when(cases, otherwise)
 
     def _cast(self, node: Any) -> Scalar:
@@ -262,11 +271,14 @@ class Expressions:
         if one.kind == "time" and to.is_numeric():
             raise error_at(node, "a TIMESTAMP as a number: write UNIX_TIMESTAMP(ts), in milliseconds")
         if one.kind in ("list", "struct") and to != one.type:
-            raise error_at(node, f"a {sql_type(one.type)} can't be cast to {sql_type(to)}")
+            raise error_at(node, f"{a_type(one.type)} can't be cast to {sql_type(to)}")
         return self.make.cast(one, to)
 
     def _extract(self, node: Any) -> Scalar:
-        return self.call(node, node.name.upper(), [node.expression])
+        part = node.name.upper()
+        if part not in PARTS:
+            raise error_at(node, f"EXTRACT takes one of {', '.join(PARTS)}, got {part}")
+        return self.call(node, part, [node.expression])
 
     def _trim(self, node: Any) -> Scalar:
         which = (node.args.get("position") or "BOTH").upper()
@@ -287,11 +299,9 @@ class Expressions:
         if one.kind == "struct" and isinstance(at.literal, str):
             return self._field_of(one, at.literal, index)
         if one.kind != "list":
-            raise error_at(node.this, f"[…] takes an element of an ARRAY, got a {sql_type(one.type)}")
+            raise error_at(node.this, f"[…] takes an element of an ARRAY, got {a_type(one.type)}")
         if at.kind != "whole":
-            raise error_at(
-                index, f"the number of an element must be a whole number, got a {sql_type(at.type)}"
-            )
+            raise error_at(index, f"the number of an element must be a whole number, got {a_type(at.type)}")
         if at.literal is not None:
             if at.literal < 1:
                 raise error_at(index, f"arrays count from 1: the number must be ≥ 1, got {at.literal}")
@@ -309,7 +319,7 @@ class Expressions:
         if not isinstance(one.type, pl.Struct):
             raise error_at(
                 node,
-                f"-> takes a field of a STRUCT, got a {sql_type(one.type)}; of a text with JSON write "
+                f"-> takes a field of a STRUCT, got {a_type(one.type)}; of a text with JSON write "
                 "EXTRACTJSONFIELD(text, '$.field')",
             )
         names = [field.name for field in one.type.fields]
@@ -323,7 +333,7 @@ class Expressions:
     def _array(self, node: Any) -> Scalar:
         if not node.expressions:
             raise error_at(node, "ARRAY[] must have an element")
-        items = [self.scalar(one) for one in node.expressions]
+        items = self._alike(node.expressions, node)
         if all(one.kind == "whole" for one in items):
             # Polars fails on lists of constants whose width isn't decided.
             items = [self.make.cast(one, pl.Int64()) for one in items]
@@ -347,18 +357,21 @@ class Expressions:
             return self._present(node)
         function = FUNCTIONS.get(name)
         if function is None:
-            raise error_at(node, f"no function is called {name}; {nearest(name, FUNCTIONS)}")
+            known = [*FUNCTIONS, *function_names()]
+            raise error_at(node, f"no function is called {name}; {nearest(name, known)}")
         fewest, most = function.arguments
         if not fewest <= len(given) <= most:
-            number = (
-                str(fewest) if fewest == most else f"{fewest} or more" if most > 99 else f"{fewest} to {most}"
-            )
-            raise error_at(node, f"{name} takes {number} arguments, got {len(given)}")
+            raise error_at(node, f"{name} takes {counted_arguments(fewest, most)}, got {len(given)}")
         arguments = [self.scalar(one) for one in given]
         for at, (one, kinds) in enumerate(zip(arguments, function.kinds_of(len(arguments)))):
             if one.kind not in (*kinds, "null"):
-                wanted = " or ".join(kinds)
-                raise error_at(given[at], f"{name} takes a {wanted} here, got a {sql_type(one.type)}")
+                wanted = " or ".join(
+                    _KIND_NAMES[kind] for kind in kinds if kind != "whole" or "number" not in kinds
+                )
+                raise error_at(given[at], f"{name} takes {wanted} here, got {a_type(one.type)}")
+            if one.kind == "null" and len(kinds) <= 2 and kinds[0] in _OF_NULL:
+                # Polars refuses many functions of a NULL without a type, and only once rows come.
+                arguments[at] = self.make.cast(one, _OF_NULL[kinds[0]])
         return function.make(self.make, *arguments)
 
 
@@ -377,6 +390,7 @@ _REFUSED: dict[Any, str] = {
         exp.Select,
         exp.Exists,
     ): "a query within a query: CREATE STREAM … AS SELECT first, and read that",
+    exp.Table: "FROM takes a name without brackets",
     exp.Star: "* is for SELECT * and COUNT(*)",
     exp.Distinct: "DISTINCT: write APPROX_COUNT_DISTINCT(column)",
     exp.Interval: "an INTERVAL is added to a TIMESTAMP, or taken off",
@@ -407,6 +421,25 @@ def like_expression(pattern: str, escape: str | None = None) -> str:
     return "".join({"%": ".*", "_": "."}.get(sign, re.escape(sign)) for sign in pattern)
 
 
+_KIND_NAMES = {
+    "whole": "a whole number",
+    "number": "a number",
+    "text": "a VARCHAR",
+    "boolean": "a condition",
+    "time": "a TIMESTAMP",
+    "list": "an ARRAY",
+    "struct": "a STRUCT",
+    "bytes": "BYTES",
+}
+_OF_NULL: dict[str, pl.DataType] = {
+    "whole": pl.Int64(),
+    "number": pl.Float64(),
+    "text": pl.String(),
+    "boolean": pl.Boolean(),
+    "time": TIME,
+}
+"""What a bare NULL is read as where a function takes this kind."""
+
 _SIGNS: dict[Any, str] = {
     exp.Add: "+",
     exp.Sub: "-",
@@ -424,6 +457,7 @@ _SIGNS: dict[Any, str] = {
 _METHODS: dict[Any, Callable[[Expressions, Any], Scalar]] = {
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod), Expressions._arithmetic),
     **dict.fromkeys((exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE), Expressions._compared),
+    **dict.fromkeys((exp.NullSafeEQ, exp.NullSafeNEQ), Expressions._distinct_from),
     **dict.fromkeys((exp.And, exp.Or), Expressions._logic),
     **dict.fromkeys((exp.Like, exp.ILike), Expressions._like),
     **dict.fromkeys((exp.Cast, exp.TryCast), Expressions._cast),

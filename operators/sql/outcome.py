@@ -9,6 +9,7 @@ from typing import Any, Literal
 import polars as pl
 
 from ..formats.jsonable import jsonable
+from ..sketching.account import Account
 from .errors import SqlError
 from .selection import Result
 
@@ -18,6 +19,7 @@ class StatementOutcome:
     """What came of a statement: rows, nothing to show, or an error.
 
     `bounds` are, by column, a list of ``[lower, upper]`` for each row; columns that are exact have none.
+    `warnings` say what is not in the rows, such as messages that could not be read.
     """
 
     statement: str
@@ -26,6 +28,7 @@ class StatementOutcome:
     rows: Sequence[Sequence[Any]] = ()
     bounds: Mapping[str, Any] = field(default_factory=dict)
     error: SqlError | None = None
+    warnings: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:
         """As plain JSON."""
@@ -40,6 +43,7 @@ class StatementOutcome:
             "error": None
             if error is None
             else {"line": error.line, "column": error.column, "message": error.message},
+            **({"warnings": list(self.warnings)} if self.warnings else {}),
         }
 
     def frame(self) -> pl.DataFrame:
@@ -51,4 +55,20 @@ class StatementOutcome:
 
 def rows_of(statement: str, result: Result) -> StatementOutcome:
     """The outcome of a query."""
-    return StatementOutcome(statement, "rows", result.rows.columns, result.rows.rows(), result.bounds)
+    return StatementOutcome(
+        statement, "rows", result.rows.columns, result.rows.rows(), result.bounds, warnings=result.warnings
+    )
+
+
+def warnings_of(account: Account, reason: str = "") -> tuple[str, ...]:
+    """What is said of messages that are not in a query's rows; `reason` is why one of them was refused.
+
+    >>> warnings_of(Account(read=5, counted=2, late=1, dead_lettered=2), "byte 1: not a number")
+    ('2 of 5 messages could not be read, such as: byte 1: not a number', '1 of 5 messages came too late')
+    """
+    refused, late = account.dead_lettered, account.late
+    such = f", such as: {reason}" if reason else ""
+    return (
+        *([f"{refused:,} of {account.read:,} messages could not be read{such}"] if refused else []),
+        *([f"{late:,} of {account.read:,} messages came too late"] if late else []),
+    )

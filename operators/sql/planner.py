@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
@@ -12,7 +12,7 @@ from sqlglot import exp
 from ..definition.stream import Stream
 from ..table.schema import END, START
 from ..windows.durations import duration_text
-from .aggregates import AggregateCall, aggregate_call
+from .aggregates import AggregateCall, aggregate_call, function_names
 from .answer_reader import BOUNDS, AnswerReader, answer_schema, ranks_of
 from .catalog import Catalog, Relation, column_named
 from .clauses import WINDOW_COLUMNS, check_clauses, limit_of
@@ -20,7 +20,7 @@ from .draft import Draft, aggregate_source, arguments, bare, named_text, source_
 from .errors import error_at, errors_at, nearest
 from .expressions import Expressions
 from .scalar_functions import FUNCTIONS, timestamp_of_text
-from .scalars import Scalar, Scalars, sql_type, type_source
+from .scalars import Scalar, Scalars, a_type, type_source
 from .selection import AnswerSelection
 from .windows import Window, window_call, window_of_clause, window_of_table
 
@@ -380,7 +380,7 @@ class _Planning:
     def _explode(self, draft: Draft, node: Any, name: str) -> None:
         one = self._expressions(draft).scalar(node)
         if one.kind != "list":
-            raise error_at(node, f"EXPLODE takes an ARRAY, got a {sql_type(one.type)}")
+            raise error_at(node, f"EXPLODE takes an ARRAY, got {a_type(one.type)}")
         if not (isinstance(node, exp.Column) and one.expr.meta.output_name() == name):
             with_columns(draft, {name: one}, node)
         draft.then(f".explode({name!r})", lambda stream: stream.explode(name), node)
@@ -446,7 +446,8 @@ class _Planning:
             known_names = [one for side in sides for one in side.columns] + list(self._extra.values())
             if name.lower() in WINDOW_COLUMNS:
                 raise error_at(node, f"{name} is known once windows close: SELECT it, or filter it in HAVING")
-            raise error_at(node, f"no column is called {name}; {nearest(name, known_names)}")
+            text = f"; a text stands in single quotes, '{name}'" if quoted else ""
+            raise error_at(node, f"no column is called {name}; {nearest(name, known_names)}{text}")
         return next(iter(same.values()))
 
     # Queries of rows
@@ -544,6 +545,7 @@ class _Planning:
         for node in [*items, *([having.this] if having is not None else [])]:
             aggregate_calls += _aggregates(node)
         if not aggregate_calls:
+            self._check_functions(items)
             raise error_at(items[0], "a query of windows must count something, such as COUNT(*)")
         named, lines = self._aggregate_columns(draft, aggregate_calls, items, keys)
         if keys:
@@ -560,6 +562,16 @@ class _Planning:
             f".agg({arguments(lines)})", lambda stream: stream.agg(**definitions), aggregate_calls[0].node
         )
         return self._selected(draft, items, keys, aggregate_calls, named, aliases, push, limit)
+
+    def _check_functions(self, items: list[Any]) -> None:
+        """Raise `SqlError` for a misspelt function, which may have been meant as an aggregate."""
+        known = [*function_names(), *FUNCTIONS, *BOUNDS]
+        for item in items:
+            for node in item.find_all(exp.Anonymous):
+                if node.name.upper() not in known and node.name.upper() not in _EXPLODE:
+                    raise error_at(
+                        node, f"no function is called {node.name}; {nearest(node.name.upper(), known)}"
+                    )
 
     def _keys(self, draft: Draft, items: list[Any]) -> dict[str, str]:
         """The group's columns: by the text of what stands in GROUP BY, the stream's column."""
@@ -703,8 +715,12 @@ class _Planning:
         selection, columns = answers.selection(
             self._select, items, aliases, ranks, limit if not push else None
         )
+        having = self._select.args.get("having")
+        compared = {"SELECT": ", ".join(item.sql() for item in items)}
+        if having is not None:
+            compared["HAVING"] = having.this.sql()
         return QueryPlan(
-            draft.stream,
+            replace(draft.stream, compared=compared),
             selection,
             columns,
             draft.stream.keys,

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,7 +14,9 @@ import polars as pl
 
 from ..formats.messages import Messages
 from ..kafka.outgoing_message import Outgoing
+from ..sketching.account import Account
 from ..testing import StreamTester
+from .outcome import warnings_of
 from .planner import QueryPlan
 from .selection import Result
 
@@ -42,6 +44,7 @@ class RowReader:
         if plan.selection is None and stream.sending is None:
             stream = stream.rows_to_kafka(_ROWS)
         self._tester = StreamTester(stream, partitions, datetime.now(UTC), sinks=sinks)
+        self._reported = Account()
 
     @property
     def lookups(self) -> list[str]:
@@ -94,12 +97,20 @@ class RowReader:
     def result(self) -> Result:
         """The rows since the last call."""
         selection = self._plan.selection
+        warnings = self._warnings()
         if selection is not None:
-            return selection.result(self._tester.tables())
+            return replace(selection.result(self._tester.tables()), warnings=warnings)
         columns = self._plan.columns
         sent = [json.loads(one.value) for one in self._tester.sent() if one.value is not None]
         rows = [[row.get(name) for name in columns] for row in sent]
-        return Result(pl.DataFrame(rows, schema=list(columns), orient="row", strict=False))
+        return Result(pl.DataFrame(rows, schema=list(columns), orient="row", strict=False), warnings=warnings)
+
+    def _warnings(self) -> tuple[str, ...]:
+        """Of the messages since the last call."""
+        account = self._tester.account - self._reported
+        self._reported = self._tester.account
+        refused = self._tester.refused[-account.dead_lettered :] if account.dead_lettered else []
+        return warnings_of(account, str(refused[0].reason) if refused else "")
 
 
 def topics_of(plan: QueryPlan) -> list[str]:

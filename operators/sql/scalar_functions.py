@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from .scalars import TIME, Scalar, Scalars, sql_type
+from .scalars import TIME, Scalar, Scalars, a_type
 
 _NUMBER = ("whole", "number")
 _ANY = ("whole", "number", "text", "boolean", "time", "list", "struct", "bytes")
@@ -140,11 +140,23 @@ def _concat_with(make: Scalars, between: Scalar, *given: Scalar) -> Scalar:
     )
 
 
+def _replaced(make: Scalars, one: Scalar, old: Scalar, new: Scalar) -> Scalar:
+    """An empty text is found nowhere. Polars takes no column and no null in place of the two texts."""
+    if isinstance(old.literal, str) and isinstance(new.literal, str):
+        return make.call(one, "str.replace_all", old, new, literal=True) if old.literal else one
+    # A constant text becomes one a row here, or all rows would have the first one's replacement.
+    rows = make.when([(make.call(new, "is_not_null"), one)], None)
+    joined = make.call(make.call(rows, "str.split", old), "list.join", new)
+    return make.when(
+        [(make.operator(old, "!=", make.literal("")), joined), (make.call(old, "is_not_null"), rows)], None
+    )
+
+
 def _same(make: Scalars, given: tuple[Scalar, ...], name: str) -> list[Scalar]:
     kinds = {"whole" if one.kind == "number" else one.kind for one in given} - {"null"}
     if len(kinds) > 1:
-        types = " and a ".join(dict.fromkeys(sql_type(one.type) for one in given if one.kind != "null"))
-        raise ValueError(f"{name} takes values of one type, got a {types}; write CAST")
+        types = " and ".join(dict.fromkeys(a_type(one.type) for one in given if one.kind != "null"))
+        raise ValueError(f"{name} takes values of one type, got {types}; write CAST")
     return list(given)
 
 
@@ -171,7 +183,8 @@ def _instr(make: Scalars, one: Scalar, part: Scalar) -> Scalar:
     )
     number = make.cast(make.call(head, "str.len_chars"), pl.Int64())
     place = make.operator(number, "+", make.literal(1))
-    none = make.when([(make.call(one, "is_not_null"), make.cast(make.literal(0), pl.Int64()))], None)
+    some = make.call(make.call(one, "is_not_null"), "and_", make.call(part, "is_not_null"))
+    none = make.when([(some, make.cast(make.literal(0), pl.Int64()))], None)
     return make.function("coalesce", [make.when([(make.call(at, "is_not_null"), place)], None), none])
 
 
@@ -209,11 +222,45 @@ def _truncated(make: Scalars, unit: Scalar, one: Scalar) -> Scalar:
 
 
 def _json_field(make: Scalars, one: Scalar, path: Scalar) -> Scalar:
-    return make.call(one, "str.json_path_match", _text(make, path, "the path"))
+    text = _text(make, path, "the path")
+    if not text.startswith("$"):
+        raise ValueError(f"a path begins with $, such as '$.{text}', got {text!r}")
+    try:
+        pl.select(pl.lit("{}").str.json_path_match(text))
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(f"{text!r} must be a path of JSON: {_first(error)}") from None
+    return make.call(one, "str.json_path_match", text)
+
+
+def _matching(make: Scalars, one: Scalar, pattern: Scalar) -> Scalar:
+    return make.call(one, "str.contains", _pattern(make, pattern))
+
+
+def _extracted(make: Scalars, pattern: Scalar, one: Scalar) -> Scalar:
+    return make.call(one, "str.extract", _pattern(make, pattern), 0)
+
+
+def _first(error: Exception) -> str:
+    """What Polars says, without the expression in which it is."""
+    return " ".join(str(error).partition("This error")[0].split())
+
+
+def _pattern(make: Scalars, pattern: Scalar) -> str:
+    """A regular expression. Raises `ValueError` for one that would fail every batch."""
+    text = _text(make, pattern, "the pattern")
+    try:
+        pl.select(pl.lit("").str.contains(text))
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(f"{text!r} must be a regular expression: {_first(error)}") from None
+    return text
 
 
 def _contains(make: Scalars, one: Scalar, item: Scalar) -> Scalar:
     return make.call(one, "list.contains", item)
+
+
+PARTS = ("YEAR", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
+"""What EXTRACT takes of a time; each is a function, too."""
 
 
 def _part(path: str) -> Function:
@@ -243,22 +290,14 @@ FUNCTIONS: dict[str, Function] = {
     **dict.fromkeys(("SUBSTRING", "SUBSTR"), Function(_substring, (_TEXT, _WHOLE, _WHOLE), 1)),
     "CONCAT": Function(_concat, (_ANY,), more=True),
     "CONCAT_WS": Function(_concat_with, (_TEXT, _ANY), more=True),
-    "REPLACE": Function(
-        lambda make, one, old, new: make.call(one, "str.replace_all", old, new, literal=True), (_TEXT,) * 3
-    ),
+    "REPLACE": Function(_replaced, (_TEXT,) * 3),
     "REVERSE": Function(_method("str.reverse"), (_TEXT,)),
     "SPLIT": Function(lambda make, one, by: make.call(one, "str.split", by), (_TEXT, _TEXT)),
     "STARTS_WITH": Function(lambda make, one, part: make.call(one, "str.starts_with", part), (_TEXT, _TEXT)),
     "ENDS_WITH": Function(lambda make, one, part: make.call(one, "str.ends_with", part), (_TEXT, _TEXT)),
     "INSTR": Function(_instr, (_TEXT, _TEXT)),
-    "REGEXP_LIKE": Function(
-        lambda make, one, pattern: make.call(one, "str.contains", _text(make, pattern, "the pattern")),
-        (_TEXT, _TEXT),
-    ),
-    "REGEXP_EXTRACT": Function(
-        lambda make, pattern, one: make.call(one, "str.extract", _text(make, pattern, "the pattern"), 0),
-        (_TEXT, _TEXT),
-    ),
+    "REGEXP_LIKE": Function(_matching, (_TEXT, _TEXT)),
+    "REGEXP_EXTRACT": Function(_extracted, (_TEXT, _TEXT)),
     **dict.fromkeys(("EXTRACTJSONFIELD", "JSON_VALUE"), Function(_json_field, (_TEXT, _TEXT))),
     "ABS": Function(_method("abs"), (_NUMBER,)),
     "SIGN": Function(_method("sign"), (_NUMBER,)),
@@ -286,12 +325,7 @@ FUNCTIONS: dict[str, Function] = {
         Function(lambda make, one: make.cast(make.call(one, "list.len"), pl.Int64()), (_LIST,)),
     ),
     "ARRAY_CONTAINS": Function(_contains, (_LIST, _ANY)),
-    "YEAR": _part("dt.year"),
-    "MONTH": _part("dt.month"),
-    "DAY": _part("dt.day"),
-    "HOUR": _part("dt.hour"),
-    "MINUTE": _part("dt.minute"),
-    "SECOND": _part("dt.second"),
+    **{name: _part(f"dt.{name.lower()}") for name in PARTS},
     "DATE_TRUNC": Function(_truncated, (_TEXT, _TIME)),
     "FROM_UNIXTIME": Function(_from_unix, (_WHOLE,)),
     "UNIX_TIMESTAMP": Function(_to_unix, (_TIME,)),

@@ -88,6 +88,16 @@ def sql_type(dtype: Any) -> str:
     return names.get(name, name.upper())
 
 
+def a_type(dtype: Any) -> str:
+    """The same with its article.
+
+    >>> a_type(pl.Int32()), a_type(pl.Int64())
+    ('an INT', 'a BIGINT')
+    """
+    name = sql_type(dtype)
+    return f"{'an' if name[0] in 'AI' else 'a'} {name}"
+
+
 def type_source(dtype: Any) -> str:
     """The Python of a type.
 

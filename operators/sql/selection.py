@@ -34,10 +34,14 @@ class Output:
 
 @dataclass(frozen=True)
 class Result:
-    """A query's rows; of columns that are estimates the bounds, each a list of ``[lower, upper]`` a row."""
+    """A query's rows; of columns that are estimates the bounds, each a list of ``[lower, upper]`` a row.
+
+    `warnings` say which messages are not in them.
+    """
 
     rows: pl.DataFrame
     bounds: Mapping[str, Sequence[Sequence[Any]]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,7 @@ class SelectedToKafka:
     def messages(self, window: ClosedWindow) -> Iterator[Outgoing]:
         """See `MessageSink`."""
         headers = answer_headers(window)
-        rows = self.selection.selected(window.table)
+        rows = self.selection.selected(arrow_table(window.table))
         shown = rows.select(one.name for one in self.selection.outputs)
         named = [name for name in self.keys if name in shown.columns]
         for key, value in zip(keys_bytes(shown, named), json_rows(shown)):

@@ -24,9 +24,10 @@ from .errors import SqlError, error_at, errors_at, nearest
 from .expressions import Expressions
 from .outcome import StatementOutcome, rows_of
 from .planner import Planner, QueryPlan
+from .proposal import SAMPLED, proposed_create
 from .pull import described, pulled
 from .scalar_functions import FUNCTIONS
-from .scalars import Scalars, sql_type
+from .scalars import Scalars, a_type, sql_type
 from .selection import AnswerSelection, Output, Result, SelectedToKafka
 from .statements import (
     CreateAlert,
@@ -109,6 +110,7 @@ class SqlSession:
         self.catalog = Catalog()
         self._engine = engine
         self._scripts: list[Path] = []
+        self._registry = ""
         self._planner = Planner(self.catalog, bootstrap_servers, config, stream_class)
 
     def run(self, text: str) -> Generator[StatementOutcome]:
@@ -119,6 +121,8 @@ class SqlSession:
             yield StatementOutcome(text.strip(), "error", error=error.of_text(text))
             return
         start = end = 0
+        kept: dict[str, tuple[int, int]] = {}
+        """Where the queries that write stand, by their names."""
         for tokens in parts:
             start, end = tokens[0].start, tokens[-1].end + 1
             try:
@@ -126,16 +130,21 @@ class SqlSession:
                     yield outcome
                     if outcome.kind == "error":  # of a script within this one
                         return
+                for name, _ in self._engine.queries():
+                    kept.setdefault(name, (start, end))
             except SqlError as error:
                 yield StatementOutcome(text[start:end], "error", error=error.of_text(text))
                 return
             except _OF_THE_ENGINE as error:
+                # Queries of earlier statements begin with the first statement that needs their rows.
+                start, end = kept.get(getattr(error, "stream", ""), (start, end))
                 wrong = SqlError(str(error).split("\n")[0], start, start + len(tokens[0].text), text)
                 yield StatementOutcome(text[start:end], "error", error=wrong)
                 return
         try:
             self._engine.start()
         except _OF_THE_ENGINE as error:
+            start, end = kept.get(getattr(error, "stream", ""), (start, end))
             wrong = SqlError(str(error).split("\n")[0], start, end, text)
             yield StatementOutcome(text[start:end], "error", error=wrong)
 
@@ -283,7 +292,8 @@ class SqlSession:
     def _done(self, statement: Statement) -> None:
         node = statement.node
         if isinstance(node, CreateSource):
-            relation = relation_of(node, statement.text)
+            self._check_columns(node)
+            relation = relation_of(node, statement.text, self._registry)
             self.catalog.add(relation, node.name, node.replace, node.if_not_exists)
         elif isinstance(node, CreateAs):
             known = self.catalog.relations.get(str(node.name).lower())
@@ -323,7 +333,8 @@ class SqlSession:
                 self._engine.terminate([str(node.name)] if str(node.name) else names)
         elif isinstance(node, InsertSelect):
             plan, topic = self.planned(node)
-            name = f"insert_into_{node.name}_{len(self._engine.queries())}"
+            base = f"insert_into_{node.name}"
+            name = f"{base}_{sum(one.startswith(f'{base}_') for one, _ in self._engine.queries())}"
             self._engine.keep(name, plan, sinks_of(plan, topic), topic)
         elif isinstance(node, InsertValues):
             self._values(node)
@@ -340,8 +351,24 @@ class SqlSession:
                 raise error_at(node.name, f"a query of this script writes {relation.name}; end it first")
             del self.catalog.relations[str(node.name).lower()]
         elif isinstance(node, SetOption):
+            if str(node.name) == "schema.registry.url":
+                self._registry = str(node.value)
+                return
             with errors_at(node.name):
                 self._engine.configure(str(node.name), str(node.value))
+
+    def _check_columns(self, node: CreateSource) -> None:
+        """Raise `SqlError` with the statement to write, for JSON without columns."""
+        form = node.options.get("VALUE_FORMAT") or node.options.get("FORMAT") or "JSON"
+        if node.columns or "KAFKA_TOPIC" not in node.options or str(form).upper() != "JSON":
+            return
+        with errors_at(node.name):
+            topic = str(node.options["KAFKA_TOPIC"])
+            proposed = proposed_create(node, self._engine.messages(topic, True, SAMPLED))
+        raise error_at(
+            node.name,
+            f"{node.name} must name its columns; those of the messages in {topic} are: {proposed}",
+        )
 
     def _written(self, name: Word) -> Relation:
         """The relation that rows are sent to."""
@@ -352,6 +379,10 @@ class SqlSession:
 
     def _values(self, node: InsertValues) -> None:
         relation = self._written(node.name)
+        if relation.registered is not None and not node.expected:
+            raise error_at(
+                node.name, f"{relation.name} is of {relation.format}: rows are written as JSON or DELIMITED"
+            )
         names = [
             column_named(str(one), {**relation.columns, "ROWTIME": 0}, one, relation.name)
             for one in node.columns
@@ -381,14 +412,18 @@ def _first(results: Iterator[Result], limit: int) -> Result:
     """The first rows, in one result."""
     rows: list[pl.DataFrame] = []
     bounds: dict[str, list[Any]] = {}
+    warnings: list[str] = []
     for result in results:
         left = limit - sum(part.height for part in rows)
         rows.append(result.rows.head(left))
+        warnings += result.warnings
         for name, pairs in result.bounds.items():
             bounds.setdefault(name, []).extend(pairs[:left])
         if left <= result.rows.height:
             break
-    return Result(pl.concat(rows, how="vertical_relaxed") if rows else pl.DataFrame(), bounds)
+    return Result(
+        pl.concat(rows, how="vertical_relaxed") if rows else pl.DataFrame(), bounds, tuple(warnings)
+    )
 
 
 def sinks_of(plan: QueryPlan, topic: str) -> list[Any]:
@@ -432,5 +467,5 @@ def _of_type(series: pl.Series, kind: pl.DataType, at: Any) -> Any:
     result = series.cast(kind, strict=False)[0]
     whole = kind.is_integer() and isinstance(value, float)
     if result is None or (whole and result != value) or (kind.is_numeric() and isinstance(value, str)):
-        raise error_at(at, f"the value must be a {sql_type(kind)}, got {value!r}")
+        raise error_at(at, f"the value must be {a_type(kind)}, got {value!r}")
     return result

@@ -7,6 +7,7 @@ import { map } from "./map.js";
 import { images, lightcurve } from "./objects.js";
 import { SPANS, length, same, usual } from "./questions.js";
 import { Refused, follow, get, tokenBy } from "./server.js";
+import { questions } from "./sql.js";
 import { status } from "./status.js";
 import { funnel, ranked, rows, samples } from "./tables.js";
 import { text } from "./numbers.js";
@@ -14,6 +15,7 @@ import { text } from "./numbers.js";
 const KINDS = { lines, spread, number, ranked, rows, lightcurve, map, images, funnel, samples };
 const WIDE = ["rows", "map"];
 const SLOWLY = 2000;
+const SQL = "/page/sql";
 
 const top = document.getElementById("top");
 const main = document.getElementById("main");
@@ -58,11 +60,12 @@ function remember() {
 
 function head(name) {
   const tabs = apps.map((app) => el("a", { href: `/app/${encodeURIComponent(app.name)}`, "aria-current": app.name === name ? "page" : null }, app.name));
-  const spans = SPANS.map(([value, label]) => el("button", { "aria-pressed": String(value === span), onclick: () => { span = value; chose = true; changed(); } }, label));
+  tabs.push(el("a", { href: SQL, "aria-current": location.pathname === SQL ? "page" : null }, "SQL"));
+  const spans = location.pathname === SQL ? [] : SPANS.map(([value, label]) => el("button", { "aria-pressed": String(value === span), onclick: () => { span = value; chose = true; changed(); } }, label));
   put(top,
     el("a", { class: "brand", href: "/" }, "streamgauge"),
     el("nav", { "aria-label": "Apps" }, tabs),
-    el("div", { class: "spans", role: "group", "aria-label": "Span" }, spans),
+    spans.length > 0 && el("div", { class: "spans", role: "group", "aria-label": "Span" }, spans),
     el("button", { class: "theme", onclick: theme, "aria-label": "Dark or light", title: "Dark or light" }, "◐"));
 }
 
@@ -188,6 +191,10 @@ function gently(work) {
 
 async function begin() {
   ({ apps } = await get("/apps"));
+  if (location.pathname === SQL) {
+    head();
+    return questions(main);
+  }
   const name = location.pathname.startsWith("/app/") ? decodeURIComponent(location.pathname.slice(5)) : null;
   const app = name === null ? apps[0] : apps.find((one) => one.name === name);
   head(app?.name);

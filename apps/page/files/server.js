@@ -10,6 +10,7 @@ export class Refused extends Error {
   constructor(problem, status) {
     super(problem.detail ?? problem.title ?? `status ${status}`);
     this.title = problem.title ?? "";
+    this.problem = problem;
     this.status = status;
   }
 }
@@ -52,11 +53,14 @@ export async function get(path) {
   return parsed(await send(path));
 }
 
+export async function post(path, value) {
+  const headers = { "Content-Type": "application/json" };
+  return parsed(await send(path, { method: "POST", headers, body: JSON.stringify(value) }));
+}
+
 /** An answer about a table: its rows, and what they stand on. */
 export async function query(table, question, parameters = {}) {
-  const body = JSON.stringify(parameters);
-  const headers = { "Content-Type": "application/json" };
-  return parsed(await send(`/tables/${encodeURIComponent(table)}/${question}`, { method: "POST", headers, body }));
+  return post(`/tables/${encodeURIComponent(table)}/${question}`, parameters);
 }
 
 /** Call `update` with an app's state after each change while the tab is seen; `broken` with what is wrong, or null. */

@@ -204,11 +204,13 @@ class GroupState:
 
     def _changed(self, changes: list[str]) -> DefinitionChanged:
         of = f" of the stream {self.name!r}" if self.name else ""
-        return DefinitionChanged(
+        error = DefinitionChanged(
             f"the group {self.group_id!r} has state of another definition{of}: {'; '.join(changes)}. Give "
             "the changed stream a group_id of its own, or go on with the group's own definition; to start "
             f"again under this name, delete the group and its topics {self.log_group}.table.* first"
         )
+        error.stream = self.name
+        return error
 
     def _check_source(self) -> None:
         for tail in self.logs.values():

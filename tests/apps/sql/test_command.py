@@ -124,3 +124,47 @@ def test_statements_on_a_broker(kafka: Any) -> None:
     assert sorted(map(tuple, written)) == [(f"u{n}", 10) for n in (0, 12, 16, 4, 8)]
     assert {f"posts-{name}", f"finnish-{name}", f"counts-{name}"} <= {topic for topic, _ in topics}
     assert pulled == [[50, 5]] and results[-2]["bounds"]["users"] == [[5, 5]]
+
+
+@pytest.mark.kafka
+def test_a_changed_statement_is_refused_by_its_name_at_its_place(kafka: Any) -> None:
+    name = uuid.uuid4().hex[:8]
+    script = f"""CREATE STREAM posts (ts BIGINT, usr VARCHAR)
+      WITH (KAFKA_TOPIC='posts-{name}', VALUE_FORMAT='JSON', TIMESTAMP='ts');
+    INSERT INTO posts VALUES ({START}, 'u1'), ({START}, 'u1'), ({START}, 'u2');
+    CREATE TABLE counts WITH (KAFKA_TOPIC='counts-{name}') AS SELECT usr, COUNT(*) AS n FROM posts
+      WINDOW TUMBLING (SIZE 1 HOUR) GROUP BY usr HAVING COUNT(*) > 1;
+    CREATE TABLE whole WITH (KAFKA_TOPIC='whole-{name}') AS SELECT COUNT(*) AS n FROM posts
+      WINDOW TUMBLING (SIZE 1 HOUR);
+    CREATE ALERT many AS SELECT usr FROM posts WINDOW TUMBLING (SIZE 1 HOUR) GROUP BY usr
+      HAVING COUNT(*) > 1 WITH (TO='many-{name}');
+    SHOW QUERIES;"""
+    options = ("--json", "--until", "latest", "--group", f"g-{name}")
+    servers = ("--bootstrap-servers", kafka.bootstrap_servers)
+    assert ran("-e", script, *options, *servers)[0] == 0
+    again = script.replace("INSERT INTO posts", "-- INSERT INTO posts")
+    assert ran("-e", again, *options, *servers)[0] == 0
+    for old, new, message in (
+        (
+            "GROUP BY usr HAVING COUNT(*) > 1",
+            "GROUP BY usr HAVING COUNT(*) > 2",
+            'HAVING changed from "COUNT(*) > 1" to',
+        ),
+        (
+            "SELECT usr, COUNT(*) AS n",
+            "SELECT usr, COUNT(*) * 2 AS n",
+            'SELECT changed from "usr, COUNT(*) AS n" to',
+        ),
+        ("SIZE 1 HOUR) GROUP BY usr HAVING", "SIZE 2 HOURS) GROUP BY usr HAVING", "the window changed from"),
+    ):
+        code, results = ran("-e", again.replace(old, new), *options, *servers)
+        error = results[-1]["error"]
+        assert code == 1 and "'counts'" in error["message"] and message in error["message"]
+        assert (error["line"], error["column"]) == (4, 5)
+    # An alert's HAVING is the limit of its rule, which may be another from now on.
+    assert (
+        ran("-e", again.replace("HAVING COUNT(*) > 1 WITH", "HAVING COUNT(*) > 9 WITH"), *options, *servers)[
+            0
+        ]
+        == 0
+    )

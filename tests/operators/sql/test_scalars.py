@@ -92,6 +92,13 @@ from .scripts import planned, value
         ("TRIM('  x ') || '|'", "x|"),
         ("TRIM(LEADING '0' FROM '007')", "7"),
         ("REPLACE('a.b.c', '.', '-')", "a-b-c"),
+        ("REPLACE('abc', '', 'x')", "abc"),
+        ("REPLACE('abc', 'b', NULL)", None),
+        ("INSTR('abc', NULL)", None),
+        ("ABS(NULL)", None),
+        ("CASE WHEN NULL THEN 1 ELSE 2 END", 2),
+        ("1 IS DISTINCT FROM NULL", True),
+        ("NULL IS NOT DISTINCT FROM NULL", True),
         ("ARRAY[10, 20][1]", 10),
         ("ARRAY[10, 20][3]", None),
         ("ARRAY_CONTAINS(ARRAY[1, 2], 2)", True),
@@ -130,6 +137,8 @@ def test_a_constant_expression(expression: str, expected: Any) -> None:
         ("a NOT IN (1, NULL)", {"a": 5}, None),
         ("SUBSTRING(s, i)", {"s": "hello", "i": 0}, None),
         ("CAST(s AS BIGINT) + 1", {"s": "x"}, None),
+        ("REPLACE(s, 'b', t)", {"s": "abab", "t": "x"}, "axax"),
+        ("REPLACE(s, t, s)", {"s": "ab", "t": ""}, "ab"),
     ],
 )
 def test_an_expression_over_columns(expression: str, columns: dict[str, Any], expected: Any) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from streamgauge.operators.sql.errors import SqlError
+from streamgauge.operators.sql.memory import Memory
+from streamgauge.operators.sql.rows import Received
+from streamgauge.operators.sql.session import SqlSession
 
 from .scripts import DECLARED, START, last_rows, outcomes
 
@@ -39,6 +42,18 @@ def test_a_stream_is_joined_filtered_and_counted_topic_by_topic() -> None:
         last_rows(PAGEVIEWS + "ASSERT VALUES regions (regionid, numusers) VALUES ('r8', 3);")
     with pytest.raises(SqlError, match="regions has no more rows"):
         last_rows(script + "ASSERT VALUES regions (numusers) VALUES (1);")
+
+
+def test_messages_that_no_row_comes_of_are_counted() -> None:
+    values = [b"no JSON", b'{"ts": 1767225600000, "n": 1}', b'{"n": "x"}']
+    engine = Memory()
+    engine._inserted["posts"] = [Received("posts", 0, None, value, START) for value in values]
+    session = SqlSession(engine)
+    rows = list(session.run(f"{DECLARED} SELECT n FROM posts EMIT CHANGES"))[-1]
+    assert rows.rows == [(1,)] and rows.warnings[0].startswith("2 of 3 messages could not be read, such as: ")
+    windows = "SELECT COUNT(*) AS n FROM posts WINDOW TUMBLING (SIZE 1 DAY) EMIT FINAL"
+    assert next(session.run(windows)).to_json()["warnings"] == list(rows.warnings)
+    assert "warnings" not in outcomes("SHOW STREAMS")[-1].to_json()
 
 
 def test_what_there_is() -> None:

@@ -1,0 +1,139 @@
+"""The queries of a script on Spark Structured Streaming, on this machine."""
+
+from __future__ import annotations
+
+import queue
+import re
+import tempfile
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ...operators.rules.alerting import Alerting
+from ...operators.sketching.account import Account
+from ...operators.sql.consumer_runs import Going, KeptQuery, Start, drained
+from ...operators.sql.planner import QueryPlan
+from ...operators.table.schema import END, START, schema_of
+from ...operators.table.sketch_table import SketchTable
+from ...sketches.core.errors import StreamgaugeError
+from ...spark_udafs.alerts import AlertingSink
+from ...spark_udafs.messages_sink import MessagesSink
+from ...spark_udafs.query_handle import Running
+from ...spark_udafs.run import account_of, on_spark, write
+from ..running.spark import start_session
+
+
+@contextmanager
+def spark_session(state: Path | None) -> Iterator[Any]:
+    """The session of this program, if it has one; else one that ends with the block."""
+    from pyspark.sql import SparkSession
+
+    if (running := SparkSession.getActiveSession()) is not None:
+        yield running
+        return
+    with tempfile.TemporaryDirectory(prefix="streamgauge-sql-", dir=state) as folder:
+        spark = start_session(Path(folder))
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+class SparkRuns:
+    """Runs queries on Spark, each by itself. `state` is the folder of their checkpoints.
+
+    Without one they are in a temporary folder, and begin where topics begin.
+    """
+
+    def __init__(self, spark: Any, state: Path | None = None) -> None:
+        self._spark = spark
+        self._temporary = None if state else tempfile.TemporaryDirectory(prefix="streamgauge-sql-")
+        self._folder = state or Path(self._temporary.name)  # type: ignore[union-attr]
+
+    def run(self, queries: Sequence[KeptQuery], start: Start) -> None:
+        """See `QueryRuns`."""
+        running = [(one.name, self._written(one, start, available_now=True)) for one in queries]
+        for name, query in running:
+            with _failures_of(name):
+                query.awaitTermination()
+
+    def start(self, queries: Sequence[KeptQuery], start: Start) -> list[Going]:
+        """See `QueryRuns`."""
+        return [_Query((one.name,), self._written(one, start)) for one in queries]
+
+    def table(self, plan: QueryPlan) -> tuple[SketchTable, Account]:
+        """See `QueryRuns`."""
+        tables: list[SketchTable] = []
+        with tempfile.TemporaryDirectory(prefix="streamgauge-sql-") as folder:
+            table = on_spark(plan.stream, self._spark, dead_letters=None)
+            query = write(table, folder, lambda part, _: tables.append(part), available_now=True)
+            query.awaitTermination()
+            account = account_of(query)
+        whole = [part.to_arrow() for part in tables] or [schema_of(plan.stream).empty_table()]
+        closed = pa.concat_tables(whole).sort_by([(END, "ascending"), (START, "ascending")])
+        return SketchTable(closed), account
+
+    def tables(self, plan: QueryPlan, start: Start) -> Generator[SketchTable]:
+        """See `QueryRuns`. A window comes once, when it is complete, with EMIT CHANGES as well."""
+        tables: queue.SimpleQueue[SketchTable] = queue.SimpleQueue()
+        with tempfile.TemporaryDirectory(prefix="streamgauge-sql-") as folder:
+            table = on_spark(plan.stream, self._spark, start=start, dead_letters=None)
+            query = write(table, folder, lambda part, _: tables.put(part))
+            yield from drained(tables, _Query((), query))
+
+    def _written(self, one: KeptQuery, start: Start, available_now: bool = False) -> Running:
+        stream = one.plan.stream
+        sinks = [self._sink(one, sink) for sink in one.sinks]
+        table = on_spark(stream, self._spark, start=start)
+        return write(table, self._folder / "checkpoint" / one.name, *sinks, available_now=available_now)
+
+    def _sink(self, one: KeptQuery, sink: Any) -> Any:
+        if isinstance(sink, Alerting):
+            return AlertingSink(one.plan.stream, sink, self._folder / "rules" / one.name)
+        return MessagesSink(one.plan.stream, sink)
+
+
+@dataclass(frozen=True)
+class _Query:
+    """See `Going`."""
+
+    names: tuple[str, ...]
+    query: Running
+
+    @property
+    def running(self) -> bool:
+        return bool(self.query.isActive)
+
+    def stop(self) -> None:
+        self.query.end()
+
+    def wait(self) -> None:
+        if self.query.exception() is not None:
+            with _failures_of(*self.names):
+                self.query.awaitTermination()
+
+
+class SparkQueryFailed(StreamgaugeError):
+    """Spark has ended a query; `stream` is its name. The message is that of what failed."""
+
+    stream = ""
+
+
+@contextmanager
+def _failures_of(name: str = "") -> Iterator[None]:
+    """What ends a query, as an error with its name and the sentence that says why."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        # Of an error in Python Spark gives the traceback, whose last line has the sentence.
+        why = re.findall(r"^[\w.]*(?:Error|Changed|Refused): (.+)$", str(error), re.M)
+        said = why[-1] if why else str(error).splitlines()[0]
+        failed = SparkQueryFailed(f"the query {name} failed: {said}")
+        failed.stream = name
+        raise failed from None
