@@ -15,6 +15,7 @@ from ..operators.watching.terminal import LogFormatter, write_line
 from .bench import bench
 from .demo.command import apps, trending
 from .groups.command import app as groups
+from .ingest.command import ingest
 from .kafka.command import app as kafka
 from .replay.command import replay
 from .running.command import run
@@ -38,6 +39,7 @@ class _Ordered(TyperGroup):
             "topics",
             "tail",
             "replay",
+            "ingest",
             "sql",
             "serve",
             "query",
@@ -75,6 +77,9 @@ app = typer.Typer(
         streamgauge replay posts.jsonl --topic posts --speed 60x
         streamgauge tail posts --follow
 
+        # what happens on this machine into a topic, exactly once
+        streamgauge ingest tail "/var/log/nginx/access.log*" --to access
+
         # statements of SQL, on a broker
         streamgauge sql -e "SHOW TOPICS"
 
@@ -97,6 +102,7 @@ app.add_typer(groups)
 app.command()(topics)
 app.command()(tail)
 app.command()(replay)
+app.command()(ingest)
 app.command()(run)
 app.command()(sql)
 app.command()(serve)
