@@ -15,7 +15,7 @@ SECONDS = 30.0
 
 
 class Tailing:
-    """Reads a folder's files to their end, as often as asked; `restart` forgets all but committed positions."""
+    """Reads a folder's files to their end; `restart` forgets all but committed positions."""
 
     def __init__(self, folder: Path, *patterns: str, **settings: Any) -> None:
         self.folder = folder
