@@ -195,7 +195,7 @@ class Agent:
             stack.callback(sink.close)
             source = channel.source(place, sink.positions)
             stack.callback(source.close)
-            self._run(work, Pump(source, sink, once=self._once, stopping=stopping, feeding=feeding))
+            self._run(work, Pump(source, sink, once=True, stopping=stopping, feeding=feeding))
 
     def _run(self, work: _Work, pump: Pump) -> None:
         work.pump, work.source, work.state = pump, pump.source, pump.state

@@ -14,6 +14,9 @@ from ...sketches.core.errors import StreamgaugeError
 Positions = Mapping[str, Mapping[str, Any] | None]
 """How far a source has been read, by the names of its parts, such as files; None of one that is gone."""
 
+Headers = Sequence[tuple[str, bytes | None]]
+"""A message's headers; names may come several times."""
+
 _INLINE = 12  # bytes that an Arrow view holds itself
 
 
@@ -42,10 +45,11 @@ class Batch:
     """Some messages of a source: message ``i`` is ``data[starts[i] : starts[i] + lengths[i]]``.
 
     `data` is uint8, `starts` and `lengths` are int64. `stream` names what the order of the messages is kept
-    in, such as a file: all of a stream go to one partition. `keys` are those of each message, `headers` and
-    `timestamp_ms` (0: when it is sent) those of all. What of it can't be sent is `dead`, what was left out on
-    purpose `dropped`, by the reason. `positions` say how far the source is once the batch is delivered; then
-    `acknowledged` is called, or `refused` with the reason, if it never will be.
+    in, such as a file: all of a stream go to one partition. `keys` are those of each message, `headers` those
+    of all and `own_headers` further ones of each. `timestamp_ms` is that of all, or int64 of each; 0 is the
+    moment of sending. Messages that are `nulls` have no value at all. What of it can't be sent is `dead`,
+    what was left out on purpose `dropped`, by the reason. `positions` say how far the source is once the
+    batch is delivered; then `acknowledged` is called, or `refused` with the reason, if it never will be.
 
     >>> batch = Batch.of([b"one", b"", b"three"])
     >>> len(batch), batch.read, batch.values(), batch.nbytes
@@ -59,8 +63,10 @@ class Batch:
     lengths: np.ndarray
     stream: str = ""
     keys: Sequence[bytes | None] | None = None
-    headers: Sequence[tuple[str, bytes]] = ()
-    timestamp_ms: int = 0
+    headers: Headers = ()
+    own_headers: Sequence[Headers] | None = None
+    timestamp_ms: int | np.ndarray = 0
+    nulls: np.ndarray | None = None
     dead: Sequence[DeadLine] = ()
     dropped: Mapping[str, int] = field(default_factory=dict)
     positions: Positions = field(default_factory=dict)
@@ -115,8 +121,23 @@ class Batch:
         if not gone:
             return self
         dropped = {**self.dropped, reason: self.dropped.get(reason, 0) + gone}
-        keys = self.keys and [key for key, keep in zip(self.keys, kept.tolist()) if keep]
-        return replace(self, starts=self.starts[kept], lengths=self.lengths[kept], keys=keys, dropped=dropped)
+        return replace(self._at(np.flatnonzero(kept)), dropped=dropped)
+
+    def part(self, begin: int) -> Batch:
+        """The messages from `begin` on."""
+        return self if begin == 0 else self._at(np.arange(begin, len(self)))
+
+    def _at(self, rows: np.ndarray) -> Batch:
+        listed, stamps = rows.tolist(), self.timestamp_ms
+        return replace(
+            self,
+            starts=self.starts[rows],
+            lengths=self.lengths[rows],
+            keys=self.keys and [self.keys[row] for row in listed],
+            own_headers=self.own_headers and [self.own_headers[row] for row in listed],
+            timestamp_ms=stamps if isinstance(stamps, int) else stamps[rows],
+            nulls=None if self.nulls is None else self.nulls[rows],
+        )
 
     def without_long(self, limit: int, shown: int) -> Batch:
         """Only messages of at most `limit` bytes; of the others the first `shown` bytes are dead lines."""

@@ -36,11 +36,13 @@ class Place:
 class Source(Protocol):
     """Messages of one kind, at work.
 
-    `waited_for` says that somebody waits for each commit, so that one must not be put off; `ended` that what
+    `waited_for` says that somebody waits for each commit, so that one must not be put off; `finite` that
+    nothing can come any more once it has `ended`; `ended` that what
     was there when it was opened, or has come since, is read to its end.
     """
 
     waited_for: bool
+    finite: bool
 
     @property
     def ended(self) -> bool:

@@ -68,7 +68,7 @@ class Pump:
                     self._take(batch)
                 if self._pending and self._is_due(batch):
                     self._commit()
-                elif batch is None and self._once and self.source.ended and not feeding:
+                elif batch is None and self._ends() and not feeding:
                     break
             if self._pending:
                 self._commit()
@@ -76,6 +76,10 @@ class Pump:
             for batch in self._pending:
                 batch.refused(str(error))
             raise
+
+    def _ends(self) -> bool:
+        """Whether the end of what is there was reached, and is the end."""
+        return self.source.ended and (self._once or self.source.finite)
 
     def _patience(self) -> float:
         if not self._pending:
@@ -97,7 +101,7 @@ class Pump:
         self.state.under_way = self._messages
 
     def _is_due(self, batch: Batch | None) -> bool:
-        if batch is None and (self.source.waited_for or (self.source.ended and self._once)):
+        if batch is None and (self.source.waited_for or self._ends()):
             return True
         return (
             self._bytes >= COMMIT_BYTES

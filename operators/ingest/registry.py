@@ -12,12 +12,32 @@ from typing import Any
 
 SOURCES = {
     "tail": ".sources.tail:Tail",
+    "spool": ".sources.spool:Spool",
+    "stdin": ".sources.stdin:Stdin",
+    "sequence": ".sources.sequence:Sequence",
+    "http": ".sources.http:Http",
+    "syslog": ".sources.syslog:Syslog",
+    "mqtt": ".sources.mqtt:Mqtt",
+    "websocket": ".sources.websocket:Websocket",
+    "kafka": ".sources.kafka:Kafka",
+    "journal": ".sources.journal:Journal",
 }
-CHANNELS: dict[str, str] = {}
+CHANNELS = {
+    "memory": ".channels.memory:Memory",
+    "file": ".channels.file:File",
+}
 SINKS = {
     "kafka": ".sinks.kafka:Kafka",
+    "file": ".sinks.file:File",
+    "console": ".sinks.console:Console",
 }
-INTERCEPTORS: dict[str, str] = {}
+INTERCEPTORS = {
+    "timestamp": ".interceptors.headers:Timestamp",
+    "host": ".interceptors.headers:Host",
+    "static": ".interceptors.headers:Static",
+    "filter": ".interceptors.filter:Filter",
+    "expression": ".interceptors.expression:Expression",
+}
 
 ROLES: dict[str, Mapping[str, str]] = {
     "sources": SOURCES,

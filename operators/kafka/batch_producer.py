@@ -16,6 +16,8 @@ from confluent_kafka import KafkaError, KafkaException
 from .client_config import as_text
 from .librdkafka import library
 
+Headers = Sequence[tuple[str, bytes | None]]
+
 _PRODUCER = 0
 _COPY = 2
 """The library copies payloads before a call returns, so that memory of Python's is never read later."""
@@ -112,44 +114,52 @@ class BatchProducer:
         lines: np.ndarray,
         starts: np.ndarray,
         lengths: np.ndarray,
+        *,
         keys: Sequence[bytes | None] | None = None,
-        headers: Sequence[tuple[str, bytes]] = (),
-        timestamp_ms: int = 0,
-        null: bool = False,
+        headers: Headers = (),
+        own_headers: Sequence[Headers] | None = None,
+        timestamp_ms: int | np.ndarray = 0,
+        nulls: np.ndarray | None = None,
     ) -> int:
-        """The same with keys, with headers and a timestamp for all; a call of the library for each message.
+        """The same with keys, with headers and timestamps; a call of the library for each message.
 
-        A timestamp of 0 is the moment of sending; messages that are `null` are tombstones.
+        `headers` are those of all, `own_headers` further ones of each. A timestamp of 0 is the moment of
+        sending; messages that are `nulls` are tombstones.
         """
-        names = [name.encode() for name, _ in headers]
-        fields = np.zeros((len(starts), 6 + len(headers)), _FIELD)
+        count = len(starts)
+        most = max(map(len, own_headers), default=0) if own_headers else 0
+        fields = np.zeros((count, 6 + len(headers) + most), _FIELD)
+        used = np.full(count, 6 + len(headers))
         base = lines.ctypes.data if len(lines) else _EMPTY.ctypes.data
         for at, kind in enumerate((_TOPIC, _PARTITION, _FLAGS, _VALUE, _KEY, _TIMESTAMP)):
             fields["kind"][:, at] = kind
         fields["a"][:, 0] = self._topic(topic)
         fields["a"][:, 1] = partition & 0xFFFFFFFF
         fields["a"][:, 2] = _COPY
-        if not null:
-            fields["a"][:, 3], fields["b"][:, 3] = base + starts, lengths
+        fields["a"][:, 3], fields["b"][:, 3] = base + starts, lengths
+        if nulls is not None:
+            fields["a"][nulls, 3] = 0
         fields["a"][:, 5] = timestamp_ms
-        for at, (name, (_, value)) in enumerate(zip(names, headers), 6):
-            fields["kind"][:, at] = _HEADER
-            fields["a"][:, at] = _address(name)
-            fields["b"][:, at] = _address(value)
-            fields["c"][:, at] = len(value)
-        if keys is not None:
-            for at, key in enumerate(keys):
-                if key is not None:
-                    fields["a"][at, 4], fields["b"][at, 4] = _address(key), len(key)
-        call, handle, count = self._rd.rd_kafka_produceva, self._handle, fields.shape[1]
+        # What the addresses are of must live until the library has copied it.
+        names = [[name.encode() for name, _ in own] for own in (headers, *(own_headers or ()))]
+        for at, (name, (_, value)) in enumerate(zip(names[0], headers), 6):
+            _fill(fields[:, at], name, value)
+        for row, own in enumerate(own_headers or ()):
+            for at, (name, (_, value)) in enumerate(zip(names[row + 1], own), 6 + len(headers)):
+                _fill(fields[row : row + 1, at], name, value)
+            used[row] += len(own)
+        for row, key in enumerate(keys or ()):
+            if key is not None:
+                fields["a"][row, 4], fields["b"][row, 4] = _address(key), len(key)
+        call, handle = self._rd.rd_kafka_produceva, self._handle
         first, stride = fields.ctypes.data, fields.strides[0]
-        for at in range(len(starts)):
-            if error := call(handle, first + at * stride, count):
+        for row, number in enumerate(used.tolist()):
+            if error := call(handle, first + row * stride, number):
                 if self._rd.rd_kafka_error_code(error) == _QUEUE_FULL:
                     self._rd.rd_kafka_error_destroy(error)
-                    return at
+                    return row
                 self._check(error)
-        return len(starts)
+        return count
 
     def wait(self, seconds: float) -> None:
         """Let time go by in which the library may send."""
@@ -194,6 +204,14 @@ class BatchProducer:
 
 
 _EMPTY = np.zeros(1, np.uint8)
+
+
+def _fill(column: np.ndarray, name: bytes, value: bytes | None) -> None:
+    """Write a header into fields."""
+    column["kind"] = _HEADER
+    column["a"] = _address(name)
+    column["b"] = 0 if value is None else _address(value)
+    column["c"] = 0 if value is None else len(value)
 
 
 def _address(data: bytes) -> int:

@@ -22,7 +22,7 @@ from ...kafka.retry import Retry
 from ...kafka.settings import check_settings, servers
 from ...kafka.topics import Admin, TopicError, admin, ensure_topic
 from ...sketching.dead_letters import LARGEST_REASON
-from ..batch import Batch, DeadLine, IngestError, Positions
+from ..batch import Batch, DeadLine, Headers, IngestError, Positions
 from ..component import Delivered, Place
 from ..kafka_positions import COUNT, TOPIC, KafkaPositions
 
@@ -67,7 +67,10 @@ class Kafka:
             raise ValueError(f"partitions must be an integer ≥ 1, got {self.partitions}")
         if not self.topic:
             raise ValueError("topic must name a topic, got ''")
-        check_settings(self.config)
+        try:
+            check_settings(self.config)
+        except ValueError as error:
+            raise ValueError(f"config: {error}") from None
 
     def open(self, place: Place) -> KafkaSink:
         """See `SinkSettings`."""
@@ -183,21 +186,31 @@ class KafkaSink:
         return len(whole), whole.dead
 
     def _longest_with(self, batch: Batch) -> int:
-        headers = sum(len(name) + len(value) + 8 for name, value in batch.headers)
+        headers = _bytes_of(batch.headers) + max(map(_bytes_of, batch.own_headers or ()), default=0)
         return self._longest - headers - max((len(key or b"") for key in batch.keys or ()), default=0)
 
     def _send(self, producer: BatchProducer, batch: Batch) -> None:
         batch = batch.without_long(self._longest_with(batch), _LETTER)
         topic, partition = self._settings.topic, self._partition(batch)
-        parts = batch.data, batch.starts, batch.lengths
+        plain = batch.keys is batch.own_headers is batch.nulls is None and not batch.headers
+        plain = plain and isinstance(batch.timestamp_ms, int) and not batch.timestamp_ms
         sent = 0
         while sent < len(batch):
-            block = parts[0], parts[1][sent:], parts[2][sent:]
-            if batch.keys is None and not batch.headers and not batch.timestamp_ms:
+            rest = batch.part(sent)
+            block = rest.data, rest.starts, rest.lengths
+            if plain:
                 sent += producer.send(topic, partition, *block)
             else:
-                keys = batch.keys and batch.keys[sent:]
-                sent += producer.send_fully(topic, partition, *block, keys, batch.headers, batch.timestamp_ms)
+                sent += producer.send_fully(
+                    topic,
+                    partition,
+                    *block,
+                    keys=rest.keys,
+                    headers=rest.headers,
+                    own_headers=rest.own_headers,
+                    timestamp_ms=rest.timestamp_ms,
+                    nulls=rest.nulls,
+                )
             if sent < len(batch):
                 producer.wait(0.01)
         for line in batch.dead:
@@ -233,11 +246,15 @@ class KafkaSink:
         for batch in batches:
             changed.update(batch.positions)
         changed[COUNT] = {"transactions": number, "instance": self._instance}
-        for key, value in self._kept.records(changed):
-            block = np.frombuffer(value or b"", np.uint8), np.zeros(1, np.int64)
-            producer.send_fully(
-                TOPIC, self._kept.partition, *block, np.array([len(value or b"")]), [key], null=value is None
-            )
+        records = list(self._kept.records(changed))
+        block = Batch.of([value or b"" for _, value in records])
+        producer.send_fully(
+            TOPIC,
+            self._kept.partition,
+            *(block.data, block.starts, block.lengths),
+            keys=[key for key, _ in records],
+            nulls=np.array([value is None for _, value in records]),
+        )
 
     def _last(self) -> Mapping[str, Any]:
         """What the source's last transaction says of itself. Raises `KafkaException` without an answer."""
@@ -302,6 +319,10 @@ class KafkaSink:
             group=self._producer_config["transactional.id"],
             right="WRITE",
         )
+
+
+def _bytes_of(headers: Headers) -> int:
+    return sum(len(name) + len(value or b"") + 16 for name, value in headers)
 
 
 def _largest_batch(client: Admin, topic: str) -> int:

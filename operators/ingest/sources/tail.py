@@ -74,7 +74,7 @@ class Tail:
 class TailSource:
     """A `Source` of the lines of files."""
 
-    waited_for = False
+    waited_for = finite = False
 
     def __init__(self, settings: Tail, place: Place, positions: Positions) -> None:
         self._settings, self._once = settings, place.once
@@ -415,8 +415,8 @@ def _last_line_end(content: Content) -> int:
     at = content.status.st_size
     while at > 0:
         size = min(at, 65_536)
-        found = content.read(at - size, size).rfind(b"\n")
-        if found >= 0:
-            return at - size + found + 1
+        newline = content.read(at - size, size).rfind(b"\n")
+        if newline >= 0:
+            return at - size + newline + 1
         at -= size
     return 0

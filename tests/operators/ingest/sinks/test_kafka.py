@@ -82,9 +82,9 @@ def test_a_stream_keeps_to_one_partition(kafka: Any, tmp_path: Path) -> None:
     for at in range(8):
         deliver(sink, Batch.of([b"%d" % at], stream="a.log"))
     sink.close()
-    found = messages(kafka, topic)
-    assert [message.value() for message in found] == [b"%d" % at for at in range(8)]
-    assert len({message.partition() for message in found}) == 1
+    received = messages(kafka, topic)
+    assert [message.value() for message in received] == [b"%d" % at for at in range(8)]
+    assert len({message.partition() for message in received}) == 1
 
 
 def test_without_an_order_batches_take_turns(kafka: Any, tmp_path: Path) -> None:
