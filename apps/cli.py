@@ -16,6 +16,7 @@ from .archive.command import archive
 from .bench import bench
 from .demo.command import apps, trending
 from .groups.command import app as groups
+from .ingest.command import ingest
 from .kafka.command import app as kafka
 from .replay.command import replay
 from .running.command import run
@@ -39,6 +40,7 @@ class _Ordered(TyperGroup):
             "topics",
             "tail",
             "replay",
+            "ingest",
             "archive",
             "sql",
             "serve",
@@ -77,6 +79,9 @@ app = typer.Typer(
         streamgauge replay posts.jsonl --topic posts --speed 60x
         streamgauge tail posts --follow
 
+        # what happens on this machine into a topic, exactly once
+        streamgauge ingest tail "/var/log/nginx/access.log*" --to access
+
         # a topic kept as Parquet files, and sent again
         streamgauge archive posts --to archive --once
         streamgauge replay archive --topic posts-again --speed max
@@ -103,6 +108,7 @@ app.add_typer(groups)
 app.command()(topics)
 app.command()(tail)
 app.command()(replay)
+app.command()(ingest)
 app.command()(archive)
 app.command()(run)
 app.command()(sql)

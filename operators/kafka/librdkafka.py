@@ -1,4 +1,6 @@
-"""The librdkafka inside the confluent-kafka package, listing its settings through its C interface."""
+"""The librdkafka inside the confluent-kafka package, by its C interface: its settings, and producing in
+batches.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 _pointer, _text, _int, _size = c.c_void_p, c.c_char_p, c.c_int, c.c_size_t
+_error = _pointer  # rd_kafka_error_t, which the caller destroys
 
 # name → (result, arguments)
 _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
@@ -16,6 +19,25 @@ _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
     "rd_kafka_conf_new": (_pointer, []),
     "rd_kafka_conf_destroy": (None, [_pointer]),
     "rd_kafka_conf_set": (_int, [_pointer, _text, _text, _text, _size]),
+    "rd_kafka_conf_set_log_cb": (None, [_pointer, _pointer]),
+    "rd_kafka_new": (_pointer, [_int, _pointer, _text, _size]),
+    "rd_kafka_destroy": (None, [_pointer]),
+    "rd_kafka_topic_new": (_pointer, [_pointer, _text, _pointer]),
+    "rd_kafka_topic_destroy": (None, [_pointer]),
+    "rd_kafka_produce_batch": (_int, [_pointer, c.c_int32, _int, _pointer, _int]),
+    "rd_kafka_produceva": (_error, [_pointer, _pointer, _size]),
+    "rd_kafka_poll": (_int, [_pointer, _int]),
+    "rd_kafka_purge": (_int, [_pointer, _int]),
+    "rd_kafka_init_transactions": (_error, [_pointer, _int]),
+    "rd_kafka_begin_transaction": (_error, [_pointer]),
+    "rd_kafka_commit_transaction": (_error, [_pointer, _int]),
+    "rd_kafka_abort_transaction": (_error, [_pointer, _int]),
+    "rd_kafka_error_code": (_int, [_error]),
+    "rd_kafka_error_string": (_text, [_error]),
+    "rd_kafka_error_is_fatal": (_int, [_error]),
+    "rd_kafka_error_is_retriable": (_int, [_error]),
+    "rd_kafka_error_txn_requires_abort": (_int, [_error]),
+    "rd_kafka_error_destroy": (None, [_error]),
 }
 
 

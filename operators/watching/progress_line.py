@@ -99,25 +99,35 @@ def in_foreground() -> bool:
 def progress_lines(looks: Mapping[str, Callable[[], Figures]], clock: Callable[[], float]) -> Iterator[None]:
     """Keep a line for each stream up to date at the bottom of the terminal while the block runs.
 
-    `looks` give the figures by what the lines begin with. What the program prints meanwhile scrolls by above
-    them; then they are gone.
+    `looks` give the figures by what the lines begin with.
+    """
+    lines = {begins: ProgressLine(begins) for begins in looks}
+
+    def text(width: int) -> str:
+        now = clock()
+        return "\n".join(line.text(looks[begins](), now, width) for begins, line in lines.items())
+
+    with live_text(text):
+        yield
+
+
+@contextmanager
+def live_text(text: Callable[[int], str]) -> Iterator[None]:
+    """Keep what `text` gives for a width up to date at the bottom of the terminal while the block runs.
+
+    What the program prints meanwhile scrolls by above it; then it is gone.
     """
     from rich.live import Live
     from rich.text import Text
 
     from .console import TerminalConsole
 
-    console = TerminalConsole(stderr=True)
-    lines, ended = {begins: ProgressLine(begins) for begins in looks}, threading.Event()
-
-    def text() -> str:
-        now, width = clock(), console.width - 1
-        return "\n".join(line.text(looks[begins](), now, width) for begins, line in lines.items())
+    console, ended = TerminalConsole(stderr=True), threading.Event()
 
     def follow(live: Live) -> None:
         while not ended.wait(_EVERY_SECONDS):
             if in_foreground():
-                live.update(Text(text(), style="dim"), refresh=True)
+                live.update(Text(text(console.width - 1), style="dim"), refresh=True)
 
     with Live(
         console=console,

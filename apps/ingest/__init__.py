@@ -1,0 +1,1 @@
+"""`streamgauge ingest`: an agent on the command line."""

@@ -1,0 +1,1 @@
+"""Agents: what happens on a machine, into Kafka; with an account of all that was read."""

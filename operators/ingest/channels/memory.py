@@ -1,0 +1,159 @@
+"""Messages in memory between a source and a sink: fast, bounded, and lost with the process."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ...kafka.retry import Stopped
+from ..batch import Batch, Positions
+from ..component import Delivered, Place
+
+_CHECK_SECONDS = 0.1
+FULL = "channel full"
+LOST = "lost at the end"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    """Up to `capacity` messages, a batch more at most.
+
+    A source may go on before the sink has its messages: it is told that they were delivered. While the
+    channel is full, a source waits, or with ``when_full="drop"`` its messages are dropped. What is in it when
+    the agent ends goes on to the sink for some seconds; the rest is dropped, and counted.
+    """
+
+    capacity: int = 100_000
+    when_full: Literal["wait", "drop"] = "wait"
+
+    def __post_init__(self) -> None:
+        if self.capacity < 1:
+            raise ValueError(f"capacity must be an integer ≥ 1, got {self.capacity}")
+
+    def open(self, name: str, place: Place) -> MemoryChannel:
+        """See `ChannelSettings`."""
+        return MemoryChannel(self, place)
+
+
+class MemoryChannel:
+    """A `Channel` in memory."""
+
+    durable = False
+    held_before = 0
+
+    def __init__(self, settings: Memory, place: Place) -> None:
+        self._settings, self._place = settings, place
+        self._batches: deque[Batch] = deque()
+        self._changed = threading.Condition()
+        self._held = 0
+        self._lost: dict[str, int] = {}
+
+    @property
+    def held(self) -> int:
+        """See `Channel`."""
+        return self._held
+
+    @property
+    def lost(self) -> Mapping[str, int]:
+        """See `Channel`."""
+        return self._lost
+
+    def sink(self, place: Place) -> _Entrance:
+        """See `Channel`."""
+        return _Entrance(self)
+
+    def source(self, place: Place, positions: Positions) -> _Exit:
+        """See `Channel`."""
+        return _Exit(self)
+
+    def close(self) -> None:
+        """See `Channel`."""
+        with self._changed:
+            self._batches.clear()
+            self._lose(LOST, self._held)
+            self._held = 0
+
+    def put(self, batch: Batch) -> None:
+        """Take a batch in, or drop it."""
+        count = len(batch) + len(batch.dead)
+        with self._changed:
+            while self._held >= self._settings.capacity:
+                if self._settings.when_full == "drop":
+                    return self._lose(FULL, count)
+                if self._place.stopping():
+                    raise Stopped("stopped while a channel was full")
+                self._changed.wait(_CHECK_SECONDS)
+            # What its source waits for is done; what was dropped on the way is counted there.
+            self._batches.append(replace(Batch(batch.data, batch.starts, batch.lengths), **_own(batch)))
+            self._held += count
+            self._changed.notify_all()
+
+    def take(self, seconds: float) -> Batch | None:
+        """The next batch; it is held until `delivered`."""
+        with self._changed:
+            if not self._batches:
+                self._changed.wait(seconds)
+            return self._batches.popleft() if self._batches else None
+
+    def delivered(self, batch: Batch) -> None:
+        """A batch has reached the sink."""
+        with self._changed:
+            self._held -= len(batch) + len(batch.dead)
+            self._changed.notify_all()
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to take."""
+        return not self._batches
+
+    def _lose(self, reason: str, count: int) -> None:
+        if count:
+            self._lost[reason] = self._lost.get(reason, 0) + count
+
+
+def _own(batch: Batch) -> dict[str, object]:
+    names = ("stream", "keys", "headers", "own_headers", "timestamp_ms", "nulls", "dead")
+    return {name: getattr(batch, name) for name in names}
+
+
+class _Entrance:
+    def __init__(self, channel: MemoryChannel) -> None:
+        self._channel = channel
+        self.positions: Positions = {}
+
+    def write(self, batch: Batch) -> None:
+        """See `Sink`."""
+        self._channel.put(batch)
+
+    def commit(self, batches: Sequence[Batch]) -> Delivered:
+        """See `Sink`."""
+        return Delivered(sum(map(len, batches)), sum(len(batch.dead) for batch in batches))
+
+    def close(self) -> None:
+        """See `Sink`."""
+
+
+class _Exit:
+    waited_for = finite = False
+
+    def __init__(self, channel: MemoryChannel) -> None:
+        self._channel = channel
+
+    @property
+    def ended(self) -> bool:
+        """See `Source`."""
+        return self._channel.empty
+
+    def read(self, seconds: float) -> Batch | None:
+        """See `Source`."""
+        batch = self._channel.take(seconds)
+        if batch is None:
+            return None
+        channel = self._channel
+        return replace(batch, acknowledged=lambda: channel.delivered(batch))
+
+    def close(self) -> None:
+        """See `Source`."""

@@ -1,0 +1,124 @@
+"""From one source to one sink, by way of interceptors: reads, writes, commits, acknowledges, accounts."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from .account import IngestAccount
+from .batch import Batch
+from .component import Interceptor, Sink, Source
+
+log = logging.getLogger("streamgauge.ingest")
+
+COMMIT_SECONDS = 1.0
+COMMIT_BYTES = 32 * 1024 * 1024
+"""A transaction of so many bytes is committed at once: they are kept until then, to be sent again."""
+COMMIT_MESSAGES = 400_000
+_IDLE_SECONDS = 0.25
+_SOON_SECONDS = 0.005
+"""How long more messages are waited for where somebody waits for the commit."""
+
+
+@dataclass(slots=True)
+class PumpState:
+    """What a pump does, as others may see it; `account` is of what was committed."""
+
+    account: IngestAccount = field(default_factory=IngestAccount)
+    commits: int = 0
+    under_way: int = 0
+    under_way_since: float = 0.0
+    last_commit: float = 0.0
+
+
+class Pump:
+    """Moves messages until its end is requested, or, `once`, until those that are there were moved.
+
+    `stopping` says that the end was requested, `feeding` that the source is a channel that others still write
+    to. What `run` raises is what its parts raise; nothing is lost then that the source can give again.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        sink: Sink,
+        interceptors: Sequence[Interceptor] = (),
+        *,
+        once: bool = False,
+        stopping: Callable[[], bool] = lambda: False,
+        feeding: Callable[[], bool] = lambda: False,
+        commit_seconds: float = COMMIT_SECONDS,
+    ) -> None:
+        self.source, self._sink, self._interceptors = source, sink, interceptors
+        self._once, self._stopping, self._feeding = once, stopping, feeding
+        self._commit_seconds = commit_seconds
+        self._pending: list[Batch] = []
+        self._bytes = self._messages = 0
+        self.state = PumpState()
+
+    def run(self) -> None:
+        """Move messages."""
+        try:
+            while not self._stopping():
+                feeding = self._feeding()
+                batch = self.source.read(self._patience())
+                if batch is not None:
+                    self._take(batch)
+                if self._pending and self._is_due(batch):
+                    self._commit()
+                elif batch is None and self._ends() and not feeding:
+                    break
+            if self._pending:
+                self._commit()
+        except BaseException as error:
+            for batch in self._pending:
+                batch.refused(str(error))
+            raise
+
+    def _ends(self) -> bool:
+        """Whether the end of what is there was reached, and is the end."""
+        return self.source.ended and (self._once or self.source.finite)
+
+    def _patience(self) -> float:
+        if not self._pending:
+            return _IDLE_SECONDS
+        if self.source.waited_for:
+            return _SOON_SECONDS
+        left = self.state.under_way_since + self._commit_seconds - time.monotonic()
+        return min(max(left, 0.0), _IDLE_SECONDS)
+
+    def _take(self, batch: Batch) -> None:
+        for interceptor in self._interceptors:
+            batch = interceptor.apply(batch)
+        if not self._pending:
+            self.state.under_way_since = time.monotonic()
+        self._sink.write(batch)
+        self._pending.append(batch)
+        self._bytes += batch.nbytes
+        self._messages += batch.read
+        self.state.under_way = self._messages
+
+    def _is_due(self, batch: Batch | None) -> bool:
+        if batch is None and (self.source.waited_for or self._ends()):
+            return True
+        return (
+            self._bytes >= COMMIT_BYTES
+            or self._messages >= COMMIT_MESSAGES
+            or time.monotonic() - self.state.under_way_since >= self._commit_seconds
+        )
+
+    def _commit(self) -> None:
+        pending = self._pending
+        delivered = self._sink.commit(pending)
+        self._pending, self._bytes, self._messages = [], 0, 0
+        for batch in pending:
+            batch.acknowledged()
+        dropped = IngestAccount()
+        for batch in pending:
+            dropped += IngestAccount(dropped=batch.dropped)
+        read = sum(batch.read for batch in pending)
+        self.state.account += IngestAccount(read, delivered.sent, delivered.dead_lettered) + dropped
+        self.state.commits += 1
+        self.state.under_way, self.state.last_commit = 0, time.monotonic()

@@ -1,0 +1,63 @@
+"""The kinds of sources, channels, sinks and interceptors, by their names in configurations.
+
+Each is a frozen dataclass of settings with a method `open` (`component`), imported when it is used. A new
+kind is a file and a line here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+SOURCES = {
+    "tail": ".sources.tail:Tail",
+    "spool": ".sources.spool:Spool",
+    "stdin": ".sources.stdin:Stdin",
+    "sequence": ".sources.sequence:Sequence",
+    "http": ".sources.http:Http",
+    "syslog": ".sources.syslog:Syslog",
+    "mqtt": ".sources.mqtt:Mqtt",
+    "websocket": ".sources.websocket:Websocket",
+    "kafka": ".sources.kafka:Kafka",
+    "journal": ".sources.journal:Journal",
+}
+CHANNELS = {
+    "memory": ".channels.memory:Memory",
+    "file": ".channels.file:File",
+}
+SINKS = {
+    "kafka": ".sinks.kafka:Kafka",
+    "file": ".sinks.file:File",
+    "console": ".sinks.console:Console",
+}
+INTERCEPTORS = {
+    "timestamp": ".interceptors.headers:Timestamp",
+    "host": ".interceptors.headers:Host",
+    "static": ".interceptors.headers:Static",
+    "filter": ".interceptors.filter:Filter",
+    "expression": ".interceptors.expression:Expression",
+}
+
+ROLES: dict[str, Mapping[str, str]] = {
+    "sources": SOURCES,
+    "channels": CHANNELS,
+    "sinks": SINKS,
+    "interceptors": INTERCEPTORS,
+}
+
+
+def load_kind(role: str, name: str) -> type[Any]:
+    """The class of a kind. Raises `ValueError` for one that there isn't.
+
+    >>> load_kind("sources", "tail").__name__
+    'Tail'
+    >>> load_kind("sinks", "kakfa")
+    Traceback (most recent call last):
+    ValueError: type must be one of console, file, kafka, got 'kakfa'
+    """
+    kinds = ROLES[role]
+    if name not in kinds:
+        raise ValueError(f"type must be one of {', '.join(sorted(kinds))}, got {name!r}")
+    module, _, kind = kinds[name].partition(":")
+    return getattr(import_module(module, __package__), kind)

@@ -1,0 +1,1 @@
+"""Where an agent's messages go; `registry.SINKS` lists them."""

@@ -1,0 +1,209 @@
+"""Messages that are sent by POST: answered when they are delivered, with 503 while there is no room.
+
+    curl --data-binary @lines.txt localhost:8090
+    curl -H 'Content-Type: application/json' -d '[{"user": 1}, {"user": 2}]' localhost:8090
+
+A client that gets no answer, or 503, sends again: so a message may come twice, and none is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from ..batch import Batch, IngestError, Positions
+from ..component import Place
+from ..inbox import CAPACITY, Arrival, Inbox
+from .lines import split_lines
+
+_START_SECONDS = 10.0
+_HERE = ("127.0.0.1", "localhost", "::1")
+_AGAIN = {"Retry-After": "1"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Http:
+    """A server on `host` and `port` (0: a free one) that takes bodies of lines, of JSON, or Flume's events.
+
+    With ``format="auto"``, a body whose Content-Type says JSON is a message, or, if it is an array, one for
+    each element; any other is lines. Flume's is an array of objects with `headers` and a `body`, which is the
+    message. An address other than this machine's own needs a `token`, which clients send as
+    ``Authorization: Bearer TOKEN``. At most `capacity` messages wait; a client waits `seconds` at most.
+    """
+
+    port: int = 8090
+    host: str = "127.0.0.1"
+    format: Literal["auto", "json", "lines", "flume"] = "auto"
+    token: str = ""
+    capacity: int = CAPACITY
+    max_body: int = 64 * 1024 * 1024
+    seconds: float = 30.0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65_535:
+            raise ValueError(f"port must be a number from 0 to 65535, got {self.port}")
+        if self.host not in _HERE and not self.token:
+            raise ValueError(f"token is missing: with host {self.host!r} others can send, too; name one")
+
+    def open(self, place: Place, positions: Positions) -> HttpSource:
+        """See `SourceSettings`."""
+        return HttpSource(self)
+
+
+class HttpSource:
+    """A `Source` of what is posted; `port` is where it listens. Raises `IngestError` if it can't."""
+
+    waited_for, finite = True, False
+
+    def __init__(self, settings: Http) -> None:
+        self._settings = settings
+        self.inbox = Inbox(settings.capacity)
+        app = Starlette(
+            routes=[
+                Route("/health", lambda _: JSONResponse({"healthy": True})),
+                Route("/{path:path}", self._post, methods=["POST"]),
+            ]
+        )
+        config = uvicorn.Config(
+            app,
+            host=settings.host,
+            port=settings.port,
+            log_level="critical",
+            access_log=False,
+            timeout_graceful_shutdown=2,
+        )
+        self._server = uvicorn.Server(config)
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._serve, name="ingest http", daemon=True)
+        self._thread.start()
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._server.started and self._thread.is_alive() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if not self._server.started:
+            raise IngestError(
+                f"there can be no server on {settings.host}:{settings.port}: another program may use the port"
+            )
+        self.port: int = self._server.servers[0].sockets[0].getsockname()[1]
+
+    @property
+    def ended(self) -> bool:
+        """See `Source`."""
+        return self.inbox.empty
+
+    def read(self, seconds: float) -> Batch | None:
+        """See `Source`."""
+        return self.inbox.read(seconds)
+
+    def close(self) -> None:
+        """See `Source`."""
+        self.inbox.close()
+        self._server.should_exit = True
+        self._thread.join(_START_SECONDS)
+
+    def _serve(self) -> None:
+        try:
+            asyncio.run(self._server.serve())
+        except (SystemExit, OSError) as error:  # how uvicorn says that the port is taken
+            self._failure = error
+
+    async def _post(self, request: Request) -> Response:
+        if self._settings.token and not _authorized(request, self._settings.token):
+            return _problem(401, "the token is missing or wrong; send Authorization: Bearer TOKEN")
+        try:
+            body = await self._body(request)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        if body is None:
+            return _problem(413, f"a body may have {self._settings.max_body} bytes; send several")
+        try:
+            values = messages_of(body, self._kind(request))
+        except ValueError as error:
+            return _problem(400, str(error))
+        return await self._deliver(values) if values else JSONResponse({"messages": 0})
+
+    async def _body(self, request: Request) -> bytes | None:
+        parts, size = [], 0
+        async for part in request.stream():
+            size += len(part)
+            if size > self._settings.max_body:
+                return None
+            parts.append(part)
+        return b"".join(parts)
+
+    def _kind(self, request: Request) -> str:
+        if self._settings.format != "auto":
+            return self._settings.format
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        return "json" if kind == "application/json" or kind.endswith("+json") else "lines"
+
+    async def _deliver(self, values: Sequence[bytes]) -> Response:
+        loop = asyncio.get_running_loop()
+        outcome: asyncio.Future[str | None] = loop.create_future()
+
+        def settle(reason: str | None) -> None:
+            def settled() -> None:
+                if not outcome.done():
+                    outcome.set_result(reason)
+
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(settled)
+
+        arrival = Arrival(values, acknowledged=lambda: settle(None), refused=settle)
+        if not self.inbox.offer(arrival):
+            return _problem(503, "too many messages wait; send again later", _AGAIN)
+        try:
+            reason = await asyncio.wait_for(outcome, self._settings.seconds)
+        except TimeoutError:
+            reason = f"not delivered within {self._settings.seconds:g} s; it may still be"
+        if reason is not None:
+            return _problem(503, reason, _AGAIN)
+        return JSONResponse({"messages": len(values)})
+
+
+def messages_of(body: bytes, kind: str) -> list[bytes]:
+    r"""The messages of a body. Raises `ValueError` for one that isn't of its kind.
+
+    >>> messages_of(b"one\r\ntwo", "lines"), messages_of(b'[{"a":1}, "b"]', "json")
+    ([b'one', b'two'], [b'{"a":1}', b'"b"'])
+    >>> messages_of(b'[{"headers": {}, "body": "text"}]', "flume")
+    [b'text']
+    """
+    if kind == "lines":
+        block = np.frombuffer(body if body.endswith(b"\n") or not body else body + b"\n", np.uint8)
+        starts, lengths = split_lines(block)
+        return Batch(block, starts, lengths).values()
+    try:
+        given = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the body must be JSON: {error}") from None
+    if kind == "flume":
+        if not isinstance(given, list) or not all(isinstance(one, dict) and "body" in one for one in given):
+            raise ValueError('the body must be an array of events, as in [{"headers": {}, "body": "…"}]')
+        return [str(one["body"]).encode(errors="surrogatepass") for one in given]
+    if not isinstance(given, list):
+        return [body.strip()]
+    return [
+        json.dumps(one, ensure_ascii=False, separators=(",", ":")).encode(errors="replace") for one in given
+    ]
+
+
+def _authorized(request: Request, token: str) -> bool:
+    kind, _, given = request.headers.get("authorization", "").partition(" ")
+    return kind.lower() == "bearer" and hmac.compare_digest(given.strip().encode(), token.encode())
+
+
+def _problem(status: int, text: str, headers: dict[str, Any] | None = None) -> Response:
+    return JSONResponse({"error": text}, status, headers)

@@ -1,0 +1,168 @@
+"""A folder into which whole files are put: each is read once, then renamed or deleted."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+
+from ..batch import Batch, IngestError, Positions
+from ..component import Place
+from .file_content import Incomplete, open_content
+from .file_identity import FilePosition, file_key
+from .lines import Multiline
+from .rotation import stream_of
+from .tailed_file import Replaced, TailedFile
+
+log = logging.getLogger("streamgauge.ingest")
+
+_SCAN_SECONDS = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spool:
+    """The lines of all files in `folder` that match `pattern`, the oldest first.
+
+    Who puts a file there must be done with it: write it elsewhere or under another name, such as one that
+    begins with a dot, and rename it. Once its lines are delivered it gets the `suffix`, or, if that is empty,
+    is deleted.
+    """
+
+    folder: str
+    pattern: str = "*"
+    suffix: str = ".COMPLETED"
+    max_line: int = 16 * 1024 * 1024
+    multiline: Multiline | None = None
+
+    def open(self, place: Place, positions: Positions) -> SpoolSource:
+        """See `SourceSettings`."""
+        if not Path(self.folder).is_dir():
+            raise IngestError(f"there is no folder {self.folder}")
+        return SpoolSource(self, positions)
+
+
+class SpoolSource:
+    """A `Source` of the lines of a folder's files."""
+
+    waited_for = finite = False
+
+    def __init__(self, settings: Spool, positions: Positions) -> None:
+        self._settings = settings
+        self._folder = Path(settings.folder).absolute()
+        self._known = {
+            key: FilePosition.parse(position)
+            for key, position in positions.items()
+            if position and "head" in position
+        }
+        self._file: TailedFile | None = None
+        self._read: set[str] = set()
+        self._damaged: set[str] = set()
+        self._renamed: list[str] = []
+
+    @property
+    def ended(self) -> bool:
+        """See `Source`."""
+        return self._file is None and self._oldest() is None
+
+    def read(self, seconds: float) -> Batch | None:
+        """See `Source`."""
+        deadline = time.monotonic() + seconds
+        while True:
+            if self._file is None:
+                self._file = self._open()
+            if self._file is not None:
+                if (batch := self._next(self._file)) is not None:
+                    return batch
+                continue
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None
+            time.sleep(min(_SCAN_SECONDS, left))
+
+    def close(self) -> None:
+        """See `Source`."""
+        if self._file is not None:
+            self._file.content.close()
+
+    def _next(self, file: TailedFile) -> Batch | None:
+        try:
+            batch = file.next(finished=True)
+        except Incomplete as error:
+            log.warning("%s: the packed file ends too early, or is damaged: %s", file.path, error)
+            self._damaged.add(file.key)
+            batch = None
+        except Replaced:
+            raise IngestError(f"{file.path} was changed while it was read; put whole files there") from None
+        if batch is not None:
+            self._known[file.key] = file.position
+            return batch
+        self._file = None
+        file.content.close()
+        if file.key in self._damaged:
+            return None
+        # Its lines may not be delivered yet: it is renamed with their commit, or by the next agent.
+        self._read.add(file.key)
+        return Batch.of(
+            [],
+            stream=file.stream,
+            acknowledged=self._done(file),
+            positions={**self._gone(), file.key: file.position.describe()},
+        )
+
+    def _gone(self) -> dict[str, None]:
+        """Files that have been renamed or deleted since."""
+        gone, self._renamed = dict.fromkeys(self._renamed), []
+        return gone
+
+    def _done(self, file: TailedFile) -> Callable[[], None]:
+        def done() -> None:
+            try:
+                if self._settings.suffix:
+                    file.path.rename(file.path.with_name(file.path.name + self._settings.suffix))
+                else:
+                    file.path.unlink()
+            except FileNotFoundError:
+                pass
+            self._known.pop(file.key, None)
+            self._read.discard(file.key)
+            self._renamed.append(file.key)
+
+        return done
+
+    def _open(self) -> TailedFile | None:
+        path = self._oldest()
+        if path is None:
+            return None
+        try:
+            content = open_content(path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise IngestError(f"{path} can't be read: {error.strerror}") from None
+        key = file_key(content.status)
+        known = self._known.get(key)
+        try:
+            offset = known.offset if known is not None and known.is_of(content) else 0
+        except Incomplete:
+            offset = 0
+        limits = self._settings.max_line, self._settings.multiline
+        return TailedFile(content, key, path, stream_of(path), offset, *limits)
+
+    def _oldest(self) -> Path | None:
+        files = []
+        for path in self._folder.iterdir():
+            if path.name.startswith(".") or not fnmatch(path.name, self._settings.pattern):
+                continue
+            if self._settings.suffix and path.name.endswith(self._settings.suffix):
+                continue
+            try:
+                status = path.stat()
+            except FileNotFoundError:
+                continue
+            key = file_key(status)
+            if path.is_file() and key not in self._read and key not in self._damaged:
+                files.append((status.st_mtime_ns, path.name, path))
+        return min(files)[2] if files else None

@@ -1,0 +1,196 @@
+"""Syslog over the network, by UDP and TCP: RFC 3164 and RFC 5424, framed as RFC 6587 has it.
+
+A message is sent as it came, with its priority and header, which the format `syslog` decodes. What begins
+with no priority is no syslog, and a dead letter.
+"""
+
+from __future__ import annotations
+
+import re
+import selectors
+import socket
+import socketserver
+import threading
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ..batch import Batch, DeadLine, IngestError, Positions
+from ..component import Place
+from ..inbox import CAPACITY, FULL, Arrival, Inbox
+
+_PRIORITY = re.compile(rb"<(?:\d|[1-9]\d|1[0-8]\d|19[01])>")
+_DATAGRAM = 65_535
+_RECEIVE_BUFFER = 8 * 1024 * 1024
+_BLOCK = 65_536
+_NO_PRIORITY = "not syslog: no priority, as in <34>"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Syslog:
+    """A server on `host` and `port` (0: a free one), for both protocols unless one is named.
+
+    While `capacity` messages wait, TCP's senders wait, and UDP's messages are dropped and counted. A message
+    of more than `max_size` bytes is a dead letter.
+    """
+
+    port: int = 5514
+    host: str = "127.0.0.1"
+    protocol: Literal["both", "tcp", "udp"] = "both"
+    capacity: int = CAPACITY
+    max_size: int = 1024 * 1024
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.port <= 65_535:
+            raise ValueError(f"port must be a number from 0 to 65535, got {self.port}")
+
+    def open(self, place: Place, positions: Positions) -> SyslogSource:
+        """See `SourceSettings`."""
+        return SyslogSource(self)
+
+
+class SyslogSource:
+    """A `Source` of what is sent; `port` is where it listens. Raises `IngestError` if it can't."""
+
+    waited_for = finite = False
+
+    def __init__(self, settings: Syslog) -> None:
+        self.settings = settings
+        self.inbox = Inbox(settings.capacity)
+        self._closing = threading.Event()
+        self._udp: socket.socket | None = None
+        self._tcp: _TcpServer | None = None
+        self.port = settings.port
+        family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+        try:
+            if settings.protocol != "udp":
+                self._tcp = _TcpServer((settings.host, self.port), self, family)
+                self.port = self._tcp.server_address[1]
+            if settings.protocol != "tcp":
+                self._udp = socket.socket(family, socket.SOCK_DGRAM)
+                self._udp.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER)
+                self._udp.bind((settings.host, self.port))
+                self.port = self._udp.getsockname()[1]
+        except OSError as error:
+            self.close()
+            raise IngestError(
+                f"there can be no server on {settings.host}:{settings.port}: {error.strerror or error}"
+            ) from None
+        works = [(self._tcp, lambda: self._tcp.serve_forever(0.1)), (self._udp, self._receive)]  # type: ignore[union-attr]
+        self._threads = [
+            threading.Thread(target=work, name="ingest syslog", daemon=True)
+            for socket_or_none, work in works
+            if socket_or_none is not None
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def ended(self) -> bool:
+        """See `Source`."""
+        return self.inbox.empty
+
+    def read(self, seconds: float) -> Batch | None:
+        """See `Source`."""
+        return self.inbox.read(seconds)
+
+    def close(self) -> None:
+        """See `Source`."""
+        self._closing.set()
+        self.inbox.close()
+        if self._tcp is not None:
+            if getattr(self, "_threads", None):
+                self._tcp.shutdown()
+            self._tcp.server_close()
+        for thread in getattr(self, "_threads", ()):
+            thread.join(2)
+        if self._udp is not None:
+            self._udp.close()
+
+    def _receive(self) -> None:
+        assert self._udp is not None
+        self._udp.setblocking(False)
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._udp, selectors.EVENT_READ)
+            while not self._closing.is_set():
+                if not selector.select(0.1):
+                    continue
+                values = []
+                while len(values) < 1_000:
+                    try:
+                        values.append(self._udp.recv(_DATAGRAM))
+                    except BlockingIOError:
+                        break
+                if values and not self.inbox.offer(self.arrival(values)):
+                    self.inbox.drop(len(values), FULL)
+
+    def arrival(self, values: list[bytes]) -> Arrival:
+        """Messages, and what is none of syslog."""
+        good, dead = [], []
+        for value in values:
+            value = value.rstrip(b"\r\n\0")
+            if len(value) > self.settings.max_size:
+                reason = f"{len(value)} bytes, and at most {self.settings.max_size} are taken"
+                dead.append(DeadLine(reason, value))
+            elif _PRIORITY.match(value):
+                good.append(value)
+            else:
+                dead.append(DeadLine(_NO_PRIORITY, value))
+        return Arrival(good, dead=dead)
+
+
+class _TcpServer(socketserver.ThreadingTCPServer):
+    allow_reuse_address = daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], source: SyslogSource, family: int) -> None:
+        self.address_family, self.source = family, source
+        super().__init__(address, _Connection)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Nothing: a connection that breaks is no news."""
+
+
+class _Connection(socketserver.BaseRequestHandler):
+    server: _TcpServer
+
+    def handle(self) -> None:
+        source, rest = self.server.source, b""
+        while data := self.request.recv(_BLOCK):
+            values, rest = split_frames(rest + data, source.settings.max_size)
+            # While there is no room nothing more is received, and TCP lets the sender wait.
+            if values and not source.inbox.put(source.arrival(values)):
+                return
+        if rest:
+            source.inbox.put(source.arrival(split_frames(rest, 0, ended=True)[0]))
+
+
+def split_frames(data: bytes, max_size: int, ended: bool = False) -> tuple[list[bytes], bytes]:
+    r"""The messages of a stream, and the rest: by their number of bytes, or each a line.
+
+    A message that is longer than `max_size` is given in pieces. The one at the end of a stream needs no
+    newline.
+
+    >>> split_frames(b"9 <34>a b\nc<13>next\n<1", 100)
+    ([b'<34>a b\nc', b'<13>next'], b'<1')
+    """
+    values, at = [], 0
+    while at < len(data):
+        # Who counts bytes begins with a digit, which a priority doesn't.
+        if counted := re.compile(rb"([1-9]\d{0,8}) ").match(data, at):
+            end = counted.end() + int(counted[1])
+            if end > len(data) and not ended:
+                if max_size and len(data) - at > max_size:
+                    return [*values, data[at:]], b""
+                break
+            values.append(data[counted.end() : end])
+            at = end
+            continue
+        newline = data.find(b"\n", at)
+        if newline < 0:
+            if ended or (max_size and len(data) - at > max_size):
+                values.append(data[at:])
+                at = len(data)
+            break
+        if newline > at:
+            values.append(data[at:newline])
+        at = newline + 1
+    return values, data[at:]

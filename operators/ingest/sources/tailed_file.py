@@ -1,0 +1,184 @@
+"""One file that is being read: its next lines, and how far it is."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+from ..batch import Batch, DeadLine
+from .file_content import Content
+from .file_identity import SPAN, FilePosition
+from .lines import Multiline, split_lines
+
+BLOCK = 4 * 1024 * 1024
+"""Bytes that are read at once."""
+_SHOWN = 100_000
+"""Bytes that a dead letter shows of a line that is too long."""
+_SETTLED_SECONDS = 2.0
+"""A file whose last change is older than this has no other change at the same moment of its system's clock.
+"""
+
+_Look = tuple[int, int, int]
+
+
+class Replaced(Exception):
+    """The file no longer holds what was read of it: it was truncated, or written anew."""
+
+
+class TailedFile:
+    """Reads on from `offset`, at which `position` is; `head` and `tail` are the bytes that must still be
+    there.
+    """
+
+    def __init__(
+        self,
+        content: Content,
+        key: str,
+        path: Path,
+        stream: str,
+        offset: int,
+        longest: int,
+        multiline: Multiline | None = None,
+    ) -> None:
+        self.content, self.key, self.path, self.stream = content, key, path, stream
+        self.offset = offset
+        self.at_end = False
+        self._longest, self._multiline = longest, multiline
+        size = min(offset, SPAN)
+        self._head, self._tail = content.read(0, size), content.read(offset - size, size)
+        # How far a line that is too long has been read, and since when a message of several lines waits.
+        self._searched = 0
+        self._waiting: tuple[int, float] | None = None
+        self._seen: _Look | None = None
+
+    @property
+    def position(self) -> FilePosition:
+        """How far it was read."""
+        return FilePosition.of(str(self.path), self.stream, self.offset, self._head, self._tail)
+
+    @property
+    def unread(self) -> int:
+        """Bytes behind the last whole line."""
+        return max(self.content.status.st_size - self.offset, 0) if self.content.growing else 0
+
+    def changed(self) -> bool:
+        """Whether it may hold more than when it was read to its end, or something else."""
+        look = _look(self.content.refresh())
+        if self._waiting is not None or look != self._seen:
+            return True
+        # A change within the same tick of the clock as the last one would not show.
+        return self.content.growing and time.time() - look[1] / 1e9 < _SETTLED_SECONDS
+
+    def next(self, finished: bool, whole: bool = False) -> Batch | None:
+        """The next lines; None at the end.
+
+        `finished` says that nothing will be added to the file, so that what lies behind the last newline is a
+        line, too; `whole` that no line will be added to the last message of several. Raises `Replaced`,
+        `Incomplete` and `OSError`.
+        """
+        whole = whole or finished
+        look = _look(self.content.refresh())
+        size = BLOCK
+        while True:
+            data = self._read(size)
+            end = data.rfind(b"\n", len(self._tail)) + 1 - len(self._tail)
+            count = len(data) - len(self._tail)
+            if end <= 0 and count == size and size <= self._longest:
+                size *= 4
+                continue
+            block = np.frombuffer(data, np.uint8, offset=len(self._tail))
+            batch = None
+            if end > 0:
+                batch = self._lines(block[:end], whole, look)
+                if batch is None and self._multiline and count == size and size <= self._longest:
+                    size *= 4  # a message of many lines
+                    continue
+                if batch is None and self._multiline and count == size:
+                    batch = self._lines(block[:end], True, look)
+            elif count > self._longest:
+                batch = self._long_line(block, finished)
+            elif count and finished:
+                batch = self._advance(block, np.zeros(1, np.int64), np.array([count]))
+            break
+        self.at_end = batch is None
+        if batch is None:
+            self._seen = look
+        return batch
+
+    def _read(self, size: int) -> bytes:
+        """The bytes before the offset that were there already, then at most `size` new ones."""
+        data = self.content.read(self.offset - len(self._tail), len(self._tail) + size)
+        if self.content.growing:
+            # What comes first is compared last: a file that is replaced in between shows it.
+            head = self.content.read(0, len(self._head))
+            if head != self._head or not data.startswith(self._tail):
+                raise Replaced
+        return data
+
+    def _lines(self, block: np.ndarray, whole: bool, look: _Look) -> Batch | None:
+        starts, lengths = split_lines(block)
+        if self._multiline is None:
+            return self._advance(block, starts, lengths)
+        firsts = np.flatnonzero(self._multiline.begins(block, starts, lengths))
+        if not whole and not self._is_settled(look[0]):
+            end = int(starts[firsts[-1]])
+            if end == 0:
+                return None
+            block, firsts = block[:end], firsts[:-1]
+            last = int(np.searchsorted(starts, end)) - 1
+        else:
+            last = len(starts) - 1
+        self._waiting = None
+        lasts = np.append(firsts[1:] - 1, last)
+        return self._advance(block, starts[firsts], starts[lasts] + lengths[lasts] - starts[firsts])
+
+    def _is_settled(self, size: int) -> bool:
+        """Whether nothing has followed for as long as a message of several lines waits."""
+        assert self._multiline is not None
+        now = time.monotonic()
+        if self._waiting is None or self._waiting[0] != size:
+            self._waiting = size, now
+        return now - self._waiting[1] >= self._multiline.seconds
+
+    def _long_line(self, block: np.ndarray, whole: bool) -> Batch | None:
+        """A line that is too long as a dead letter, once its end is there."""
+        at = max(self._searched, self.offset + len(block))
+        while True:
+            data = self.content.read(at, BLOCK)
+            end = data.find(b"\n")
+            if end >= 0 or (not data and whole):
+                break
+            if not data:
+                self._searched = at
+                return None
+            at += len(data)
+        self._searched = 0
+        size = at + max(end, 0) - self.offset
+        reason = f"a line of {size} bytes, and at most {self._longest} are read"
+        none = np.zeros(0, np.int64)
+        dead = DeadLine(reason, block[:_SHOWN].tobytes())
+        self.offset += size + (end >= 0)
+        span = min(self.offset, SPAN)
+        self._head, self._tail = self.content.read(0, span), self.content.read(self.offset - span, span)
+        return self._batch(np.zeros(0, np.uint8), none, none, [dead])
+
+    def _advance(self, block: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> Batch:
+        """Go on behind `block`."""
+        if len(self._head) < SPAN:
+            self._head += block[: SPAN - len(self._head)].tobytes()
+        self._tail = (self._tail + block[-SPAN:].tobytes())[-SPAN:]
+        self.offset += len(block)
+        return self._batch(block, starts, lengths, []).without_long(self._longest, _SHOWN)
+
+    def _batch(
+        self, block: np.ndarray, starts: np.ndarray, lengths: np.ndarray, dead: list[DeadLine]
+    ) -> Batch:
+        positions = {self.key: self.position.describe()}
+        return Batch(block, starts, lengths, self.stream, dead=dead, positions=positions)
+
+
+def _look(status: os.stat_result) -> _Look:
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -1,0 +1,166 @@
+"""A feed over a WebSocket: each text or binary message is a message; connected again, from the feed's cursor
+on.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI, WebSocketException
+from websockets.sync.client import ClientConnection, connect
+
+from ..batch import Batch, IngestError, Positions
+from ..component import Place
+from ..inbox import CAPACITY, Arrival, Inbox
+
+log = logging.getLogger("streamgauge.ingest")
+
+_PART = "cursor"
+_AGAIN = "seen before"
+_FIRST_SECONDS, _LONGEST_SECONDS = 0.5, 30.0
+_LARGEST = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Websocket:
+    """The feed at `url`; the texts `subscribe` are sent to it after each connection.
+
+    With `cursor`, the name of a field that grows from message to message (``time_us``), the connection after
+    a break or a restart asks for what came since: by the parameter `cursor_parameter` of the URL. What the
+    feed then sends again is left out. Without one, what was sent in between is lost, and a warning says for
+    how long. `key` names the field that is a message's key.
+    """
+
+    url: str
+    subscribe: Sequence[str] = ()
+    cursor: str = ""
+    cursor_parameter: str = "cursor"
+    key: str = ""
+    capacity: int = CAPACITY
+
+    def __post_init__(self) -> None:
+        if urlsplit(self.url).scheme not in ("ws", "wss"):
+            raise ValueError(f"url must begin with ws:// or wss://, got {self.url!r}")
+
+    def open(self, place: Place, positions: Positions) -> WebsocketSource:
+        """See `SourceSettings`."""
+        return WebsocketSource(self, (positions.get(_PART) or {}).get("cursor"))
+
+
+class WebsocketSource:
+    """A `Source` of a feed's messages, behind `cursor`. Raises `IngestError` for a URL that leads nowhere."""
+
+    waited_for = finite = False
+
+    def __init__(self, settings: Websocket, cursor: int | None) -> None:
+        self._settings, self._cursor = settings, cursor
+        self.inbox = Inbox(settings.capacity)
+        self._closing = threading.Event()
+        self._connection: ClientConnection | None = None
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._follow, name="ingest websocket", daemon=True)
+        self._thread.start()
+
+    @property
+    def ended(self) -> bool:
+        """See `Source`: as far as anybody can say of a feed."""
+        return self.inbox.empty
+
+    def read(self, seconds: float) -> Batch | None:
+        """See `Source`."""
+        batch = self.inbox.read(seconds, "feed", _PART)
+        if batch is None and self._error is not None:
+            raise IngestError(f"{self._shown} can't be followed: {self._error}")
+        return batch
+
+    def close(self) -> None:
+        """See `Source`."""
+        self._closing.set()
+        self.inbox.close()
+        if (connection := self._connection) is not None:
+            connection.close()
+        self._thread.join(5)
+
+    @property
+    def _shown(self) -> str:
+        """The URL without what may be secret in it."""
+        parts = urlsplit(self._settings.url)
+        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+    def _follow(self) -> None:
+        pause, left = _FIRST_SECONDS, None
+        while not self._closing.is_set():
+            try:
+                with connect(self._url(), max_size=_LARGEST, open_timeout=15) as connection:
+                    self._connection = connection
+                    for text in self._settings.subscribe:
+                        connection.send(text)
+                    if left is not None:
+                        self._report_gap(time.monotonic() - left)
+                    for message in connection:
+                        pause, left = _FIRST_SECONDS, time.monotonic()
+                        if not self._take(message):
+                            return
+            except (InvalidURI, InvalidHandshake) as error:
+                if left is None and not _may_pass(error):
+                    self._error = error
+                    return
+                why: Exception = error
+            except (ConnectionClosed, WebSocketException, OSError, TimeoutError) as error:
+                why = error
+            else:
+                why = ConnectionError("it was closed")
+            if self._closing.is_set():
+                return
+            left = left or time.monotonic()
+            log.warning("%s: %s; connecting again in %.1f s", self._shown, why, pause)
+            self._closing.wait(pause)
+            pause = min(2 * pause, _LONGEST_SECONDS)
+
+    def _report_gap(self, seconds: float) -> None:
+        if not self._settings.cursor:
+            log.warning("%s was away for %.1f s, and what it sent then is lost", self._shown, seconds)
+
+    def _url(self) -> str:
+        if not self._settings.cursor or self._cursor is None:
+            return self._settings.url
+        parts = urlsplit(self._settings.url)
+        name = self._settings.cursor_parameter
+        query = [(key, value) for key, value in parse_qsl(parts.query, True) if key != name]
+        return urlunsplit(parts._replace(query=urlencode([*query, (name, self._cursor)])))
+
+    def _take(self, message: str | bytes) -> bool:
+        value = message.encode() if isinstance(message, str) else message
+        position = None
+        fields = _fields(value) if self._settings.cursor or self._settings.key else {}
+        if self._settings.cursor:
+            cursor = fields.get(self._settings.cursor)
+            if isinstance(cursor, int):
+                if self._cursor is not None and cursor <= self._cursor:
+                    self.inbox.drop(1, _AGAIN)
+                    return True
+                self._cursor, position = cursor, {"cursor": cursor}
+        key = fields.get(self._settings.key) if self._settings.key else None
+        keys = None if not self._settings.key else [None if key is None else str(key).encode()]
+        return self.inbox.put(Arrival([value], keys, position=position))
+
+
+def _fields(value: bytes) -> dict[str, Any]:
+    try:
+        fields = json.loads(value)
+    except ValueError:
+        return {}
+    return fields if isinstance(fields, dict) else {}
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether a server that answered with an error may answer otherwise later."""
+    response = getattr(error, "response", None)
+    return response is not None and response.status_code in (429, 500, 502, 503, 504)

@@ -1,0 +1,222 @@
+"""A transactional producer that takes a whole block of messages in one call, by librdkafka's C interface.
+
+confluent-kafka's `produce` costs a call of Python for each message, more than all of librdkafka's own work;
+here a block costs one. No callback crosses into Python: within transactions `commit` fails if a message did.
+"""
+
+from __future__ import annotations
+
+import ctypes as c
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from confluent_kafka import KafkaError, KafkaException
+
+from .client_config import as_text
+from .librdkafka import library
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+_PRODUCER = 0
+_COPY = 2
+"""The library copies payloads before a call returns, so that memory of Python's is never read later."""
+_PURGE = 1 | 2 | 4  # what is queued, what is in flight, without waiting
+_QUEUE_FULL = int(KafkaError._QUEUE_FULL)
+
+# rd_kafka_message_t
+_MESSAGE = np.dtype(
+    {
+        "names": ["err", "topic", "partition", "payload", "len", "key", "key_len", "offset", "opaque"],
+        "formats": ["<i4", "<u8", "<i4", "<u8", "<u8", "<u8", "<u8", "<i8", "<u8"],
+        "offsets": [0, 8, 16, 24, 32, 40, 48, 56, 64],
+        "itemsize": 72,
+    }
+)
+
+# rd_kafka_vu_t: a kind, then a union of 64 bytes
+_FIELD = np.dtype([("kind", "<i4"), ("", "<i4"), ("a", "<u8"), ("b", "<u8"), ("c", "<u8"), ("", "V40")])
+_TOPIC, _PARTITION, _VALUE, _KEY, _FLAGS, _TIMESTAMP, _HEADER = 2, 3, 4, 5, 7, 8, 9
+
+
+class BatchProducer:
+    """Sends blocks of messages within transactions; of librdkafka's settings those in `config`.
+
+    Made, it has ended what an earlier producer of the same ``transactional.id`` left open, and fenced that
+    one. After an error it says by `needs_abort` whether `abort` can save it; else `close` it and make
+    another. Not for several threads at once. Raises `KafkaException` from all methods, and `RuntimeError`
+    where the library can't be had.
+    """
+
+    def __init__(self, config: Mapping[str, Any], seconds: float) -> None:
+        rd = library()
+        if rd is None:
+            raise RuntimeError(
+                "librdkafka can't be loaded from the package confluent-kafka; install its wheel: "
+                "pip install --force-reinstall --only-binary :all: confluent-kafka"
+            )
+        self._rd = rd
+        self._topics: dict[str, int] = {}
+        self._handle: int | None = self._new(config)
+        self.needs_abort = False
+        try:
+            self._check(rd.rd_kafka_init_transactions(self._handle, _ms(seconds)))
+        except BaseException:
+            self.close()
+            raise
+
+    def _new(self, config: Mapping[str, Any]) -> int:
+        rd, words = self._rd, c.create_string_buffer(512)
+        conf = rd.rd_kafka_conf_new()
+        for name, value in config.items():
+            if rd.rd_kafka_conf_set(conf, name.encode(), as_text(value).encode(), words, len(words)) != 0:
+                rd.rd_kafka_conf_destroy(conf)
+                raise KafkaException(
+                    KafkaError(KafkaError._INVALID_ARG, words.value.decode(errors="replace"))
+                )
+        rd.rd_kafka_conf_set_log_cb(conf, None)
+        handle = rd.rd_kafka_new(_PRODUCER, conf, words, len(words))
+        if not handle:
+            rd.rd_kafka_conf_destroy(conf)
+            raise KafkaException(KafkaError(KafkaError._INVALID_ARG, words.value.decode(errors="replace")))
+        return int(handle)
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self._check(self._rd.rd_kafka_begin_transaction(self._handle))
+
+    def send(
+        self, topic: str, partition: int, lines: np.ndarray, starts: np.ndarray, lengths: np.ndarray
+    ) -> int:
+        """Hand over the messages ``lines[start : start + length]``; gives how many the queue had room for.
+
+        `lines` are uint8 and contiguous, `starts` and `lengths` int64. What had no room is to be sent again.
+        """
+        messages = np.zeros(len(starts), _MESSAGE)
+        # A payload of no bytes must not be a null pointer, which would be a tombstone.
+        messages["payload"] = (lines.ctypes.data if len(lines) else _EMPTY.ctypes.data) + starts
+        messages["len"] = lengths
+        sent = int(
+            self._rd.rd_kafka_produce_batch(
+                self._topic(topic), partition, _COPY, messages.ctypes.data, len(messages)
+            )
+        )
+        if sent < len(messages):
+            codes = messages["err"]
+            if (others := codes[(codes != 0) & (codes != _QUEUE_FULL)]).size:
+                raise KafkaException(KafkaError(int(others[0])))
+        return sent
+
+    def send_fully(
+        self,
+        topic: str,
+        partition: int,
+        lines: np.ndarray,
+        starts: np.ndarray,
+        lengths: np.ndarray,
+        *,
+        keys: Sequence[bytes | None] | None = None,
+        headers: Headers = (),
+        own_headers: Sequence[Headers] | None = None,
+        timestamp_ms: int | np.ndarray = 0,
+        nulls: np.ndarray | None = None,
+    ) -> int:
+        """The same with keys, with headers and timestamps; a call of the library for each message.
+
+        `headers` are those of all, `own_headers` further ones of each. A timestamp of 0 is the moment of
+        sending; messages that are `nulls` are tombstones.
+        """
+        count = len(starts)
+        most = max(map(len, own_headers), default=0) if own_headers else 0
+        fields = np.zeros((count, 6 + len(headers) + most), _FIELD)
+        used = np.full(count, 6 + len(headers))
+        base = lines.ctypes.data if len(lines) else _EMPTY.ctypes.data
+        for at, kind in enumerate((_TOPIC, _PARTITION, _FLAGS, _VALUE, _KEY, _TIMESTAMP)):
+            fields["kind"][:, at] = kind
+        fields["a"][:, 0] = self._topic(topic)
+        fields["a"][:, 1] = partition & 0xFFFFFFFF
+        fields["a"][:, 2] = _COPY
+        fields["a"][:, 3], fields["b"][:, 3] = base + starts, lengths
+        if nulls is not None:
+            fields["a"][nulls, 3] = 0
+        fields["a"][:, 5] = timestamp_ms
+        # What the addresses are of must live until the library has copied it.
+        names = [[name.encode() for name, _ in own] for own in (headers, *(own_headers or ()))]
+        for at, (name, (_, value)) in enumerate(zip(names[0], headers), 6):
+            _fill(fields[:, at], name, value)
+        for row, own in enumerate(own_headers or ()):
+            for at, (name, (_, value)) in enumerate(zip(names[row + 1], own), 6 + len(headers)):
+                _fill(fields[row : row + 1, at], name, value)
+            used[row] += len(own)
+        for row, key in enumerate(keys or ()):
+            if key is not None:
+                fields["a"][row, 4], fields["b"][row, 4] = _address(key), len(key)
+        call, handle = self._rd.rd_kafka_produceva, self._handle
+        first, stride = fields.ctypes.data, fields.strides[0]
+        for row, number in enumerate(used.tolist()):
+            if error := call(handle, first + row * stride, number):
+                if self._rd.rd_kafka_error_code(error) == _QUEUE_FULL:
+                    self._rd.rd_kafka_error_destroy(error)
+                    return row
+                self._check(error)
+        return count
+
+    def wait(self, seconds: float) -> None:
+        """Let time go by in which the library may send."""
+        self._rd.rd_kafka_poll(self._handle, _ms(seconds))
+
+    def commit(self, seconds: float) -> None:
+        """Wait until all messages are there, and commit; after an error the outcome may be unknown."""
+        self._check(self._rd.rd_kafka_commit_transaction(self._handle, _ms(seconds)))
+
+    def abort(self, seconds: float) -> None:
+        """Undo the transaction, after which another can begin."""
+        self._check(self._rd.rd_kafka_abort_transaction(self._handle, _ms(seconds)))
+        self.needs_abort = False
+
+    def close(self) -> None:
+        """Throw it away; a successor, or a time-out, aborts a transaction that it left open."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            self._rd.rd_kafka_purge(handle, _PURGE)
+            for topic in self._topics.values():
+                self._rd.rd_kafka_topic_destroy(topic)
+            self._rd.rd_kafka_destroy(handle)
+
+    def _topic(self, name: str) -> int:
+        if name not in self._topics:
+            topic = self._rd.rd_kafka_topic_new(self._handle, name.encode(), None)
+            if not topic:
+                raise KafkaException(KafkaError(KafkaError._INVALID_ARG, f"{name!r} is no topic's name"))
+            self._topics[name] = topic
+        return self._topics[name]
+
+    def _check(self, error: int | None) -> None:
+        """Raise an error of the library's, and note whether an abort is what it asks for."""
+        if not error:
+            return
+        rd = self._rd
+        code, text = rd.rd_kafka_error_code(error), rd.rd_kafka_error_string(error).decode(errors="replace")
+        fatal, retriable = rd.rd_kafka_error_is_fatal(error), rd.rd_kafka_error_is_retriable(error)
+        self.needs_abort = bool(rd.rd_kafka_error_txn_requires_abort(error))
+        rd.rd_kafka_error_destroy(error)
+        raise KafkaException(KafkaError(code, text, bool(fatal), bool(retriable), self.needs_abort))
+
+
+_EMPTY = np.zeros(1, np.uint8)
+
+
+def _fill(column: np.ndarray, name: bytes, value: bytes | None) -> None:
+    """Write a header into fields."""
+    column["kind"] = _HEADER
+    column["a"] = _address(name)
+    column["b"] = 0 if value is None else _address(value)
+    column["c"] = 0 if value is None else len(value)
+
+
+def _address(data: bytes) -> int:
+    return c.cast(c.c_char_p(data), c.c_void_p).value or 0
+
+
+def _ms(seconds: float) -> int:
+    return max(int(seconds * 1000), 0)

@@ -1,0 +1,56 @@
+"""A WebSocket server on loopback that sends a recorded feed: by a cursor, or to who subscribes."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from urllib.parse import parse_qs, urlsplit
+
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.server import ServerConnection, serve
+
+
+class FeedServer:
+    """Sends `messages` to each connection, those behind its `cursor` (a field `time_us`) if it names one.
+
+    With `subscribed`, it waits for a text first. It breaks a connection after `each` messages. `requests` are
+    the URLs' paths, `texts` what was sent to it.
+    """
+
+    def __init__(self, messages: Sequence[bytes], each: int = 0, subscribed: bool = False) -> None:
+        self.messages, self.each, self.subscribed = list(messages), each, subscribed
+        self.requests: list[str] = []
+        self.texts: list[str | bytes] = []
+        self._over = threading.Event()
+        self._server = serve(self._send, "127.0.0.1", 0)
+        self.port: int = self._server.socket.getsockname()[1]
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"ws://127.0.0.1:{self.port}/subscribe"
+
+    def close(self) -> None:
+        self._over.set()
+        self._server.shutdown()
+
+    def _send(self, connection: ServerConnection) -> None:
+        assert connection.request is not None
+        self.requests.append(connection.request.path)
+        cursor = int(parse_qs(urlsplit(connection.request.path).query).get("cursor", ["0"])[0])
+        try:
+            if self.subscribed:
+                self.texts.append(connection.recv(30))
+            sent = 0
+            for message in self.messages:
+                # Inclusive, as Jetstream's is.
+                if cursor and json.loads(message)["time_us"] < cursor:
+                    continue
+                connection.send(message.decode())
+                sent += 1
+                if self.each and sent >= self.each:
+                    return
+            self._over.wait(60)
+        except ConnectionClosed:
+            pass
