@@ -20,6 +20,7 @@ from .consumer.merge.merger import Merger
 from .definition.sources import FrameSource
 from .definition.stream import Stream
 from .definition.topic_patterns import is_pattern, matches
+from .formats.decode import Decoded
 from .formats.messages import Messages
 from .joins.join_state import JoinStates
 from .joins.table_readers import bound
@@ -161,7 +162,8 @@ class StreamTester:
         stamps = np.full(frame.height, int(self._now * 1000), np.int64)
         end = start + frame.height
         progress.add(frame, stamps, np.arange(start, end), end, refuse, late)
-        return self._received(where, before)
+        self._received(where)
+        return self._merger.state.account - before
 
     def feed_messages(
         self,
@@ -186,40 +188,53 @@ class StreamTester:
         >>> print(tester.refused[0].reason)
         "price" is 'cheap', not Float64
         """
-        where = Input(self._topic(topic), partition)
+        where, before = Input(self._topic(topic), partition), self._merger.state.account
         now = datetime.fromtimestamp(self._now, UTC)
-        stamps = [int(at.timestamp() * 1000) for at in timestamps or [now] * len(values)]
         messages = Messages.of(
             values,
             keys,
             topic=where.topic,
             partition=partition,
             first_offset=self._inputs[where].next_offset,
-            timestamps=stamps,
+            timestamps=[int(at.timestamp() * 1000) for at in timestamps or [now] * len(values)],
             headers=headers,
         )
-        return self._decoded(where, messages)
+        self._feed(where, messages)
+        return self._merger.state.account - before
 
-    def feed_batch(self, messages: Messages) -> Account:
+    def feed_batch(self, messages: Messages) -> None:
         """Let a partition receive messages with their own topic, partition and offsets, as recorded.
 
         The clock moves on to the latest of their timestamps. Offsets that are left out hold no message.
         """
         where = Input(self._topic(messages.topics[int(messages.topic[0])]), int(messages.partition[0]))
         self._now = max(self._now, int(messages.timestamp.max()) / 1000)
-        return self._decoded(where, messages)
+        self._feed(where, messages)
 
-    def _decoded(self, where: Input, messages: Messages) -> Account:
-        before, progress, partition = self._merger.state.account, self._inputs[where], where.partition
+    def _feed(self, where: Input, messages: Messages) -> None:
+        for part, decoded in self.stream.of_topic(where.topic).kafka_source.decoded(messages):
+            self.feed_decoded(part, decoded)
+
+    def feed_decoded(self, messages: Messages, decoded: Decoded) -> None:
+        """Let the partition that messages are of receive them, with the rows that were made of them.
+
+        So streams that read a topic alike need not each decode it.
+        """
+        if not len(messages):
+            return
+        where = Input(messages.topics[messages.topic[0]], int(messages.partition[0]))
         intake = PartitionBuffer(Remarks(where.topic, {}), keeps_late=True)
-        intake.add_partition(progress, [])
-        intake.sketch(self.stream.of_topic(where.topic).kafka_source, messages)
-        refused = [
-            RefusedRow(partition, letter.offset, letter.reason, where.topic) for letter in intake.dead_letters
+        intake.add_partition(self._inputs[where], [])
+        intake.add(messages, decoded)
+        intake.remarks.report_due()
+        self.refused += [
+            RefusedRow(where.partition, letter.offset, letter.reason, where.topic)
+            for letter in intake.dead_letters
         ]
-        self.refused += refused
-        self.late += [LateRow(partition, late.letter.offset, late.late_us / 1e6) for late in intake.late]
-        return self._received(where, before)
+        self.late += [
+            LateRow(where.partition, late.letter.offset, late.late_us / 1e6) for late in intake.late
+        ]
+        self._received(where)
 
     def feed_lookup(self, topic: str, rows: Mapping[Any, Mapping[str, Any] | None]) -> None:
         """Give keys of a joined table their rows, by the name of its topic; None deletes a key.
@@ -304,13 +319,12 @@ class StreamTester:
         sent, self._sent = self._sent, []
         return sent
 
-    def _received(self, where: Input, before: Account) -> Account:
+    def _received(self, where: Input) -> None:
         progress = self._inputs[where]
         if progress.heard:
             self._silences[where].heard(self._now)
             progress.heard = False
         self._send(progress)
-        return self._merger.state.account - before
 
     def _topic(self, topic: str | None) -> str:
         """The topic that rows are for, which is there then."""

@@ -7,11 +7,14 @@ sketches are for. So it holds decoding and windows for right, which other tests 
 
 from __future__ import annotations
 
+import json
 import math
+import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -20,7 +23,9 @@ import pyarrow as pa
 
 from ...operators.definition.aggregate import Aggregate
 from ...operators.definition.aggregates import count
+from ...operators.definition.sources import KafkaSource
 from ...operators.definition.stream import Stream
+from ...operators.formats.messages import Messages
 from ...operators.table.merge import Accumulator
 from ...operators.table.query import query
 from ...operators.table.schema import END, START, aggregates_of, keys_of, table_schema
@@ -31,6 +36,7 @@ from ..app import Message
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _VALUE = "exact_value"
+_AT_A_TIME = 20_000
 _CHECKED = ("distinct", "distinct_set", "top_k", "quantiles", "kll_quantiles")
 _STD_DEVS = 3
 """Bounds of `distinct` hold in 99.7 % of all windows, so that few of many windows are outside by chance."""
@@ -50,12 +56,30 @@ def with_exact(stream: Stream, table: pa.Table, messages: Iterable[Message]) -> 
 
 def exact_counts(stream: Stream, table: pa.Table, messages: Iterable[Message]) -> dict[str, Counts]:
     """For each estimate of a table that can be checked, how often each of the values was there."""
-    checked = {name: one for name, one in aggregates_of(table.schema).items() if one.name in _CHECKED}
-    if not checked or (stream.window is not None and stream.window.by_group):
-        return {}
-    kept = list(messages)
-    groups = WindowGroups.of_table(table).answers([])
-    return {name: _counts(stream, one, groups, kept) for name, one in checked.items()}
+    return exact_counts_together({"": stream}, {"": table}, messages)[""]
+
+
+def exact_counts_together(
+    streams: Mapping[str, Stream], tables: Mapping[str, pa.Table], messages: Iterable[Message]
+) -> dict[str, dict[str, Counts]]:
+    """What `exact_counts` gives for each of the tables, by name; their streams read one topic.
+
+    A message is decoded once for all that read it alike.
+    """
+    groups = {name: WindowGroups.of_table(table).answers([]) for name, table in tables.items()}
+    testers = {
+        (name, column): _counting(streams[name], aggregate)
+        for name, table in tables.items()
+        if (window := streams[name].window) is None or not window.by_group
+        for column, aggregate in aggregates_of(table.schema).items()
+        if aggregate.name in _CHECKED
+    }
+    if testers:
+        _feed(list(testers.values()), messages)
+    counts: dict[str, dict[str, Counts]] = {name: {} for name in tables}
+    for (name, column), tester in testers.items():
+        counts[name][column] = _counts(tester, groups[name])
+    return counts
 
 
 def compared(table: pa.Table, counts: Mapping[str, Counts]) -> list[dict[str, Any]]:
@@ -112,7 +136,8 @@ def _wider(aggregate: Aggregate, name: str, table: pa.Table) -> pl.Series:
     return parts.to_struct(name)
 
 
-def _counts(stream: Stream, aggregate: Aggregate, groups: pl.DataFrame, messages: list[Message]) -> Counts:
+def _counting(stream: Stream, aggregate: Aggregate) -> StreamTester:
+    """What counts each value that an aggregate of a stream sees."""
     assert aggregate.column is not None
     rows = replace(stream, window=None, keys=(), aggregates={})
     rows = rows.with_columns(**{_VALUE: pl.col(aggregate.column)})
@@ -125,12 +150,37 @@ def _counts(stream: Stream, aggregate: Aggregate, groups: pl.DataFrame, messages
         max_ahead_us=stream.max_ahead_us,
         keys=(*stream.keys, _VALUE),
     )
-    tester = StreamTester(windowed.agg(n=count()), start=datetime.now(UTC))
-    for low in range(0, len(messages), 20_000):
-        some = messages[low : low + 20_000]
-        now = datetime.now(UTC)
-        sent = [now if m.sent_ms is None else datetime.fromtimestamp(m.sent_ms / 1000, UTC) for m in some]
-        tester.feed_messages([m.value for m in some], [m.key for m in some], timestamps=sent)
+    return StreamTester(windowed.agg(n=count()), start=datetime.now(UTC))
+
+
+def _feed(testers: Sequence[StreamTester], messages: Iterable[Message]) -> None:
+    """Let testers receive messages of their one topic."""
+    sources: dict[str, KafkaSource] = {}
+    readers: dict[str, list[StreamTester]] = {}
+    for tester in testers:
+        source = tester.stream.kafka_source
+        definition = json.dumps(source.definition(), sort_keys=True)
+        sources.setdefault(definition, source)
+        readers.setdefault(definition, []).append(tester)
+    remaining, offset = iter(messages), 0
+    while some := list(islice(remaining, _AT_A_TIME)):
+        now = int(time.time() * 1000)
+        batch = Messages.of(
+            [message.value for message in some],
+            [message.key for message in some],
+            topic=testers[0].stream.kafka_source.topic,
+            first_offset=offset,
+            timestamps=[now if message.sent_ms is None else message.sent_ms for message in some],
+        )
+        offset += len(some)
+        for definition, source in sources.items():
+            for part, decoded in source.decoded(batch):
+                for tester in readers[definition]:
+                    tester.feed_decoded(part, decoded)
+
+
+def _counts(tester: StreamTester, groups: pl.DataFrame) -> Counts:
+    """How often a tester saw each value in these windows and groups."""
     counts: dict[tuple[Any, ...], dict[Any, int]] = {}
     # Of a table that shows the largest groups alone, the others would be most of the work.
     shown = tester.finish().windows().join(groups, on=groups.columns, how="semi", nulls_equal=True)

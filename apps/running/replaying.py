@@ -31,7 +31,7 @@ from ..kafka.jars import KAFKA
 from ..replay.sender import send
 from ..spinner import stage
 from . import local, spark
-from .exact import all_inside, compared, exact_counts, in_all
+from .exact import all_inside, compared, exact_counts_together, in_all
 from .recording import RecordedMessages
 from .refused import refused_messages
 from .report import AppReport
@@ -158,10 +158,9 @@ def result(
 def exact_answers(job: Job, feed: Feed, outcome: Outcome, sent: Sequence[Message]) -> dict[str, Any]:
     """The answers of each part that is shown, with their exact figures; its total beside it."""
     streams, totals = job.streams(feed), {part.name: part.total for part in job.parts if part.total}
-    answers = {}
+    answers, counts = {}, exact_counts_together(streams, outcome.tables, sent)
     for name, table in outcome.tables.items():
-        counts = exact_counts(streams[name], table, sent)
-        answers[name] = compared(table, counts)
+        answers[name] = compared(table, counts[name])
         if name in totals:
-            answers[totals[name]] = compared(*in_all(table, counts))
+            answers[totals[name]] = compared(*in_all(table, counts[name]))
     return answers

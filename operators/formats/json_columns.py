@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from .json_rows import parse
+from .json_rows import SKIP_WORDS, SKIPS_KEPT, parse
 from .json_scanner import DEEPEST
 from .json_schema import (
     BOOL,
@@ -28,7 +28,7 @@ from .json_schema import (
     Layout,
     Node,
 )
-from .json_values import ABSENT, BASE, LATER, LIMIT, OPEN, STACK, STATE_WORDS, TEXT, TEXT_TOP
+from .json_values import ABSENT, BASE, LATER, LIMIT, OPEN, SKIPS, STACK, STATE_WORDS, TEXT, TEXT_TOP
 from .messages import Messages
 from .reasons import Reason
 from .text_values import as_times
@@ -56,15 +56,16 @@ class Columns:
         self._pool_present = np.empty((layout.lists, size // 2 + 1), np.uint8)
         self._table = layout.table.copy()
         self._point()
-        text, stack, open_objects = (
+        text, stack, open_objects, skips = (
             np.empty(size, np.uint8),
             np.empty(DEEPEST, np.uint8),
             np.empty(nodes, np.int64),
+            np.zeros((SKIPS_KEPT, SKIP_WORDS), np.int64),
         )
         state = np.zeros(STATE_WORDS, np.int64)
         state[[BASE, LIMIT]] = messages.lines.ctypes.data, messages.lines.ctypes.data + size
         state[[TEXT, TEXT_TOP]] = text.ctypes.data
-        state[[STACK, OPEN]] = stack.ctypes.data, open_objects.ctypes.data
+        state[[STACK, OPEN, SKIPS]] = stack.ctypes.data, open_objects.ctypes.data, skips.ctypes.data
         row, refused = np.empty(n, np.int64), np.empty((n, 4), np.int64)
         self._good, bad = parse(
             messages.starts,

@@ -53,6 +53,7 @@ from .json_values import (
     BASE,
     LIMIT,
     OPEN,
+    SKIPS,
     STACK,
     TEXT_TOP,
     THERE,
@@ -64,6 +65,13 @@ from .json_values import (
     put_text,
     refuse,
 )
+
+SKIPS_KEPT = 16
+"""The first members of an object whose beginning is kept if no field is of their name."""
+SKIP_WORDS = 5
+SKIP_LENGTH, SKIP_TEXT_0, SKIP_TEXT_1, SKIP_MASK_0, SKIP_MASK_1 = range(SKIP_WORDS)
+"""A member's beginning, ``"name":``, of up to 16 bytes, as a field's is kept (`json_schema`); the length is 0
+before there was one."""
 
 
 @kernel
@@ -111,6 +119,7 @@ def _row(at, end, row, table, state):
     limit = load64(state + 8 * LIMIT)
     stack = load64(state + 8 * STACK)
     open_objects = load64(state + 8 * OPEN)
+    skips = load64(state + 8 * SKIPS)
     at = skip_space(at, end)
     if at >= end or load8(at) != 123:
         at, _ = skip_value(start, end, limit, stack)
@@ -120,6 +129,7 @@ def _row(at, end, row, table, state):
     depth = 0
     here = 0
     guess = 0
+    number = 0
     holds = 0
     at += 1
     inner = skip_space(at, end)
@@ -129,15 +139,27 @@ def _row(at, end, row, table, state):
     while True:
         if not closed:
             at = skip_space(at, end)
-            node, after = _expected(at, table, here, guess, limit)
-            if node >= 0:
+            # Messages mostly have the same members in the same places, those that nobody asks for, too.
+            skip = skips + 8 * SKIP_WORDS * number if depth == 0 and number < SKIPS_KEPT else np.int64(0)
+            number += depth == 0
+            node, after = np.int64(-1), np.int64(0)
+            if skip != 0:
+                after = _after_skip(at, skip, limit)
+            if after != 0:
                 at = skip_space(after, end)
-                guess += 1
             else:
-                at, name, name_end, inside = member(at, end, limit)
-                holds |= inside
-                if at >= 0:
-                    node, guess = _child(table, state, here, guess, name, name_end, inside)
+                node, after = _expected(at, table, here, guess, limit)
+                if node >= 0:
+                    at = skip_space(after, end)
+                    guess += 1
+                else:
+                    begin = at
+                    at, name, name_end, inside = member(at, end, limit)
+                    holds |= inside
+                    if at >= 0:
+                        node, guess = _child(table, state, here, guess, name, name_end, inside)
+                        if node < 0 and inside == 0 and skip != 0:
+                            _keep_skip(begin, name_end, skip, limit)
             if at < 0 or at >= end:
                 return NOT_JSON, min(abs(at), end), 0
             if node >= 0 and get(table, node, KIND) == STRUCT and load8(at) == 123:
@@ -200,6 +222,37 @@ def _expected(at, table, parent, guess, limit):
     first = (load64(at) ^ get(table, node, TEXT_0)) & get(table, node, MASK_0)
     second = (load64(at + 8) ^ get(table, node, TEXT_1)) & get(table, node, MASK_1)
     return (node if length != 0 and first | second == 0 else np.int64(-1)), at + length
+
+
+@kernel
+def _after_skip(at, skip, limit):
+    """The address after the beginning of a member to skip, if exactly that is here, or 0."""
+    length = load64(skip + 8 * SKIP_LENGTH)
+    if length == 0 or at + 16 > limit:
+        return np.int64(0)
+    first = (load64(at) ^ load64(skip + 8 * SKIP_TEXT_0)) & load64(skip + 8 * SKIP_MASK_0)
+    second = (load64(at + 8) ^ load64(skip + 8 * SKIP_TEXT_1)) & load64(skip + 8 * SKIP_MASK_1)
+    return at + length if first | second == 0 else np.int64(0)
+
+
+@kernel
+def _keep_skip(at, name_end, skip, limit):
+    """Keep the beginning of a member of plain characters that no field is of, unless it is too long."""
+    length = name_end + 2 - at
+    if length > 16 or at + 16 > limit or load8(name_end + 1) != 58:
+        return
+    first, second = min(length, 8), max(length - 8, 0)
+    store64(skip + 8 * SKIP_LENGTH, length)
+    store64(skip + 8 * SKIP_TEXT_0, load64(at))
+    store64(skip + 8 * SKIP_TEXT_1, load64(at + 8))
+    store64(skip + 8 * SKIP_MASK_0, _low_bytes(first))
+    store64(skip + 8 * SKIP_MASK_1, _low_bytes(second))
+
+
+@kernel
+def _low_bytes(count):
+    """A word whose lowest bytes, so many of them, are all ones."""
+    return np.int64(-1) if count == 8 else (np.int64(1) << np.int64(8 * count)) - np.int64(1)
 
 
 @kernel

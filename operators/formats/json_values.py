@@ -53,10 +53,11 @@ from .json_schema import (
 ABSENT, THERE, LATER = 0, 1, 2
 """The states of a cell: null, filled, or a double for the caller to read from the text it points to."""
 
-BASE, LIMIT, TEXT, TEXT_TOP, STACK, OPEN = range(6)
+BASE, LIMIT, TEXT, TEXT_TOP, STACK, OPEN, SKIPS = range(7)
 """The words of a call's state: where the lines begin and end, the buffer of strings that had escapes and the
-address up to which it is full, and scratch for `skip_value` and for the open objects (a word each)."""
-STATE_WORDS = 6
+address up to which it is full, and scratch for `skip_value`, for the open objects (a word each) and for
+members to skip (`json_rows`)."""
+STATE_WORDS = 7
 
 
 @kernel

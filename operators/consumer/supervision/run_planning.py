@@ -9,6 +9,7 @@ from ...definition.sources import KafkaSource
 from ...definition.stream import Stream
 from ...formats.decode import check_importable
 from ...kafka.broker_wait import wait_for_brokers
+from ...kafka.concurrent_calls import call_for_each
 from ...kafka.topics import Admin, admin, end_offsets, ensure_topic, id_of, partitions_of
 from ...sinks.sink import Origin, SinkTopic, topics_of
 from ...sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
@@ -71,19 +72,20 @@ def plans_of(streams: Mapping[str, Stream], options: Mapping[str, RunOptions]) -
         for n, stream in streams.items()
     ]
     named = shared.group_id is not None
-    for history in histories if named else ():
-        history.read()
+    # Several streams ask the same of their own topics: together they wait as long as one.
+    if named:
+        call_for_each(GroupState.read, histories)
     wanted = [_wanted_topics(own, options[own.name], named) for own in histories]
     written = [topic.name for its in wanted for topic in its]
     for own in sources.values():
         named_too = [topic for source in own for topic in source.topics if topic == shared.dead_letters]
         check_apart(own, [*written, *named_too])
-    partitions = {
-        history.name: ensure_topic(client, history.table_topic, shared.table_partitions, TABLE)
-        for history in histories
-    }
-    for history in histories if named else ():
-        history.claim()
+    tables = call_for_each(
+        lambda own: ensure_topic(client, own.table_topic, shared.table_partitions, TABLE), histories
+    )
+    partitions = {history.name: count for history, count in zip(histories, tables)}
+    if named:
+        call_for_each(GroupState.claim, histories)
     _make_besides(client, shared, topics.partitions)
     for history, its in zip(histories, wanted):
         for topic in its:
