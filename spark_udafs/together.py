@@ -36,6 +36,7 @@ def write_together(
     available_now: bool = False,
     every: str | None = None,
     name: str | None = None,
+    emit: Literal["close", "both"] = "close",
     start: Literal["earliest", "latest"] | Mapping[str, Mapping[str, int]] = "earliest",
     max_per_trigger: int | None = None,
     dead_letters: str | None = "",
@@ -50,7 +51,9 @@ def write_together(
     and decoded once for all streams whose sources read it alike. Each stream has its own account
     (`accounts_of`), event time and late rows, and its windows close by its own watermark, in whatever kinds
     of windows. `sinks` are given by the stream's name, and take its windows as those of `write` do; to them
-    the query is ``<id>-<name>``.
+    the query is ``<id>-<name>``. With ``emit="both"`` sinks with an attribute ``provisional`` that is true
+    are also given, at each micro-batch, all windows that fill, as they are by then (`SketchTable.is_final`
+    is False), but for windows by count.
 
     All other options are those of `write` and `Stream.on_spark`, and are of all streams. A checkpoint is of
     these streams and their definitions: another, one more or one less are refused by name. What is merged is
@@ -85,13 +88,15 @@ def write_together(
             "kafka.group.id can't be given for streams that run together: the names of their groups begin "
             "with the option groupIdPrefix"
         )
-    made = bound_together(streams, {**first.kafka_sources[0].settings, **settings})
+    if emit not in ("close", "both"):
+        raise ValueError(f"emit must be 'close' or 'both', got {emit!r}")
+    made = bound_together(streams, {**first.kafka_sources[0].settings, **settings}, emit == "both")
     plan = TogetherPartials(streams)
     check_worker_python(spark)
     spark.dataSource.register(made)
     loading = spark.readStream.format(made.name()).options(**given)
     partials = patiently(f"the streams of {first.reads()}", loading.load)
-    tables, known = plan.merged(partials), dict[str, str]()
+    tables, known = plan.merged(partials, emit == "both"), dict[str, str]()
 
     def hand_on(frame: DataFrame, number: int) -> None:
         again = not known
@@ -100,12 +105,15 @@ def write_together(
         rows = frame.toArrow()
         closed = _closed_by(frame.sparkSession, str(checkpoint), number)
         for one, its in sinks.items():
-            table = SketchTable(plan.table_of(one, rows))
+            table = SketchTable(plan.table_of(one, rows, final=True))
+            filling = SketchTable(plan.table_of(one, rows, final=False))
             batch = Batch(f"{known['id']}-{one}", number, again, closed[one])
             with in_stream(one):
                 for sink in its:
                     if table.num_rows or getattr(sink, "clocked", False):
                         sink(table, batch)
+                    if emit == "both" and getattr(sink, "provisional", False):
+                        sink(filling, batch)
 
     every_sink = [sink for its in sinks.values() for sink in its]
     return started(tables, "append", checkpoint, hand_on, known.clear, every_sink, available_now, every, name)

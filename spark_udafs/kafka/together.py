@@ -49,10 +49,13 @@ _LARGE = 10**15
 """As long as times and offsets are."""
 
 
-def bound_together(streams: Mapping[str, Stream], settings: Mapping[str, Any]) -> type[TogetherSource]:
+def bound_together(
+    streams: Mapping[str, Stream], settings: Mapping[str, Any], filling: bool
+) -> type[TogetherSource]:
     """A source for these streams, under a name of its own (`kafka.source.bound`).
 
-    Raises `ValueError` for streams that can't be read together.
+    With `filling` each micro-batch announces watermarks, so that windows that fill are given out. Raises
+    `ValueError` for streams that can't be read together.
     """
     for name, stream in streams.items():
         with in_stream(name):
@@ -61,6 +64,7 @@ def bound_together(streams: Mapping[str, Stream], settings: Mapping[str, Any]) -
     _check_alike(streams)
     label = f"{NAME}-{uuid.uuid4().hex[:8]}"
     members = {"label": label, "streams": dict(streams), "settings": Settings(settings)}
+    members["filling"] = filling
     return type(TogetherSource.__name__, (TogetherSource,), members)
 
 
@@ -113,6 +117,7 @@ class TogetherSource(DataSource):
     label = NAME
     streams: Mapping[str, Stream] = {}
     settings: Mapping[str, Any] = {}
+    filling = False
 
     @classmethod
     def name(cls) -> str:
@@ -127,20 +132,21 @@ class TogetherSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """For ``spark.readStream``."""
         given = {"emit": "sketches", **self.options}
-        return TogetherReader(
-            {name: KafkaOptions.parse(given, stream, self.settings) for name, stream in self.streams.items()}
-        )
+        options = {
+            name: KafkaOptions.parse(given, stream, self.settings) for name, stream in self.streams.items()
+        }
+        return TogetherReader(options, self.filling)
 
 
 @dataclass(frozen=True)
 class TogetherTask(InputPartition):
     """The work of one Spark task: that of each stream, by name, in the same range.
 
-    `closing` has the watermarks (microseconds) of the streams of which this task says that windows close.
+    `announced` has the watermarks (microseconds) that this task announces, by their streams.
     """
 
     parts: tuple[tuple[str, Task], ...]
-    closing: Mapping[str, int]
+    announced: Mapping[str, int]
 
 
 class TogetherReport(NamedTuple):
@@ -227,8 +233,9 @@ class _StreamReader(KafkaStreamReader):
 class TogetherReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Micro-batches of offsets, of which each stream has its own, with what is known to it."""
 
-    def __init__(self, options: Mapping[str, KafkaOptions]) -> None:
+    def __init__(self, options: Mapping[str, KafkaOptions], filling: bool) -> None:
         self._options = options
+        self._filling = filling
         self._end_file = next(iter(options.values())).end_file
         self._ending = False
         self._planning: tuple[RoundCluster, dict[str, _StreamReader]] | None = None
@@ -290,19 +297,19 @@ class TogetherReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The tasks of a micro-batch. Raises `DefinitionChanged` for one that other definitions planned."""
         before, there = self._offsets(start), self._offsets(end)
         by_place: dict[tuple[TopicPartition, ...], list[tuple[str, Task]]] = {}
-        closing = {}
+        announced = {}
         for name, reader in self._begin_round().items():
             with in_stream(name):
                 tasks = reader.partitions({}, there[name].to_json())
             for task in tasks:
                 assert isinstance(task, Task)
                 by_place.setdefault(tuple(r.place for r in task.ranges), []).append((name, task))
-            if there[name].watermark_us > before[name].watermark_us:
-                closing[name] = there[name].watermark_us
+            if self._filling or there[name].watermark_us > before[name].watermark_us:
+                announced[name] = there[name].watermark_us
         # A stream that has nothing to read only announces, wherever that is.
         idle = by_place.pop((), [])
         first, *others = by_place.values() or [[]]
-        return [TogetherTask((*first, *idle), closing), *(TogetherTask(tuple(own), {}) for own in others)]
+        return [TogetherTask((*first, *idle), announced), *(TogetherTask(tuple(own), {}) for own in others)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """In a worker: the batches of one task."""
@@ -354,7 +361,7 @@ def _read_task(options: Mapping[str, KafkaOptions], task: TogetherTask) -> Itera
         yield from plan.batches_of(name, delta)
     freeze_imports()
     for name, part in task.parts:
-        closed_us = task.closing.get(name)
+        closed_us = task.announced.get(name)
         yield from plan.announcement(name, accounts[name], messages[name], part.lag, closed_us)
 
 
