@@ -11,7 +11,7 @@ from ..secrets import Settings
 from ..sketching.position import Input, inputs_of
 from .group.co_partitioning import RANGES
 from .group.committed import LONE
-from .log.messages import log_group
+from .log.messages import log_group, split_text
 from .options import RunOptions
 
 
@@ -22,7 +22,8 @@ class Plan:
     `group_id` is the group's name, a generated one for a run on its own. `partitions` is how many partitions
     each input topic has at the start, `ends` the offsets to read up to, or None to go on for ever. `starts`
     says where partitions that the group knows go on; others are read from their first message.
-    `table_partitions` is the number of the table topic's partitions. `topic_ids`, by input topic, and
+    `table_partitions` is the number of the table topic's partitions, `split_keys` the keys by which groups
+    are spread over them (None: all keys). `topic_ids`, by input topic, and
     `table_id` are the topics' ids, empty if brokers have none. `member` tells the run's workers apart.
     `sent_partitions` is how many partitions the topic has that rows are sent on to.
 
@@ -44,6 +45,7 @@ class Plan:
     sent_partitions: int = 0
     name: str = LONE
     together: tuple[str, ...] = ()
+    split_keys: tuple[str, ...] | None = None
 
     @property
     def sources(self) -> tuple[KafkaSource, ...]:
@@ -65,6 +67,11 @@ class Plan:
         """librdkafka's settings for every client of the run."""
         settings = self.sources[0].settings
         return settings if self.stream.joined is None else Settings({**settings, **RANGES})
+
+    @property
+    def split(self) -> str:
+        """By which keys groups are spread over the table topic's partitions, as JSON; empty if by all."""
+        return split_text(self.table_partitions, self.split_keys)
 
     def letters(self, topic: str) -> str | None:
         """Where messages of a topic go that can't be counted, if anywhere."""

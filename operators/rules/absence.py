@@ -47,6 +47,11 @@ class Absence(Rule):
             )
         self._duration("forget")
 
+    @property
+    def together(self) -> None:
+        """See `Rule`."""
+        return None
+
     def window(
         self, state: RuleState, rows: Sequence[Row], start_us: int, end_us: int, step_us: int
     ) -> Iterator[Alert]:

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from ..kafka.outgoing_message import Outgoing
-from ..sinks.sink import ClosedWindow, Origin, PartitionSink, RunProgress, SinkError, SinkTopic
+from ..sinks.sink import (
+    ClosedWindow,
+    Origin,
+    PartitionSink,
+    RunProgress,
+    SinkError,
+    SinkTopic,
+    common_keys,
+)
 from ..windows.durations import Duration, microseconds
 from .alert import Alert
 from .rule import Rule
 from .rule_engine import RuleEngine, RuleView, rule_view
 from .stale_feed import StaleFeed
 from .to_output import AlertsToConsole
+
+log = logging.getLogger("streamgauge.rules")
 
 
 @runtime_checkable
@@ -58,7 +69,7 @@ class Alerting:
         The name of a key that holds times: each row of the table is then a reading and not a window, and
         rules see every reading, in the order of these times. The stream is grouped by it as well:
         ``.group_by("sensor", "at").tumbling("1m", delay="10s")``; the window is how long readings are waited
-        for, and the run has one table partition.
+        for.
     stale
         After how long without any message, by the wall clock, an alert says that the feed is stale.
     app
@@ -109,10 +120,12 @@ class Alerting:
     def topics(self, origin: Origin, table_partitions: int) -> list[SinkTopic]:
         """See `operators.sinks.sink.StatefulSink`."""
         self.view(origin)
-        if self.at is not None and table_partitions > 1:
-            raise ValueError(
-                f"Alerting: with at={self.at!r} the readings of one key would be in several partitions of "
-                "the table topic; leave table_partitions at 1"
+        if table_partitions > 1 and self.together(origin) == ():
+            log.warning(
+                "rules of %r look at all groups, so all groups are in one of the %d partitions of the table "
+                "topic, and one run merges them",
+                self.name,
+                table_partitions,
             )
         for outlet in self.to:
             if isinstance(outlet, WritingOutlet):
@@ -123,6 +136,11 @@ class Alerting:
         """How its rules look at a stream's table. Raises `ValueError` for rules that don't suit it."""
         assert origin.schema is not None
         return rule_view(self.rules, origin.schema, self.at)
+
+    def together(self, origin: Origin) -> tuple[str, ...] | None:
+        """See `operators.sinks.sink.keys_together`: a key of the rules is where all of its rows are."""
+        apart = None if self.at is None else tuple(key for key in origin.keys if key != self.at)
+        return common_keys([apart, *(rule.together for rule in self.rules)])
 
     def for_partition(self, origin: Origin, partition: int) -> PartitionSink:
         """See `operators.sinks.sink.StatefulSink`."""

@@ -39,7 +39,7 @@ class Burst(LimitRule):
 
     The means lie in count-min cells of fixed size (`operators.rules.count_min_baseline`), so the state does
     not grow with the number of keys; keys that share all cells hide small bursts of each other and make none.
-    All keys of a window must be in one partition of the table, or each partition learns its own.
+    All keys of a window are in one partition of the table topic, however many it has.
 
     Raises `ValueError` or `TypeError` for a field that it can't have.
 
@@ -76,6 +76,11 @@ class Burst(LimitRule):
     def needs_steps(self) -> bool:
         """See `Rule`."""
         return True
+
+    @property
+    def together(self) -> tuple[str, ...]:
+        """See `Rule`: keys share cells, and learning begins with the first window of all."""
+        return ()
 
     @cached_property
     def _noise(self) -> float:

@@ -66,6 +66,15 @@ class Rule(ABC):
         """Whether each of its events is over as soon as it fires: none is ever cleared."""
         return False
 
+    @property
+    def together(self) -> Sequence[str] | None:
+        """The keys in which rows agree that it must see together, in one partition of the table topic.
+
+        None if what it says of a group follows from that group's rows alone; none of the keys, as here, if it
+        may follow from any row.
+        """
+        return ()
+
     @abstractmethod
     def window(
         self, state: RuleState, rows: Sequence[Row], start_us: int, end_us: int, step_us: int
@@ -230,6 +239,13 @@ class LimitRule(Rule):
     def over_at_once(self) -> bool:
         """See `Rule`."""
         return self.every
+
+    @property
+    def together(self) -> Sequence[str] | None:
+        """See `Rule`. A memory that begins with the first of all windows is about more than its key."""
+        if self.absent is not None and type(self).new_memory is not LimitRule.new_memory:
+            return ()
+        return self.per or None
 
     @property
     def needs_steps(self) -> bool:

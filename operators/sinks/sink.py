@@ -209,6 +209,29 @@ def takes_several(sink: MessageSink | StatefulSink) -> bool:
     return bool(getattr(sink, "several_windows", False))
 
 
+def keys_together(sinks: Iterable[Sink], origin: Origin) -> tuple[str, ...] | None:
+    """The keys by which a run spreads groups over the partitions of its table topic; None: by all keys.
+
+    A sink that remembers, and must see groups together that agree in some keys only, says so by a method
+    ``together(origin)``, which gives these keys; none of them if it must see all groups.
+    """
+    asking = (sink.together(origin) for sink in sinks if hasattr(sink, "together"))
+    keys = common_keys(asking)
+    return None if keys is None else tuple(key for key in origin.keys if key in keys)
+
+
+def common_keys(choices: Iterable[Sequence[str] | None]) -> tuple[str, ...] | None:
+    """The keys that are in all choices; None where each is None, which stands for all keys.
+
+    >>> common_keys([None, ("symbol", "venue"), ("symbol",)]), common_keys([None]), common_keys([(), ("a",)])
+    (('symbol',), None, ())
+    """
+    narrowed = [tuple(keys) for keys in choices if keys is not None]
+    if not narrowed:
+        return None
+    return tuple(key for key in narrowed[0] if all(key in keys for keys in narrowed))
+
+
 def is_sink(given: object) -> bool:
     """Whether a run can take it as a sink."""
     return not isinstance(given, type) and isinstance(given, MessageSink | WritingSink | StatefulSink)

@@ -34,7 +34,7 @@ from ...operators.partitions.partition_buffer import PartitionBuffer
 from ...operators.sketching.dead_letters import LARGEST_LETTER, DeadLetter
 from ...operators.sketching.late_messages import LateMessage
 from ...operators.sketching.message_warnings import Remarks
-from .cluster import Cluster, Report, group_refused, report, reporting_consumer
+from .cluster import Cluster, group_refused, reporting_consumer
 from .connection_pool import ConnectionPool
 from .offsets import TopicPartition
 from .options import KafkaOptions
@@ -214,8 +214,8 @@ def replay_from(options: KafkaOptions, place: TopicPartition, wanted: int, start
     return min(max(wanted, low), start)
 
 
-def report_known(options: KafkaOptions, group: str, place: TopicPartition, report: Report) -> None:
-    """Commit what is known about a partition beside the offset up to which it is known.
+def report_known(options: KafkaOptions, group: str, place: TopicPartition, offset: int, text: str) -> None:
+    """Commit what is known about a partition, as text, beside the offset up to which it is known.
 
     If that fails for some seconds it is given up: the next micro-batch reads this one's range again to find
     out. Raises `PermissionError` if the group may not be used at all.
@@ -223,12 +223,12 @@ def report_known(options: KafkaOptions, group: str, place: TopicPartition, repor
     key = (_identity(options), group)
     reporter = _reporters.borrow(key) or reporting_consumer(options.config, group)
     try:
-        _report(reporter, group, place, report)
+        _report(reporter, group, place, offset, text)
     finally:
         _reporters.put(key, reporter)
 
 
-def _report(reporter: Any, group: str, place: TopicPartition, known: Report) -> None:
+def _report(reporter: Any, group: str, place: TopicPartition, offset: int, text: str) -> None:
     trying = Retrying(
         retry=retry_if_exception(may_pass),
         wait=wait_fixed(0.2),
@@ -238,7 +238,7 @@ def _report(reporter: Any, group: str, place: TopicPartition, known: Report) -> 
     try:
         trying(
             reporter.commit,
-            offsets=[Partition(*place, known.known.position.offset, report(known))],
+            offsets=[Partition(*place, offset, text)],
             asynchronous=False,
         )
     except KafkaException as problem:
@@ -266,11 +266,18 @@ class Letters:
 
     def take(self, intake: PartitionBuffer, start: int) -> None:
         """Take in what was refused, from offset `start` on."""
-        self.add([letter for letter in intake.dead_letters if letter.offset >= start])
-        self._add_late([late for late in intake.late if late.letter.offset >= start])
-        intake.dead_letters.clear()
-        intake.late.clear()
-        intake.dead_bytes = 0
+        self.take_of_all([intake], start)
+
+    def take_of_all(self, intakes: Sequence[PartitionBuffer], start: int) -> None:
+        """Take in what several streams refused of the same messages: once, if for the same reason."""
+        dead = dict.fromkeys(letter for intake in intakes for letter in intake.dead_letters)
+        late = dict.fromkeys(message for intake in intakes for message in intake.late)
+        self.add([letter for letter in dead if letter.offset >= start])
+        self._add_late([message for message in late if message.letter.offset >= start])
+        for intake in intakes:
+            intake.dead_letters.clear()
+            intake.late.clear()
+            intake.dead_bytes = 0
 
     def skip(self, messages: Messages) -> None:
         """Account for what was skipped of a range that can't be read, if this batch says so."""

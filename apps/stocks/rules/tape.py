@@ -99,6 +99,11 @@ class OutOfOrder(Rule):
         """See `Rule`."""
         return [*super().names(), "symbol", "venue", "seq"]
 
+    @property
+    def together(self) -> tuple[str, ...]:
+        """See `Rule`."""
+        return "symbol", "venue"
+
     def window(
         self, state: RuleState, rows: Sequence[Row], start_us: int, end_us: int, step_us: int
     ) -> Iterator[Alert]:

@@ -13,17 +13,18 @@ A delta is one message for each partition of the topic, or several parts if it i
 | `more` | 1 if another delta follows that was sent together with this one |
 | `epoch` | the number of its sender's claim, if it made one |
 | `provisional` | 1 if its rows count only where the log ends (see `Delta`) |
+| `split` | the keys that decide its rows' partition, as JSON, unless all do |
 | `account` | read, counted, filtered, late and dead-lettered messages |
 
 Its value is the length of a JSON text in four bytes, little-endian; that text, with the number of messages by
 the start of their pane; and the rows of its groups as a compressed Arrow IPC stream, or nothing if there are
-none. The hash of a group's keys decides its partition.
+none. The hash of a group's keys decides its partition, or of those that `split` names.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 
 import numpy as np
@@ -61,19 +62,27 @@ def table_topic(group_id: str, fingerprint: str) -> str:
     return f"{group_id}.table.{fingerprint}"
 
 
-def split(table: pa.Table, partitions: int) -> list[pa.Table]:
+def split(table: pa.Table, partitions: int, by: Sequence[str] | None = None) -> list[pa.Table]:
     """Split a table by the hash of its rows' keys into one table for each partition, in order.
 
-    All windows of a group go to the same partition.
+    All windows of a group go to the same partition. With `by`, only these keys decide, so that groups that
+    agree in them are together.
     """
     if partitions == 1:
         return [table]
-    keys = [table.column(key).combine_chunks() for key in keys_of(table.schema)]
+    names = keys_of(table.schema) if by is None else by
+    keys = [table.column(key).combine_chunks() for key in names]
     chosen = hash_keys(keys, table.num_rows)[1] % np.uint64(partitions)
     return [table.filter(pa.array(chosen == partition)) for partition in range(partitions)]
 
 
-def encode(delta: Delta, topic: str, partitions: int, largest: int = LARGEST_PART) -> list[Outgoing]:
+def encode(
+    delta: Delta,
+    topic: str,
+    partitions: int,
+    largest: int = LARGEST_PART,
+    split_keys: Sequence[str] | None = None,
+) -> list[Outgoing]:
     """A delta's messages, none of them with a value of more than `largest` bytes."""
     headers = [
         ("fingerprint", delta.fingerprint.encode()),
@@ -86,14 +95,41 @@ def encode(delta: Delta, topic: str, partitions: int, largest: int = LARGEST_PAR
     headers += [(name, str(value).encode()) for name, value in _numbers(delta).items()]
     headers += [("epoch", str(delta.epoch).encode())] if delta.epoch else []
     headers += [("provisional", b"1")] if delta.provisional else []
+    split_by = split_text(partitions, split_keys).encode()
+    headers += [("split", split_by)] if split_by else []
     messages = json.dumps({str(k): v for k, v in delta.messages.items()}).encode()
     head = len(messages).to_bytes(4, "little") + messages
-    tables = [None] * partitions if delta.table is None else split(delta.table, partitions)
+    tables = [None] * partitions if delta.table is None else split(delta.table, partitions, split_keys)
     outgoing = []
     for partition, table in enumerate(tables):
         value = head + (to_ipc(table) if table is not None and table.num_rows else b"")
         outgoing += [Outgoing(topic, partition, *part) for part in split_value(value, headers, largest)]
     return outgoing
+
+
+def split_text(partitions: int, split_keys: Sequence[str] | None) -> str:
+    """By which keys groups are spread over so many partitions, as JSON; empty if by all.
+
+    >>> split_text(3, ("symbol",)), split_text(3, None), split_text(1, ("symbol",))
+    ('["symbol"]', '', '')
+    """
+    return "" if partitions == 1 or split_keys is None else json.dumps(list(split_keys))
+
+
+def check_split(here: str, log: str, what: str) -> None:
+    """Raise `DeltaError` if `log` spread groups by other keys than this run does (`split_text`)."""
+    if here != log:
+        raise DeltaError(
+            f"{what} spread groups over the table topic's partitions by {_keys_text(log)}, this run does by "
+            f"{_keys_text(here)}, as its rules need: a group would be counted in two partitions. Give all "
+            "runs of the group the same rules, or give the run a new group_id"
+        )
+
+
+def _keys_text(split_by: str) -> str:
+    if not split_by:
+        return "all keys"
+    return " and ".join(map(repr, json.loads(split_by))) or "none of its keys"
 
 
 def decode(record: Record, rows: bool = True) -> Delta:

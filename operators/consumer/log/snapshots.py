@@ -32,7 +32,8 @@ class Snapshot:
 
     `delivery` is that of its run, empty where that isn't known: it decides which deltas count. `memory` is
     what sinks remember of the windows that were handed over by then, by the sinks' names. `together` are the
-    names of all streams that run together with this one, its own among them; none for a lone stream.
+    names of all streams that run together with this one, its own among them; none for a lone stream. `split`
+    says by which keys groups are spread over partitions (`messages.split_text`).
     """
 
     fingerprint: str
@@ -43,6 +44,7 @@ class Snapshot:
     delivery: str = ""
     memory: Mapping[str, str] = field(default_factory=dict)
     together: tuple[str, ...] = ()
+    split: str = ""
 
     def outgoing(self, topic: str, partition: int, largest: int = LARGEST_PART) -> list[Outgoing]:
         """Its messages."""
@@ -59,6 +61,7 @@ class Snapshot:
             "memory": dict(self.memory),
         }
         kept |= {"together": self.together} if self.together else {}
+        kept |= {"split": self.split} if self.split else {}
         value = json.dumps(kept).encode()
         return [Outgoing(topic, partition, *p) for p in split_value(zlib.compress(value), headers, largest)]
 
@@ -74,7 +77,8 @@ class Snapshot:
             memory = {str(name): str(kept) for name, kept in fields["memory"].items()}
             together = tuple(map(str, fields.get("together", ())))
             fingerprint = headers["fingerprint"].decode()
-            return cls(fingerprint, sources, resume, state, definition, delivery, memory, together)
+            split = str(fields.get("split", ""))
+            return cls(fingerprint, sources, resume, state, definition, delivery, memory, together, split)
         except (KeyError, ValueError, TypeError, AttributeError, zlib.error) as error:
             raise DeltaError(f"a damaged snapshot of a merger's state: {error!r}") from None
 

@@ -21,7 +21,7 @@ from ...kafka.outgoing_message import Outgoing
 from ...kafka.topics import admin, recreated
 from ..log.faults import DeltaError
 from ..log.log_scan import Tail, log_ends, read_tail
-from ..log.messages import LARGEST
+from ..log.messages import LARGEST, check_split
 from ..log.snapshots import Snapshot
 from ..plan import Plan
 from .checkpoint_transactions import CheckpointTransactions
@@ -188,6 +188,8 @@ class CheckpointStore:
             raise self.gone(
                 partition, tail.begin, f"the oldest open window began at offset {snapshot.next_offset}"
             )
+        if snapshot is not None and snapshot.memory:
+            check_split(self._plan.split, snapshot.split, "the group's last run")
         if tail.damaged is not None and self._outbox.sends:
             raise DeltaError(
                 f"the merger's state at offset {tail.damaged} of {self._plan.table_topic!r}[{partition}] is "
@@ -215,6 +217,7 @@ class CheckpointStore:
             self._plan.options.delivery,
             place.memory,
             self._plan.together,
+            self._plan.split,
         )
         return snapshot.outgoing(self._plan.table_topic, partition)
 

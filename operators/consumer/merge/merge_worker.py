@@ -12,6 +12,7 @@ import threading
 import time as wall
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
@@ -26,7 +27,8 @@ from ..group.rebalance import Rebalance, as_exception
 from ..log.chunked_records import ChunkAssembler
 from ..log.faults import DeltaError
 from ..log.merger_state import LogState
-from ..log.snapshots import Snapshot
+from ..log.messages import check_split
+from ..log.snapshots import Snapshot, is_snapshot
 from ..plan import Plan
 from .bounded_end import BoundedEnd
 from .checkpoint_store import CheckpointStore
@@ -270,6 +272,7 @@ class MergeWorker:
             return
         merger, gather = self.mergers[partition], self._gathers[partition]
         try:
+            self._check_split(message.headers())
             folded = merge_message(merger, gather, offset, message.value(), message.headers())
         except DeltaError as refused:
             raise DeltaError(f"{self._plan.table_topic}[{partition}] at offset {offset}: {refused}") from None
@@ -283,6 +286,15 @@ class MergeWorker:
             log.info(
                 "left out %s at offset %d: its range was in already", delta.range_text, offset, extra=about
             )
+
+    def _check_split(self, headers: Any) -> None:
+        """Raise `DeltaError` for a delta of a run that spreads groups by other keys."""
+        if self._plan.table_partitions == 1:
+            return
+        known = dict(headers or ())
+        if "fingerprint" in known and not is_snapshot(known):
+            split_by = known.get("split") or b""
+            check_split(self._plan.split, split_by.decode(errors="replace"), "a run of the group")
 
     def _emit_due(self) -> None:
         """Emit what is due, and at checkpoints let the callback see what still fills, if it wants to."""

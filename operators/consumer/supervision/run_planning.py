@@ -11,7 +11,7 @@ from ...formats.decode import check_importable
 from ...kafka.broker_wait import wait_for_brokers
 from ...kafka.concurrent_calls import call_for_each
 from ...kafka.topics import Admin, admin, end_offsets, ensure_topic, id_of, partitions_of
-from ...sinks.sink import Origin, SinkTopic, topics_of
+from ...sinks.sink import Origin, SinkTopic, keys_together, topics_of
 from ...sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
 from ...sketching.position import inputs_of
 from ..error_context import in_stream
@@ -108,6 +108,7 @@ def plans_of(streams: Mapping[str, Stream], options: Mapping[str, RunOptions]) -
             sent_partitions=forwarding_partitions(own.stream, client, own.partitions),
             name=own.name,
             together=together,
+            split_keys=_split_keys(own, options[own.name], named),
         )
         for own in histories
     )
@@ -152,6 +153,11 @@ def _wanted_topics(history: GroupState, options: RunOptions, named: bool) -> lis
         return topics_of(
             options.sinks, Origin.of(history.stream, history.log_group, named), options.table_partitions
         )
+
+
+def _split_keys(history: GroupState, options: RunOptions, named: bool) -> tuple[str, ...] | None:
+    """The keys by which a stream's groups are spread over the partitions of its table topic."""
+    return keys_together(options.sinks, Origin.of(history.stream, history.log_group, named))
 
 
 def _make_besides(client: Admin, options: RunOptions, topics: Collection[str]) -> None:

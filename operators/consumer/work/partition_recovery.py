@@ -167,7 +167,7 @@ class PartitionRecovery:
                 source=self._ids.get(where.topic, ""),
                 epoch=epochs[where],
             )
-            messages += encode(empty, plan.table_topic, plan.table_partitions)
+            messages += encode(empty, plan.table_topic, plan.table_partitions, split_keys=plan.split_keys)
         marked = {w: {plan.name: replace(place, epoch=epochs[w])} for w, place in places.items()}
         self.delivery.claim(messages, marked)
         self.epochs |= epochs

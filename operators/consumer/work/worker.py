@@ -249,8 +249,8 @@ class Worker:
             return
         assert self._recovery.delivery is not None
         parts = [
-            encode(delta, shares[name].plan.table_topic, shares[name].plan.table_partitions)
-            for name, own in deltas.items()
+            encode(delta, plan.table_topic, plan.table_partitions, split_keys=plan.split_keys)
+            for plan, own in ((shares[name].plan, own) for name, own in deltas.items())
             for delta in own
         ]
         messages = [message for part in parts for message in part]

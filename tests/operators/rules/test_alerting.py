@@ -14,7 +14,7 @@ import pytest
 
 from streamgauge import StreamTester
 from streamgauge.errors import SinkError
-from streamgauge.operators.sinks.sink import Origin
+from streamgauge.operators.sinks.sink import Origin, keys_together
 from streamgauge.rules import (
     Alert,
     Alerting,
@@ -22,6 +22,7 @@ from streamgauge.rules import (
     AlertsToKafka,
     AlertsToWebhook,
     CommandsToKafka,
+    NewTerm,
     Threshold,
 )
 
@@ -172,6 +173,16 @@ def test_what_can_not_be_sent_is_refused(given: dict, said: str) -> None:
         Alerting(**given)
 
 
-def test_readings_need_one_table_partition() -> None:
-    with pytest.raises(ValueError, match="leave table_partitions at 1"):
-        Alerting([HOT], at="at").topics(Origin.of(READINGS, "group", named=True), 2)
+def test_rules_say_which_groups_must_be_together(caplog: pytest.LogCaptureFixture) -> None:
+    origin = Origin.of(READINGS, "group", named=True)
+    keys = tuple(key for key in origin.keys if key != "at")
+    assert Alerting([HOT]).together(origin) is None
+    assert Alerting([HOT], at="at").together(origin) == keys
+    assert keys_together([Alerting([HOT]), Alerting([HOT], at="at", name="b")], origin) == keys
+    Alerting([HOT], at="at").topics(origin, 2)
+    assert not caplog.records
+    new = Alerting([NewTerm("new", learn="1m")])
+    new.topics(origin, 1)
+    assert not caplog.records and new.together(origin) == ()
+    new.topics(origin, 2)
+    assert "look at all groups, so all groups are in one of the 2 partitions" in caplog.text
