@@ -16,6 +16,7 @@ from .bench import bench
 from .demo.command import apps, trending
 from .groups.command import app as groups
 from .kafka.command import app as kafka
+from .pack import pack
 from .replay.command import replay
 from .running.command import run
 from .serve import serve
@@ -43,6 +44,7 @@ class _Ordered(TyperGroup):
             "query",
             "inspect",
             "warm",
+            "pack",
             "groups",
             "bench",
         ]
@@ -103,6 +105,7 @@ app.command()(serve)
 app.command()(query)
 app.command()(inspect)
 app.command()(warm)
+app.command()(pack)
 app.command()(bench)
 
 
