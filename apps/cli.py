@@ -18,6 +18,7 @@ from .demo.command import apps, trending
 from .groups.command import app as groups
 from .ingest.command import ingest
 from .kafka.command import app as kafka
+from .pack import pack
 from .replay.command import replay
 from .running.command import run
 from .serve import serve
@@ -47,6 +48,7 @@ class _Ordered(TyperGroup):
             "query",
             "inspect",
             "warm",
+            "pack",
             "groups",
             "bench",
         ]
@@ -116,6 +118,7 @@ app.command()(serve)
 app.command()(query)
 app.command()(inspect)
 app.command()(warm)
+app.command()(pack)
 app.command()(bench)
 
 

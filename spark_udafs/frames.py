@@ -73,7 +73,7 @@ def sketch(frame: DataFrame) -> Sketching:
             f"sketch takes a Spark DataFrame, got {frame!r}; spark.table and spark.createDataFrame give one, "
             "which is grouped afterwards: sketch(df).groupBy(...)"
         )
-    check_worker_python(frame.sparkSession)
+    check_worker_python(frame.sparkSession, plans=frame.isStreaming)
     return Sketching(frame)
 
 

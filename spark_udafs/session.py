@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..sketches.core.errors import StreamgaugeError
 from .worker_program import DAEMON, quick_python, starts_quickly
 
 if TYPE_CHECKING:
@@ -26,21 +28,40 @@ _QUIET = Path(__file__).with_name("log4j2.properties")
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
+_PYTHON = "spark.pyspark.python"
+_ARCHIVE = "streamgauge"
+"""The folder in which executors find what is in the archive."""
+ARCHIVED_PYTHON = "python"
+"""The interpreter of an archive. The driver plans what Python data sources read by the same name."""
+_WORKER_PATH = f"./{_ARCHIVE}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class ArchiveError(StreamgaugeError, ValueError):
+    """The archive for Spark's executors can't be used; the message says why."""
+
+
 def session(
-    name: str = "streamgauge", master: str | None = None, config: Mapping[str, str] | None = None
+    name: str = "streamgauge",
+    master: str | None = None,
+    config: Mapping[str, str] | None = None,
+    archive: str | Path | None = None,
 ) -> SparkSession:
     """The running Spark session, or a new one that is set up for sketches.
 
     A new one gets: Python workers of this same interpreter, so that they find this package; state in
     RocksDB, so that open windows live outside Java's heap; Arrow batches of 65,536 rows; three minutes for
-    a Python worker to start; times in UTC; logs of errors only; and on a local master as many shuffle
-    partitions as threads, ports on the loopback interface only, and Python workers forked from a process
-    that has loaded this package. `master` is Spark's (``"local[2]"``, ``"spark://…"``, ``"yarn"``); None
+    a Python worker to start, and workers forked from a process that has loaded this package; times in UTC;
+    logs of errors only; and on a local master as many shuffle partitions as threads, and ports on the
+    loopback interface only. `master` is Spark's (``"local[2]"``, ``"spark://…"``, ``"yarn"``); None
     leaves it to ``spark-submit``, or else takes all cores of this machine; ``"sc://host:port"`` is a Spark
-    Connect server.
-    Settings in `config` take precedence over all of these.
+    Connect server. Settings in `config` take precedence over all of these.
 
-    Raises `RuntimeError` if Spark has to start here and there is no Java, or one that is too old.
+    On a cluster the workers' interpreter is, in this order: that of `archive`, which ``streamgauge pack``
+    makes and of which nothing has to be installed on the workers; ``spark.pyspark.python`` in `config`; the
+    variable ``PYSPARK_PYTHON``; or this one, which must then lie at the same path on all machines.
+
+    Raises `RuntimeError` if Spark has to start here and there is no Java, or one that is too old, and
+    `ArchiveError` for an archive that isn't there, or with a master that takes none.
 
     >>> import streamgauge as sg
     >>> spark = sg.spark.session(config={"spark.sql.session.timeZone": "UTC"})
@@ -51,6 +72,11 @@ def session(
     from pyspark.sql.utils import is_remote
 
     if master is not None and master.startswith("sc://"):
+        if archive is not None:
+            raise ArchiveError(
+                "archive: a Spark Connect server is given its workers' environment where it is started, by "
+                "spark.archives; docs/clusters.md says how"
+            )
         builder = SparkSession.builder.appName(name).remote(master)
         for key, value in (config or {}).items():
             builder = builder.config(key, value)
@@ -61,26 +87,70 @@ def session(
         _check_java()
     if master is None and "MASTER" not in os.environ and "PYSPARK_SUBMIT_ARGS" not in os.environ:
         master = "local[*]"
+    local = master is not None and bool(local_threads(master))
+    own: dict[str, str] = {} if archive is None else _of_archive(archive, master, local, config or {})
     if running is None:
         # Before the builder, which waits for a session that another thread makes, and that reads this, too.
-        local = master is not None and bool(local_threads(master))
-        program = quick_python() if local and starts_quickly() else sys.executable
-        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = program
+        os.environ["PYSPARK_PYTHON"] = _interpreter(local, own or config or {})
+        os.environ["PYSPARK_DRIVER_PYTHON"] = quick_python() if local and starts_quickly() else sys.executable
         if local:
             # Spark's web page takes its address from this variable alone.
             os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
     builder = SparkSession.builder.appName(name)
     if master is not None and running is None:
         builder = builder.master(master)
-    settings = {**_settings(master), **(config or {})}
+    settings = {**_settings(master), **(config or {}), **own}
     if running is not None:
         settings = dict(config or {})
     for key, value in settings.items():
         builder = builder.config(key, str(value))
-    spark = builder.getOrCreate()
+    with _archived_python_here() if own else contextlib.nullcontext():
+        spark = builder.getOrCreate()
     if not is_remote():
         _end_quietly(getattr(spark.sparkContext, "_accumulatorServer", None))
     return spark
+
+
+def _interpreter(local: bool, config: Mapping[str, str]) -> str:
+    """What Spark is to run as Python."""
+    if local:
+        return quick_python() if starts_quickly() else sys.executable
+    # PySpark itself heeds the setting in spark-submit alone.
+    return config.get(_PYTHON) or os.environ.get("PYSPARK_PYTHON") or sys.executable
+
+
+def _of_archive(
+    archive: str | Path, master: str | None, local: bool, config: Mapping[str, str]
+) -> dict[str, str]:
+    """The settings by which executors run the interpreter of an archive. Raises `ArchiveError`."""
+    if local:
+        raise ArchiveError(f"archive: {master} has no executors that would need one")
+    place = str(archive)
+    if "://" not in place:
+        path = Path(place).resolve()
+        if not path.is_file():
+            raise ArchiveError(f"archive: there is no file {path}; `streamgauge pack {archive}` makes it")
+        place = str(path)
+    others = [one for one in [config.get("spark.archives")] if one]
+    return {
+        _PYTHON: ARCHIVED_PYTHON,
+        "spark.archives": ",".join([*others, f"{place}#{_ARCHIVE}"]),
+        "spark.executorEnv.PATH": config.get("spark.executorEnv.PATH", _WORKER_PATH),
+    }
+
+
+@contextlib.contextmanager
+def _archived_python_here() -> Iterator[None]:
+    """While the JVM of a driver starts, the name of an archive's interpreter is that of this one."""
+    path = os.environ.get("PATH")
+    own = Path(quick_python()).parent if starts_quickly() else Path(sys.executable).parent
+    os.environ["PATH"] = os.pathsep.join([str(own), *filter(None, [path])])
+    try:
+        yield
+    finally:
+        os.environ.pop("PATH")
+        if path is not None:
+            os.environ["PATH"] = path
 
 
 def _end_quietly(server: Any) -> None:
@@ -102,13 +172,13 @@ def _settings(master: str | None) -> dict[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
         "spark.python.authenticate.socketTimeout": f"{_WORKER_SECONDS}s",
         "spark.sql.session.timeZone": "UTC",
+        "spark.python.daemon.module": DAEMON,
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_QUIET.as_uri()}",
     }
     if master is not None and (threads := local_threads(master)):
         settings["spark.sql.shuffle.partitions"] = str(threads)
         settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = _LOOPBACK
-        settings["spark.python.daemon.module"] = DAEMON
     return settings
 
 

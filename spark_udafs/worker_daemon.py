@@ -2,7 +2,7 @@
 
 Spark forks its Python workers from a daemon, one for each kind of work, and each of them would load the same
 modules again: a second of a core, dozens of times at the start of a few queries. `session` names this module
-in place of ``pyspark.daemon`` on a local master, where workers surely have this package. Polars is not loaded
+in place of ``pyspark.daemon``: workers of its sessions have this package. Polars is not loaded
 here, whose threads don't survive a fork.
 """
 
