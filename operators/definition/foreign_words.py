@@ -43,6 +43,9 @@ METHODS = {
         ("print", "foreach", "for_each", "collect", "sink_parquet"), "run(on_window=...) or run(sinks=[...])"
     ),
     "split": ".branch(...)",
+    **dict.fromkeys(("drop", "rename"), ".select(...) of the columns to keep"),
+    "distinct": '.agg(users=distinct("user"))',
+    **dict.fromkeys(("peek", "tap"), "run(on_window=...) or run(sinks=[...])"),
 }
 """By the name of a method that a stream doesn't have: what to write."""
 
@@ -56,6 +59,7 @@ KEYWORDS = {
     **dict.fromkeys(("inactivity_gap", "timeout", "gap_ms", "inactivity_gap_ms"), "gap"),
     **dict.fromkeys(("window", "within_ms", "grace_join"), "within"),
     **dict.fromkeys(("key_columns", "left_on", "keys"), "on"),
+    **dict.fromkeys(("topics", "topic_name", "topic_pattern"), "topic"),
     **dict.fromkeys(("brokers", "servers", "broker_address", "bootstrap"), "bootstrap_servers"),
     **dict.fromkeys(("schema", "value_schema", "value_deserializer", "format"), "value"),
     **dict.fromkeys(("timestamp", "timestamp_extractor", "event_time", "time_column"), "time"),
@@ -69,6 +73,9 @@ KEYWORDS = {
     **dict.fromkeys(("on_late", "late_topic"), "late"),
 }
 """By the name of an argument: ours, where a method has it."""
+
+OF_RUNS = ("group_id", "start", "until", "delivery", "workers", "on_window", "sinks", "checkpoint_seconds")
+"""Arguments that only `run` and `start` have."""
 
 
 def answers_in_our_words(cls: T) -> T:
@@ -98,6 +105,8 @@ def _wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
     def checked(*args: Any, **given: Any) -> Any:
         for name in given.keys() & ours.keys():
             raise TypeError(f"{function.__name__}: there is no {name}=; write {ours[name]}=")
+        for name in (given.keys() & OF_RUNS) - parameters.keys():
+            raise TypeError(f"{function.__name__}: there is no {name}=; write it in run(...) or start(...)")
         return function(*args, **given)
 
     return checked

@@ -433,6 +433,15 @@ def _check_expressions(verb: str, expressions: Sequence[Any]) -> None:
 
 def _expressions(columns: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[pl.Expr, ...]:
     plain = tuple(pl.col(column) if isinstance(column, str) else column for column in columns)
-    return plain + tuple(
-        (value if isinstance(value, pl.Expr) else pl.lit(value)).alias(name) for name, value in named.items()
-    )
+    return plain + tuple(_expression(name, value).alias(name) for name, value in named.items())
+
+
+def _expression(name: str, value: Any) -> pl.Expr:
+    """What a named column is: an expression, or a plain value, which all rows get."""
+    try:
+        return value if isinstance(value, pl.Expr) else pl.lit(value)
+    except TypeError:
+        raise TypeError(
+            f'{name}: {value!r} is not an expression; write one such as pl.col("price") * 2, or put rows '
+            "through a function of your own with .map_batches(...)"
+        ) from None

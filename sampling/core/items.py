@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ...sketches.core.columns import Values, as_array, as_values, flattened, is_list
+from ...sketches.core.columns import (
+    NUMBERS,
+    Values,
+    as_array,
+    as_values,
+    flattened,
+    is_list,
+    temporal_kind,
+)
 from ...sketches.core.group_numbers import frozen
 from ...sketches.core.hash import CANONICAL_NAN, CHUNK, SEED, hash_bytes, hash_int64
 from ...sketches.core.jit import lean
@@ -258,6 +266,39 @@ class Items:
         kept = self.take(numbers)
         self._chunks = [kept] if len(kept) else []
         self._length = len(kept)
+
+
+def equal_as(array: pa.Array, kind: pa.DataType | None) -> pa.Array:
+    """The values as `kind` if each of them equals one of that type, otherwise as they are.
+
+    What can be equal is said in docs/sketches.md; longs and doubles are left to `Items.fit`, which widens.
+
+    >>> equal_as(pa.array([True, False]), pa.int64()).to_pylist()
+    [1, 0]
+    >>> equal_as(pa.array([5]), pa.bool_()).to_pylist()
+    [5]
+    """
+    if kind is None or array.type == kind or {kind, array.type} == {pa.int64(), pa.float64()}:
+        return array
+    if _sort(kind) is None or _sort(kind) != _sort(array.type):
+        return array
+    try:
+        # Arrow casts integers only to decimals that hold all of their type.
+        integers = pa.types.is_integer(array.type) and pa.types.is_decimal(kind)
+        equal = (array.cast(pa.decimal128(20, 0)) if integers else array).cast(kind)
+        return equal if np.array_equal(hash_items(equal), hash_items(array)) else array
+    except pa.ArrowException:
+        return array
+
+
+def _sort(kind: pa.DataType) -> str | None:
+    """Which values can equal those of a type; None for types whose values equal their own only."""
+    types = pa.types
+    if kind.id in NUMBERS or types.is_decimal(kind):
+        return "number"
+    if types.is_string(kind) or types.is_binary(kind):
+        return "text"
+    return temporal_kind(kind) or None
 
 
 def _converted(array: pa.Array, kind: pa.DataType, family: str) -> pa.Array:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ...sketches.core.answers import quantile_answer
+from ...sketches.core.answers import as_shares, double_point, quantile_answer
 from ...sketches.core.numbers import as_numbers
 from ...sketches.core.one_by_one import Staged
 from ...sketches.core.parameters import real, seconds
@@ -147,15 +147,13 @@ class DecayedQuantiles(Staged):
     def rank_bounds(self, x: float) -> tuple[float, float]:
         """The shares of weight between which the rank of `x` always lies: without and with its bucket."""
         self._at([])
-        (key,) = self._keys_of(np.array([float(x)]))
+        (key,) = self._keys_of(np.array([double_point(self.family, x)]))
         sums, total = np.cumsum(self._weights), self._weights.sum()
         below, upto = (np.searchsorted(self._keys, key, side) for side in ("left", "right"))
         return tuple(float(sums[at - 1] / total) if at else 0.0 for at in (below, upto))  # type: ignore[return-value]
 
     def _at(self, qs: Any) -> list[int]:
-        shares = np.asarray(qs, np.float64)
-        if not ((shares >= 0) & (shares <= 1)).all():
-            raise SketchError(f"{self.family}: a quantile's share must be a number from 0 to 1, got {qs}")
+        shares = as_shares(self.family, qs)
         if not self._n:
             raise SketchError(f"{self.family}: an empty sketch has no quantiles; update it first")
         sums = np.cumsum(self._weights)

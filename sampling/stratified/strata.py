@@ -17,7 +17,7 @@ from ...sketches.core.protocol import SketchError
 from ...sketches.core.random import base_state, mixed, step, uniform
 from ..core import heaps as heap_kernels
 from ..core.images import SAMPLE, Format, Parts, samples_of
-from ..core.items import Items, hash_items
+from ..core.items import Items, equal_as, hash_items
 from ..core.pool import Pool, new_heaps
 from ..core.priority import Bits, absorb, item_bits
 
@@ -153,6 +153,7 @@ class Strata:
 
     def accept(self, keys: pa.Array, items: pa.Array, family: str) -> tuple[pa.Array, pa.Array]:
         """Both as they are kept, before any is. Raises `SketchError`, with nothing changed, for others."""
+        keys = equal_as(keys, self._keys.type)
         fitted = self._keys.fit(keys, f"{family}, keys"), self._pool.fit(items, family)
         return self._keys.accept(fitted[0]), self._pool.items.accept(fitted[1])
 

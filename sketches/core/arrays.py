@@ -204,6 +204,9 @@ def _mixed(values: list[Any]) -> pa.Array:
     known = [value for value in values if value is not None]
     if any(isinstance(value, float) for value in known) and all(map(_is_number, known)):
         return pa.array([None if value is None else float(value) for value in values], pa.float64())
+    for unit, gap in ((np.datetime64, np.datetime64("NaT")), (np.timedelta64, np.timedelta64("NaT"))):
+        if known and all(isinstance(value, unit) for value in known):
+            return _of_numpy(np.array([gap if value is None else value for value in values]))
     if known and all(isinstance(value, date) or value != value for value in known):
         values = [_instant(value) if isinstance(value, date) else None for value in values]
     try:

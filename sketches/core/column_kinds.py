@@ -27,7 +27,9 @@ def column_kind(leaf: pa.DataType) -> str:
         return "binary"
     if types.is_fixed_size_binary(leaf):
         return "binary"
-    if types.is_integer(leaf) or types.is_boolean(leaf) or types.is_temporal(leaf):
+    if types.is_integer(leaf) or types.is_boolean(leaf):
+        return "int64"
+    if types.is_temporal(leaf) and not types.is_interval(leaf):
         return "int64"
     raise TypeError(f"a column of {leaf} can't be aggregated; cast it to an integer, a double or a string")
 

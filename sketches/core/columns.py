@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .arrays import as_array
-from .times import micros
+from .times import micros, without_length
 
 __all__ = ["Kind", "Values", "as_array", "as_values", "flattened", "is_list", "stored_values"]
 
@@ -142,9 +142,14 @@ def as_values(values: Any, decimals: bool = False) -> Values:
 
 
 def stored_values(values: Any) -> Values:
-    """As `as_values`, but a time is the number it is stored as, in the unit of its own column."""
+    """As `as_values`, but a time is the number it is stored as, in the unit of its own column.
+
+    Raises `TypeError` as `as_values` does.
+    """
     array = as_array(values)
     items, rows = flattened(array)
+    if pa.types.is_interval(items.type):
+        raise without_length(items.type)
     if pa.types.is_temporal(items.type):
         items = items.view(pa.int32() if items.type.bit_width == 32 else pa.int64())
     return _values(items, rows, len(array))

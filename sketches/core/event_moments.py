@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .arrays import as_array
+from .arrays import as_array, is_scalar
 from .protocol import SketchError
 from .times import as_times
 
@@ -29,14 +29,15 @@ TIMELESS = np.empty((0, 0), np.int64)
 def moments(rows: int, name: str, time: Any, partition: Any = None, offset: Any = None) -> np.ndarray:
     """A line of `FIELDS` a row (int64): time in microseconds, `NO_TIME` for null.
 
-    `time` holds timestamps or int64 microseconds, `offset` int64, `partition` is one number or one a row.
-    Raises `ValueError` for another number of them, `TypeError` for other types.
+    `time` holds timestamps or int64 microseconds, `offset` int64, `partition` (int32) is one number or one a
+    row. Raises `ValueError` for another number of times and for numbers that don't fit, `TypeError` for other
+    types.
     """
     columns = np.full((rows, len(FIELDS)), -1, np.int64)
     columns[:, 0] = as_times(time, rows, name, int(NO_TIME))
     if offset is not None:
-        columns[:, 1] = 0 if partition is None else _whole(partition, rows, name, "partition")
-        columns[:, 2] = _whole(offset, rows, name, "offset")
+        columns[:, 1] = 0 if partition is None else _whole(partition, rows, f"{name}: partition", np.int32)
+        columns[:, 2] = _whole(offset, rows, f"{name}: offset", np.int64)
     return columns
 
 
@@ -64,12 +65,14 @@ def of_struct(column: pa.StructArray, name: str) -> tuple[np.ndarray, pa.Array]:
     return moments(len(column), name, **given), pc.struct_field(column, "value")
 
 
-def _whole(given: Any, rows: int, name: str, what: str) -> np.ndarray:
-    if isinstance(given, (pa.Array, pa.ChunkedArray)):
-        given = pc.fill_null(as_array(given).cast(pa.int64()), -1).to_numpy()
-    numbers = np.asarray(given)
-    if numbers.dtype.kind not in "iu" or numbers.shape not in ((), (rows,)):
-        raise TypeError(
-            f"{name}: {what} must be whole numbers, one a row, got {numbers.dtype} {numbers.shape}"
-        )
-    return numbers
+def _whole(given: Any, rows: int, what: str, dtype: type[np.signedinteger]) -> np.ndarray:
+    """Whole numbers that fit `dtype`, one for all rows or one a row; −1 for null."""
+    array = as_array(given)
+    if not (pa.types.is_integer(array.type) or pa.types.is_null(array.type)):
+        raise TypeError(f"{what} must be whole numbers, got {array.type}")
+    if len(array) != (1 if is_scalar(given) else rows):
+        raise ValueError(f"{what} must be whole numbers, one a row, {rows} in all, got {len(array)}")
+    for number in pc.min_max(array).as_py().values():
+        if number is not None and not np.iinfo(dtype).min <= number <= np.iinfo(dtype).max:
+            raise ValueError(f"{what} must fit {dtype.__name__}, got {number}")
+    return pc.fill_null(array.cast(pa.int64()), -1).to_numpy()

@@ -29,8 +29,8 @@ def micros(array: pa.Array) -> np.ndarray:
     kind = array.type
     if pa.types.is_date(kind):
         each = _A_DAY if kind == pa.date32() else 1_000
-    elif kind == pa.month_day_nano_interval():
-        raise TypeError(f"a column of {kind} has no length in time; cast it to a duration")
+    elif pa.types.is_interval(kind):
+        raise without_length(kind)
     elif kind.unit == "ns":
         return array.view(pa.int64()).to_numpy(zero_copy_only=False) // np.int64(1_000)
     else:
@@ -43,6 +43,11 @@ def micros(array: pa.Array) -> np.ndarray:
         if int(counts.min()) <= -most or int(counts.max()) >= most:
             raise ValueError(f"a {kind} more than 292,000 years off can't be given to the microsecond")
     return counts * np.int64(each)
+
+
+def without_length(kind: pa.DataType) -> TypeError:
+    """The refusal of a calendar's spans: a month has no length that is always the same."""
+    return TypeError(f"a column of {kind} has no length in time; cast it to a duration")
 
 
 def as_times(time: Any, rows: int, family: str, null: int | None = None) -> np.ndarray:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from ..core.answers import check_ranked, quantile_answer
+from ..core.answers import as_shares, double_point, quantile_answer
 from ..core.numbers import as_numbers
 from ..core.parameters import one_of
 from ..core.protocol import Sketch, SketchError
@@ -114,9 +114,9 @@ class DDSketch(Sketch):
     def rank_bounds(self, x: float) -> tuple[float, float]:
         """The shares between which the true rank of `x` always lies: without and with its bucket."""
         _, lower, upper, counts = self._buckets()
-        check_ranked(self.family, x)
+        point = double_point(self.family, x)
         total = counts.sum()
-        return float(counts[upper <= x].sum() / total), float(counts[lower <= x].sum() / total)
+        return float(counts[upper <= point].sum() / total), float(counts[lower <= point].sum() / total)
 
     def answer(self) -> dict[str, Any]:
         """n and the usual quantiles with their bounds; no quantiles while empty."""
@@ -158,11 +158,7 @@ class DDSketch(Sketch):
         return tuple(np.concatenate([parts[0], zeros, parts[1]], axis=1))
 
     def _at(self, qs: Any) -> Estimates:
-        shares = np.asarray(qs, np.float64)
-        if not ((shares >= 0) & (shares <= 1)).all():
-            raise SketchError(
-                f"DDSketch: a quantile's share must be a number from 0 to 1, got {shares.tolist()}"
-            )
+        shares = as_shares(self.family, qs)
         self._check_not_empty()
         return Estimates(*(rows[0] for rows in quantiles(self._store, shares, self.kind == "long")))
 

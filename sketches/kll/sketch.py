@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from ..core.answers import check_ranked, quantile_answer
+from ..core.answers import as_shares, exact_point, quantile_answer
 from ..core.numbers import as_numbers
 from ..core.protocol import Sketch, SketchError, required_kind
 from .levels import normalized_rank_error
@@ -136,19 +136,18 @@ class KLL(Sketch):
 
     def quantiles(self, qs: Any) -> list[float | int]:
         """The values at several shares."""
-        return self._at(np.asarray(qs, np.float64)).tolist()
+        return self._at(as_shares(self.family, qs)).tolist()
 
     def quantile_bounds(self, q: float) -> tuple[float | int, float | int]:
         """The values between which the true quantile lies at 99 % confidence."""
         error = self.normalized_rank_error()
-        self._check_shares(np.array([q]))
+        as_shares(self.family, [q])
         lower, upper = self._at(np.array([max(0.0, q - error), min(1.0, q + error)])).tolist()
         return lower, upper
 
     def quantiles_within(self, qs: Any) -> tuple[list[float | int], ...]:
         """The values at several shares, and their lower and upper bounds, found in one go."""
-        shares, error = np.asarray(qs, np.float64), self.normalized_rank_error()
-        self._check_shares(shares)
+        shares, error = as_shares(self.family, qs), self.normalized_rank_error()
         requested = shares, np.maximum(shares - error, 0.0), np.minimum(shares + error, 1.0)
         return tuple(column.tolist() for column in np.split(self._at(np.concatenate(requested)), 3))
 
@@ -166,10 +165,12 @@ class KLL(Sketch):
     def cdf(self, points: Any) -> np.ndarray:
         """The share at most each of the ascending `points`, then 1.0: one more than there are points."""
         split = np.asarray(points, object)
-        given = split.tolist()
-        if split.ndim != 1 or any(x != x for x in given) or any(a >= b for a, b in pairwise(given)):
+        if split.ndim != 1:
+            raise SketchError(f"KLL: points must be a list of numbers, got {points!r}")
+        exact = [exact_point(self.family, x) for x in split.tolist()]
+        if any(a >= b for a, b in pairwise(exact)):
             raise SketchError(f"KLL: points must be ascending numbers, each once, got {points!r}")
-        return np.append(self._ranks(given), 1.0)
+        return np.append(self._ranks(exact), 1.0)
 
     def pmf(self, points: Any) -> np.ndarray:
         """The share in each interval that the ascending `points` bound, (−∞, p0], (p0, p1] … (pm, ∞)."""
@@ -208,7 +209,6 @@ class KLL(Sketch):
 
     def _at(self, qs: np.ndarray) -> np.ndarray:
         items, up_to = self._sorted()
-        self._check_shares(qs)
         wanted = np.clip(np.ceil(qs * self.n), 1, self.n).astype(np.int64)
         estimates = items[np.minimum(np.searchsorted(up_to, wanted), len(items) - 1)]
         return np.where(wanted == 1, self.low, np.where(wanted == self.n, self.high, estimates)).astype(
@@ -217,9 +217,8 @@ class KLL(Sketch):
 
     def _ranks(self, points: list[Any]) -> np.ndarray:
         items, up_to = self._sorted()
-        check_ranked(self.family, *points)
         # Python compares whole numbers and doubles exactly; beyond 2^53 a cast would make another number.
-        exact = [x.item() if isinstance(x, np.generic) else x for x in points]
+        exact = [exact_point(self.family, x) for x in points]
         low, high = self.low, self.high
         within = [min(max(x, low), high) for x in exact]
         if self.kind == "long":
@@ -234,8 +233,3 @@ class KLL(Sketch):
     def _check_not_empty(self) -> None:
         if not self.n:
             raise SketchError("KLL: an empty sketch has no quantiles and no ranks; update it first")
-
-    @staticmethod
-    def _check_shares(qs: np.ndarray) -> None:
-        if not ((qs >= 0) & (qs <= 1)).all():
-            raise SketchError(f"KLL: a quantile's share must be a number from 0 to 1, got {qs.tolist()}")

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core.answers import check_ranked
+from ..core.answers import as_shares, double_point
 from ..core.one_by_one import Staged
 from ..core.protocol import SketchError
 
@@ -50,10 +50,8 @@ class PackageQuantiles(Staged):
 
     def quantiles(self, qs: Any) -> list[float]:
         """The values at several shares. Raises `SketchError` while empty, and for shares outside 0 to 1."""
-        shares = np.asarray(qs, np.float64)
+        shares = as_shares(self.family, qs)
         self._check_not_empty()
-        if not ((shares >= 0) & (shares <= 1)).all():
-            raise SketchError(f"{self.family}: a quantile's share must be a number from 0 to 1, got {qs}")
         # The lowest and the highest value are kept apart from the samples that quantiles are read off.
         ends = {0.0: self._peer.get_min_value, 1.0: self._peer.get_max_value}
         return [float(ends[q]() if q in ends else self._at(q)) for q in shares.tolist()]
@@ -64,8 +62,7 @@ class PackageQuantiles(Staged):
     def rank(self, x: float) -> float:
         """The share of values that are at most `x`. Raises `SketchError` while empty, and for NaN."""
         self._check_not_empty()
-        check_ranked(self.family, x)
-        return float(self._peer.get_rank(x, *self._inclusive))
+        return float(self._peer.get_rank(double_point(self.family, x), *self._inclusive))
 
     def to_bytes(self) -> bytes:
         """The DataSketches image, the same after questions, which put items in order, as before them."""

@@ -268,6 +268,8 @@ def _forms() -> list[Form]:
                 "dates": lambda: DAYS,
                 "dates and times": lambda: [DAYS[0], *MOMENTS[1:4], DAYS[4]],
                 "NumPy days": lambda: np.array(DAYS, "M8[D]"),
+                "list of NumPy days": lambda: list(np.array(DAYS, "M8[D]")),
+                "list of NumPy units": lambda: [np.datetime64(DAYS[0]), *np.array(MOMENTS[1:], "M8[ms]")],
                 "Arrow date64": lambda: pa.array(DAYS, pa.date64()),
                 "Polars dates": lambda: pl.Series(DAYS),
             },
@@ -275,6 +277,9 @@ def _forms() -> list[Form]:
         "instant with gaps": (
             gaps(MOMENTS, pa.timestamp("us")),
             {
+                "list of NumPy NaT": lambda: list(
+                    gaps(MOMENTS, pa.timestamp("s")).to_numpy(zero_copy_only=False)
+                ),
                 "NumPy NaT": lambda: gaps(MOMENTS, pa.timestamp("s")).to_numpy(zero_copy_only=False),
                 "pandas": lambda: pd.Series(gaps(MOMENTS).to_pylist()),
                 "NaT": lambda: [pd.NaT if moment is None else moment for moment in gaps(MOMENTS).to_pylist()],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,29 +15,57 @@ from streamgauge.operators.families import FAMILIES
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.spark_udafs.functions.questions import _rank
 
-RANKED = [
-    name for name, family in FAMILIES.items() if not family.exact and hasattr(family.sketch_class(), "rank")
-]
+SKETCHED = {name: family.sketch_class() for name, family in FAMILIES.items() if not family.exact}
+RANKED = [name for name, single in SKETCHED.items() if hasattr(single, "rank")]
+SHARED = [name for name, single in SKETCHED.items() if hasattr(single, "quantiles")]
 
 
 def filled(name: str) -> Any:
-    sketch = FAMILIES[name].sketch_class()()
-    return sketch.update(np.arange(1.0, 101.0))
+    timed = {"time": np.zeros(100, np.int64)} if "time" in FAMILIES[name].inputs else {}
+    return SKETCHED[name]().update(np.arange(1.0, 101.0), **timed)
 
 
 def test_the_quantile_families_are_covered() -> None:
     assert {"quantiles", "kll_quantiles", "req", "classic_quantiles", "tdigest"} <= set(RANKED)
+    assert {*RANKED, "decayed_quantiles"} == set(SHARED)
+
+
+@pytest.mark.parametrize("name", SHARED)
+@pytest.mark.parametrize(
+    "point", [math.nan, np.float32("nan"), None, "7", b"7", [7.0], 1j, np.datetime64(7, "s")]
+)
+def test_what_is_no_number_has_no_rank(name: str, point: Any) -> None:
+    sketch = filled(name)
+    methods = [getattr(sketch, one) for one in ("rank", "rank_bounds") if hasattr(sketch, one)]
+    methods += [lambda x: sketch.cdf([x]), lambda x: sketch.pmf([x])] if hasattr(sketch, "cdf") else []
+    for method in methods:
+        with pytest.raises(SketchError, match=r"a rank is that of a number|points must be"):
+            method(point)
 
 
 @pytest.mark.parametrize("name", RANKED)
-def test_nan_has_no_rank(name: str) -> None:
+def test_nan_has_no_rank_in_sql(name: str) -> None:
+    with pytest.raises(SketchError):
+        _rank(filled(name), pa.array([math.nan]))
+
+
+@pytest.mark.parametrize("name", SHARED)
+@pytest.mark.parametrize("share", [math.nan, -0.1, 1.1, None, "0.5", b"0.5", np.datetime64(0, "s")])
+def test_a_share_is_a_number_from_0_to_1(name: str, share: Any) -> None:
     sketch = filled(name)
-    questions = [sketch.rank, lambda x: _rank(sketch, pa.array([x]))]
-    questions += [sketch.rank_bounds] if hasattr(sketch, "rank_bounds") else []
-    questions += [lambda x: sketch.cdf([x]), lambda x: sketch.pmf([x])] if hasattr(sketch, "cdf") else []
-    for question in questions:
-        with pytest.raises(SketchError):
-            question(math.nan)
+    asked = ("quantile", "quantile_bounds", "quantiles", "quantiles_within")
+    for method in (getattr(sketch, one) for one in asked if hasattr(sketch, one)):
+        with pytest.raises(SketchError, match="share must be a number from 0 to 1, got"):
+            method([share] if method.__name__.startswith("quantiles") else share)
+
+
+@pytest.mark.parametrize("name", RANKED)
+def test_numbers_of_every_type_have_ranks(name: str) -> None:
+    sketch = filled(name)
+    same = (7, 7.0, np.int8(7), np.uint64(7), np.float16(7), Decimal(7), Fraction(7))
+    assert {sketch.rank(x) for x in same} == {sketch.rank(7.0)}
+    assert sketch.rank(True) == sketch.rank(np.True_) == sketch.rank(1)
+    assert (sketch.rank(-(10**400)), sketch.rank(10**400)) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize("name", RANKED)

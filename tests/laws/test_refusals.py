@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,8 +16,12 @@ from streamgauge.sketches.core.protocol import SketchError
 
 from .families import CASES, FAMILIES, IDS, INPUTS, Family
 from .refusals import (
+    COLUMNS,
     ERRORS,
+    GIVEN,
     NAMES,
+    NUMBERS,
+    ROWS,
     Refusal,
     accepted_inputs,
     broken,
@@ -220,3 +225,47 @@ def test_samples_refuse_integers_that_a_double_would_change(family: Family, held
             refuse()
         assert sketch.to_bytes() == image
     assert family.feed(sketch, held, 5) == family.feed(before, held, 5)
+
+
+EXACT = [name for name, line in REGISTRY.items() if line.exact]
+
+
+def exact_updates(usual: dict[str, Any], plain: list[Any]) -> Iterable[Refusal]:
+    """Everything to try with `update` of an exact aggregate's groups."""
+    numbers = np.arange(ROWS) % N
+    inputs = {**GIVEN, "categories": lambda: pa.array(["a", "b", "c", "d"]).dictionary_encode()}
+    for name, column in COLUMNS.items():
+        yield Refusal(f"values: {name}", lambda to, c=column: to.update(numbers, c(), **usual))
+    for one, (name, given) in itertools.product(usual, inputs.items()):
+        yield Refusal(
+            f"{one}=: {name}", lambda to, o=one, g=given: to.update(numbers, plain, **{**usual, o: g()})
+        )
+    for name, wrong in NUMBERS.items():
+        yield Refusal(f"groups: {name}", lambda to, w=wrong: to.update(w, plain, **usual), True)
+    for name, column in COLUMNS.items():
+        yield Refusal(f"merge: {name}", lambda to, c=column: to.merge(numbers, c()))
+
+
+@pytest.mark.parametrize("before", [None, [1, 2, 3, 4], [0.5, 1.5, 2.5, 3.5], ["a", "b", "c", "d"]])
+@pytest.mark.parametrize("name", EXACT)
+def test_what_exact_groups_refuse_changes_nothing(name: str, before: list[Any] | None) -> None:
+    line = REGISTRY[name]
+    usual = {word: np.arange(ROWS) + 5 for word in line.inputs}
+
+    def made() -> Any:
+        groups = line.groups_class()(N)
+        if before is not None:
+            groups.update(np.arange(ROWS) % N, before, **usual)
+        return groups
+
+    try:
+        pristine = made().to_arrow()
+    except TypeError:
+        pytest.skip("values that this aggregate doesn't take")
+    refusals = 0
+    for refusal in exact_updates(usual, before or [1, 2, 3, 4]):
+        groups = made()
+        if refused(refusal, groups):
+            refusals += 1
+            assert groups.to_arrow() == pristine, refusal.name
+    assert refusals > len(NUMBERS)

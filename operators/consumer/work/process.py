@@ -23,6 +23,8 @@ from contextvars import copy_context
 from functools import cache
 from typing import TYPE_CHECKING
 
+import cloudpickle
+
 from ...definition.stream import Stream
 from ...subprocess_module import child
 from ...warm_up.sketching import SketchingKinds
@@ -56,7 +58,8 @@ class WorkerProcess:
         self._reading.start()
         level = logging.getLogger("streamgauge.kafka").getEffectiveLevel()
         with suppress(BrokenPipeError):
-            pickle.dump((plans, level), self._process.stdin)
+            # By value what is in the user's own script, which nobody else can import: decoders, callbacks.
+            cloudpickle.dump((plans, level), self._process.stdin)
             self._process.stdin.flush()
 
     @property

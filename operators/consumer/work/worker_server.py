@@ -32,6 +32,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
+
 from ...subprocess_module import environment
 from ..signals import STOP_SIGNALS
 
@@ -67,7 +69,7 @@ class WorkerServer:
     def prepare(self, what: object) -> None:
         """Have it load what workers will need, and answer at once; `what` is pickled for `serve`'s `load`."""
         with os.fdopen(os.memfd_create("prepared"), "wb") as file:
-            pickle.dump(what, file)
+            cloudpickle.dump(what, file)
             file.flush()
             self._request(_PREPARE, [file.fileno()])
 

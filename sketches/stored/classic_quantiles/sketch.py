@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import datasketches
 import numpy as np
 
-from ...core.answers import quantile_answer
+from ...core.answers import as_shares, quantile_answer
 from ...core.numbers import as_numbers
 from ...core.parameters import whole
 from ...core.protocol import SketchError
@@ -94,8 +94,8 @@ class ClassicQuantiles(PackageQuantiles):
 
     def quantile_bounds(self, q: float) -> tuple[float, float]:
         """The values between which the true quantile lies at 99 % confidence."""
-        error = self.normalized_rank_error()
-        lower, upper = self.quantiles(np.clip([q - error, q + error], 0, 1))
+        share, error = as_shares(self.family, q), self.normalized_rank_error()
+        lower, upper = self.quantiles(np.clip([share - error, share + error], 0, 1))
         return lower, upper
 
     def answer(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import datasketches
 import numpy as np
 
-from ...core.answers import quantile_answer
+from ...core.answers import as_shares, quantile_answer
 from ...core.numbers import as_numbers
 from ...core.parameters import flag, whole
 from ...core.protocol import SketchError
@@ -91,7 +91,8 @@ class REQ(PackageQuantiles):
 
     def quantile_bounds(self, q: float) -> tuple[float, float]:
         """The values between which the true quantile lies, at two standard deviations."""
-        edges = [self._peer.get_rank_lower_bound(q, 2), self._peer.get_rank_upper_bound(q, 2)]
+        share = float(as_shares(self.family, q))
+        edges = [self._peer.get_rank_lower_bound(share, 2), self._peer.get_rank_upper_bound(share, 2)]
         lower, upper = self.quantiles(np.clip(edges, 0, 1))
         return lower, upper
 

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from streamgauge import Stream, count, json
-from streamgauge.operators.definition.foreign_words import KEYWORDS, METHODS
+from streamgauge.operators.definition.foreign_words import KEYWORDS, METHODS, OF_RUNS
 
 ROWS = Stream.from_kafka("posts", value=json({"user": pl.String}))
 
@@ -45,12 +45,29 @@ def test_every_keyword_that_is_proposed_is_one_that_a_method_has() -> None:
         ),
         (lambda: ROWS.run(auto_offset_reset="latest"), "run: there is no auto_offset_reset=; write start="),
         (lambda: ROWS.start(parallelism=2), "start: there is no parallelism=; write workers="),
+        (
+            lambda: Stream.from_kafka(topics=["posts"], value=json({})),
+            "from_kafka: there is no topics=; write topic=",
+        ),
+        (
+            lambda: Stream.from_kafka("posts", value=json({}), group_id="g"),
+            "from_kafka: there is no group_id=; write it in run(...) or start(...)",
+        ),
     ],
 )
 def test_an_argument_of_others_names_ours(call: Any, reported: str) -> None:
     with pytest.raises(TypeError) as raised:
         call()
     assert str(raised.value) == reported
+
+
+def test_a_function_in_place_of_an_expression_names_map_batches() -> None:
+    with pytest.raises(TypeError, match=r"^double: <function .*> is not an expression; .*map_batches"):
+        ROWS.with_columns(double=lambda row: row["user"] * 2)
+
+
+def test_the_arguments_of_runs_are_those_that_a_run_has() -> None:
+    assert set(OF_RUNS) <= set(inspect.signature(Stream.run).parameters)
 
 
 def test_what_nobody_calls_so_is_an_error_as_before_and_streams_are_values_as_before() -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
+from decimal import Decimal
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -126,6 +130,62 @@ def test_keys_of_any_type(keys: pa.Array) -> None:
     assert again == sample
     result = {tuple(sorted(row["items"])): row["n"] for row in again.strata().to_pylist()}
     assert result == {("w", "z"): 2, ("x",): 1, ("y",): 1}
+
+
+DAY = datetime.date(2026, 3, 1)
+MIDNIGHT = datetime.datetime(2026, 3, 1)
+EQUAL_KEYS = {
+    "numbers": [
+        pa.array([17]),
+        pa.array([17.0]),
+        pa.array([17], pa.uint64()),
+        pa.array([Decimal("17.00")]),
+        pa.array([17], pa.decimal256(40, 2)),
+        pa.array([17.0], pa.float16()),
+    ],
+    "truth": [pa.array([True]), pa.array([1]), pa.array([1.0])],
+    "days": [
+        pa.array([DAY]),
+        pa.array([DAY], pa.date64()),
+        pa.array([MIDNIGHT], pa.timestamp("s")),
+        pa.array([MIDNIGHT], pa.timestamp("ns", "UTC")),
+        pd.Series([pd.Timestamp("2026-03-01", tz="Europe/Berlin") + pd.Timedelta(hours=1)]),
+    ],
+    "spans": [pa.array([3], pa.duration("s")), pa.array([3_000_000], pa.duration("us"))],
+    "hours": [pa.array([datetime.time(3, 4)]), pa.array([datetime.time(3, 4)], pa.time32("s"))],
+    "texts": [pa.array(["é"]), pa.array(["é".encode()]), pa.array(["é"], pa.large_string())],
+}
+
+
+@pytest.mark.parametrize("sort", EQUAL_KEYS)
+def test_equal_keys_are_one_whatever_their_type(sort: str) -> None:
+    for one, other in itertools.permutations(EQUAL_KEYS[sort], 2):
+        sample = StratifiedReservoir(5, seed=1).update(["v"], key=one).update(["w"], key=other)
+        assert sample.strata()["n"].to_pylist() == [2], (one, other)
+        merged = StratifiedReservoir(5, seed=1).update(["v"], key=one)
+        merged.merge(StratifiedReservoir(5, seed=2).update(["w"], key=other))
+        assert merged.strata()["n"].to_pylist() == [2], (one, other)
+
+
+@pytest.mark.parametrize(
+    ("held", "other"),
+    [
+        ([1], ["1"]),
+        ([1], [DAY]),
+        ([True], [5]),
+        ([17], [Decimal("17.5")]),
+        ([DAY], [datetime.datetime(2026, 3, 1, 12)]),
+        ([1], pa.array([2**64 - 1], pa.uint64())),
+        (["a"], [b"\xff"]),
+        ([datetime.time(3)], [datetime.timedelta(hours=3)]),
+    ],
+)
+def test_a_key_that_none_of_the_kept_type_equals_is_refused(held: Any, other: Any) -> None:
+    sample = StratifiedReservoir(5, seed=1).update(["v"], key=held)
+    before = sample.to_bytes()
+    with pytest.raises(SketchError, match="cast them"):
+        sample.update(["w"], key=other)
+    assert sample.to_bytes() == before
 
 
 def test_nulls_nothing_and_answers() -> None:

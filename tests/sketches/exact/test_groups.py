@@ -337,3 +337,21 @@ def test_null_columns_merge_as_nothing() -> None:
         groups = cls(1)
         groups.merge([0], pa.nulls(1))
         assert groups[0] == (0 if cls is CountGroups else None)
+
+
+@pytest.mark.parametrize(
+    ("moment", "error", "words"),
+    [
+        ({"partition": 1 << 31}, ValueError, "partition must fit int32, got 2147483648"),
+        ({"partition": pa.array(["0"]).dictionary_encode()}, TypeError, "partition must be whole numbers"),
+        ({"offset": np.array([1 << 63], np.uint64)}, ValueError, "offset must fit int64"),
+        ({"offset": [1.0]}, TypeError, "offset must be whole numbers, got double"),
+        ({"offset": [1, 2]}, ValueError, "one a row, 1 in all, got 2"),
+    ],
+)
+@pytest.mark.parametrize("kind", TIMED)
+def test_a_place_that_kafka_has_not_is_refused(kind: Any, moment: Any, error: Any, words: str) -> None:
+    groups = kind(1)
+    with pytest.raises(error, match=words):
+        groups.update([0], [1.5], time=[1], **{"offset": [1], "partition": 0, **moment})
+    assert groups.to_arrow().to_pylist() == [None]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -33,6 +35,27 @@ def test_more_than_a_pipe_holds(code: str, length: int, capfd: pytest.CaptureFix
     assert isinstance(error, ValueError) and len(str(error)) == length
     printed = capfd.readouterr()
     assert printed.out == "" and ("x" * 300_000 in printed.err) == (length == 4)
+
+
+def test_what_is_defined_in_the_users_own_script_reaches_a_worker() -> None:
+    """Which no other process can import: callbacks of Kafka's client, decoders."""
+    script = """
+from streamgauge.operators.consumer.work.process import WorkerProcess
+
+class Decoder:
+    def __reduce__(self):
+        return fail, ("decoded",)
+
+def fail(why):
+    raise ValueError(why)
+
+if __name__ == "__main__":
+    process = WorkerProcess([Decoder(), lambda error: None])
+    process.join(120)
+    print(repr(process.error()))
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=240)
+    assert ended.stdout == "ValueError('decoded')\n", ended.stderr
 
 
 def test_what_a_worker_logs_is_logged_by_the_run(caplog: pytest.LogCaptureFixture) -> None:
