@@ -12,11 +12,12 @@ from ...operators.definition.stream import Stream
 from ...operators.rules.absence import Absence
 from ...operators.rules.change import Change
 from ...operators.rules.new_term import NewTerm
-from ...operators.rules.rolling_sum import RollingSum
 from ...operators.rules.rule import Rule
 from ...operators.rules.threshold import Ratio, Threshold
 from ..app import App, AppPart, Settings, number
 from ..panels import LinesPanel, NumberPanel, RankedPanel, RowsPanel, SpreadPanel
+from .brute_force import RefusedLogins
+from .columns import LOGINS
 from .example import EXAMPLE
 from .formats import FORMATS
 
@@ -55,10 +56,16 @@ def _days(rows: Stream) -> Stream:
 
 
 def _logins(rows: Stream) -> Stream:
-    """Refused logins by address. Other records are one group without one: they say that time goes on."""
-    refused_address = pl.when(pl.col("refused") > 0).then(pl.col("address"))
-    by_address = rows.with_columns(address=refused_address).group_by("address")
-    return by_address.tumbling("1m", delay=_DELAY).agg(refused=sum_("refused"))
+    """Refused logins by address, connection and their own time. Other records only say that time goes on."""
+    refused, sign = pl.col("refused"), pl.col("sign").fill_null("")
+    known = (refused > 0) & pl.col("address").is_not_null()
+    keys = {name: pl.when(known).then(pl.col(name)) for name in ("address", "connection", "at")}
+    parts = {
+        name: pl.when(sign == name).then(refused).otherwise(0) for name in ("announced", "ended", "probe")
+    }
+    by_address = rows.with_columns(**keys, **parts).group_by(*keys)
+    sums = {name: sum_(name) for name in ("refused", *parts)}
+    return by_address.tumbling("1m", delay=_DELAY).agg(**sums)
 
 
 def _terms(rows: Stream) -> Stream:
@@ -102,14 +109,15 @@ def _traffic_rules(settings: Settings) -> Sequence[Rule]:
 
 def _login_rules(settings: Settings) -> Sequence[Rule]:
     return [
-        RollingSum(
+        RefusedLogins(
             "brute force",
             kind="brute force",
             value="refused",
+            per=("address",),
             at_least=number(settings, "logins"),
-            over="10m",
+            over=settings["findtime"],
             absent=0,
-            release="10m",
+            clear=0,
         )
     ]
 
@@ -120,12 +128,13 @@ def _term_rules(settings: Settings) -> Sequence[Rule]:
 
 APP = App(
     name="logs",
+    kinds={"refusedlogins": RefusedLogins},
     title="Logs: errors, spikes, silence, refused logins, what is new",
     formats=FORMATS,
     parts=(
         AppPart("traffic", _traffic, _traffic_rules),
         AppPart("days", _days, total="total"),
-        AppPart("logins", _logins, _login_rules, shown=False),
+        AppPart("logins", _logins, _login_rules, at="at", shown=False),
         AppPart("terms", _terms, _term_rules, shown=False),
     ),
     settings={
@@ -136,6 +145,8 @@ APP = App(
         "silence": "1h",
         "slow": "",
         "logins": "5",
+        "findtime": "10m",
+        **LOGINS,
         "learn": "1d",
         "terms": "",
     },

@@ -3,10 +3,14 @@
 `host` is who wrote a record: a server, a service, a log; `address` and `user` are who sent the request,
 `operation` is what for, `status` what became of it, a code or a level. `failed` is 1 if it went wrong,
 `refused` how many logins were refused, `bytes` and `seconds` what it took. `term` is what a record is like,
-told apart from others by few values: a new one is news.
+told apart from others by few values: a new one is news. `at` is its own time, `sign` what a line about a
+login is a sign of (`daemon_texts.Sign`), `connection` the process of a daemon that has one for each.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 import polars as pl
 
@@ -17,8 +21,13 @@ COLUMNS = {
     **dict.fromkeys(("host", "address", "user", "operation", "status"), pl.String()),
     **dict.fromkeys(("failed", "refused", "bytes"), pl.Int64()),
     "seconds": pl.Float64(),
-    **dict.fromkeys(("agent", "message", "term"), pl.String()),
+    **dict.fromkeys(("agent", "message", "term", "sign", "connection"), pl.String()),
+    "at": pl.Datetime("us", "UTC"),
 }
+
+LOGINS = {"probes": "yes"}
+"""Whether clients count as refused that a daemon sent away before they tried to log in: scanners, and whoever
+only looks whether the port is open."""
 
 _ADDRESS = r"(?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}"
 _FROM = rf"\b(?:from|by) \[?({_ADDRESS})\b"
@@ -27,14 +36,6 @@ _OF_USER = r"\bfor (?:(?:invalid|illegal) user )?(\S+) from "
 _USER = r"\buser(?:[ =]|name=)'?([\w.@$-]+)"
 _LEVELS = "emerg emergency panic alert crit critical fatal severe error err e f".split()  # noqa: SIM905
 _WENT_WRONG = r"(?i)\b(?:error|fail(?:ed|ure|ures)?|fatal|panic|exception|segfault|critical|denied)\b"
-_REFUSED_LOGIN = (
-    r"(?i)failed (?:password|login|logon|keyboard-interactive)|login (?:failed|incorrect)"
-    r"|invalid (?:password|credentials)|(?:incorrect|bad|wrong) password|authentication failed"
-    r"|authentication failure;"
-)
-_SAID_AGAIN = r"^pam_\w+\(sshd:"
-"""sshd writes a line of its own for each refused password besides what PAM writes."""
-_REPEATED = r"^message repeated (\d{1,6}) times: \["
 _MASKS = (
     (r"\bfor (?:(?:invalid|illegal) user )?\S+ from ", "for <user> from "),
     (r"\b([Uu]ser(?:[ =]|name=))'?[\w.@$-]+'?", "$1<user>"),
@@ -51,16 +52,56 @@ _LONGEST = 200
 def in_columns(rows: Stream, settings: Settings, **given: pl.Expr) -> Stream:
     """Rows in the columns of every format; those that are not given are null, and so is text that is empty.
 
-    ``--set terms=…`` takes another column's values for terms. Raises `ValueError` for one that there isn't.
+    Lines of a connection that name no address are of the one that others of it name. ``--set terms=…`` takes
+    another column's values for terms. Raises `ValueError` for one that there isn't.
     """
     texts = [name for name, kind in COLUMNS.items() if kind == pl.String()]
     if (terms := settings["terms"]) and terms not in texts:
         raise ValueError(f"--set terms must be one of {', '.join(texts)}, got {terms}")
+    if (probes := settings["probes"]) not in ("yes", "no"):
+        raise ValueError(f"--set probes must be yes or no, got {probes}")
+    if rows.time is not None and not rows.steps:
+        given.setdefault("at", as_time(rows.time, rows.columns))
     columns = {name: given.get(name, pl.lit(None)).cast(kind) for name, kind in COLUMNS.items()}
     for name in ("failed", "refused"):
         columns[name] = columns[name].fill_null(0)
     columns["term"] = columns[terms or "term"]
-    return rows.select(**columns).with_columns(**{name: filled(pl.col(name)) for name in texts})
+    result = rows.select(**columns).with_columns(**{name: filled(pl.col(name)) for name in texts})
+    if "connection" not in given:
+        return result
+    sign = pl.col("sign").fill_null("")
+    nobody = sign.is_in(["ended", "probe"]) & pl.col("address").is_null()
+    uncounted = nobody | (sign == "context") | ((sign == "probe") & (probes == "no"))
+    result = result.fill_forward("address", by="connection")
+    return result.with_columns(refused=pl.when(uncounted).then(0).otherwise(pl.col("refused")))
+
+
+def as_time(time: pl.Expr, types: Mapping[str, Any]) -> pl.Expr:
+    """A stream's time as a point in time; null for text of a form that is rare."""
+    kind = pl.LazyFrame(schema=types).select(time).collect_schema().dtypes()[0]
+    if kind != pl.String:
+        return time.cast(pl.Datetime("us", "UTC"))
+    text = time.str.replace(",", ".", literal=True).str.replace(" ", "T", literal=True)
+    zoned = text.str.replace(r"([+-]\d{2})(\d{2})$", "$1:$2").str.to_datetime(
+        "%+", time_unit="us", time_zone="UTC", strict=False
+    )
+    naive = text.str.to_datetime("%FT%T%.f", time_unit="us", strict=False).dt.replace_time_zone("UTC")
+    return pl.coalesce(zoned, naive)
+
+
+def login_columns(message: pl.Expr) -> dict[str, pl.Expr]:
+    """The columns about logins, of rows that `logins.WithLogins` decoded.
+
+    A message that is about a refused login in no text that is known blames nobody.
+    """
+    sign = pl.col("login_sign")
+    return {
+        "address": pl.coalesce("login_address", pl.when(sign.is_null()).then(address_in(message))),
+        "user": pl.coalesce("login_user", pl.when(sign.is_null()).then(user_in(message))),
+        "sign": sign,
+        "refused": pl.col("login_times"),
+        "connection": pl.col("connection"),
+    }
 
 
 def filled(text: pl.Expr) -> pl.Expr:
@@ -94,13 +135,6 @@ def failed_text(message: pl.Expr) -> pl.Expr:
 def refused_status(status: pl.Expr) -> pl.Expr:
     """Whether a status of HTTP refuses the client."""
     return status.cast(pl.String).is_in(["401", "403"])
-
-
-def refused_text(message: pl.Expr) -> pl.Expr:
-    """How many logins a message says were refused."""
-    refused = message.str.contains(_REFUSED_LOGIN) & ~message.str.contains(_SAID_AGAIN)
-    times = message.str.extract(_REPEATED).cast(pl.Int64).fill_null(1)
-    return pl.when(refused).then(times).otherwise(0)
 
 
 def address_in(message: pl.Expr) -> pl.Expr:

@@ -10,8 +10,9 @@ import polars as pl
 
 from ...operators.definition.stream import Stream
 from ..app import AppFormat, Feed, Message, Settings
-from .columns import failed_level, failed_status, in_columns, refused_status, refused_text, template
+from .columns import as_time, failed_level, failed_status, in_columns, login_columns, refused_status, template
 from .lines import NOWHERE, first_lines, lines_of, mostly, timed
+from .logins import LOGIN_COLUMNS, WithLogins
 from .members import begun, first_of, moment, whole
 
 USUAL: Mapping[str, str] = {
@@ -28,6 +29,8 @@ USUAL: Mapping[str, str] = {
     "seconds": "request_time,duration,elapsed,latency,seconds",
     "milliseconds": "duration_ms,elapsed_ms,latency_ms,responseTime,response_time_ms,took",
     "nanoseconds": "event.duration",
+    "program": "SYSLOG_IDENTIFIER,syslog.identifier,process.name,program,_COMM",
+    "process": "SYSLOG_PID,process.pid,_PID,pid",
     "agent": "user_agent.original,user_agent,http_user_agent,agent,userAgent,req.headers.user-agent",
 }
 """The members that are looked for, in this order; a path with dots leads into objects or is one name."""
@@ -42,28 +45,37 @@ def _begun(feed: Feed, settings: Settings) -> Stream:
     if not paths["time"]:
         raise ValueError("--set time=: name the member, or several with commas between, that hold the time")
     every = [path for some in paths.values() for path in some]
-    return begun(feed, every, moment(first_of(paths["time"])))
+    said = {name: first_of(paths[name]) for name in ("program", "process", "host", "message")}
+    # Whoever writes a message without a program is no daemon whose texts are known.
+    said["program"] = said["program"].fill_null("-")
+    return begun(feed, every, moment(first_of(paths["time"])), lambda json: WithLogins(json, **said))
 
 
 def _rows(feed: Feed, settings: Settings) -> Stream:
-    columns = {name: first_of(paths) for name, paths in _paths(settings).items()}
-    rows = _begun(feed, settings).select(**{name: text for name, text in columns.items() if name != "time"})
+    begun_, columns = _begun(feed, settings), {n: first_of(paths) for n, paths in _paths(settings).items()}
+    assert begun_.time is not None
+    columns["time"] = as_time(begun_.time, begun_.columns)
+    rows = begun_.select(*LOGIN_COLUMNS, "connection", **columns)
     code, level, message = pl.col("status"), pl.col("level"), pl.col("message")
     length = [
         pl.col(name).cast(pl.Float64, strict=False) / parts
         for name, parts in (("seconds", 1), ("milliseconds", 1e3), ("nanoseconds", 1e9))
     ]
     like = pl.coalesce(template(message), pl.col("operation"))
+    logins = login_columns(pl.lit(None, pl.String))
+    for name in ("address", "user"):
+        logins[name] = pl.coalesce(logins[name], name)
+    refused = pl.when(refused_status(code).fill_null(False)).then(1).otherwise(logins.pop("refused"))
     return in_columns(
         rows,
         settings,
+        refused=refused,
         host=pl.col("host"),
-        address=pl.col("address"),
-        user=pl.col("user"),
+        at=pl.col("time"),
+        **logins,
         operation=pl.col("operation"),
         status=pl.coalesce(code, level),
         failed=failed_status(code, settings).fill_null(False) | failed_level(level).fill_null(False),
-        refused=pl.when(refused_status(code).fill_null(False)).then(1).otherwise(refused_text(message)),
         bytes=whole(pl.col("bytes")),
         seconds=pl.coalesce(*length),
         agent=pl.col("agent"),

@@ -6,11 +6,12 @@ name in it. So the decoder reads members as raw JSON, which is then turned into 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import polars as pl
 
 from ...operators.definition.stream import Stream
+from ...operators.formats.decode import Decoder
 from ...operators.formats.json import json
 from ..app import Feed
 
@@ -19,12 +20,17 @@ _CLF = "%d/%b/%Y:%H:%M:%S %z"
 _NUMBER = r"^\d+(?:\.\d*)?(?:[eE][+]?\d+)?$"
 
 
-def begun(feed: Feed, paths: Iterable[str], time: pl.Expr) -> Stream:
-    """A stream of JSON objects with the members that these paths begin with, and this event time."""
+def begun(
+    feed: Feed, paths: Iterable[str], time: pl.Expr, wrap: Callable[[Decoder], Decoder] = lambda one: one
+) -> Stream:
+    """A stream of JSON objects with the members that these paths begin with, and this event time.
+
+    `wrap` may put a decoder around theirs.
+    """
     names = {name: pl.Binary() for path in paths for name in (path, path.split(".")[0])}
     return Stream.from_kafka(
         feed.topic,
-        value=json(names),
+        value=wrap(json(names)),
         time=time,
         bootstrap_servers=feed.bootstrap_servers,
         config=feed.config,

@@ -20,8 +20,9 @@ from ...operators.formats.decode import Decoded
 from ...operators.formats.json import Json, json
 from ...operators.formats.messages import Messages
 from ..app import AppFormat, Feed, Message, Settings
-from .columns import failed_status, in_columns, refused_status, refused_text, template
+from .columns import failed_status, in_columns, refused_status, template
 from .lines import NOWHERE, first_lines, lines_of, mostly, timed
+from .logins import LOGIN_COLUMNS, find_logins
 from .members import whole
 
 _UTC = pl.Datetime("us", "UTC")
@@ -70,7 +71,8 @@ class OtlpLogs:
     @property
     def schema(self) -> dict[str, Any]:
         """The first record's time, and the records."""
-        return {"time": _UTC, "records": pl.List(pl.Struct(dict.fromkeys(_TEXTS, pl.String())))}
+        record = {**dict.fromkeys(_TEXTS, pl.String()), "at": _UTC, **LOGIN_COLUMNS}
+        return {"time": _UTC, "records": pl.List(pl.Struct(record))}
 
     @cached_property
     def _json(self) -> Json:
@@ -103,8 +105,10 @@ class OtlpLogs:
             pl.col("severityText").str.to_lowercase(),
         )
         text["message"] = _value(pl.col("body"))
-        lists = records.select("row", time=time.cast(_UTC), **text).group_by("row", maintain_order=True)
-        whole_ones = lists.agg(time=pl.col("time").min(), records=pl.struct(*_TEXTS)).collect()
+        read = records.select("row", at=time.cast(_UTC), **text).collect()
+        logins = find_logins(pl.repeat("-", read.height, dtype=pl.String, eager=True), read["message"])
+        lists = read.hstack(logins).group_by("row", maintain_order=True)
+        whole_ones = lists.agg(time=pl.col("at").min(), records=pl.struct(*_TEXTS, "at", *LOGIN_COLUMNS))
         numbers = pl.DataFrame({"row": pl.int_range(decoded.frame.height, dtype=pl.UInt32, eager=True)})
         frame = numbers.join(whole_ones, on="row", how="left", maintain_order="left").select(*self.schema)
         return replace(decoded, frame=frame)
@@ -141,12 +145,14 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
         rows,
         settings,
         host=pl.col("host"),
-        address=pl.col("address"),
-        user=pl.col("user"),
+        address=pl.coalesce("address", "login_address"),
+        user=pl.coalesce("user", "login_user"),
+        sign=pl.col("login_sign"),
+        at=pl.col("at"),
         operation=pl.col("operation"),
         status=pl.coalesce(code, level),
         failed=failed,
-        refused=pl.when(refused_status(code).fill_null(False)).then(1).otherwise(refused_text(message)),
+        refused=pl.when(refused_status(code).fill_null(False)).then(1).otherwise(pl.col("login_times")),
         bytes=whole(pl.col("bytes")),
         seconds=pl.col("seconds").cast(pl.Float64, strict=False),
         agent=pl.col("agent"),

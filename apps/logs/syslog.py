@@ -12,8 +12,9 @@ import polars as pl
 from ...operators.definition.stream import Stream
 from ...operators.formats.syslog import syslog
 from ..app import AppFormat, Feed, Message, Settings
-from .columns import address_in, failed_level, failed_text, in_columns, refused_text, template, user_in
+from .columns import failed_level, failed_text, in_columns, login_columns, template
 from .lines import NOWHERE, first_lines, lines_of, reads, timed
+from .logins import WithLogins
 
 USUAL = {"zone": "UTC", "year": ""}
 """The zone of times that name none, and the year in which a recording begins; without it, its last line is of
@@ -28,7 +29,7 @@ _HALF_A_YEAR = 183
 def _begun(feed: Feed, settings: Settings) -> Stream:
     return Stream.from_kafka(
         feed.topic,
-        value=syslog(settings["zone"]),
+        value=WithLogins(syslog(settings["zone"])),
         time="time",
         bootstrap_servers=feed.bootstrap_servers,
         config=feed.config,
@@ -41,13 +42,11 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
         _begun(feed, settings),
         settings,
         host=pl.col("host"),
-        address=address_in(message),
-        user=user_in(message),
+        **login_columns(message),
         operation=pl.col("program"),
         status=level.replace({str(number): name for number, name in enumerate(_SEVERITIES)}),
         # Lines of files have no severity.
         failed=pl.coalesce(failed_level(level), failed_text(message)),
-        refused=refused_text(message),
         message=message,
         term=pl.concat_str(pl.col("program"), template(message), ignore_nulls=True, separator=": "),
     )

@@ -18,7 +18,7 @@ from ...operators.formats.decode import Decoded
 from ...operators.formats.lines import refusing, texts_of
 from ...operators.formats.messages import Messages
 from ..app import AppFormat, Feed, Message, Settings
-from .columns import failed_status, in_columns
+from .columns import as_time, failed_status, in_columns
 from .json_lines import is_object
 from .lines import NOWHERE, first_lines, lines_of, mostly, timed
 from .members import begun, first_of, moment, whole
@@ -82,9 +82,11 @@ def _in_columns(rows: Stream, settings: Settings) -> Stream:
         field["error_msg"].is_in(_NO_LOGIN),
     ]
     moved = [whole(field[name]) for name in ("orig_bytes", "resp_bytes")]
+    timed_rows = {"at": pl.col("at")} if "at" in rows.columns else {}
     return in_columns(
         rows,
         settings,
+        **timed_rows,
         host=log,
         address=pl.coalesce("id.orig_h", "src", "client_addr"),
         user=pl.coalesce("username", "user", "client", "mailfrom"),
@@ -183,7 +185,10 @@ def _json(feed: Feed) -> Stream:
 
 
 def _json_rows(feed: Feed, settings: Settings) -> Stream:
-    return _in_columns(_json(feed).select(**{name: first_of([name]) for name in _FIELDS}), settings)
+    rows = _json(feed)
+    assert rows.time is not None
+    at = as_time(rows.time, rows.columns)
+    return _in_columns(rows.select(**{name: first_of([name]) for name in _FIELDS}, at=at), settings)
 
 
 def _table_messages(path: Path, settings: Settings) -> Iterator[Message]:

@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from ...sketches.core.lazy import pl
 from .deduplication import Deduplicate
+from .filling import FillForward
 from .joining import JoinedSource, StreamJoin
 from .merged import MergedSource, Part
 from .sources import FrameSource, KafkaSource
@@ -121,8 +122,14 @@ class StreamInput:
     @property
     def looks_back(self) -> bool:
         """Whether who goes on somewhere must know rows that came before, of any of its topics."""
-        looking = (Deduplicate, StreamJoin)
-        return any(isinstance(step, looking) for part in self.parts() for step in part.steps)
+        return self.looking_back is not None
+
+    @property
+    def looking_back(self) -> str | None:
+        """The verb of the step that looks at rows before; None if each row is looked at by itself."""
+        looking = (Deduplicate, FillForward, StreamJoin)
+        steps = (step for part in self.parts() for step in part.steps)
+        return next((step.verb for step in steps if isinstance(step, looking)), None)
 
     @property
     def joined(self) -> JoinedSource | None:

@@ -11,6 +11,7 @@ from ...sketches.core.errors import StreamgaugeError
 from ...sketches.core.lazy import pl
 from ..windows.durations import duration_text
 from .deduplication import Deduplicate
+from .filling import FillForward
 from .merged import MergedSource, Part
 from .sources import KafkaSource
 from .steps import RowStep
@@ -192,8 +193,8 @@ def _check_part(part: Part) -> None:
                 f"join: the stream of {part.source.topic} is joined with the table {step.table.topic!r}, "
                 "whose rows change; write .join(table, ...) after the two streams are joined"
             )
-        if isinstance(step, Deduplicate):
+        if isinstance(step, Deduplicate | FillForward):
             raise ValueError(
-                f"join: the stream of {part.source.topic} has deduplicate(), which can't stand in a stream "
-                "that is joined with another; leave the duplicates out where the topic is written"
+                f"join: the stream of {part.source.topic} has {step.verb}(), which can't stand in a stream "
+                "that is joined with another; do that where the topic is written"
             )

@@ -15,6 +15,7 @@ from ..windows.durations import Duration, microseconds
 from .decoders import decoded_columns
 from .deduplication import MANY, Deduplicate
 from .event_time import TIME, event_time, first_line
+from .filling import FillForward
 from .functions import Batches, FunctionStep
 from .input import StreamInput
 from .joining import MOST_ROWS, Between, joined_source
@@ -234,8 +235,44 @@ class RowStream(StreamInput):
         if self.joined is not None:
             raise ValueError("deduplicate: the stream is joined with another, and pairs are never duplicates")
         if self.looks_back:
-            raise ValueError("deduplicate: it does so already; name all columns of the id in one call")
+            if self.looking_back == "deduplicate":
+                raise ValueError("deduplicate: it does so already; name all columns of the id in one call")
+            raise ValueError(
+                f"deduplicate: the stream has {self.looking_back}() already, and looks back once"
+            )
         return self._then(Deduplicate(ids, microseconds(within) if within is not None else None, limit, last))
+
+    def fill_forward(self, column: str, *, by: str | Sequence[str], last: int = 10_000) -> Self:
+        """Where `column` is null, take its last value before, among rows with the same values in `by`.
+
+        So lines of a log that don't say it get the address of their connection. It looks at the last so many
+        messages of the row's own partition, whatever their times. Rows with a null in `by` stay as they are.
+        A worker that takes a partition up reads those messages again and counts nothing of them. From this
+        step on event time is judged: rows that a later step filters still move it.
+
+        >>> import polars as pl
+        >>> import streamgauge as sg
+        >>> lines = sg.Stream.from_schema({"pid": pl.Int64, "ip": pl.String, "at": pl.String}, time="at")
+        >>> by_ip = lines.fill_forward("ip", by="pid").group_by("ip").tumbling("1m").agg(lines=sg.count())
+        >>> tester, at = sg.StreamTester(by_ip), "2026-01-01T00:00:01Z"
+        >>> _ = tester.feed([{"pid": pid, "ip": ip, "at": at} for pid, ip in [(1, "::1"), (2, None)]])
+        >>> _ = tester.feed([{"pid": 1, "ip": None, "at": at}])
+        >>> tester.finish().windows().select("ip", "lines").sort("ip").rows()
+        [(None, 1), ('::1', 2)]
+
+        Raises `TypeError` and `ValueError` for columns that aren't names or don't exist, for a number of
+        messages below 1, for a stream that looks back already or is joined with another, and after
+        `group_by` or `agg`.
+        """
+        if self.joined is not None:
+            raise ValueError(
+                "fill_forward: the stream is joined with another; fill each side where it is written"
+            )
+        if self.looks_back:
+            raise ValueError(
+                f"fill_forward: the stream has {self.looking_back}() already, and looks back once"
+            )
+        return self._then(FillForward(column, (by,) if isinstance(by, str) else tuple(by), last))
 
     def join(
         self,

@@ -199,7 +199,7 @@ class WindowedStream(RowStream):
         [('a', 'input[0]:0', 1.0), ('a', 'input[0]:4', 5.0), ('b', 'input[0]:1', 2.0)]
         """
         if self.looks_back or self.joined is not None:
-            verb = "deduplicate()" if self.joined is None else "a join with another stream"
+            verb = "a join with another stream" if self.joined else f"{self.looking_back}()"
             raise ValueError(
                 f"count_window: the stream has {verb}, which depends on which rows come too late, and "
                 "windows by count have no late rows; take windows of time, such as .tumbling(...)"

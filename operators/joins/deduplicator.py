@@ -14,28 +14,23 @@ import numpy as np
 
 from ...sketches.core.lazy import pl
 from ..definition.deduplication import Deduplicate
-from ..definition.sources import FrameSource
 from ..definition.stream import Stream
 from ..sketching.partition_watermark import CONFIRMED, PartitionTime, broken_clocks
-from ..sketching.row_steps import Refuse, RowSteps, Stepped, unique
+from ..sketching.row_steps import Stepped
 from .id_index import IdIndex
+from .look_back import LookBack
 
 _NEVER_US = 1 << 62
 """A wall clock that nothing is ahead of."""
 _ALL = 1 << 62
 
 
-class Deduplicator:
+class Deduplicator(LookBack):
     """The ids that one partition has seen, and the steps of its stream before and after they are compared."""
 
-    def __init__(self, stream: Stream) -> None:
-        at = next(at for at, step in enumerate(stream.steps) if isinstance(step, Deduplicate))
-        step = stream.steps[at]
-        assert isinstance(step, Deduplicate) and stream.window is not None
-        before = replace(stream, steps=stream.steps[:at], keys=(), aggregates={})
-        after = replace(stream, source=FrameSource(before.columns), time=None, steps=stream.steps[at + 1 :])
-        self.before = RowSteps(before, before.columns)
-        self._after = RowSteps(after)
+    def __init__(self, stream: Stream, step: Deduplicate) -> None:
+        super().__init__(stream, step)
+        assert stream.window is not None
         self._ids = step.ids
         self._last = step.last
         # The last messages are no more than there are: only a stretch of time may hold too many ids.
@@ -64,27 +59,6 @@ class Deduplicator:
             self._seen.forget_before(int(places[-1]) + 1)
         return replace(left, duplicate=duplicate)
 
-    def drop(self, left: Stepped, times: np.ndarray, refuse: Refuse) -> tuple[Stepped, np.ndarray, int]:
-        """What is left of rows without duplicates after the other steps, its times, and the messages gone."""
-        messages = len(unique(left.numbers))
-        if left.duplicate is not None and left.duplicate.any():
-            times, left = times[~left.duplicate], left.keep(~left.duplicate)
-        refused: set[int] = set()
-
-        def refuse_messages(rows: np.ndarray, reason: str) -> None:
-            for number in unique(left.numbers[rows]).tolist():
-                if number not in refused:
-                    refused.add(number)
-                    refuse(np.array([number]), reason)
-
-        result = self._after.apply(left.frame, refuse_messages)
-        rows = Stepped(result.frame, left.numbers[result.numbers], 0)
-        times = times[result.numbers]
-        if refused:
-            whole = ~np.isin(rows.numbers, list(refused))
-            rows, times = rows.keep(whole), times[whole]
-        return rows, times, messages - len(refused) - len(unique(rows.numbers))
-
     def forget(self, time: PartitionTime) -> None:
         """Forget ids that only late rows could be close to, now that the partition is so far."""
         if self._last is not None:
@@ -95,9 +69,3 @@ class Deduplicator:
     def replay_from(self, offset: int) -> int:
         """The offset to read again from before reading on at `offset`."""
         return self._seen.replay_from(offset)
-
-
-def deduplicator_of(stream: Stream) -> Deduplicator | None:
-    """The ids of a partition of a stream; None if it counts all rows."""
-    repeated = any(isinstance(step, Deduplicate) for step in stream.steps)
-    return Deduplicator(stream) if repeated else None

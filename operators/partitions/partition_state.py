@@ -10,8 +10,8 @@ import numpy as np
 
 from ...sketches.core.lazy import pl
 from ..definition.stream import Stream
-from ..joins.deduplicator import Deduplicator
 from ..joins.join_state import JoinState
+from ..joins.look_back import LookBack
 from ..sketching.account import Account
 from ..sketching.clock import wall_clock
 from ..sketching.delta import Delta
@@ -51,7 +51,7 @@ class PartitionState:
         replay_time: PartitionTime | None = None,
         pairing: JoinState | None = None,
         counts: Iterable[tuple[int, OpenCounts]] = (),
-        once: Deduplicator | None = None,
+        once: LookBack | None = None,
         sketches: type[Sketches] | None = None,
     ) -> None:
         self.stream = stream
@@ -99,7 +99,7 @@ class PartitionState:
             self.rest = None
 
     @property
-    def once(self) -> Deduplicator | None:
+    def once(self) -> LookBack | None:
         """The ids that were seen up to `next_offset`, in a stream that counts each once."""
         return self._sketcher.once
 

@@ -18,8 +18,9 @@ import pyarrow as pa
 from ...sketches.core.lazy import pl
 from ...sketches.core.memory_size import held_bytes
 from ..definition.stream import Stream
-from ..joins.deduplicator import Deduplicator, deduplicator_of
+from ..joins.forward_filler import look_back_of
 from ..joins.join_state import JoinState
+from ..joins.look_back import LookBack
 from ..joins.stream_join import JoinSide, Tally, TimelyRows
 from ..sketching.account import Account
 from ..sketching.clock import wall_clock
@@ -65,14 +66,14 @@ class Sketcher:
         salt: int = 0,
         clock: Callable[[], float] = wall_clock,
         pairing: JoinState | None = None,
-        once: Deduplicator | None = None,
+        once: LookBack | None = None,
         sketches: type[Sketches] | None = None,
     ) -> None:
         window = stream.complete().window
         assert window is not None
         self._window = window
         self._delay_us, self._max_ahead_us = stream.delay_us, stream.max_ahead_us
-        self._once = once or deduplicator_of(stream)
+        self._once = once or look_back_of(stream)
         self._join_side = None if pairing is None else JoinSide(stream, pairing)
         before = self._once or self._join_side
         self._steps = RowSteps(stream) if before is None else before.before
@@ -163,7 +164,7 @@ class Sketcher:
         return sum(kept.size for kept in (self._once, self._join_side, self._counts) if kept is not None)
 
     @property
-    def once(self) -> Deduplicator | None:
+    def once(self) -> LookBack | None:
         """The ids that it has seen, in a stream that counts each once."""
         return self._once
 

@@ -337,7 +337,8 @@ class LimitRule(Rule):
     ) -> Iterator[Alert]:
         kept = state["keys"].get(key)
         if kept is None:
-            before = (row.at_us - step_us - state["begin"]) // step_us if self.absent is not None else 0
+            counted = self.absent is not None and step_us
+            before = (row.at_us - step_us - state["begin"]) // step_us if counted else 0
             kept = state["keys"][key] = {"switch": {}, "memory": self.new_memory(state, before)}
         measured = self.measure(kept["memory"], row, figure)
         if measured is not None:

@@ -31,9 +31,9 @@ def check_rows(stream: Stream) -> None:
         )
     if stream.looks_back:
         raise ValueError(
-            'emit "rows": the stream has deduplicate(), which counts rows once where they are sketched; ask '
-            "for its table by on_spark, or leave deduplicate() out and use Spark's own "
-            "dropDuplicatesWithinWatermark"
+            f'emit "rows": the stream has {stream.looking_back}(), which knows rows before where they are '
+            f"sketched; ask for its table by on_spark, or leave {stream.looking_back}() out and use Spark's "
+            "own dropDuplicatesWithinWatermark or window functions"
         )
 
 

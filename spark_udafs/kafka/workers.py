@@ -22,7 +22,7 @@ from ...operators.archive.recording import Recording
 from ...operators.definition.stream import Stream
 from ...operators.definition.tables import LookupTable
 from ...operators.formats.messages import Messages
-from ...operators.joins.deduplicator import Deduplicator
+from ...operators.joins.look_back import LookBack
 from ...operators.joins.table_reader import TableReader
 from ...operators.joins.table_readers import bound
 from ...operators.kafka.client_config import LIBRARY_LOG, producer_config
@@ -53,7 +53,7 @@ _readers: ConnectionPool[Reader] = ConnectionPool(_MOST_READERS, lambda reader: 
 _reporters: ConnectionPool[Any] = ConnectionPool(_MOST_OTHERS, lambda reporter: reporter.close())
 # Everything that a producer was given has arrived by the time it is put back.
 _producers: ConnectionPool[Producer] = ConnectionPool(_MOST_OTHERS, lambda producer: producer.purge())
-_seen: ConnectionPool[tuple[int, Deduplicator]] = ConnectionPool(_MOST_READERS, lambda seen: None)
+_seen: ConnectionPool[tuple[int, LookBack]] = ConnectionPool(_MOST_READERS, lambda seen: None)
 _joins: ConnectionPool[Any] = ConnectionPool(_MOST_READERS, lambda sides: None)
 _tables: ConnectionPool[TableReader] = ConnectionPool(_MOST_OTHERS, lambda table: table.close())
 _remarks: dict[Any, Remarks] = {}
@@ -181,7 +181,7 @@ def _beginning(options: KafkaOptions, place: TopicPartition) -> int:
     return low
 
 
-def ids_seen(options: KafkaOptions, query: str, place: TopicPartition, offset: int) -> Deduplicator | None:
+def ids_seen(options: KafkaOptions, query: str, place: TopicPartition, offset: int) -> LookBack | None:
     """The ids that a query has seen in a partition up to an offset, if this process has them.
 
     They are the caller's from then on: a task that fails leaves none that are half noted.
@@ -190,9 +190,7 @@ def ids_seen(options: KafkaOptions, query: str, place: TopicPartition, offset: i
     return index[1] if index is not None and index[0] == offset else None
 
 
-def keep_ids(
-    options: KafkaOptions, query: str, place: TopicPartition, offset: int, seen: Deduplicator
-) -> None:
+def keep_ids(options: KafkaOptions, query: str, place: TopicPartition, offset: int, seen: LookBack) -> None:
     """Keep the ids that a query has seen in a partition up to an offset."""
     _seen.put((_identity(options), query, place), (offset, seen))
 

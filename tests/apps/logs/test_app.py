@@ -95,10 +95,8 @@ def plain() -> dict[str, list[datetime]]:
         if start - end > timedelta(minutes=30)
     ]
     refused = [at for at, _, status, _, _ in requests() if status == 401]
-    minutes = (MIDNIGHT + timedelta(minutes=n) for n in range(24 * 60))
-    guessed = next(
-        end for end in minutes if sum(end - timedelta(minutes=10) <= at < end for at in refused) >= 5
-    )
+    ten = timedelta(minutes=10)
+    guessed = next(end for end in refused if sum(end - ten < at <= end for at in refused) >= 5)
     new = next(start for start, some in by_5.items() if any(one[3] == "scanner/1" for one in some))
     return {
         "errors": errors,

@@ -55,3 +55,38 @@ def test_what_rests_is_forgotten_and_a_wrong_length_is_named() -> None:
     assert kept == [['["a"]']] * 3 + [[]] * 2
     with pytest.raises(ValueError, match="the rule 'n': over is ''"):
         RollingSum("n", value="bad", at_least=5)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_sums_of_readings_are_true_to_the_second(restarts: bool) -> None:
+    dice, kept = random.Random(8), Kept()
+    seconds = sorted(dice.randrange(6000) for _ in range(120))
+    fed = [row(second / 60, dice.choice("aab"), bad=dice.randrange(3)) for second in seconds]
+    rule = RollingSum("many", value="bad", per=("key",), at_least=6, over="4m", absent=0, clear=2)
+    each = ROWS.group_by("key", "at").tumbling("1m", delay="10s").agg(bad=total("bad"))
+    alerting = Alerting([rule], to=[kept], at="at")
+    tester = StreamTester(each, sinks=[alerting], start=NOON + timedelta(days=1))
+    for low in range(0, len(fed), 10):
+        tester.feed(fed[low : low + 10])
+        if restarts:
+            tester.restart()
+    tester.feed([row(150, "c", bad=0)])
+    tester.finish()
+    begin, wanted = NOON.replace(tzinfo=None), list[tuple[str, str, float]]()
+    mine = {key: [(one["at"] - begin).total_seconds() for one in fed if one["key"] == key] for key in "ab"}
+    for key, times in mine.items():
+        on = False
+        for second in sorted({*times, *(time + 240 for time in times)}):
+            total_then = sum(
+                one["bad"]
+                for one in fed
+                if one["key"] == key and second - 240 < (one["at"] - begin).total_seconds() <= second
+            )
+            if total_then >= 6 if not on else total_then <= 2:
+                on = not on
+                wanted.append((key, "fired" if on else "cleared", second / 60))
+    alerts = [(str(alert.plain_key), alert.state, minute_of(alert)) for alert in kept.alerts]
+    assert len(alerts) == len(wanted) > 3
+    for one, other in zip(sorted(alerts), sorted(wanted)):
+        assert one[:2] == other[:2] and one[2] == pytest.approx(other[2])
+    assert not rule.needs_steps

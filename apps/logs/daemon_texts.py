@@ -1,0 +1,338 @@
+"""What daemons write about logins that they refuse, from the first to the last character of a line.
+
+An attacker chooses the user that a daemon writes into its log, and much else: a user such as
+``x from 192.0.2.66 port 22 ssh2`` makes a line that names two addresses. So each text is a daemon's own,
+anchored at both ends; what others may have chosen is matched greedily up to the last place where the
+daemon goes on by itself. Where that leaves two readings, the line names nobody (`Text.single`).
+
+The texts are those of the daemons' sources: OpenSSH's auth.c, auth2*.c, auth-pam.c, packet.c, kex.c and
+sshd.c, pam_unix, Postfix's smtpd and postscreen, Dovecot's auth and login processes, Courier, Exim, Sendmail,
+Cyrus, vsftpd, ProFTPD, Pure-FTPd, Dropbear, MySQL, nginx's and Apache's basic authentication.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+
+Sign = Literal["failed", "announced", "ended", "probe", "context"]
+"""What a line is a sign of.
+
+``failed`` is a refused attempt. ``announced`` says beforehand that one will fail (no such user), ``ended``
+that a connection ended without a login: of attempts that were written down already, they are no further ones.
+``probe`` is a client that the daemon sent away before it tried to log in. ``context`` only names the
+address.
+"""
+
+SIGNS: tuple[Sign, ...] = ("failed", "announced", "ended", "probe", "context")
+
+_NAME = r"[0-9A-Za-z_](?:[\w.-]*\w)?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*[0-9A-Fa-f](?:%\w+)?"
+_IP = r"(?:\d{1,3}\.){3}\d{1,3}|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*[0-9A-Fa-f](?:%\w+)?"
+_MAPPED = r"(?:::[fF]{4}:)?"
+_PARTS = {
+    "<exim>": r"(?: \S+)?(?: \(\S*\))? \[<ip>\](?::\d+)?(?: (?:I|Ci|TLS|X|CV|SNI|D|L)=\S+)*",
+    "<address>": rf"{_MAPPED}(?P<address>{_NAME})",
+    "<ip>": rf"{_MAPPED}(?P<address>{_IP})",
+    "<user>": r"(?P<user>.*)",
+    "<end>": r"(?: port \d+)?(?: on \S+)?(?: ssh\d?)?(?: \[preauth\])?\s*$",
+}
+
+
+@dataclass(frozen=True)
+class Text:
+    """What a daemon writes, from its first to its last character.
+
+    `programs` matches the program's name, empty where a log names none. In `pattern`, ``<address>`` is an
+    address or a host's name, ``<ip>`` an address, ``<user>`` what a client may have chosen. With `unlike` in
+    it a line is another text; with `single` more than once in it, it names no address that is sure.
+    """
+
+    programs: str
+    pattern: str
+    sign: Sign
+    single: str = ""
+    unlike: str = ""
+
+    @property
+    def expression(self) -> str:
+        """The pattern as a regular expression of Rust's, with the groups ``address`` and ``user``."""
+        text = self.pattern
+        for name, part in _PARTS.items():
+            text = re.sub(rf"(?<!\?P){name}", lambda _, part=part: part, text)
+        return f"(?s){text}"
+
+    def matches(self, text: pl.Expr) -> pl.Expr:
+        """Whether a line is of this text."""
+        is_one = text.str.contains(self.expression)
+        return is_one & ~text.str.contains(self.unlike) if self.unlike else is_one
+
+
+_SSHD = r"^(?:sshd(?:-session|-auth)?)?$"
+_SSH = r"^(?:\[sshd\]:? )?(?:\[ID \d+ \w+\.\w+\] )?(?:(?:error|fatal): )?"
+_OF_KEY = r" port \d+ ssh\d: "
+
+_SSH_TEXTS = (
+    # auth.c, auth_log(): a key's text, which names what its owner chose, stands behind the address.
+    ("Failed (?:none|publickey) for [^ ]+ from <address>(?: port \\d+)?(?: ssh\\d?)?(?:: .*)?$", "context"),
+    ("Failed \\S+ for (?:(?:invalid|illegal) user )?<user> from <address><end>", "failed", "", _OF_KEY),
+    (
+        "Failed \\S+ for (?:(?:invalid|illegal) user )?<user> from <address> port \\d+ ssh\\d: .*$",
+        "failed",
+        r" port \d+ ssh\d",
+    ),
+    ("(?:Accepted|Postponed|Partial) \\S+ for <user> from <address><end>", "context", "", _OF_KEY),
+    (
+        "(?:Accepted|Postponed|Partial) \\S+ for <user> from <address> port \\d+ ssh\\d: .*$",
+        "context",
+        r" port \d+ ssh\d",
+    ),
+    ("[Ii](?:nvalid|llegal) user <user> from <address><end>", "announced"),
+    (
+        "User <user> from <address> not allowed because (?:listed in DenyUsers|not listed in AllowUsers"
+        "|not in any group|a group is listed in DenyGroups"
+        "|none of user's groups are listed in AllowGroups)<end>",
+        "announced",
+    ),
+    (
+        "PAM: (?:[Aa]uthentication (?:failure|error|failed)|User not known to the underlying authentication"
+        " module|Permission denied|(?:Have exhausted m|M)aximum number of (?:retries for service|tries"
+        " exceeded)|User account has expired) for (?:(?:illegal|invalid) user )?<user> from <address>"
+        "(?: via \\S+)?<end>",
+        "announced",
+    ),
+    ("ROOT LOGIN REFUSED FROM <address><end>", "announced"),
+    ("refused connect from .* \\(<address>\\)<end>", "probe"),
+    ("maximum authentication attempts exceeded for (?:invalid user )?<user> from <address><end>", "ended"),
+    # packet.c: who the client says it is stands before the address.
+    (
+        "(?:Connection (?:closed|reset) by|Disconnected from|Connection from|Disconnecting)"
+        " (?:authenticating|invalid) user <user> <address> port \\d+(?: timed out)?(?: \\[preauth\\])?\\s*$",
+        "ended",
+    ),
+    (
+        "Disconnecting (?:authenticating|invalid) user <user> <address> port \\d+: Too many authentication"
+        " failures(?: \\[preauth\\])?$",
+        "context",
+    ),
+    (
+        "Disconnecting (?:authenticating|invalid) user <user> <address> port \\d+: Change of .*$",
+        "ended",
+        r" \S+ port \d+: ",
+    ),
+    ("Disconnecting: Too many authentication failures(?: for <user>)?<end>", "ended"),
+    ("Received disconnect from <address>(?: port \\d+)?: ?3: .*: Auth (?:fail|cancel)<end>", "ended"),
+    ("Received disconnect from <address>(?: port \\d+)?: ?14: No (?:supported )?authentication .*$", "ended"),
+    ("Received disconnect from <address>(?: port \\d+)?: ?\\d+: .*\\[preauth\\]\\s*$", "ended"),
+    ("(?:Connection (?:closed|reset) by|Disconnected from) <address>(?: port \\d+)? \\[preauth\\]$", "probe"),
+    ("Timeout before authentication for (?:connection from )?<address>(?: port \\d+| to .*)?$", "probe"),
+    ("Did not receive identification string from <address><end>", "probe"),
+    ("Bad protocol version identification '.*' from <address><end>", "probe"),
+    ("banner exchange: Connection from <address> port \\d+: .*$", "probe"),
+    ("ssh_dispatch_run_fatal: Connection from <address> port \\d+: .*$", "probe"),
+    ("Unable to negotiate with <address> port \\d+: no matching .*$", "probe"),
+    ("Magic value check failed \\(\\d+\\) on obfuscated handshake from <address>.*$", "probe"),
+    (
+        "(?:Read from socket failed: Connection reset by peer|Unable to negotiate a .*"
+        "|kex_exchange_identification: (?:client sent invalid protocol identifier.*"
+        "|(?:read: )?Connection (?:closed by remote host|reset by peer))"
+        "|no matching \\S+(?: \\S+)* found: client .*)<end>",
+        "probe",
+    ),
+    ("Connection from <address> port \\d+(?: on .*)?$", "context"),
+    ("Connection (?:closed|reset) by <address>(?: port \\d+)?$", "context"),
+    ("SSH: Server;Ltype: \\w+;Remote: <address>-\\d+;.*$", "context"),
+    ("Address <address> maps to .*$", "context"),
+    ("reverse mapping checking getaddrinfo for \\S+ \\[<address>\\] failed.*$", "context"),
+)
+
+_PAM = r"(?:pam_\w+(?:\([^)]*\))?:?|\(pam_\w+\)) +authentication failure; "
+_RHOST = r"(?:(?:logname|e?uid|tty)=\S* +)*(?:ruser=.* ?)?rhost=<address>(?:\s+user=(?P<user>\S*))?\s*$"
+_TWO_HOSTS = r"\suser=.*\brhost="
+_MAIL = r"^postfix[^\s\[]*$"
+_DOVECOT = r"^(?:dovecot(?:-auth)?|auth(?:-worker)?(?:\(.*\))?|(?:imap|pop3|managesieve|submission)-login)?$"
+_LOGIN = r"^(?:(?:imap|pop3|managesieve|submission)-login: )?(?:Info: )?"
+_REASONS = (
+    r"(?:Login aborted|Aborted login|Disconnected|Remote closed connection|Client has quit the connection)"
+)
+_AUTH = (
+    r"^(?:dovecot: )?(?:auth(?:-worker)?(?:\([^)]*\))?(?:<[^>]+>)?: )?(?:Info: )?"
+    r"(?:conn \S+ \([^)]*\): auth(?:-worker)?<\d+>: )?"
+)
+_EXIM = r"^(?:exim4?)?$"
+_EXIM_PID = r"^(?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d )?(?:\[\d+\] )?(?:[\w-]{16,23} )?"
+_FTP = r"^(?:proftpd)?$"
+_FTP_CLIENT = r"^(?:proftpd\[\d+\]:? )?\S+ \([^\[\]()]*\[<ip>\]\):?(?: -)? "
+_ALL = r"^"
+
+TEXTS: tuple[Text, ...] = (
+    *(Text(_SSHD, _SSH + pattern, sign, *more) for pattern, sign, *more in _SSH_TEXTS),  # type: ignore[arg-type, has-type]
+    # sshd says itself what PAM has said before.
+    Text(_SSHD, rf"^pam_\w+\(sshd:auth\): +authentication failure; {_RHOST}", "context", "", _TWO_HOSTS),
+    Text(_SSHD, rf"^PAM \d+ more authentication failures?; {_RHOST}", "context", "", _TWO_HOSTS),
+    Text(r"\(pam_\w+\)$|^vsftpd", rf"^authentication failure; {_RHOST}", "failed", "", _TWO_HOSTS),
+    Text(_ALL, rf"^{_PAM}{_RHOST}", "failed", "", _TWO_HOSTS),
+    Text(
+        r"^vsftpd$|^$",
+        r'^(?:\[pid \d+\] )?\[<user>\] FAIL LOGIN: Client "<ip>"(?:, ".*")?$',
+        "failed",
+        'Client "',
+    ),
+    Text(
+        _MAIL,
+        r"^warning: [^\[\]]*\[<ip>\](?::\d+)?: SASL (?i:LOGIN|PLAIN|CRAM-MD5|DIGEST-MD5|NTLM) "
+        r"authentication failed: Connection lost to authentication server.*$",
+        "context",
+    ),
+    Text(_MAIL, r"^warning: [^\[\]]*\[<ip>\](?::\d+)?: SASL \S+ authentication failed:.*$", "failed"),
+    Text(_MAIL, r"^disconnect from [^\[\]]*\[<ip>\](?: \w+=\S+)* auth=0/[1-9].*$", "ended"),
+    Text(
+        _MAIL,
+        r"^(?:\w+: )?(?:milter-)?reject: [A-Z]{4,} from [^\[\]]*\[<ip>\](?::\d+)?: [45]\d\d .*$",
+        "probe",
+    ),
+    Text(
+        _MAIL,
+        r"^(?:\w+: )?(?:improper command pipelining|too many errors) after \S+ from "
+        r"[^\[\]]*\[<ip>\].*$",
+        "probe",
+    ),
+    Text(
+        _MAIL,
+        r"^(?:\w+: )?lost connection after (?:CONNECT|STARTTLS|HELO|EHLO|RSET|NOOP|RCPT|MAIL|UNKNOWN|VRFY"
+        r"|QUIT) from [^\[\]]*\[<ip>\].*$",
+        "probe",
+    ),
+    Text(_MAIL, r"^(?:PREGREET \d+|HANGUP|COMMAND \w+ LIMIT)(?: after \S+)? from \[<ip>\].*$", "probe"),
+    Text(_MAIL, r"^warning: [\w ]+ rate limit exceeded: \d+ from [^\[\]]*\[<ip>\].*$", "probe"),
+    Text(_MAIL, r"^warning: hostname \S+ does not resolve to address <ip>(?::.*)?$", "probe"),
+    Text(
+        _DOVECOT,
+        _LOGIN + _REASONS + r"\b.* ?\((?:auth failed, \d+ attempts(?: in \d+ secs)?|tried to use "
+        r"(?:disabled|disallowed) \S+ auth|proxy dest auth failed)\)[^:]*:(?: user=<(?P<user>[^>]*)>,)?"
+        r"(?: method=\S+,)? rip=<ip>(?:,.*)?\s*$",
+        "failed",
+        r"\brip=",
+    ),
+    Text(
+        _DOVECOT,
+        _LOGIN + _REASONS + r"\b.* ?\((?:no auth attempts|disconnected before auth was ready,"
+        r"|client didn't finish \S+ auth,|disconnected during TLS handshake)[^)]*\)[^:]*:"
+        r"(?: user=<(?P<user>[^>]*)>,)?(?: method=\S+,)? rip=<ip>(?:,.*)?\s*$",
+        "context",
+        r"\brip=",
+    ),
+    Text(
+        _DOVECOT,
+        _AUTH + r"\w[\w-]*\((?P<user>.*),<ip>(?:,[^,()]*)?\): (?:pam_authenticate\(\) failed: "
+        r"(?:User not known|Authentication failure|Permission denied).*|[Uu]nknown user.*"
+        r"|[Ii]nvalid credentials.*|[Pp]assword mismatch.*)$",
+        "announced",
+        r",(?:\d{1,3}\.){3}\d{1,3}[,)]",
+    ),
+    Text(
+        _DOVECOT,
+        r"^(?:dovecot: )?auth\((?P<user>.*),<ip>(?:,[^,()]*)?\)(?:<[^>]+>)?: (?:Info: )?\w+: "
+        r"(?:[Uu]nknown user|[Ii]nvalid credentials|[Pp]assword mismatch).*$",
+        "announced",
+        r"\): ",
+    ),
+    Text(
+        r"^(?:imapd|pop3d)(?:-ssl)?$|^courier\w+$",
+        r"^LOGIN FAILED, (?:user|method)=<user>, ip=\[<ip>\]"
+        r"(?:, port=\[\d+\])?$",
+        "failed",
+    ),
+    Text(
+        r"^courieresmtpd$",
+        r'^error,relay=<ip>(?:,port=\d+)?,msg="535 Authentication failed\.",cmd:.*$',
+        "failed",
+    ),
+    Text(r"^courieresmtpd$", r"^error,relay=<ip>,.*: 550 User .*$", "probe"),
+    Text(
+        _EXIM,
+        _EXIM_PID + r"\w+ authenticator failed for<exim>: 535 Incorrect authentication data"
+        r"(?: \(set_id=.*\)|: \d+ Time\(s\))?\s*$",
+        "failed",
+        r" authenticator failed for",
+    ),
+    Text(
+        _EXIM,
+        _EXIM_PID + r"(?:SMTP call from|no MAIL in SMTP connection from|SMTP connection from)<exim>"
+        r"(?: dropped: too many .*| closed by DROP in ACL| C=\S+)*\s*$",
+        "probe",
+    ),
+    Text(
+        _EXIM,
+        _EXIM_PID + r"H=(?:\S+ )?(?:\(\S*\) )?\[<ip>\](?::\d+)? (?:\w+=\S+ )*(?:sender verify fail for "
+        r"|rejected RCPT |dropped by '[^']+' ACL: ).*$",
+        "probe",
+    ),
+    Text(
+        _EXIM,
+        _EXIM_PID + r'SMTP protocol error in ".*" H=(?:\S+ )?(?:\(\S*\) )?\[<ip>\](?::\d+)?(?: \w+=\S+)* '
+        r"[A-Z]+ (?:command used when not advertised|authentication mechanism not supported)\s*$",
+        "probe",
+    ),
+    Text(
+        _EXIM,
+        _EXIM_PID + r"SMTP protocol synchronization error \([^)]*\): rejected "
+        r'(?:connection from|"[^"]*")(?: H=(?:\S+)?)?(?: \(\S*\))? ?\[<ip>\](?::\d+)?(?: \w+=\S+)* .*$',
+        "probe",
+    ),
+    Text(
+        _FTP,
+        _FTP_CLIENT + r"(?:USER <user>(?: \(Login failed\)|: no such user)|SECURITY VIOLATION:|Maximum "
+        r"login attempts).*$",
+        "failed",
+    ),
+    Text(
+        r"^pure-ftpd$", r"^\(\S*@<address>\) \[WARNING\] Authentication failed for user \[<user>\]$", "failed"
+    ),
+    Text(
+        r"^(?:sendmail|sm-\w+)$",
+        r"^\w+: (?:[^\[\]]* )?\[<ip>\](?: \(may be forged\))?: possible SMTP attack: "
+        r"command=AUTH, count=\d+$",
+        "failed",
+    ),
+    Text(
+        r"^(?:sendmail|sm-\w+)$",
+        r"^\w+: AUTH failure \(\S+\): .* relay=(?:[^\[\]]* )?\[<ip>\]"
+        r"(?: \(may be forged\))?$",
+        "failed",
+    ),
+    Text(
+        r"^(?:cyrus/)?(?:imap|pop3|imaps|pop3s|imapd|lmtp|sieve)$",
+        r"^badlogin: [^\[\]]*\[<ip>\] .*SASL\(-13\).*$",
+        "failed",
+    ),
+    Text(
+        r"^dropbear$",
+        r"^(?:\[\d+\] \w+ +\d+ [\d:]+ )?(?:[Bb]ad (?:PAM )?password attempt for '.*'"
+        r"|[Ll]ogin attempt for nonexistent user(?: '.*')?) from <ip>:\d+$",
+        "failed",
+    ),
+    Text(r"^dropbear$", r"^(?:\[\d+\] \w+ +\d+ [\d:]+ )?Exit before auth from <<ip>:\d+>: .*$", "ended"),
+    Text(
+        r"^dropbear$",
+        r"^(?:\[\d+\] \w+ +\d+ [\d:]+ )?Exit before auth \(user '.*', \d+ fails\): Max auth tries "
+        r"reached - user '.*' from <ip>:\d+$",
+        "ended",
+    ),
+    Text(
+        r"^(?:mysqld?|mariadbd?)?$",
+        r"^(?:\[(?:Note|Warning)\] (?:\[[\w-]+\] )*)?Access denied for user '<user>'@'<address>' "
+        r"(?:to database '.*' )?\(using password: (?:YES|NO)\)$",
+        "failed",
+        "'@'",
+    ),
+    Text(
+        r"^nginx$",
+        r'^(?:\*\d+ )?user "<user>"(?:: password mismatch| was not found in "[^"]*"), client: <ip>, '
+        r"server: .*$",
+        "failed",
+        ", client: ",
+    ),
+)
