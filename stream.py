@@ -100,10 +100,6 @@ class Stream(Definition):
         Traceback (most recent call last):
         TypeError: this stream's rows come from frames; only Stream.from_kafka(...) can be run
         """
-        if self.reads_archive:
-            raise TypeError(
-                "this stream reads an archive, which ends: write .run(...) in place of .start(...)"
-            )
         from .operators.consumer import runner
 
         return runner.start(self, RunOptions(**options))

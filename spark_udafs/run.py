@@ -81,6 +81,13 @@ def on_spark(
     back as input, and for state that isn't in RocksDB where it has to be; what `source_of` raises.
     """
     plan = plan_of(stream.complete())
+    if stream.reads_archive:
+        check_over_archive(stream)
+        if streaming:
+            raise ValueError(
+                "this stream reads an archive, which ends: write .on_spark(spark, streaming=False)"
+            )
+        dead_letters = late = None
     given, settings = source_options(
         stream, start, max_per_trigger, dead_letters, late, idle_seconds, close_at_end, options
     )
@@ -108,13 +115,6 @@ def source_options(
     """
     more = dict(options or {})
     settings = {name[len("kafka.") :]: more.pop(name) for name in list(more) if name.startswith("kafka.")}
-    if stream.reads_archive:
-        check_over_archive(stream)
-        if streaming:
-            raise ValueError(
-                "this stream reads an archive, which ends: write .on_spark(spark, streaming=False)"
-            )
-        dead_letters = late = None
     topic = EACH if stream.reads_several else stream.kafka_source.topic
     letters = f"{topic}.dead-letters" if dead_letters == "" else dead_letters
     late_messages = f"{topic}.late-messages" if late == "" else late

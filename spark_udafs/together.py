@@ -129,6 +129,7 @@ def _check_streams(streams: Any, sinks: Any) -> None:
             )
         if not isinstance(stream, Stream):
             raise TypeError(f"streams: {name!r} is {stream!r}, not a stream")
+        stream.check_on_brokers()
     if not isinstance(sinks, Mapping):
         raise TypeError(f'sinks is {sinks!r}; give them by the streams\' names, as in {{"english": [sink]}}')
     if unknown := [name for name in sinks if name not in streams]:

@@ -74,6 +74,14 @@ class StreamInput:
         parts = self.source.parts if isinstance(self.source, MergedSource) else [self]
         return any(isinstance(one.source, KafkaSource) and one.source.archive is not None for one in parts)
 
+    def check_on_brokers(self) -> None:
+        """Raise `TypeError` for a stream that reads an archive in place of brokers."""
+        if self.reads_archive:
+            raise TypeError(
+                "this stream reads an archive, which ends: write .run(...), or .on_spark(spark, "
+                "streaming=False), for each such stream"
+            )
+
     def reads_topic(self, topic: str) -> bool:
         """Whether it reads a topic, by its name or by a pattern."""
         return any(matches(part.topics, topic) for part in self.parts())

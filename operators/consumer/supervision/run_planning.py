@@ -116,6 +116,7 @@ def plans_of(streams: Mapping[str, Stream], options: Mapping[str, RunOptions]) -
 
 def _sources(name: str, stream: Stream) -> Sequence[KafkaSource]:
     with in_stream(name):
+        stream.check_on_brokers()
         return stream.complete().kafka_sources
 
 

@@ -57,6 +57,8 @@ def test_what_needs_brokers_is_refused(tmp_path: Path) -> None:
     stream = count(str(tmp_path), "posts")
     with pytest.raises(TypeError, match=r"write \.run\(\.\.\.\)"):
         stream.start()
+    with pytest.raises(TypeError, match=r"write \.run\(\.\.\.\)"):
+        sg.run_together({"posts": stream})
     with pytest.raises(ValueError, match="group_id is for runs on brokers"):
         stream.run(group_id="mine")
     with pytest.raises(ValueError, match="a sink sends to the topic 'answers'"):
