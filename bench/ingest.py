@@ -36,9 +36,11 @@ ROUNDS = 3
 SECONDS = 600.0
 FLUME = [
     "org.apache.flume:flume-ng-node:1.11.0",
+    "org.apache.flume:flume-ng-sdk:1.11.0",
     "org.apache.flume.flume-ng-channels:flume-file-channel:1.11.0",
     "org.apache.flume.flume-ng-sources:flume-taildir-source:1.11.0",
     "org.apache.flume.flume-ng-sinks:flume-ng-kafka-sink:1.11.0",
+    "org.slf4j:slf4j-simple:1.7.36",
 ]
 DEBIAN = ["rsyslog", "rsyslog-kafka", "librdkafka1", "libestr0", "libfastjson4", "liblognorm5"]
 
@@ -124,7 +126,7 @@ a.sinks.k.kafka.producer.compression.type = lz4
 
 
 def debian() -> Path:
-    """The peer's Debian packages, unpacked in this environment. Raises `RuntimeError` where there are none."""
+    """The peer's Debian packages, unpacked here. Raises `RuntimeError` where there are none."""
     root = Path(sys.prefix) / "bench-rsyslog"
     if (root / "usr/sbin/rsyslogd").exists():
         return root

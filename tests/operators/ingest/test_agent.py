@@ -15,7 +15,8 @@ from prometheus_client import generate_latest
 
 from streamgauge.operators.ingest.agent import Agent
 from streamgauge.operators.ingest.batch import IngestError
-from streamgauge.operators.ingest.config import Places, parse_config, plan_of
+from streamgauge.operators.ingest.config import parse_config
+from streamgauge.operators.ingest.document import Places, plan_of
 from streamgauge.operators.ingest.flume_properties import parse_properties
 from streamgauge.operators.ingest.metrics import progress_text, registry_of
 

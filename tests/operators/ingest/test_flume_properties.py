@@ -8,7 +8,7 @@ import pytest
 
 from streamgauge.operators.ingest.channels.file import File
 from streamgauge.operators.ingest.channels.memory import Memory
-from streamgauge.operators.ingest.config import ConfigError
+from streamgauge.operators.ingest.document import ConfigError
 from streamgauge.operators.ingest.flume_properties import parse_properties
 from streamgauge.operators.ingest.interceptors.filter import Filter
 from streamgauge.operators.ingest.interceptors.headers import Host, Static, Timestamp

@@ -17,7 +17,7 @@ from streamgauge.operators.formats.messages import Messages
 from streamgauge.operators.formats.syslog import syslog
 from streamgauge.operators.ingest.agent import Agent
 from streamgauge.operators.ingest.batch import IngestError
-from streamgauge.operators.ingest.config import Places, plan_of
+from streamgauge.operators.ingest.document import Places, plan_of
 from streamgauge.operators.ingest.presets import PRESETS, preset_sources
 
 from .agents import fresh, messages, values
