@@ -76,7 +76,7 @@ def ingest(
     """
     with at_once():
         from ...operators.ingest.agent import Agent
-        from ...operators.ingest.config import ConfigError
+        from ...operators.ingest.document import ConfigError
         from ...operators.kafka.topics import admin
         from ..topics.command import known_topics
 
@@ -139,7 +139,7 @@ def _tail_plan(
     """
     import zlib
 
-    from ...operators.ingest.config import ConfigError, Places, plan_of
+    from ...operators.ingest.document import ConfigError, Places, plan_of
 
     if not files:
         raise ConfigError("tail: name at least one file or pattern")
@@ -158,7 +158,7 @@ def _tail_plan(
 def _preset_plan(
     preset: str, settings: dict[str, str], sink: dict[str, Any], name: str, folder: Path
 ) -> AgentPlan:
-    from ...operators.ingest.config import Places, plan_of
+    from ...operators.ingest.document import Places, plan_of
     from ...operators.ingest.presets import preset_sources
 
     document = {"sources": preset_sources(preset, settings, sink["topic"]), "sinks": {"kafka": sink}}

@@ -15,7 +15,7 @@ from ..watching.health import STALLED_SECONDS, Health
 from .account import IngestAccount
 from .component import Channel, Place, Sink, Source
 from .plan import AgentPlan, Route
-from .pump import Pump, PumpState
+from .pump import COMMIT_SECONDS, Pump, PumpState
 
 log = logging.getLogger("streamgauge.ingest")
 
@@ -175,7 +175,17 @@ class Agent:
             source = route.source.open(place, sink.positions)
             stack.callback(source.close)
             interceptors = [settings.open(place) for settings in route.interceptors]
-            self._run(work, Pump(source, sink, interceptors, once=self._once, stopping=self._stopping.is_set))
+            # What such a channel has taken is delivered, as far as its sources are concerned.
+            volatile = route.channel is not None and not self._channels[route.channel].durable
+            pump = Pump(
+                source,
+                sink,
+                interceptors,
+                once=self._once,
+                stopping=self._stopping.is_set,
+                commit_seconds=0.0 if volatile else COMMIT_SECONDS,
+            )
+            self._run(work, pump)
 
     def _drain(self, work: _Work) -> None:
         """From a channel to its sink, until its sources have ended and it is empty."""

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .config import ConfigError, Places, plan_of
+from .document import ConfigError, Places, plan_of
 from .plan import AgentPlan
 
 log = logging.getLogger("streamgauge.ingest")
@@ -150,8 +150,8 @@ def parse_properties(text: str, source: str, folder: Path) -> AgentPlan:
 
     >>> text = "a1.sources = r1\na1.channels = c1\na1.sources.r1.type = seq\na1.sources.r1.channels = c2"
     >>> parse_properties(text, "a.properties", Path())
-    Traceback (most recent call last): streamgauge.operators.ingest.config.ConfigError: a.properties, line 4:
-    a1.sources.r1.channels: must be one of c1, got 'c2'
+    Traceback (most recent call last):
+    streamgauge.operators.ingest.document.ConfigError: a.properties, line 4: a1.sources.r1.channels: ...
     """
     return _Reading(_properties(text, source), source).plan(folder)
 

@@ -36,11 +36,11 @@ def _jetstream(given: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _coinbase(given: Mapping[str, str]) -> dict[str, Any]:
-    asked = {"type": "subscribe", "product_ids": _listed(given["products"]), "channels": ["matches"]}
+    request = {"type": "subscribe", "product_ids": _listed(given["products"]), "channels": ["matches"]}
     return {
         "type": "websocket",
         "url": given["url"],
-        "subscribe": [json.dumps(asked)],
+        "subscribe": [json.dumps(request)],
         "key": "product_id",
         "interceptors": [{"type": "filter", "regex": r'"type"\s*:\s*"(last_)?match"'}],
     }

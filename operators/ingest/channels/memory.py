@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ...kafka.retry import Stopped
 from ..batch import Batch, Positions
 from ..component import Delivered, Place
 
@@ -84,7 +83,7 @@ class MemoryChannel:
                 if self._settings.when_full == "drop":
                     return self._lose(FULL, count)
                 if self._place.stopping():
-                    raise Stopped("stopped while a channel was full")
+                    break  # what was read goes in all the same: there is no more to come
                 self._changed.wait(_CHECK_SECONDS)
             # What its source waits for is done; what was dropped on the way is counted there.
             self._batches.append(replace(Batch(batch.data, batch.starts, batch.lengths), **_own(batch)))

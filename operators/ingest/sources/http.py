@@ -153,7 +153,7 @@ class HttpSource:
         loop = asyncio.get_running_loop()
         outcome: asyncio.Future[str | None] = loop.create_future()
 
-        def settle(reason: str | None) -> None:
+        def report(reason: str | None) -> None:
             def settled() -> None:
                 if not outcome.done():
                     outcome.set_result(reason)
@@ -161,7 +161,7 @@ class HttpSource:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(settled)
 
-        arrival = Arrival(values, acknowledged=lambda: settle(None), refused=settle)
+        arrival = Arrival(values, acknowledged=lambda: report(None), refused=report)
         if not self.inbox.offer(arrival):
             return _problem(503, "too many messages wait; send again later", _AGAIN)
         try:

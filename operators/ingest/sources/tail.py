@@ -87,6 +87,7 @@ class TailSource:
         self._changed: dict[str, Mapping[str, Any] | None] = {}
         self._next_scan, self._deferred = 0.0, False
         self._at_end = False
+        self._closed: dict[str, int] | None = None
 
     @property
     def ended(self) -> bool:
@@ -95,7 +96,9 @@ class TailSource:
 
     @property
     def unfinished(self) -> dict[str, int]:
-        """Bytes behind the last newline, by file."""
+        """Bytes behind the last newline, by file; once it is closed, those that there were then."""
+        if self._closed is not None:
+            return self._closed
         return {str(file.path): file.unread for file in self._open_files() if file.unread}
 
     def read(self, seconds: float) -> Batch | None:
@@ -118,6 +121,7 @@ class TailSource:
 
     def close(self) -> None:
         """See `Source`."""
+        self._closed = self.unfinished
         for file in self._open_files():
             file.content.close()
         self._streams = {}

@@ -10,7 +10,7 @@ from typing import Any
 from confluent_kafka import Consumer, Message
 
 from streamgauge.operators.ingest.agent import Agent
-from streamgauge.operators.ingest.config import Places, plan_of
+from streamgauge.operators.ingest.document import Places, plan_of
 
 SECONDS = 120.0
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from streamgauge.operators.ingest.channels.memory import Memory
-from streamgauge.operators.ingest.config import ConfigError, parse_config, read_config
+from streamgauge.operators.ingest.config import parse_config, read_config
+from streamgauge.operators.ingest.document import ConfigError
 from streamgauge.operators.ingest.interceptors.filter import Filter
 from streamgauge.operators.ingest.interceptors.headers import Host
 from streamgauge.operators.ingest.plan import AgentPlan

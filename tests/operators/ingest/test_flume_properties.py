@@ -8,7 +8,7 @@ import pytest
 
 from streamgauge.operators.ingest.channels.file import File
 from streamgauge.operators.ingest.channels.memory import Memory
-from streamgauge.operators.ingest.config import ConfigError
+from streamgauge.operators.ingest.document import ConfigError
 from streamgauge.operators.ingest.flume_properties import parse_properties
 from streamgauge.operators.ingest.interceptors.filter import Filter
 from streamgauge.operators.ingest.interceptors.headers import Host, Static, Timestamp
@@ -141,7 +141,7 @@ def test_each_of_the_subset() -> None:
             ("r1.channels = c1", "r1.channels ="),
             r"line 20: a1.sources.r1.channels: must be one channel, got 0",
         ),
-        (("producer.linger.ms", "producer.lingr.ms"), r"line 17: sinks.k1: .*lingr.ms"),
+        (("producer.linger.ms", "producer.lingr.ms"), r"line 18: sinks.k1: .*lingr.ms"),
         (("a1.sinks = k1", "a2.sinks = k1"), r": must be of one agent, got a1, a2"),
         (("a1.sources.r1.type = seq", "a1"), r"line 6: must be NAME = VALUE, got 'a1'"),
         (("a1.sources.r1.type = seq", ""), r": a1.sources.r1.type is missing"),

@@ -89,11 +89,8 @@ def test_what_fails_is_refused_to_who_waits() -> None:
 
 
 def test_a_stop_commits_what_was_read() -> None:
-    source, sink, asked = (
-        Given(*(Batch.of([b"%d" % number]) for number in range(5))),
-        Collected(),
-        iter([0, 0, 1]),
-    )
+    source, sink = Given(*(Batch.of([b"%d" % number]) for number in range(5))), Collected()
+    stops = iter([0, 0, 1])
     pump = Pump(source, sink, stopping=lambda: bool(next(stops)))
     pump.run()
     assert sink.commits == [[b"0", b"1"]] and pump.state.account.sent == 2
