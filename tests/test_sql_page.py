@@ -10,10 +10,10 @@ import pytest
 
 from streamgauge.operators.families import FAMILIES
 from streamgauge.operators.sql.aggregates import NAMES
-from streamgauge.operators.sql.dialect import SHOWN
 from streamgauge.operators.sql.memory import Memory
 from streamgauge.operators.sql.scalar_functions import FUNCTIONS
 from streamgauge.operators.sql.session import SqlSession
+from streamgauge.operators.sql.statement_parser import SHOWN
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "sql.md").read_text()
 
