@@ -41,7 +41,19 @@ QUESTIONS = {
     "groups by count": "rows?last=60m&every=span&order=-posts&limit=10",
     "groups by distinct users": "rows?last=60m&every=span&order=-users&limit=10&columns=posts&columns=users",
     "items of a top_k of all groups": "top-k?column=words&last=60m&k=10",
+    "groups by distinct users, in SQL": (
+        "SELECT tag, COUNT(*) AS posts, APPROX_COUNT_DISTINCT(user) AS users FROM posts GROUP BY tag"
+        " ORDER BY users DESC LIMIT 10"
+    ),
 }
+"""Paths of questions about the table, and SELECTs, which go to `POST /sql`."""
+
+
+def response_to(client: httpx.Client, question: str) -> httpx.Response:
+    """The response to a question."""
+    if question.startswith("SELECT"):
+        return client.post("/sql", json={"sql": question})
+    return client.get(f"/tables/posts/{question}")
 
 
 def deltas() -> Iterator[Any]:
@@ -86,10 +98,10 @@ def main() -> list[dict[str, Any]]:
     thread = server.start()
     collected = []
     try:
-        with httpx.Client(base_url=f"{server.url}/tables/posts/", timeout=120.0) as client:
+        with httpx.Client(base_url=server.url, timeout=120.0) as client:
             for reported, question in QUESTIONS.items():
                 started = time.perf_counter()
-                assert len(client.get(question).raise_for_status().json()["rows"]) == 10
+                assert len(response_to(client, question).raise_for_status().json()["rows"]) == 10
                 first = time.perf_counter() - started
                 collected.append(ask(client, table, sent, reported, question, first))
     finally:
@@ -118,7 +130,7 @@ def ask(
     until = time.monotonic() + SECONDS
     while time.monotonic() < until:
         started = time.perf_counter()
-        response = client.get(question)
+        response = response_to(client, question)
         times.append(time.perf_counter() - started)
         assert response.status_code == 200 and len(response.json()["rows"]) == 10
         time.sleep(0.02)
@@ -130,7 +142,7 @@ def ask(
         "ours": f"p50 {p50:.0f} ms, p99 {p99:.0f} ms",
         "peer": f"the first time {first * 1e3:.0f} ms",
         "ratio": f"{len(times):,} requests",
-        "target": "p99 under 50 ms",
+        "target": "p99 under 60 ms" if question.startswith("SELECT") else "p99 under 50 ms",
     }
 
 

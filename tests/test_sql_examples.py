@@ -104,7 +104,7 @@ def test_iot() -> None:
         assert [row[n] for n in ("readings", "low", "high")] == [
             own[key][n] for n in ("readings", "low", "high")
         ]
-        (median,) = [one for one in own[key]["spread"]["quantiles"] if one["rank"] == 0.5]
+        (median,) = [one for one in own[key]["spread"]["quantiles"] if one["share"] == 0.5]
         assert row["median"] == median["value"]
     hot = queries.rows("SELECT state, key FROM hot EMIT CHANGES")
     assert ("limit", hot[0]["key"]) in fired("iot") and [one["state"] for one in hot] == ["fired", "cleared"]

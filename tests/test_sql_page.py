@@ -10,12 +10,15 @@ import pytest
 
 from streamgauge.operators.families import FAMILIES
 from streamgauge.operators.sql.aggregates import NAMES
-from streamgauge.operators.sql.dialect import SHOWN
 from streamgauge.operators.sql.memory import Memory
+from streamgauge.operators.sql.reference import functions_page, value_of
 from streamgauge.operators.sql.scalar_functions import FUNCTIONS
 from streamgauge.operators.sql.session import SqlSession
+from streamgauge.operators.sql.statement_parser import SHOWN
+from streamgauge.operators.sql.stored_columns import ESTIMATE, SET_FUNCTIONS
 
-PAGE = (Path(__file__).resolve().parents[1] / "docs" / "sql.md").read_text()
+FOLDER = Path(__file__).resolve().parents[1] / "docs"
+PAGE = (FOLDER / "sql.md").read_text()
 
 
 def test_the_script_runs_and_holds() -> None:
@@ -36,8 +39,35 @@ def test_the_code_runs() -> None:
     assert names["answers"].rows() == [("en", 2, 1)]
 
 
+def test_the_reference_is_that_of_the_registries() -> None:
+    """``python -m streamgauge.operators.sql.reference > docs/sql_functions.md`` writes it again."""
+    assert (FOLDER / "sql_functions.md").read_text() == functions_page()
+
+
 @pytest.mark.parametrize(
-    "name", sorted({*FUNCTIONS, *NAMES, *(one.upper() for one in FAMILIES), *SHOWN} - {"DISTINCT"})
+    "name",
+    sorted({*FUNCTIONS, *NAMES, *(one.upper() for one in FAMILIES), *SET_FUNCTIONS, ESTIMATE} - {"DISTINCT"}),
 )
-def test_a_name_stands_in_the_page(name: str) -> None:
+def test_a_function_stands_in_the_reference(name: str) -> None:
+    assert re.search(rf"\b{name}\b", (FOLDER / "sql_functions.md").read_text())
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_what_is_shown_stands_in_the_page(name: str) -> None:
     assert f"`{name}" in PAGE or f" {name}`" in PAGE
+
+
+def test_what_engines_differ_in_is_as_the_page_says() -> None:
+    rows = re.findall(r"^\| (`.+?`) \| ([^|]+) \| .*\|$", PAGE.partition("Engines differ")[2], re.M)
+    tried = 0
+    for expressions, values in rows:
+        texts = [one.replace("\\|", "|") for one in re.findall(r"`([^`]+)`", expressions)]
+        if values == "refused":
+            continue
+        wanted = values.split(", ")
+        for at, text in enumerate(texts):
+            shown = wanted[min(at, len(wanted) - 1)]
+            value, _ = value_of(text)
+            assert ("NULL" if value is None else str(value).upper()) in (shown, f"{shown}.0"), text
+            tried += 1
+    assert tried >= 14

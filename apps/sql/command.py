@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 
 import typer
 
@@ -47,6 +48,10 @@ def sql(
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a statement and line.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Rows as CSV, with a header.")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The last statement's rows, as .arrow, .parquet or .csv."),
+    ] = None,
     bootstrap_servers: Servers = "localhost:9092",
     config: Config = None,
     config_file: ConfigFile = None,
@@ -71,6 +76,8 @@ def sql(
     typed = not given and sys.stdin.isatty() and sys.stdout.isatty()
     if len(given) != 1 and not typed:
         raise ValueError("sql: name one of a FILE, -e TEXT and --test FILE, or start it in a terminal")
+    if output is not None and output.suffix not in OUTPUTS:
+        raise ValueError(f"sql: --output takes a file that ends in {', '.join(OUTPUTS)}, got {output}")
     if engine is RunEngine.spark and group:
         raise ValueError("sql: a group is of consumers; on Spark queries go on with the same --state FOLDER")
     if engine is RunEngine.local and state is not None:
@@ -110,13 +117,37 @@ def sql(
 
             run_console(session, brokers.topics, show)
             return
+        last: list[StatementOutcome] = []
         for outcome in session.run(text):
             failed = outcome.kind == "error"
+            # A query that goes on has many outcomes, one after the other.
+            last = [*(one for one in last if one.statement == outcome.statement), outcome]
             show(outcome)
+            if output is not None and outcome.kind == "rows":
+                write_file(output, last)
         if not failed and test is None:
             brokers.wait()
     if failed:
         raise typer.Exit(1)
+
+
+OUTPUTS = (".arrow", ".parquet", ".csv")
+
+
+def write_file(path: Path, outcomes: Sequence[StatementOutcome]) -> None:
+    """The rows of one statement in a file; readers see all of them or those before."""
+    import polars as pl
+
+    frame = pl.concat([one.frame() for one in outcomes if one.rows] or [outcomes[0].frame()])
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    if path.suffix == ".csv":
+        with unfinished.open("w", newline="") as file:
+            write_rows(file, frame.columns, frame.rows())
+    elif path.suffix == ".parquet":
+        frame.write_parquet(unfinished)
+    else:
+        frame.write_ipc(unfinished, compat_level=pl.CompatLevel.oldest())
+    unfinished.replace(path)
 
 
 def write_json_line(outcome: StatementOutcome) -> None:
@@ -132,22 +163,27 @@ def write_warnings(outcome: StatementOutcome) -> None:
 
 def write_csv(outcome: StatementOutcome) -> None:
     """Rows as CSV, lists and structs as JSON; an error on standard error."""
-    import csv
-    import json
-
-    from ...operators.formats.jsonable import jsonable
-
     if outcome.error is not None:
         write_error(outcome.error)
     if outcome.kind != "rows":
         return
     write_warnings(outcome)
-    out = csv.writer(sys.stdout, lineterminator="\n")
-    out.writerow(outcome.columns)
-    for row in outcome.rows:
+    write_rows(sys.stdout, outcome.columns, outcome.rows)
+    sys.stdout.flush()
+
+
+def write_rows(file: TextIO, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Rows as CSV, with a header."""
+    import csv
+    import json
+
+    from ...operators.formats.jsonable import jsonable
+
+    out = csv.writer(file, lineterminator="\n")
+    out.writerow(columns)
+    for row in rows:
         plain = [jsonable(value) for value in row]
         out.writerow([json.dumps(one) if isinstance(one, list | dict) else one for one in plain])
-    sys.stdout.flush()
 
 
 def write_table(outcome: StatementOutcome) -> None:

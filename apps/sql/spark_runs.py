@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from ...operators.rules.alerting import Alerting
 from ...operators.sketching.account import Account
-from ...operators.sql.consumer_runs import Going, KeptQuery, Start, drained
-from ...operators.sql.planner import QueryPlan
+from ...operators.sql.consumer_runs import KeptQuery, RunningQueries, Start, drained
+from ...operators.sql.query_plan import QueryPlan
 from ...operators.table.schema import END, START, schema_of
 from ...operators.table.sketch_table import SketchTable
 from ...sketches.core.errors import StreamgaugeError
@@ -61,7 +61,7 @@ class SparkRuns:
             with _failures_of(name):
                 query.awaitTermination()
 
-    def start(self, queries: Sequence[KeptQuery], start: Start) -> list[Going]:
+    def start(self, queries: Sequence[KeptQuery], start: Start) -> list[RunningQueries]:
         """See `QueryRuns`."""
         return [_Query((one.name,), self._written(one, start)) for one in queries]
 
@@ -99,7 +99,7 @@ class SparkRuns:
 
 @dataclass(frozen=True)
 class _Query:
-    """See `Going`."""
+    """See `RunningQueries`."""
 
     names: tuple[str, ...]
     query: Running

@@ -196,6 +196,16 @@ def aggregate_call(node: Any) -> AggregateCall | None:
     return None
 
 
+def aggregates_in(node: Any) -> list[AggregateCall]:
+    """The aggregates within a part of a query, in the order of the text."""
+    aggregate_calls = []
+    for below in node.walk(bfs=False):
+        one = aggregate_call(below)
+        if one is not None:
+            aggregate_calls.append(one)
+    return aggregate_calls
+
+
 def _of_registry(node: Any, name: str, given: list[Any]) -> AggregateCall:
     """``NAME(column, inputs…, parameters…)``, the parameters also as ``parameter => value``."""
     line = family(name)

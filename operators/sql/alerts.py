@@ -18,7 +18,7 @@ from .aggregates import RANKED, AggregateCall, constant
 from .answer_reader import BOUNDS
 from .catalog import Relation, check_options
 from .errors import error_at, errors_at
-from .planner import QueryPlan
+from .query_plan import QueryPlan
 from .statements import CreateAlert
 
 _OPTIONS = ("TO", "HOLD", "RELEASE", "CLEAR", "COOLDOWN")

@@ -21,11 +21,11 @@ from ..serving.topic_reading import reader, whole
 from ..serving.view import TableView
 from ..sketching.position import Input
 from .catalog import Relation
-from .consumer_runs import ConsumerRuns, Going, KeptQuery, QueryRuns, Start
+from .consumer_runs import ConsumerRuns, KeptQuery, QueryRuns, RunningQueries, Start
 from .errors import nearest
 from .expected import check_expected
 from .outcome import warnings_of
-from .planner import QueryPlan
+from .query_plan import QueryPlan
 from .rows import Received, RowReader, as_message, topics_of
 from .selection import Result
 from .stored_tables import FollowedGroups
@@ -48,7 +48,7 @@ class Brokers:
     settings: Mapping[str, Any]
     until: str | None = None
     runs: QueryRuns = field(default_factory=ConsumerRuns)
-    _running: list[Going] = field(default_factory=list)
+    _running: list[RunningQueries] = field(default_factory=list)
     _pending: list[KeptQuery] = field(default_factory=list)
     _written: list[tuple[str, str]] = field(default_factory=list)
     _expected: dict[str, int] = field(default_factory=dict)
@@ -189,7 +189,7 @@ class Brokers:
         self._end(self._running)
 
     @staticmethod
-    def _end(runs: Sequence[Going]) -> None:
+    def _end(runs: Sequence[RunningQueries]) -> None:
         for run in runs:
             run.stop()
         for run in runs:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
+from sqlglot import exp
 
 from ..definition.tables import LookupTable
 from ..formats.avro import avro
@@ -139,6 +140,16 @@ class Catalog:
             hint = nearest(name, known) if known else f"CREATE STREAM {name} (…) WITH (KAFKA_TOPIC='…') first"
             raise error_at(at, f"no stream or table is called {name}; {hint}")
         return self.relations[name.lower()]
+
+    def relation(self, table: Any) -> Relation:
+        """The relation that a table of a query names."""
+        if isinstance(table, exp.Subquery):
+            raise error_at(
+                table.this, "a query within a query: CREATE STREAM … AS SELECT first, and read that"
+            )
+        if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
+            raise error_at(table, "FROM must name a stream or a table")
+        return self.get(table.name, table)
 
     def of_kind(self, kind: str) -> list[Relation]:
         """All streams, or all tables."""

@@ -12,7 +12,7 @@ from ..consumer.options import RunOptions
 from ..consumer.shared_run import options_of
 from ..sketching.account import Account
 from ..table.sketch_table import SketchTable
-from .planner import QueryPlan
+from .query_plan import QueryPlan
 from .rows import topics_of
 
 Start = Literal["earliest", "latest"]
@@ -28,7 +28,7 @@ class KeptQuery:
     topic: str
 
 
-class Going(Protocol):
+class RunningQueries(Protocol):
     """Queries that run."""
 
     @property
@@ -52,7 +52,7 @@ class QueryRuns(Protocol):
     def run(self, queries: Sequence[KeptQuery], start: Start) -> None:
         """Run queries to the end of what is there now."""
 
-    def start(self, queries: Sequence[KeptQuery], start: Start) -> list[Going]:
+    def start(self, queries: Sequence[KeptQuery], start: Start) -> list[RunningQueries]:
         """Start queries that go on; those that end together are one of what is given."""
 
     def table(self, plan: QueryPlan) -> tuple[SketchTable, Account]:
@@ -73,7 +73,7 @@ class ConsumerRuns:
         for _, shared in _shares(queries):
             runner.run_together(*self._given(shared, "latest", start), progress=False)
 
-    def start(self, queries: Sequence[KeptQuery], start: Start) -> list[Going]:
+    def start(self, queries: Sequence[KeptQuery], start: Start) -> list[RunningQueries]:
         """See `QueryRuns`. Queries that write and read the same topics share one reading."""
         return [
             _Shared(names, runner.start_together(*self._given(shared, None, start)))
@@ -119,7 +119,7 @@ def drained(tables: queue.SimpleQueue[SketchTable], run: Any) -> Generator[Sketc
 
 @dataclass(frozen=True)
 class _Shared:
-    """See `Going`."""
+    """See `RunningQueries`."""
 
     names: tuple[str, ...]
     run: Any

@@ -15,8 +15,8 @@ import polars as pl
 from sqlglot import exp
 
 from .aggregates import function_names
-from .dialect import UNITS
 from .errors import counted_arguments, error_at, errors_at, nearest
+from .nodes import UNITS
 from .scalar_functions import FUNCTIONS, PARTS, timestamp_of_text
 from .scalars import TIME, Scalar, Scalars, a_type, sql_type
 from .types import column_type

@@ -10,7 +10,7 @@ from typing import Any
 from ..serving.view import TableView
 from .catalog import Relation
 from .expected import check_expected
-from .planner import QueryPlan
+from .query_plan import QueryPlan
 from .rows import Received, RowReader, as_message, topics_of
 from .selection import Result
 

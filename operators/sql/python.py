@@ -12,9 +12,10 @@ from .catalog import Relation
 from .dialect import statements_of
 from .errors import SqlError
 from .memory import Memory
-from .planner import QueryPlan
-from .session import SqlSession, sinks_of
+from .query_plan import QueryPlan
+from .session import SqlSession
 from .statements import CreateAlert, CreateAs, InsertSelect, Query, Statement
+from .written_rows import sinks_of
 
 
 def last_of(text: str, bootstrap_servers: str, config: Mapping[str, Any] | None, stream_class: Any) -> Any:

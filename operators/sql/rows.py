@@ -17,7 +17,7 @@ from ..kafka.outgoing_message import Outgoing
 from ..sketching.account import Account
 from ..testing import StreamTester
 from .outcome import warnings_of
-from .planner import QueryPlan
+from .query_plan import QueryPlan
 from .selection import Result
 
 _ROWS = "sql.rows"

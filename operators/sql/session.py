@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import polars as pl
 from confluent_kafka import KafkaException
@@ -20,15 +20,16 @@ from .aggregates import function_names
 from .alerts import alert_plan, alert_relation
 from .catalog import Catalog, Relation, check_options, column_named, relation_of
 from .dialect import parsed, split
+from .engine import Engine
 from .errors import SqlError, error_at, errors_at, nearest
-from .expressions import Expressions
 from .outcome import StatementOutcome, rows_of
-from .planner import Planner, QueryPlan
+from .planner import Planner
 from .proposal import SAMPLED, proposed_create
 from .pull import described, pulled
+from .query_plan import QueryPlan
 from .scalar_functions import FUNCTIONS
-from .scalars import Scalars, a_type, sql_type
-from .selection import AnswerSelection, Output, Result, SelectedToKafka
+from .scalars import sql_type
+from .selection import Result
 from .statements import (
     CreateAlert,
     CreateAs,
@@ -48,6 +49,8 @@ from .statements import (
     Word,
 )
 from .stored_tables import file_view, server_answer, server_columns
+from .values import rows_of_values
+from .written_rows import check_kind, sinks_of, with_edges, writing
 
 _OF_THE_ENGINE = (
     *(StreamgaugeError, ValueError, TypeError, LookupError, OSError),
@@ -56,45 +59,6 @@ _OF_THE_ENGINE = (
 """What running a statement may raise: of brokers, of files, of rows."""
 
 _AS_OPTIONS = ("KAFKA_TOPIC", "VALUE_FORMAT", "KEY", "PARTITIONS", "REPLICAS", "FORMAT")
-
-
-class Engine(Protocol):
-    """Where statements run: on brokers (`brokers.Brokers`), or in memory (`memory.Memory`)."""
-
-    def topics(self) -> list[tuple[str, int]]:
-        """The topics, each with its number of partitions."""
-
-    def messages(self, topic: str, beginning: bool, limit: int | None) -> Iterator[Sequence[Any]]:
-        """A topic's messages: partition, offset, time, key, value."""
-
-    def rows(self, plan: QueryPlan) -> Iterator[Result]:
-        """A query's rows, as they come."""
-
-    def keep(self, name: str, plan: QueryPlan, sinks: Sequence[Any], topic: str) -> None:
-        """Let a query write its rows to a topic: to the end, or from now on."""
-
-    def insert(self, relation: Relation, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Write rows to a relation's topic."""
-
-    def expect(
-        self, relation: Relation, columns: Sequence[str], rows: Sequence[Sequence[Any]], at: Any
-    ) -> None:
-        """Raise `SqlError` unless the relation's next rows are these."""
-
-    def view(self, group: str) -> TableView:
-        """The table of a running group as it is now."""
-
-    def queries(self) -> list[tuple[str, str]]:
-        """The queries that write, each with its topic."""
-
-    def start(self) -> None:
-        """Start the queries that are kept and not started yet: those of the same topics together."""
-
-    def terminate(self, names: Collection[str]) -> None:
-        """End queries that write. Raises `ValueError` for one that can't be ended without others."""
-
-    def configure(self, name: str, value: str) -> None:
-        """Take a setting. Raises `ValueError` for one that isn't known."""
 
 
 class SqlSession:
@@ -193,11 +157,11 @@ class SqlSession:
         if isinstance(node, CreateAs):
             check_options(node.options, _AS_OPTIONS)
             plan = with_edges(self._planner.plan(node.select))
-            _check_kind(node, plan)
+            check_kind(node, plan)
             topic = str(node.options.get("KAFKA_TOPIC", node.name))
             key = node.options.get("KEY")
             names = () if key is None else (column_named(str(key), plan.columns, key, str(node.name)),)
-            return self._writing(plan, topic, names, node.name), topic
+            return writing(plan, topic, names, node.name), topic
         target = self._written(node.name)
         plan = with_edges(self._planner.plan(node.select))
         wanted = dict(target.columns)
@@ -211,19 +175,7 @@ class SqlSession:
         if target.format != "JSON":
             raise error_at(node.name, f"{target.name} is of {target.format}: rows are written as JSON")
         keys = (target.key,) if target.key else ()
-        return self._writing(plan, target.topic, keys, node.name), target.topic
-
-    def _writing(self, plan: QueryPlan, topic: str, keys: tuple[str, ...], at: Word) -> QueryPlan:
-        if plan.limit is not None:
-            raise error_at(at, "LIMIT ends a query: a stream that is written goes on; leave it out")
-        if plan.selection is not None:
-            return plan
-        with errors_at(at):
-            stream = plan.stream.rows_to_kafka(topic, key=keys[0] if len(keys) == 1 else keys)
-        key = f", key={keys[0]!r}" if keys else ""
-        text = f"    .rows_to_kafka({topic!r}{key})\n)"
-        head = plan.source[: plan.source.rindex("\n)")]
-        return replace(plan, stream=stream, source=f"{head}\n{text}")
+        return writing(plan, target.topic, keys, node.name), target.topic
 
     def _query(self, node: Query, statement: Statement) -> Iterator[StatementOutcome]:
         table = node.select.args["from_"].this if node.select.args.get("from_") else None
@@ -383,25 +335,7 @@ class SqlSession:
             raise error_at(
                 node.name, f"{relation.name} is of {relation.format}: rows are written as JSON or DELIMITED"
             )
-        names = [
-            column_named(str(one), {**relation.columns, "ROWTIME": 0}, one, relation.name)
-            for one in node.columns
-        ]
-        names = names or list(relation.columns)
-        make = Scalars({})
-        constants = Expressions(make, _no_column, now=datetime.now(UTC).replace(tzinfo=None))
-        rows = []
-        for row in node.rows:
-            if len(row.expressions) != len(names):
-                raise error_at(row, f"a row must have {len(names)} values, got {len(row.expressions)}")
-            values = []
-            for name, value in zip(names, row.expressions):
-                kind = relation.columns.get(name, pl.Int64())
-                one = constants.scalar(value)
-                with errors_at(value):
-                    (series,) = pl.select(one.expr.alias("_")).get_columns()
-                    values.append(_of_type(series, kind, value))
-            rows.append(values)
+        names, rows = rows_of_values(node, relation)
         if node.expected:
             self._engine.expect(relation, names, rows, node.name)
         else:
@@ -424,48 +358,3 @@ def _first(results: Iterator[Result], limit: int) -> Result:
     return Result(
         pl.concat(rows, how="vertical_relaxed") if rows else pl.DataFrame(), bounds, tuple(warnings)
     )
-
-
-def sinks_of(plan: QueryPlan, topic: str) -> list[Any]:
-    """The sinks that write a query's rows; of rows that are sent one by one, none."""
-    if plan.sinks:
-        return list(plan.sinks)
-    return [] if plan.selection is None else [SelectedToKafka(topic, plan.selection, plan.keys)]
-
-
-def with_edges(plan: QueryPlan) -> QueryPlan:
-    """A plan whose rows say of which window they are, as those must that are kept."""
-    selection = plan.selection
-    if selection is None:
-        return plan
-    edges = [name for name in (START, END) if name not in plan.columns]
-    outputs = [Output(name, pl.col(name).dt.replace_time_zone(None)) for name in edges]
-    columns = {**dict.fromkeys(edges, pl.Datetime("us")), **plan.columns}
-    selected = AnswerSelection((*outputs, *selection.outputs), selection.having, selection.ranks)
-    return replace(plan, selection=selected, columns=columns)
-
-
-def _check_kind(node: CreateAs, plan: QueryPlan) -> None:
-    kind = "stream" if plan.selection is None else "table"
-    if node.kind != kind:
-        what = "rows one by one are a STREAM" if kind == "stream" else "answers of windows are a TABLE"
-        raise error_at(node.name, f"{what}: write CREATE {kind.upper()} {node.name} AS SELECT …")
-
-
-def _no_column(node: exp.Column) -> Any:
-    raise error_at(node, f"a value must be a constant, got {node.name}; texts stand in single quotes")
-
-
-def _of_type(series: pl.Series, kind: pl.DataType, at: Any) -> Any:
-    value = series[0]
-    if value is None:
-        return None
-    if isinstance(kind, (pl.Datetime, pl.Date)) and isinstance(value, str):
-        return value
-    if isinstance(kind, (pl.List, pl.Struct)):
-        return value.to_list() if isinstance(value, pl.Series) else value
-    result = series.cast(kind, strict=False)[0]
-    whole = kind.is_integer() and isinstance(value, float)
-    if result is None or (whole and result != value) or (kind.is_numeric() and isinstance(value, str)):
-        raise error_at(at, f"the value must be {a_type(kind)}, got {value!r}")
-    return result

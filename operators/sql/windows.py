@@ -9,9 +9,9 @@ from typing import Any
 from sqlglot import exp
 
 from ..windows.durations import duration_text
-from .dialect import UNITS
 from .errors import error_at
 from .expressions import interval_us
+from .nodes import UNITS
 
 
 @dataclass(frozen=True)

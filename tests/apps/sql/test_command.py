@@ -7,6 +7,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from confluent_kafka import Producer
 from typer.testing import CliRunner
@@ -61,6 +62,18 @@ def test_rows_for_people_and_as_csv(tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert "no column is called car; did you mean card?\n  SELECT car FROM" in done.stderr
     assert "\n         ^^^\n" in done.stderr
+
+
+@pytest.mark.parametrize("suffix", [".arrow", ".parquet", ".csv"])
+def test_rows_go_to_a_file(tmp_path: Path, suffix: str) -> None:
+    file, output = tmp_path / "fraud.sql", tmp_path / f"rows{suffix}"
+    file.write_text(SCRIPT)
+    assert ran("--test", file, "--json", "--output", output)[0] == 0
+    read = {".arrow": pl.read_ipc, ".parquet": pl.read_parquet, ".csv": pl.read_csv}[suffix]
+    assert read(output).rows(named=True) == [{"card": "c1", "n": 4}]
+    assert list(tmp_path.glob(".*")) == []
+    with pytest.raises(AssertionError, match=r"ends in .arrow, .parquet, .csv, got rows.xml"):
+        ran("--test", file, "--output", "rows.xml")
 
 
 def test_one_source_of_statements_is_named() -> None:

@@ -13,7 +13,8 @@ from streamgauge.operators.sql.errors import SqlError
 from streamgauge.operators.sql.expressions import Expressions
 from streamgauge.operators.sql.memory import Memory
 from streamgauge.operators.sql.outcome import StatementOutcome
-from streamgauge.operators.sql.planner import Planner, QueryPlan
+from streamgauge.operators.sql.planner import Planner
+from streamgauge.operators.sql.query_plan import QueryPlan
 from streamgauge.operators.sql.scalars import Scalars
 from streamgauge.operators.sql.session import SqlSession
 

@@ -1,0 +1,49 @@
+"""The parts of a query that sqlglot's trees have no node for."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.tokens import Token
+
+
+class WindowClause(exp.Expression):
+    """``WINDOW TUMBLING (…)``: the kind, and the parts by their names."""
+
+    arg_types: ClassVar = {"kind": True, "parts": True}
+
+
+class WindowedTable(exp.Expression):
+    """``TUMBLE(t, ts, …)`` in FROM: the function's name, the time column, the lengths in their order."""
+
+    arg_types: ClassVar = {"this": True, "time": True, "lengths": True, "partition": False}
+
+
+class Emit(exp.Expression):
+    """``EMIT FINAL`` or ``EMIT CHANGES``."""
+
+    arg_types: ClassVar = {"this": True}
+
+
+class Length(exp.Expression):
+    """A length of time: microseconds."""
+
+    arg_types: ClassVar = {"this": True}
+
+
+UNITS = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 1_000,
+    "SECOND": 1_000_000,
+    "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000,
+    "DAY": 86_400_000_000,
+    "WEEK": 604_800_000_000,
+}
+
+
+def at(node: exp.Expr, token: Token) -> Any:
+    """A node that stands where a token does."""
+    node.update_positions(token)
+    return node

@@ -1,0 +1,265 @@
+"""The parser of queries: sqlglot's own, with the window clauses of four systems, EMIT, and WITHIN of joins.
+
+No function is known to it: each comes out by its name and its arguments, and `scalar_functions` and
+`aggregates` say what it means.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NoReturn
+
+from sqlglot import exp
+from sqlglot.errors import ParseError
+from sqlglot.parser import Parser
+from sqlglot.tokens import TokenType
+
+from .nodes import UNITS, Emit, Length, WindowClause, WindowedTable, at
+from .statements import Word
+
+_TABLE_FUNCTIONS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
+
+
+class QueryParser(Parser):
+    """See the module."""
+
+    FUNCTIONS: ClassVar = {}
+    FUNCTION_PARSERS: ClassVar = {
+        name: parse
+        for name, parse in Parser.FUNCTION_PARSERS.items()
+        if name in ("CAST", "TRY_CAST", "SAFE_CAST", "EXTRACT", "TRIM", "SUBSTRING", "POSITION")
+    }
+    QUERY_MODIFIER_PARSERS: ClassVar = {
+        **Parser.QUERY_MODIFIER_PARSERS,
+        TokenType.WINDOW: lambda self: ("window_clause", self._window_clause()),
+    }
+    SUPPORTS_IMPLICIT_UNNEST = False
+
+    def raise_error(self, message: str, token: Any = None) -> NoReturn:
+        """Raise a `ParseError` that knows where its word begins."""
+        token = token or self._curr or self._prev
+        error = ParseError(message)
+        error.token = token  # type: ignore[attr-defined]
+        raise error
+
+    def _parse_csv(self, parse_method: Any, sep: Any = TokenType.COMMA) -> list[Any]:
+        """As sqlglot's, which takes two commas for one."""
+        items: list[Any] = []
+        while True:
+            item = parse_method()
+            if item is not None:
+                items.append(item)
+            elif items:
+                self.raise_error(f"something must stand behind the comma, got {self.here()}")
+            if not self._match(sep):
+                return items
+            if item is None:
+                self.raise_error("something must stand before the comma", self._prev)
+
+    def word(self) -> str:
+        """The next word, in capitals."""
+        return self._curr.text.upper() if self._curr else ""
+
+    def is_next(self, *words: str) -> bool:
+        """Whether these words come next, none of them quoted."""
+        return bool(self._match_text_seq(*words, advance=False))
+
+    def take(self, *words: str) -> bool:
+        """Go past these words, if they come next."""
+        return bool(self._match_text_seq(*words))
+
+    def need(self, *words: str) -> None:
+        """Go past these words. Raises `ParseError` if others come."""
+        if not self.take(*words):
+            self.raise_error(f"{' '.join(words)} must stand here, got {self.here()}")
+
+    def here(self) -> str:
+        """What comes next, for a message."""
+        return self._curr.text if self._curr else "the end of the statement"
+
+    def name_of(self, what: str) -> Word:
+        """A name; `what` says of what, for a message."""
+        token = self._curr
+        named: Any = self._parse_id_var(any_token=False)
+        if named is None or token is None:
+            self.raise_error(f"the name of {what} must stand here, got {self.here()}")
+        return Word(named.name, token.start, token.end + 1)
+
+    def text_of(self, what: str) -> Word:
+        """A text in single quotes."""
+        token = self._curr
+        if not self._match(TokenType.STRING):
+            self.raise_error(f"{what} must stand here, in single quotes, got {self.here()}")
+        return Word(token.text, token.start, token.end + 1)
+
+    def whole_number(self, what: str) -> int:
+        """A whole number from 1 on."""
+        token = self._curr
+        if not self._match(TokenType.NUMBER) or not token.text.isdigit() or int(token.text) < 1:
+            self.raise_error(
+                f"{what} must be a whole number ≥ 1, got {token.text if token else self.here()}", token
+            )
+        return int(token.text)
+
+    def length(self) -> Length:
+        """``1 MINUTE``, ``INTERVAL '1' MINUTE`` or ``'1 minute'``."""
+        token = self._curr
+        if token is None:
+            self.raise_error("a length such as 1 MINUTE must stand here")
+        if self.take("INTERVAL"):
+            parts = self.text_of("a number").value.split()
+        elif self._match(TokenType.STRING):
+            parts = token.text.split()
+        else:
+            if not self._match(TokenType.NUMBER):
+                self.raise_error(f"a length such as 1 MINUTE must stand here, got {self.here()}")
+            parts = [token.text]
+        if len(parts) == 1:
+            if not self._curr or self._curr.token_type in (TokenType.R_PAREN, TokenType.COMMA):
+                self.raise_error("a unit must follow, such as SECONDS, MINUTES, HOURS or DAYS")
+            parts.append(self._curr.text)
+            unit_token = self._curr
+            self._advance()
+        else:
+            unit_token = token
+        number, unit = parts[0], " ".join(parts[1:]).upper()
+        unit = unit if unit in UNITS else unit.removesuffix("S")
+        if unit not in UNITS:
+            known = ", ".join(f"{one}S" for one in UNITS)
+            self.raise_error(f"a unit must be one of {known}, got {unit_token.text}", unit_token)
+        if not number.isdigit() or int(number) < 1:
+            self.raise_error(f"a length must be a whole number of units ≥ 1, got {number}", token)
+        return at(Length(this=int(number) * UNITS[unit]), token)
+
+    def _window_clause(self) -> WindowClause:
+        self._advance()
+        token = self._curr
+        kind = self.word()
+        if kind not in ("TUMBLING", "HOPPING", "SESSION"):
+            self.raise_error(
+                f"a window must be TUMBLING (SIZE 1 MINUTE), HOPPING (SIZE 1 HOUR, ADVANCE BY 1 MINUTE) or "
+                f"SESSION (5 MINUTES), got {self.here()}"
+            )
+        self._advance()
+        self.need("(")
+        parts: dict[str, Length] = {}
+        while True:
+            if kind == "SESSION" and not parts:
+                name = "GAP"
+            elif self.take("SIZE"):
+                name = "SIZE"
+            elif self.take("ADVANCE", "BY"):
+                name = "ADVANCE BY"
+            elif self.take("GRACE", "PERIOD"):
+                name = "GRACE PERIOD"
+            elif self.is_next("RETENTION"):
+                self.raise_error(
+                    "RETENTION: windows are not kept in a store; leave it out, and set the retention of the "
+                    "topic"
+                )
+            else:
+                self.raise_error(f"SIZE, ADVANCE BY or GRACE PERIOD must stand here, got {self.here()}")
+            if name in parts:
+                self.raise_error(f"{name} must stand once in a window")
+            parts[name] = self.length()
+            if not self._match(TokenType.COMMA):
+                break
+        self.need(")")
+        needed = {"TUMBLING": ["SIZE"], "HOPPING": ["SIZE", "ADVANCE BY"], "SESSION": ["GAP"]}[kind]
+        if missing := [one for one in needed if one not in parts]:
+            self.raise_error(f"{kind} needs {missing[0]}, such as {missing[0]} 1 MINUTE", token)
+        if extra := [one for one in parts if one not in (*needed, "GRACE PERIOD")]:
+            self.raise_error(f"{kind} takes no {extra[0]}", token)
+        return at(WindowClause(kind=kind, parts=parts), token)
+
+    def _parse_query_modifiers(self, this: Any) -> Any:
+        this = super()._parse_query_modifiers(this)
+        if isinstance(this, exp.Select) and self.is_next("EMIT"):
+            token = self._curr
+            self._advance()
+            if self.word() not in ("FINAL", "CHANGES"):
+                self.raise_error(f"EMIT must be followed by FINAL or CHANGES, got {self.here()}")
+            if this.args.get("emit"):
+                self.raise_error("EMIT must stand once in a query", token)
+            this.set("emit", at(Emit(this=self.word()), token))
+            self._advance()
+            return self._parse_query_modifiers(this)
+        return this
+
+    def _parse_table_alias(self, alias_tokens: Any = None) -> Any:
+        if self.word() in ("EMIT", "WITHIN") and self._curr.token_type != TokenType.IDENTIFIER:
+            return None
+        return super()._parse_table_alias(alias_tokens)
+
+    def _parse_table(self, *args: Any, **options: Any) -> Any:
+        table = self._windowed_table()
+        if table is None:
+            table = super()._parse_table(*args, **options)
+        elif alias := self._parse_table_alias():
+            table.set("alias", alias)
+        if table is not None and self.is_next("WITHIN"):
+            token = self._curr
+            self._advance()
+            table.set("within", at(Length(this=self.length().this), token))
+            if self.is_next("GRACE"):
+                self.raise_error(
+                    "GRACE PERIOD of a join: write it in the window, WINDOW TUMBLING (SIZE …, GRACE PERIOD …)"
+                )
+        return table
+
+    def _windowed_table(self) -> Any:
+        """``TABLE(TUMBLE(TABLE t, DESCRIPTOR(ts), …))`` or ``TUMBLE(t, ts, …)``; None if it is neither."""
+        wrapped = self.is_next("TABLE", "(")
+        index = self._index
+        if wrapped:
+            self.take("TABLE", "(")
+        name, token = self.word(), self._curr
+        if name not in _TABLE_FUNCTIONS or not self._next or self._next.token_type != TokenType.L_PAREN:
+            self._retreat(index)
+            return None
+        self._advance(2)
+        table_word = self.take("TABLE")
+        table: Any = self._parse_table_parts()
+        partition = None
+        if self._match(TokenType.PARTITION_BY):
+            partition = [self._parse_column()]
+        self.need(",")
+        if self.take("DESCRIPTOR", "("):
+            time = self._parse_column()
+            self.need(")")
+        elif table_word:
+            self.raise_error(f"DESCRIPTOR(…) with the time column must stand here, got {self.here()}")
+        else:
+            time = self._parse_column()
+        lengths = []
+        while self._match(TokenType.COMMA):
+            lengths.append(self.length())
+        self.need(")")
+        if wrapped:
+            self.need(")")
+        wanted = 1 if name in ("TUMBLE", "SESSION") else 2
+        if len(lengths) != wanted:
+            self.raise_error(f"{name} takes {wanted} length{'s'[: wanted - 1]}, got {len(lengths)}", token)
+        window = at(WindowedTable(this=name, time=time, lengths=lengths, partition=partition), token)
+        table.set("windowed", window)
+        return table
+
+    def query(self) -> exp.Select:
+        """A SELECT."""
+        token = self._curr
+        if self.is_next("WITH"):
+            self.raise_error("WITH: name the rows by a CREATE STREAM … AS SELECT first, and read that")
+        parsed: Any = self._parse_select() if self._curr else None
+        parsed = self._parse_query_modifiers(parsed) if isinstance(parsed, exp.Select) else parsed
+        if self._curr and self._curr.token_type in (TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT):
+            self.raise_error(
+                f"{self.word()}: write two statements; INSERT INTO … SELECT puts rows of both into one topic"
+            )
+        if not isinstance(parsed, exp.Select):
+            if isinstance(parsed, exp.SetOperation):
+                self.raise_error(
+                    "UNION, EXCEPT and INTERSECT: write two statements; INSERT INTO … SELECT puts rows of "
+                    "both into one topic",
+                    token,
+                )
+            self.raise_error(f"a SELECT must stand here, got {token.text if token else self.here()}", token)
+        return at(parsed, token)  # where there is nothing else to point at

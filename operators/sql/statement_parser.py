@@ -1,0 +1,302 @@
+"""The statements around queries, as they are written; queries in them are `query_parser`'s."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.tokens import TokenType
+
+from .nodes import at
+from .query_parser import QueryParser
+from .statements import (
+    CreateAlert,
+    CreateAs,
+    CreateSource,
+    DeclaredColumn,
+    Describe,
+    Drop,
+    Explain,
+    InsertSelect,
+    InsertValues,
+    Node,
+    Print,
+    Query,
+    RunScript,
+    SetOption,
+    Show,
+    Terminate,
+    Word,
+)
+
+SHOWN = ("TOPICS", "STREAMS", "TABLES", "QUERIES", "FUNCTIONS")
+_LATER = {
+    "PAUSE": "PAUSE: end the process; a run with --group goes on where it ended",
+    "RESUME": "RESUME: start the same file again with the same --group",
+}
+_STATEMENTS = (
+    *(
+        "SELECT",
+        "CREATE STREAM",
+        "CREATE TABLE",
+        "CREATE ALERT",
+        "INSERT INTO",
+        "SHOW",
+        "LIST",
+        "PRINT",
+        "DESCRIBE",
+        "DROP",
+    ),
+    *("SET", "EXPLAIN", "ASSERT VALUES", "TERMINATE", "RUN SCRIPT"),
+)
+
+
+def parse_statement(parser: QueryParser) -> Any:
+    """The statement that comes next; None at the end. Raises `ParseError`."""
+    if not parser._curr:
+        return None
+    word, token = parser.word(), parser._curr
+    if word == "SHOW" or word == "LIST":
+        return _show(parser)
+    method: Callable[[QueryParser], Node] | None = _PARSERS.get(word)
+    if method is not None:
+        return method(parser)
+    if word in ("SELECT", "WITH", "FROM", "("):
+        return Query(parser.query())
+    if word in _LATER:
+        parser.raise_error(_LATER[word], token)
+    parser.raise_error(f"a statement must begin with one of {', '.join(_STATEMENTS)}, got {token.text}")
+    return None
+
+
+def _show(parser: QueryParser) -> Node:
+    parser._advance()
+    token = parser._curr
+    if parser.word() == "ALL":
+        parser._advance()
+        token = parser._curr
+    if parser.word() not in SHOWN:
+        parser.raise_error(f"SHOW must be followed by one of {', '.join(SHOWN)}, got {parser.here()}")
+    word = Word(parser.word(), token.start, token.end + 1)
+    parser._advance()
+    parser.take("EXTENDED")
+    return Show(word)
+
+
+def _print_topic(parser: QueryParser) -> Node:
+    parser._advance()
+    named = parser._curr and parser._curr.token_type == TokenType.STRING
+    topic = parser.text_of("the topic's name") if named else parser.name_of("a topic")
+    beginning = parser.take("FROM", "BEGINNING")
+    if parser.is_next("INTERVAL") or parser.is_next("SAMPLE"):
+        parser.raise_error("INTERVAL of PRINT: filter the rows of a SELECT instead")
+    limit = parser.whole_number("LIMIT") if parser.take("LIMIT") else None
+    return Print(topic, beginning, limit)
+
+
+def _describe(parser: QueryParser) -> Node:
+    parser._advance()
+    parser.take("EXTENDED")
+    return Describe(parser.name_of("a stream or table"))
+
+
+def _drop(parser: QueryParser) -> Node:
+    parser._advance()
+    kind = _kind(parser, "DROP")
+    if_exists = parser.take("IF", "EXISTS")
+    name = parser.name_of(f"the {kind}")
+    if parser.is_next("DELETE"):
+        parser.raise_error("DELETE TOPIC: topics are deleted by Kafka's own tools")
+    return Drop(kind, name, if_exists)
+
+
+def _kind(parser: QueryParser, verb: str) -> str:
+    for kind in ("STREAM", "TABLE"):
+        if parser.take(kind):
+            return kind.lower()
+    if parser.word() in _LATER:
+        parser.raise_error(_LATER[parser.word()])
+    parser.raise_error(f"{verb} must be followed by STREAM or TABLE, got {parser.here()}")
+    return ""
+
+
+def _set_option(parser: QueryParser) -> Node:
+    parser._advance()
+    name = parser.text_of("the setting's name")
+    parser.need("=")
+    return SetOption(name, parser.text_of("the value"))
+
+
+def _explain(parser: QueryParser) -> Node:
+    token = parser._curr
+    parser._advance()
+    inner = parse_statement(parser)
+    if not isinstance(inner, Query | CreateAs | CreateAlert | InsertSelect):
+        parser.raise_error(
+            "EXPLAIN explains a SELECT, a CREATE … AS SELECT or an INSERT INTO … SELECT", token
+        )
+    return Explain(inner)
+
+
+def _create(parser: QueryParser) -> Node:
+    parser._advance()
+    replace = parser.take("OR", "REPLACE")
+    if parser.is_next("SOURCE"):
+        parser.raise_error("SOURCE: all streams and tables over topics are read only; leave the word out")
+    if parser.take("ALERT"):
+        return _alert(parser, replace)
+    kind = _kind(parser, "CREATE")
+    there = parser.take("IF", "NOT", "EXISTS")
+    name = parser.name_of(f"the {kind}")
+    columns: tuple[DeclaredColumn, ...] = ()
+    if parser._match(TokenType.L_PAREN):
+        columns = tuple(_columns(parser))
+    options = _options(parser) if parser.is_next("WITH") else {}
+    if parser.take("AS"):
+        if columns:
+            parser.raise_error("columns of a CREATE … AS SELECT are those of the SELECT; leave them out")
+        return CreateAs(kind, name, options, parser.query(), replace, there)
+    if not options:
+        parser.raise_error(
+            f"WITH (KAFKA_TOPIC='…', VALUE_FORMAT='JSON') or AS SELECT must stand here, got {parser.here()}"
+        )
+    return CreateSource(kind, name, columns, options, replace, there)
+
+
+def _alert(parser: QueryParser, replace: bool) -> Node:
+    if replace:
+        parser.raise_error("an alert is not replaced: change the script and run it again", parser._prev)
+    name = parser.name_of("the alert")
+    parser.need("AS")
+    select = parser.query()
+    return CreateAlert(name, _options(parser) if parser.is_next("WITH") else {}, select)
+
+
+def _terminate(parser: QueryParser) -> Node:
+    parser._advance()
+    token = parser._curr
+    if token is not None and parser.take("ALL"):
+        return Terminate(Word("", token.start, token.end + 1))
+    return Terminate(parser.name_of("a query, or ALL,"))
+
+
+def _run_script(parser: QueryParser) -> Node:
+    parser.need("RUN", "SCRIPT")
+    return RunScript(parser.text_of("the name of a file"))
+
+
+def _columns(parser: QueryParser) -> list[DeclaredColumn]:
+    columns = []
+    while True:
+        name = parser.name_of("a column")
+        token = parser._curr
+        kind: Any = parser._parse_types(check_func=False, allow_identifiers=False)
+        if not isinstance(kind, exp.DataType):
+            parser.raise_error(f"the type of {name} must stand here, got {parser.here()}")
+        if "start" not in kind.meta:
+            kind.update_positions(token)
+        role = ""
+        if parser._match(TokenType.PRIMARY_KEY) or parser.take("PRIMARY", "KEY") or parser.take("KEY"):
+            role = "key"
+        elif parser.is_next("HEADERS") or parser.is_next("HEADER"):
+            parser.raise_error("HEADERS: write the stream in Python, with message={'name': 'header:NAME'}")
+        elif parser.take("NOT", "NULL"):
+            parser.raise_error("NOT NULL: filter the rows, WHERE … IS NOT NULL", token)
+        columns.append(DeclaredColumn(name, kind, role))
+        if not parser._match(TokenType.COMMA):
+            break
+    parser.need(")")
+    return columns
+
+
+def _options(parser: QueryParser) -> dict[str, Word]:
+    parser.need("WITH")
+    parser.need("(")
+    options: dict[str, Word] = {}
+    while True:
+        token = parser._curr
+        if token is None:
+            parser.raise_error("the name of an option must stand here")
+        name = token.text.upper()
+        parser._advance()
+        if name in options:
+            parser.raise_error(f"{name} must stand once in WITH", token)
+        parser.need("=")
+        minus = "-" if parser._match(TokenType.DASH) else ""
+        value = parser._curr
+        if not value or value.token_type not in (
+            TokenType.STRING,
+            TokenType.NUMBER,
+            TokenType.TRUE,
+            TokenType.FALSE,
+        ):
+            parser.raise_error(f"{name} must be a constant, got {parser.here()}")
+        parser._advance()
+        options[name] = Word(minus + value.text, value.start, value.end + 1)
+        if not parser._match(TokenType.COMMA):
+            break
+    parser.need(")")
+    return options
+
+
+def _insert(parser: QueryParser) -> Node:
+    parser._advance()
+    parser.need("INTO")
+    name = parser.name_of("a stream")
+    columns = _column_names(parser)
+    if parser.is_next("VALUES"):
+        return InsertValues(name, columns, _rows(parser))
+    if columns:
+        parser.raise_error("columns of an INSERT INTO … SELECT are those of the SELECT; leave them out")
+    return InsertSelect(name, parser.query())
+
+
+def _assert_values(parser: QueryParser) -> Node:
+    parser._advance()
+    if not parser.is_next("VALUES"):
+        parser.raise_error(f"ASSERT must be followed by VALUES, got {parser.here()}")
+    parser._advance()
+    name = parser.name_of("a stream or table")
+    columns = _column_names(parser)
+    return InsertValues(name, columns, _rows(parser), expected=True)
+
+
+def _column_names(parser: QueryParser) -> tuple[Word, ...]:
+    """Names in brackets, if there are any."""
+    columns: list[Word] = []
+    if parser._match(TokenType.L_PAREN):
+        while True:
+            columns.append(parser.name_of("a column"))
+            if not parser._match(TokenType.COMMA):
+                break
+        parser.need(")")
+    return tuple(columns)
+
+
+def _rows(parser: QueryParser) -> tuple[exp.Tuple, ...]:
+    parser.need("VALUES")
+    rows = []
+    while True:
+        token = parser._curr
+        parser.need("(")
+        values = parser._parse_csv(parser._parse_assignment)
+        parser.need(")")
+        rows.append(at(exp.Tuple(expressions=values), token))
+        if not parser._match(TokenType.COMMA):
+            break
+    return tuple(rows)
+
+
+_PARSERS: dict[str, Callable[[QueryParser], Node]] = {
+    "PRINT": _print_topic,
+    "DESCRIBE": _describe,
+    "DROP": _drop,
+    "SET": _set_option,
+    "EXPLAIN": _explain,
+    "CREATE": _create,
+    "INSERT": _insert,
+    "ASSERT": _assert_values,
+    "TERMINATE": _terminate,
+    "RUN": _run_script,
+}
