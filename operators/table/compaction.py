@@ -66,17 +66,16 @@ def compact(folder: str | Path, into: str | Path) -> list[Path]:
     files = files_of(source)
     done = [*target.glob(_NAME), *target.glob(f"{DAY}=*/{_NAME}")]
     windows = _check_definitions([*files, *sorted(done)])
-    if windows is not None and windows.all_time:
-        parts: dict[date | None, list[Path]] = {None: files}
-    else:
-        parts = {}
-        for file in files:
-            for day in days_of(file):
-                parts.setdefault(day, []).append(file)
-        parts = {day: parts[day] for day in sorted(parts, key=str)}
-    for day, those in parts.items():
-        _check_sources(_place(target, day), [file.relative_to(source) for file in those])
-    return [_write(_of_day(day, those), _place(target, day), source, those) for day, those in parts.items()]
+    days: dict[date | None, list[Path]] = {}
+    for file in files:
+        for day in days_of(file) if windows is None or not windows.all_time else [None]:
+            days.setdefault(day, []).append(file)
+    for day in days:
+        _check_sources(_place(target, day), [file.relative_to(source) for file in days[day]])
+    return [
+        _write(_of_day(day, days[day]), _place(target, day), source, days[day])
+        for day in sorted(days, key=str)
+    ]
 
 
 def _of_day(day: date | None, files: list[Path]) -> pa.Table:

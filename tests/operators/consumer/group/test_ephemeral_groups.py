@@ -29,7 +29,7 @@ def test_what_dead_runs_left_is_removed_and_nothing_else(
         kafka.create_topic(name)
 
     def removed_by_a_run(table: str) -> bool:
-        """Run once more. A run leaves things as they are while brokers are too busy to say who uses them."""
+        """A run whose brokers are too busy to answer in time removes nothing, and the next one does."""
         run(topic.stream, RunOptions(until="latest"))
         return table not in admin.list_topics(timeout=120).topics
 
