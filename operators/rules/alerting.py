@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from ..kafka.outgoing_message import Outgoing
@@ -14,6 +15,7 @@ from .alert import Alert
 from .rule import Rule
 from .rule_engine import RuleEngine, RuleView, rule_view
 from .stale_feed import StaleFeed
+from .to_command import command_outlets
 from .to_output import AlertsToConsole
 
 
@@ -114,10 +116,16 @@ class Alerting:
                 f"Alerting: with at={self.at!r} the readings of one key would be in several partitions of "
                 "the table topic; leave table_partitions at 1"
             )
-        for outlet in self.to:
+        for outlet in self.outlets:
             if isinstance(outlet, WritingOutlet):
                 outlet.begin()
-        return [outlet.topic() for outlet in self.to if isinstance(outlet, SendingOutlet)]
+        topics = [outlet.topic() for outlet in self.outlets if isinstance(outlet, SendingOutlet)]
+        return list({topic.name: topic for topic in topics}.values())
+
+    @cached_property
+    def outlets(self) -> tuple[Outlet, ...]:
+        """Where alerts go, and the commands of rules that follow from them."""
+        return (*self.to, *command_outlets(self.rules))
 
     def view(self, origin: Origin) -> RuleView:
         """How its rules look at a stream's table. Raises `ValueError` for rules that don't suit it."""
@@ -132,7 +140,7 @@ class Alerting:
         """Write alerts to the outlets that write; gives the messages of those that send."""
         messages: list[Outgoing] = []
         for alert in alerts:
-            for outlet in self.to:
+            for outlet in self.outlets:
                 if isinstance(outlet, SendingOutlet):
                     messages += outlet.messages(alert)
                 else:
