@@ -12,6 +12,7 @@
 | what is new, comes in bursts or stays away | `NewTerm`, `Burst`, `Absence`, `Flatline` |
 | applying them | `Alerting`, a sink of a run; `read_rules` reads them from TOML |
 | where alerts go | `AlertsToConsole`, `AlertsToFile`, `AlertsToKafka`, `AlertsToWebhook`, `CommandsToKafka` |
+| what a rule has done | `Command`: a topic, a web address, MQTT or a program, as any rule's `command` |
 | a rule of your own | a subclass of `LimitRule`, which gives what it `Measured`, or of `Rule` |
 """
 
@@ -21,6 +22,7 @@ from .operators.rules.alerting import Alerting
 from .operators.rules.beyond import Beyond
 from .operators.rules.burst import Burst
 from .operators.rules.change import Change
+from .operators.rules.command import Command
 from .operators.rules.new_term import NewTerm
 from .operators.rules.rolling_sum import RollingSum
 from .operators.rules.row import Row
@@ -44,6 +46,7 @@ __all__ = [
     "Beyond",
     "Burst",
     "Change",
+    "Command",
     "CommandsToKafka",
     "Figure",
     "Flatline",

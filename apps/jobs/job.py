@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 from ...operators.definition.deduplication import MANY
 from ...operators.definition.stream import Stream
 from ...operators.rules.alerting import Alerting, Outlet
+from ...operators.rules.command import command_of
 from ...operators.rules.rule import Rule
 from ...operators.rules.toml_rules import KINDS, read_rules_by_part
 from ...operators.sketching.account import Account
@@ -27,6 +28,8 @@ class Job:
     form: AppFormat
     settings: Mapping[str, str]
     rules: Mapping[str, Sequence[Rule]] = field(default_factory=dict)
+    acts: bool = True
+    """Whether the commands of its rules are carried out."""
 
     @classmethod
     def of(
@@ -39,13 +42,14 @@ class Job:
     ) -> Job:
         """What to run. Raises `ValueError` for a format, a setting or a rule that the app can't have."""
         form = app.format(format, recording)
-        settings = app.chosen(form, given or {})
+        given, done = _without_commands(given or {})
+        settings = app.chosen(form, given)
         parts = [part for part in app.parts if part.wanted(settings)]
         if rules is not None:
             by_part = read_rules_by_part(rules, [part.name for part in parts], {**KINDS, **app.kinds})
         else:
             by_part = {part.name: list(part.rules(settings)) for part in parts}
-        return cls(app, form, settings, by_part)
+        return cls(app, form, settings, _with_commands(by_part, done))
 
     def streams(self, feed: Feed) -> dict[str, Stream]:
         """The stream of each part that has something to do, by its name.
@@ -86,10 +90,52 @@ class Job:
     def alerting(self, part: AppPart, to: Sequence[Outlet], stale: str | None = None) -> Alerting | None:
         """The rules of a part, if it has any, and where their alerts go besides the app's own outlets."""
         rules = self.rules.get(part.name, ())
+        if not self.acts:
+            rules = [replace(rule, command=None) for rule in rules]
         if not rules:
             return None
         outlets = [*to, *self.app.outlets(self.settings)]
         return Alerting(list(rules), outlets, part.at, stale, self.app.name)
+
+
+_COMMAND, _CLEARED = "command.", "cleared."
+
+
+def _without_commands(given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, list[str]]]:
+    """The settings that are no commands, and the lines of those that are by their rule: begun, and over."""
+    others: dict[str, str] = {}
+    lines: dict[str, list[str]] = {}
+    for name, value in given.items():
+        for at, prefix in enumerate((_COMMAND, _CLEARED)):
+            if name.startswith(prefix):
+                lines.setdefault(name.removeprefix(prefix), ["", ""])[at] = value
+                break
+        else:
+            others[name] = value
+    return others, lines
+
+
+def _with_commands(
+    by_part: Mapping[str, Sequence[Rule]], lines: Mapping[str, Sequence[str]]
+) -> dict[str, list[Rule]]:
+    """The rules with the commands of `--set`. Raises `ValueError` for one of a rule that there isn't."""
+    names = [rule.name for rules in by_part.values() for rule in rules]
+    commands = {}
+    for rule, (fired, cleared) in lines.items():
+        if rule not in names:
+            raise ValueError(
+                f"--set {_COMMAND}{rule}: there is no such rule; there are {', '.join(names) or 'none'}"
+            )
+        try:
+            commands[rule] = command_of(fired, cleared)
+        except ValueError as error:
+            raise ValueError(f"--set {_COMMAND}{rule}: {error}") from None
+    return {
+        part: [
+            replace(r, command=(*r.commands, commands[r.name])) if r.name in commands else r for r in rules
+        ]
+        for part, rules in by_part.items()
+    }
 
 
 @dataclass(frozen=True)

@@ -324,7 +324,7 @@ TEXTS: tuple[Text, ...] = (
     Text(
         r"^(?:mysqld?|mariadbd?)?$",
         r"^(?:\[(?:Note|Warning)\] (?:\[[\w-]+\] )*)?Access denied for user '<user>'@'<address>' "
-        r"(?:to database '.*' )?\(using password: (?:YES|NO)\)$",
+        r"(?:to database '.*' ?)?(?:\(using password: (?:YES|NO)\))?$",
         "failed",
         "'@'",
     ),
@@ -335,4 +335,12 @@ TEXTS: tuple[Text, ...] = (
         "failed",
         ", client: ",
     ),
+    # The server names the client before the message (`layouts`).
+    Text(
+        r"^apache$",
+        r"^(?:AH\d+: )?(?:Digest: )?user .*(?:: (?:password mismatch|authorization failure"
+        r"|authentication failure)\b.*| not found(?:: .*)?)$",
+        "failed",
+    ),
+    Text(r"^apache$", r"^(?:AH\d+: )?client denied by server configuration: .*$", "probe"),
 )

@@ -7,6 +7,7 @@ from .cloudtrail import CLOUDTRAIL
 from .json_lines import JSON_LINES
 from .otlp import OTLP
 from .syslog import SYSLOG
+from .text_lines import TEXT_LINES
 from .zeek import ZEEK, ZEEK_JSON
 
-FORMATS = (ACCESS, SYSLOG, ZEEK, OTLP, CLOUDTRAIL, ZEEK_JSON, JSON_LINES)
+FORMATS = (ACCESS, SYSLOG, ZEEK, OTLP, CLOUDTRAIL, ZEEK_JSON, JSON_LINES, TEXT_LINES)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import polars as pl
@@ -13,17 +11,15 @@ from ...operators.definition.stream import Stream
 from ...operators.formats.syslog import syslog
 from ..app import AppFormat, Feed, Message, Settings
 from .columns import failed_level, failed_text, in_columns, login_columns, template
+from .layouts import LAYOUTS, UNSURE
 from .lines import NOWHERE, first_lines, lines_of, reads, timed
 from .logins import WithLogins
+from .years import YEAR, yearly_stamps
 
-USUAL = {"zone": "UTC", "year": ""}
-"""The zone of times that name none, and the year in which a recording begins; without it, its last line is of
-the latest year that the file's own time allows."""
+USUAL = {"zone": "UTC", **YEAR}
+"""The zone of times that name none, and the year in which a recording begins."""
 
 _SEVERITIES = ("emerg", "alert", "crit", "err", "warning", "notice", "info", "debug")
-_DAY = re.compile(rb"^(?:<\d{1,3}>)?([A-Z][a-z]{2}) +(\d{1,2}) \d{2}:")
-_MONTHS = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
-_HALF_A_YEAR = 183
 
 
 def _begun(feed: Feed, settings: Settings) -> Stream:
@@ -54,57 +50,27 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
 
 def _messages(path: Path, settings: Settings) -> Iterator[Message]:
     """Lines whose times lack the year are stamped as if they were sent at the end of theirs."""
-    year = _first_year(path, settings)
-    stamp, last = _end_of(year), 0
-
-    def stamps() -> Iterator[int]:
-        nonlocal stamp, year, last
-        for line in lines_of(path):
-            day = _day_of_year(line)
-            if day is not None:
-                if last - day > _HALF_A_YEAR:
-                    year += 1
-                    stamp = _end_of(year)
-                last = day
-            yield stamp
-
-    yield from timed(_begun(NOWHERE, settings), lines_of(path), stamps())
+    stamps = yearly_stamps(path, settings["year"], lambda: lines_of(path))
+    yield from timed(_begun(NOWHERE, settings), lines_of(path), stamps)
 
 
-def _first_year(path: Path, settings: Settings) -> int:
-    """The year of a file's first line."""
-    if settings["year"]:
-        if not re.fullmatch(r"\d{4}", settings["year"]):
-            raise ValueError(f"--set year must be a year, such as 2024, got {settings['year']}")
-        return int(settings["year"])
-    last = turns = 0
-    for line in lines_of(path):
-        if (day := _day_of_year(line)) is not None:
-            turns += last - day > _HALF_A_YEAR
-            last = day
-    written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-    ahead = last > 31 * (written.month - 1) + written.day + 1
-    return written.year - ahead - turns
-
-
-def _day_of_year(line: bytes) -> int | None:
-    """About the day of the year on which a line was written, as if months had 31 days."""
-    match = _DAY.match(line)
-    if match is None or match[1] not in _MONTHS:
-        return None
-    return 31 * _MONTHS.index(match[1]) + int(match[2])
-
-
-def _end_of(year: int) -> int:
-    """In milliseconds: every day of the year, and none of the next, is less than a day past it."""
-    return int(datetime(year, 12, 31, tzinfo=UTC).timestamp() * 1000) - 1
+def _recognises(lines: list[bytes]) -> bool:
+    """Whether most lines are of syslog, and not of a layout whose level would be taken for a host."""
+    if not reads(_begun(NOWHERE, USUAL), lines):
+        return False
+    sure = tuple(layout for layout in LAYOUTS if layout not in UNSURE)
+    texts = pl.Series(lines, dtype=pl.Binary).cast(pl.String, strict=False).drop_nulls()
+    others = pl.select(
+        pl.any_horizontal(pl.lit(texts).str.contains(one.expression) for one in sure)
+    ).to_series()
+    return 2 * int(others.sum()) <= len(lines)
 
 
 SYSLOG = AppFormat(
     "syslog",
     "syslog by RFC 5424 or 3164, or lines of log files, a line a message",
     _rows,
-    lambda path, head: reads(_begun(NOWHERE, USUAL), first_lines(head)),
+    lambda path, head: _recognises(first_lines(head)),
     _messages,
     USUAL,
 )

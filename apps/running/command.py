@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -69,6 +70,10 @@ def run(
     webhook: Annotated[
         str | None, typer.Option(metavar="URL", help="POST alerts to this address, as JSON.")
     ] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Carry no command of a rule out; a replay lists them all the same."),
+    ] = False,
     stale: Annotated[
         str | None,
         typer.Option(
@@ -137,7 +142,7 @@ def run(
                 from ..jobs.outlets import outlets
                 from .replaying import AppReplay, replay
 
-            job = Job.of(app_of(app), format, given, rules, paths[0])
+            job = replace(Job.of(app_of(app), format, given, rules, paths[0]), acts=not dry_run)
             to = outlets(alerts_topic, alerts_file, webhook)
             replay(AppReplay(job, paths, engine.value, times, to, page), as_json, beside)
         return
@@ -146,7 +151,7 @@ def run(
         from ..jobs.job import Job, Live
         from ..jobs.outlets import alerts_topic_of, outlets
 
-    job = Job.of(app_of(app), format, given, rules)
+    job = replace(Job.of(app_of(app), format, given, rules), acts=not dry_run)
     if bootstrap_servers is None or topic is None:
         raise ValueError("a live run needs both --bootstrap-servers HOST:PORT and --topic NAME")
     if page is not None:

@@ -18,6 +18,7 @@ from rich.console import Console
 from ...operators.formats.jsonable import jsonable
 from ...operators.kafka.topics import admin, ensure_topic
 from ...operators.rules.alerting import Outlet
+from ...operators.rules.to_command import listed_commands
 from ...operators.sketching.dead_letters import TOPIC_CONFIG
 from ...operators.table.schema import schema_of
 from ...operators.watching.console import TerminalConsole
@@ -143,6 +144,7 @@ def result(
 ) -> dict[str, Any]:
     """What an engine found in messages, with the exact figures beside its estimates, as plain values."""
     answers = exact_answers(job, feed, outcome, list(messages))
+    rules = [rule for some in job.rules.values() for rule in some]
     return {
         "app": job.app.name,
         "engine": engine,
@@ -150,6 +152,7 @@ def result(
         "account": outcome.account.to_dict(),
         "dead_letters": refused_messages(feed),
         "alerts": events(outcome.alerts),
+        "commands": [command for alert in outcome.alerts for command in listed_commands(rules, alert)],
         "answers": answers,
         "all_inside_bounds": all_inside(answers) if outcome.counted else None,
     }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,6 +14,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from ...operators.formats.jsonable import jsonable
 from ...operators.rendering.answers import cell, plain
 from ...operators.rendering.names import visible_name
 from ...operators.table.schema import END, START
@@ -39,6 +42,7 @@ class AppReport:
                 f"    the first: {plain(one['first'])}", style="dim", overflow="ellipsis", no_wrap=True
             )
         yield self._alerts()
+        yield from self._commands()
         for name, rows in self.result["answers"].items():
             if rows:
                 yield Text(f"\n{visible_name(name)}: {len(rows):,} rows, the last ones", style="bold")
@@ -60,6 +64,18 @@ class AppReport:
         if len(alerts) > _ALERTS:
             table.caption = f"and {len(alerts) - _ALERTS:,} more; --json has all of them"
         return table
+
+    def _commands(self) -> Iterator[Table]:
+        commands = self.result.get("commands", ())
+        if not commands:
+            return
+        table = _table(f"commands: {len(commands):,}", "at (UTC)", "rule", "key", "to", "what")
+        for one in commands[:_ALERTS]:
+            key = "" if one["key"] is None else cell(one["key"])
+            what = one.get("refused") or json.dumps(jsonable(one["content"]), ensure_ascii=False)
+            to = plain(f"{one['to']} {one['name']}")
+            table.add_row(_moment(one["at"]), plain(one["rule"]), key, to, plain(what))
+        yield table
 
     def _verdict(self) -> Text:
         if not self.result["account"]["read"]:

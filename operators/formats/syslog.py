@@ -130,23 +130,39 @@ class Syslog:
     def _without_year(self, old: Any, sent_us: pl.Series) -> pl.Series:
         """Times such as ``Oct 11 22:14:15``, most without a year."""
         day, clock, year = (old.field(name) for name in ("day", "clock", "year"))
-        day = day.str.replace(" +", " ")
+        text = day.str.replace(" +", " ") + " " + clock
+        whole = (year + " " + text).str.to_datetime("%Y %b %d %H:%M:%S%.f", time_unit="us", strict=False)
+        zoned = whole.dt.replace_time_zone(self.zone, ambiguous="earliest", non_existent="null")
+        text = text.set(year.is_not_null(), None)
+        return _either(
+            zoned.dt.convert_time_zone("UTC"), in_latest_year(text, "%b %d %H:%M:%S%.f", sent_us, self.zone)
+        )
 
-        def in_year(years: pl.Series) -> pl.Series:
-            text = years.cast(pl.String) + " " + day + " " + clock
-            return text.str.to_datetime("%Y %b %d %H:%M:%S%.f", time_unit="us", strict=False)
 
-        times = in_year(year)
-        years = sent_us.cast(pl.Datetime("us")).dt.year()
-        wanted = day.is_not_null() & year.is_null() & sent_us.is_not_null()
-        for ahead in range(1, -_OLDEST - 1, -1):
-            if not (wanted & times.is_null()).any():
-                break
-            at = in_year(years + ahead)
-            early = at.to_physical() <= sent_us + _DAY_US
-            times = times.zip_with(~(wanted & times.is_null() & early.fill_null(False)), at)
-        zoned = times.dt.replace_time_zone(self.zone, ambiguous="earliest", non_existent="null")
-        return zoned.dt.convert_time_zone("UTC")
+def in_latest_year(text: pl.Series, pattern: str, sent_us: pl.Series, zone: str) -> pl.Series:
+    """Times without a year, of the latest with which each is not more than a day past when it was sent.
+
+    >>> sent = pl.Series([1_767_225_602_000_000] * 2)
+    >>> [str(at) for at in in_latest_year(pl.Series(["12-31 23:59", "x"]), "%m-%d %H:%M", sent, "UTC")]
+    ['2025-12-31 23:59:00+00:00', 'None']
+    """
+
+    def in_year(years: pl.Series) -> pl.Series:
+        whole = years.cast(pl.String) + " " + text
+        return whole.str.to_datetime(f"%Y {pattern}", time_unit="us", strict=False)
+
+    years = sent_us.cast(pl.Datetime("us")).dt.year()
+    wanted = text.is_not_null() & sent_us.is_not_null()
+    times = pl.Series([None] * len(text), dtype=pl.Datetime("us"))
+    for ahead in range(1, -_OLDEST - 1, -1):
+        missing = wanted & times.is_null()
+        if not missing.any():
+            break
+        at = in_year(years + ahead)
+        early = at.to_physical() <= sent_us + _DAY_US
+        times = times.zip_with(~(missing & early.fill_null(False)), at)
+    zoned = times.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+    return zoned.dt.convert_time_zone("UTC")
 
 
 def _either(first: pl.Series, second: pl.Series) -> pl.Series:

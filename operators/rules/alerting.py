@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from ..kafka.outgoing_message import Outgoing
@@ -23,6 +24,7 @@ from .alert import Alert
 from .rule import Rule
 from .rule_engine import RuleEngine, RuleView, rule_view
 from .stale_feed import StaleFeed
+from .to_command import command_outlets
 from .to_output import AlertsToConsole
 
 log = logging.getLogger("streamgauge.rules")
@@ -127,10 +129,16 @@ class Alerting:
                 self.name,
                 table_partitions,
             )
-        for outlet in self.to:
+        for outlet in self.outlets:
             if isinstance(outlet, WritingOutlet):
                 outlet.begin()
-        return [outlet.topic() for outlet in self.to if isinstance(outlet, SendingOutlet)]
+        topics = [outlet.topic() for outlet in self.outlets if isinstance(outlet, SendingOutlet)]
+        return list({topic.name: topic for topic in topics}.values())
+
+    @cached_property
+    def outlets(self) -> tuple[Outlet, ...]:
+        """Where alerts go, and the commands of rules that follow from them."""
+        return (*self.to, *command_outlets(self.rules))
 
     def view(self, origin: Origin) -> RuleView:
         """How its rules look at a stream's table. Raises `ValueError` for rules that don't suit it."""
@@ -150,7 +158,7 @@ class Alerting:
         """Write alerts to the outlets that write; gives the messages of those that send."""
         messages: list[Outgoing] = []
         for alert in alerts:
-            for outlet in self.to:
+            for outlet in self.outlets:
                 if isinstance(outlet, SendingOutlet):
                     messages += outlet.messages(alert)
                 else:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from ..formats.jsonable import jsonable
 from ..windows.durations import Duration, duration_text, microseconds
 from .alert import Alert, State
+from .command import Command, commands_of
 from .event_state import Holds, turn
 from .limit import Limit, Side
 from .row import Row
@@ -30,19 +31,29 @@ RuleState = dict[str, Any]
 class Rule(ABC):
     """A rule with a name. `where` names values of keys: other rows don't concern it.
 
-    `kind` says what its alerts are about, the kind of the rule unless given. Raises `ValueError` or
-    `TypeError`, naming the rule and the field, for a value that it can't have.
+    `kind` says what its alerts are about, the kind of the rule unless given. `command` is what is done when
+    an event fires and when it clears: a `Command`, or several. Raises `ValueError` or `TypeError`, naming the
+    rule and the field, for a value that it can't have.
     """
 
     name: str
     kind: str = field(default="", kw_only=True)
     where: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+    # What a rule remembers doesn't depend on what it has done.
+    command: Any = field(default=None, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise ValueError(f"{type(self).__name__}: the name is {self.name!r}; give each rule a name")
         if not isinstance(self.where, Mapping):
             raise TypeError(f'{self._where}: where is {self.where!r}; write {{"key": "value"}}')
+
+        _ = self.commands
+
+    @cached_property
+    def commands(self) -> tuple[Command, ...]:
+        """What is done when its events fire and clear."""
+        return commands_of(self.command, self._where)
 
     @property
     def _where(self) -> str:

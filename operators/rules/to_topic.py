@@ -41,7 +41,7 @@ class AlertsToKafka:
     def messages(self, alert: Alert) -> Iterator[Outgoing]:
         """See `operators.rules.alerting.SendingOutlet`."""
         headers = [("id", alert.id.encode()), ("state", alert.state.encode())]
-        yield Outgoing(self.to, ANY_PARTITION, _json(alert.to_dict()), headers, _key(alert))
+        yield Outgoing(self.to, ANY_PARTITION, json_bytes(alert.to_dict()), headers, key_bytes(alert))
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,9 @@ class CommandsToKafka:
         if command is not None:
             fields = alert.to_dict()
             value = {"command": command, **{name: fields[name] for name in ("key", "at", "rule", "id")}}
-            yield Outgoing(self.to, ANY_PARTITION, _json(value), [("id", alert.id.encode())], _key(alert))
+            yield Outgoing(
+                self.to, ANY_PARTITION, json_bytes(value), [("id", alert.id.encode())], key_bytes(alert)
+            )
 
 
 def _check(what: str, topic: object) -> None:
@@ -96,18 +98,20 @@ def _check(what: str, topic: object) -> None:
         raise ValueError(f'{what}: the topic is {topic!r}; name one, as in {what}("alerts")')
 
 
-def _key(alert: Alert) -> bytes | None:
+def key_bytes(alert: Alert) -> bytes | None:
+    """A message's key: that of its alert."""
     key = jsonable(alert.plain_key)
     return (
         None
         if key is None
         else key.encode("utf-8", "backslashreplace")
         if isinstance(key, str)
-        else _json(key)
+        else json_bytes(key)
     )
 
 
-def _json(value: Any) -> bytes:
+def json_bytes(value: Any) -> bytes:
+    """A value as JSON; what UTF-8 can't hold is escaped."""
     return json.dumps(jsonable(value), ensure_ascii=False, separators=(",", ":")).encode(
         "utf-8", "backslashreplace"
     )

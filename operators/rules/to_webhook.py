@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import httpx
 from tenacity import RetryError, Retrying, retry_if_exception, stop_after_delay, wait_exponential
@@ -67,6 +68,10 @@ class AlertsToWebhook:
 
     def write(self, alert: Alert) -> None:
         """See `operators.rules.alerting.WritingOutlet`."""
+        self.send(alert, alert.to_dict())
+
+    def send(self, alert: Alert, body: Any) -> None:
+        """POST a body about an alert, or give it up after a time and count that."""
         with self._turn:
             patience = 0.0 if self._counts["away"] else self.patience
             tries = Retrying(
@@ -75,7 +80,7 @@ class AlertsToWebhook:
                 stop=stop_after_delay(patience),
             )
             try:
-                tries(self._post, alert)
+                tries(self._post, alert, body)
             except (RetryError, httpx.HTTPError) as error:
                 cause = error.last_attempt.exception() if isinstance(error, RetryError) else error
                 self._counts["failed"] += 1
@@ -87,9 +92,9 @@ class AlertsToWebhook:
             self._counts["sent"] += 1
             self._counts["away"] = 0
 
-    def _post(self, alert: Alert) -> None:
+    def _post(self, alert: Alert, body: Any) -> None:
         headers = {**self.headers, "Idempotency-Key": alert.id}
-        answer = httpx.post(self.url, json=alert.to_dict(), headers=headers, timeout=_TIMEOUT_SECONDS)
+        answer = httpx.post(self.url, json=body, headers=headers, timeout=_TIMEOUT_SECONDS)
         if not answer.is_success:
             problem = f"it answered {answer.status_code}"
             raise httpx.HTTPStatusError(problem, request=answer.request, response=answer)

@@ -48,10 +48,10 @@ def pushed(by: ForwardFiller, given: list[tuple[int | None, str | None]], first:
 
 @pytest.mark.parametrize("size", [1, 3, 64, 200])
 def test_batches_make_no_difference(size: int) -> None:
-    given, one, found = rows(), filler(), list[str | None]()
+    given, one, filled = rows(), filler(), list[str | None]()
     for low in range(0, len(given), size):
-        found += pushed(one, given[low : low + size], low)
-    assert found == plain(given)
+        filled += pushed(one, given[low : low + size], low)
+    assert filled == plain(given)
     assert one.size < 2_000
 
 
