@@ -17,6 +17,7 @@ from .json_scanner import (
     not_utf8,
     skip_space,
     skip_value,
+    string_end,
     unescape,
     word_end,
 )
@@ -173,7 +174,10 @@ def _row(at, end, row, table, state):
                 closed = inner < end and load8(inner) == 125
                 at = inner if closed else at + 1
                 continue
-            if node < 0:
+            if node < 0 and load8(at) == 34:
+                at, inside = string_end(at + 1, limit)
+                at += at > 0  # a wrong byte's address is negative
+            elif node < 0:
                 at, inside = skip_value(at, end, limit, stack)
             else:
                 value = at

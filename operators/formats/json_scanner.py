@@ -293,6 +293,45 @@ def number(at, limit):
 
 
 @kernel
+def number_end(at, limit):
+    """The address after a number, or minus that of a wrong byte: what `number` gives first."""
+    if load8(at) == 45:
+        at += 1
+    first = at
+    at = _digits_end(at, limit)
+    if at == first or (load8(first) == 48 and at > first + 1):
+        return -first
+    if load8(at) == 46:
+        first = at + 1
+        at = _digits_end(first, limit)
+        if at == first:
+            return -at
+    if load8(at) == 101 or load8(at) == 69:
+        at += 1
+        if load8(at) == 45 or load8(at) == 43:
+            at += 1
+        first = at
+        at = _digits_end(first, limit)
+        if at == first:
+            return -at
+    return at
+
+
+@kernel
+def _digits_end(at, limit):
+    """The address of the first byte that isn't a digit."""
+    while at + 8 <= limit:
+        values = load_word(at) ^ _ZEROS
+        count = trailing_zeros((values + _TO_HIGH | values) & _HIGHS) >> 3
+        at += count
+        if count < 8:
+            return at
+    while 48 <= load8(at) <= 57:
+        at += 1
+    return at
+
+
+@kernel
 def as_double(negative, digits, power):
     """(a number's double, whether it is surely the nearest): exact operands make one rounding (Clinger)."""
     value = np.float64(digits)
@@ -368,7 +407,7 @@ def skip_value(at, end, limit, stack):
                 return at, holds
             at += 1
         elif c == 45 or 48 <= c <= 57:
-            at = number(at, limit)[0]
+            at = number_end(at, limit)
         else:
             at = word_end(at)
         if at < 0:

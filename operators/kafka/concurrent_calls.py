@@ -16,8 +16,8 @@ def call_for_each(function: Callable[[Item], Result], items: Iterable[Item]) -> 
     """What a function gives for each item, called for all of them at the same time.
 
     Each has a thread, which logs as the caller does. All have ended before the first error, in the order of
-    the items, is raised. Whoever interrupts the caller doesn't wait for them: the threads end with their calls
-    or with the program.
+    the items, is raised. A caller that is interrupted doesn't wait for them: the threads end with their
+    calls or with the program.
 
     >>> call_for_each(len, ["a", "bcd"])
     [1, 3]

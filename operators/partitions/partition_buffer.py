@@ -245,8 +245,9 @@ def by_partition(messages: Messages) -> Messages:
 
 def _check_order(where: Input, offsets: np.ndarray) -> None:
     """Raise if offsets are out of order: rows that are on time would be judged late."""
-    if (np.diff(offsets) <= 0).any():
-        at = int(np.argmax(np.diff(offsets) <= 0))
+    unordered = offsets[1:] <= offsets[:-1]
+    if unordered.any():
+        at = int(np.argmax(unordered))
         raise ReadError(
             f"{where} was read out of order: offset {offsets[at + 1]} came after {offsets[at]}; nothing of "
             "it was counted, start the run again"
@@ -275,8 +276,8 @@ def _rows(decoded: Decoded, low: int, high: int) -> tuple[int, int, Any]:
 
 def _runs(messages: Messages) -> list[tuple[int, int]]:
     """The stretches of consecutive messages of one partition."""
-    changes = np.diff(messages.partition) != 0
+    changes = messages.partition[1:] != messages.partition[:-1]
     if len(messages.topics) > 1:
-        changes |= np.diff(messages.topic) != 0
+        changes |= messages.topic[1:] != messages.topic[:-1]
     edges = [0, *(np.flatnonzero(changes) + 1).tolist(), len(messages)]
     return list(itertools.pairwise(edges)) if len(messages) else []

@@ -136,7 +136,12 @@ class Sketcher:
             return self._forward(frame, left, place, refuse, filtered, missed)
         if len(times):
             before = None if reached is None else reached[left.numbers]
-            self._panes.add(left.frame, times, None if place is None else place.of(left.numbers), before)
+            self._panes.add(
+                left.frame,
+                times,
+                None if place is None else RowOrigin(place.partition, left.of(place.offsets)),
+                before,
+            )
         counted = self._count(left, times)
         return Account(frame.height, counted, filtered, missed, frame.height - counted - filtered - missed)
 
@@ -275,7 +280,7 @@ class Sketcher:
         self, left: Stepped, times: np.ndarray, timestamps_ms: np.ndarray | None, refuse: Refuse
     ) -> tuple[Stepped, np.ndarray]:
         """The rows whose event time can be true; the others are refused."""
-        stamps = None if timestamps_ms is None else timestamps_ms[left.numbers]
+        stamps = None if timestamps_ms is None else left.of(timestamps_ms)
         broken = broken_clocks(times, stamps, self._max_ahead_us, int(self._clock() * 1e6))
         if broken is None:
             return left, times
@@ -290,7 +295,7 @@ class Sketcher:
         What was reached is by the number of the caller's row; None if all are in time for all their windows.
         """
         # A message moves time once, however many rows `explode` makes of it.
-        messages = unique(left.numbers)
+        messages = left.messages
         exploded = len(messages) < len(times)
         of_messages = times[np.searchsorted(left.numbers, messages)] if exploded else times
         watermarks = time.advance(of_messages, self._window, self._delay_us, self._max_ahead_us)
@@ -309,7 +314,7 @@ class Sketcher:
 
     def _count(self, left: Stepped, times: np.ndarray) -> int:
         """Count messages by pane, each once however many rows it became; gives how many there are."""
-        messages = unique(left.numbers)
+        messages = left.messages
         if len(messages) < len(times):
             times = times[np.searchsorted(left.numbers, messages)]
         self._note_messages(times)

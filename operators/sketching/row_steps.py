@@ -48,13 +48,23 @@ class Stepped:
 
     `numbers` are the numbers of those rows, in order, repeated for a row that `explode` made several of.
     `filtered` is how many of the caller's rows left none. `duplicate` marks those whose id was there before,
-    in a stream that counts each once.
+    in a stream that counts each once. `whole` says that they are all of the caller's rows, each once.
     """
 
     frame: pl.DataFrame
     numbers: np.ndarray
     filtered: int
     duplicate: np.ndarray | None = None
+    whole: bool = False
+
+    @property
+    def messages(self) -> np.ndarray:
+        """The numbers of the caller's rows, each once."""
+        return self.numbers if self.whole else unique(self.numbers)
+
+    def of(self, values: np.ndarray) -> np.ndarray:
+        """What an array with a value for each of the caller's rows has for each of these."""
+        return values if self.whole else values[self.numbers]
 
     def keep(self, kept: np.ndarray) -> Stepped:
         """The rows that a mask selects."""
@@ -90,7 +100,7 @@ class RowSteps:
             raise ValueError(f"the rows have no column {', '.join(missing)}, only {', '.join(frame.columns)}")
         numbers = np.arange(frame.height)
         if not self._stream.steps:
-            return Stepped(frame.select(self._wanted), numbers, 0)
+            return Stepped(frame.select(self._wanted), numbers, 0, whole=True)
         rows, result = attempt(Rows(frame, numbers), self._transformed, refuse)
         if not self._carries:
             return Stepped(result, rows.numbers, 0)
@@ -111,12 +121,12 @@ class RowSteps:
                 raise ValueError(
                     "this stream's event time is the messages' timestamp, but no timestamps were given"
                 )
-            stamps = timestamps_ms[left.numbers]
+            stamps = left.of(timestamps_ms)
             if len(stamps) and stamps.min() < 0:
                 refuse(unique(left.numbers[stamps < 0]), _NO_TIMESTAMP)
                 left, stamps = left.keep(stamps >= 0), stamps[stamps >= 0]
             return left, stamps * np.int64(1000)
-        kept = unique(left.numbers)
+        kept = left.messages
         columns = frame.select(self._of_time) if self._of_time else frame
         rows = Rows(columns if len(kept) == frame.height else columns[kept], kept)
         rows, (given, times) = attempt(rows, self._times, refuse)

@@ -94,6 +94,10 @@ class CountGroups(_Arrays):
 
     def update(self, groups: np.ndarray, values: Any = None) -> None:
         """Count rows (`values` None) or the values that are not null."""
+        if values is None and type(groups) is np.ndarray and groups.strides == (0,) and len(groups):
+            # The one number of all rows, as an array of stride 0.
+            self._at("n")[as_groups(groups[:1], 1, self._n)] += len(groups)
+            return
         if values is None:
             kernels.count(as_groups(groups, len(groups), self._n), self._at("n"))
             return

@@ -388,7 +388,15 @@ def test_python_takes_and_refuses_the_same(values: list[bytes]) -> None:
     _takes_and_refuses_as_python(values)
 
 
-SKIPPED = ["o", "other", "other2", "ü", 'a"b', "a name of more than sixteen bytes", *(f"n{i}" for i in range(14))]
+SKIPPED = [
+    "o",
+    "other",
+    "other2",
+    "ü",
+    'a"b',
+    "a name of more than sixteen bytes",
+    *(f"n{i}" for i in range(14)),
+]
 
 
 @st.composite

@@ -148,6 +148,16 @@ def test_count_of_rows_values_elements() -> None:
     assert counts.to_arrow().to_pylist() == [2, 5]
 
 
+def test_rows_of_one_group_may_be_given_by_one_number() -> None:
+    counts = CountGroups(3)
+    counts.update(np.broadcast_to(np.int64(1), 5), None)
+    counts.update(np.broadcast_to(np.int64(1), 0), None)
+    counts.update(np.broadcast_to(np.int64(2), 2), ["a", None])
+    assert counts.to_arrow().to_pylist() == [0, 5, 1]
+    with pytest.raises(IndexError, match="there are 3 groups"):
+        counts.update(np.broadcast_to(np.int64(3), 5), None)
+
+
 def test_whole_sums_are_exact_beyond_int64() -> None:
     top = 2**63 - 1
     sums = SumGroups(3)
