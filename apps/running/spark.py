@@ -162,7 +162,6 @@ class AppQuery:
             self.folder / "checkpoint",
             sinks,
             available_now=available_now,
-            name=self.job.app.name,
             emit="both" if filling else "close",
             idle_seconds=idle_seconds,
             options={} if self.ending is None else {"endFile": str(self.ending)},
