@@ -111,7 +111,7 @@ class AppDemo:
             if self._after is not None:
                 self._after.wait()
             engine, to = ENGINES[self.engine], [self.shown.alerts]
-            outcome = engine(self.job, self.feed, self._send, False, to, self.shown.take)
+            outcome = engine(self.job, self.feed, self._send, False, to, self.shown)
             self.state = "checking"
             self.outcome.set_result(self._compared(outcome))
             self.state = "done"

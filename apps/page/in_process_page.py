@@ -16,7 +16,7 @@ from ...operators.serving.live import LiveTable
 from ...operators.serving.table_follower import TableFollower
 from ...operators.serving.view import ServedTable, ServedWindow, TableView, new_version, windows_of
 from ...operators.serving.watchers import Watchers
-from ...operators.table.final import is_final
+from ...operators.sketching.account import Account
 from ...operators.table.schema import END, START, schema_of
 from ...operators.windows.window import EARLIEST
 from ..app import Feed
@@ -39,11 +39,18 @@ class WindowsTable:
         self._lock = threading.Lock()
         self._windows: dict[tuple[int, ...], ServedWindow] = {}
         self._view: TableView | None = None
+        self._account: Account | None = None
         self._watchers = Watchers()
 
     def add(self, table: pa.Table) -> None:
-        """Take in windows, from any thread."""
-        filling = is_final(table) is False
+        """Take in windows that have closed, from any thread."""
+        self._add(table, filling=False)
+
+    def fill(self, table: pa.Table) -> None:
+        """Take in all windows that fill, from any thread."""
+        self._add(table, filling=True)
+
+    def _add(self, table: pa.Table, filling: bool) -> None:
         stripped = table.replace_schema_metadata(self._schema.metadata)
         stripped = stripped.sort_by([(START, "ascending"), (END, "ascending")])
         with self._lock:
@@ -53,6 +60,12 @@ class WindowsTable:
                 self._windows[window.key] = window
             self._view = None
         self._watchers.changed()
+
+    def count(self, account: Account) -> None:
+        """Note what became of the messages so far."""
+        if account != self._account:
+            self._account = account
+            self._watchers.changed()
 
     def view(self) -> TableView:
         """See `ServedTable`."""
@@ -65,7 +78,8 @@ class WindowsTable:
 
     def describe(self) -> dict[str, Any]:
         """See `ServedTable`."""
-        return {"source": {"replay": self.name}}
+        account = None if self._account is None else self._account.to_dict()
+        return {"source": {"replay": self.name}, "account": account}
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
         """See `ServedTable`."""
@@ -78,7 +92,7 @@ class WindowsTable:
 class ShownRun:
     """The windows and, as an outlet, the alerts of an app's run in this process.
 
-    Windows are those that `take` is given as they close, or as they fill. With the `feed` that a consumer
+    Windows are those that `take` is given as they close, `fill` as they fill. With the `feed` that a consumer
     reads, in the group that is named as its topic, they come from the run's table topics: open ones and the
     account, too.
     """
@@ -100,9 +114,20 @@ class ShownRun:
                 self._followers.append(TableFollower(group, settings, followed))
 
     def take(self, part: str, table: pa.Table) -> None:
-        """Windows of a part that have closed, or all of them that fill."""
+        """Windows of a part that have closed."""
         if part in self._tables:
             self._tables[part].add(table)
+
+    def fill(self, part: str, table: pa.Table) -> None:
+        """All windows of a part that fill."""
+        if part in self._tables:
+            self._tables[part].fill(table)
+
+    def count(self, accounts: Mapping[str, Account]) -> None:
+        """What became of the messages so far, by part."""
+        for part, account in accounts.items():
+            if part in self._tables:
+                self._tables[part].count(account)
 
     def close(self) -> None:
         """Follow it no more."""

@@ -22,7 +22,7 @@ from ...operators.table.schema import END, START, schema_of
 from ...operators.table.sketch_table import SketchTable
 from ..app import Feed
 from ..java import find_java
-from ..jobs.job import Going, Job, Live, least
+from ..jobs.job import Going, Job, Live, RunView, least
 from ..jobs.outcome import AlertList, Outcome
 
 if TYPE_CHECKING:
@@ -43,13 +43,13 @@ def replay(
     send: Callable[[], int],
     at_once: bool,
     to: Sequence[Outlet],
-    seen: Callable[[str, pa.Table], None] | None = None,
+    view: RunView | None = None,
 ) -> Outcome:
-    """What `apps.running.local.replay` does; `seen` is given windows that fill, too, at each micro-batch."""
+    """What `apps.running.local.replay` does; `view` sees windows that fill, too, at each micro-batch."""
     from ...spark_udafs.together import accounts_of
 
     streams, alerts = job.streams(feed), AlertList()
-    tables = {part.name: KeptWindows(part.name, seen) for part in job.parts}
+    tables = {part.name: KeptWindows(part.name, view) for part in job.parts}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="streamgauge-spark-")))
         spark = stack.enter_context(SESSION.joined(folder))
@@ -60,15 +60,16 @@ def replay(
             running = query.start(spark, _PATIENT, available_now=True)
             running.awaitTermination()
         else:
-            running = query.start(spark, _PATIENT, filling=seen is not None)
+            running = query.start(spark, _PATIENT, filling=view is not None)
             try:
                 sent = send()
-                while running.isActive and _account(running).read < sent:
+                while running.isActive and _account(running, view).read < sent:
                     time.sleep(_LOOK_SECONDS)
                 query.close(running)
             finally:
                 running.end()
         accounts = accounts_of(running)
+        _account(running, view)
     shown = job.shown({name: _whole(kept.tables, streams[name]) for name, kept in tables.items()})
     return Outcome([accounts.get(name, Account()) for name in streams], alerts.alerts, shown)
 
@@ -116,11 +117,14 @@ class _SparkQuery:
             return self.account()
 
 
-def _account(query: Running) -> Account:
-    """What became of the messages so far, by the part that has come the least far."""
+def _account(query: Running, view: RunView | None = None) -> Account:
+    """What became of the messages so far, by the part that has come the least far; shown to the `view`."""
     from ...spark_udafs.together import accounts_of
 
-    return least(list(accounts_of(query).values()) or [Account()])
+    accounts = accounts_of(query)
+    if view is not None:
+        view.count(accounts)
+    return least(list(accounts.values()) or [Account()])
 
 
 @dataclass(frozen=True)
@@ -158,7 +162,6 @@ class AppQuery:
             self.folder / "checkpoint",
             sinks,
             available_now=available_now,
-            name=self.job.app.name,
             emit="both" if filling else "close",
             idle_seconds=idle_seconds,
             options={} if self.ending is None else {"endFile": str(self.ending)},
@@ -177,20 +180,21 @@ class AppQuery:
 
 
 class KeptWindows:
-    """A sink that keeps a part's closed windows, and shows these and those that fill to `seen`."""
+    """A sink that keeps a part's closed windows, and shows these and those that fill."""
 
-    def __init__(self, part: str, seen: Callable[[str, pa.Table], None] | None) -> None:
+    def __init__(self, part: str, view: RunView | None) -> None:
         self.tables: list[pa.Table] = []
-        self.provisional = seen is not None
-        self._part, self._seen = part, seen
+        self.provisional = view is not None
+        self._part, self._view = part, view
 
     def __call__(self, table: SketchTable, batch: Batch) -> None:
         """Take windows in."""
         windows = table.to_arrow()
         if is_final(windows):
             self.tables.append(windows)
-        if self._seen is not None:
-            self._seen(self._part, windows)
+        if self._view is not None:
+            show = self._view.take if is_final(windows) else self._view.fill
+            show(self._part, windows)
 
 
 class SharedSession:

@@ -92,7 +92,7 @@ def _or_null(headers: pa.ListArray) -> pa.ListArray:
 
 def _rows(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
     assert options.stream is not None
-    with with_tables(options.stream) as stream:
+    with with_tables(options.stream) as (stream,):
         yield from _rows_of(options, stream, task)
 
 
@@ -147,7 +147,7 @@ def _sketches(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
 def _read(options: KafkaOptions, task: Task, letters: Letters) -> Iterator[RangeRead]:
     """What the ranges of a task give, and what is known at their ends, once its dead letters are sent."""
     assert options.stream is not None
-    with with_tables(options.stream) as stream:
+    with with_tables(options.stream) as (stream,):
 
         def read(ranges: Sequence[Range]) -> Sequence[RangeRead]:
             if stream.joined is not None:

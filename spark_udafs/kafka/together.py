@@ -11,7 +11,6 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -374,12 +373,9 @@ def _read_range(
     first = options[next(iter(work))]
     headers = any(options[name].reads_headers for name in work)
     letters = Letters(first)
-    with ExitStack() as stack:
-        streams, buffers = {}, {}
+    with with_tables(*(own for name in work if (own := options[name].stream) is not None)) as bound:
+        streams, buffers = dict(zip(work, bound)), {}
         for name, task in work.items():
-            stream = options[name].stream
-            assert stream is not None
-            streams[name] = stack.enter_context(with_tables(stream))
             with in_stream(name):
                 buffers[name] = RangeBuffer(options[name], streams[name], ranges[name], task)
         # Ids from before, and what was read without a report, are of one stream each.

@@ -45,6 +45,8 @@ _MOST_READERS = 32
 _PREFETCH_KBYTES = 8192
 """How much a reader of one partition fetches ahead: 256 MiB for all readers of a process."""
 _MOST_OTHERS = 8
+_MOST_SEEN = 256
+"""Ids of a partition are kept for each of the streams that run together."""
 _NO_PROGRESS_SECONDS = 600.0
 _REPORT_SECONDS = 10.0
 _LETTER_BYTES = 16 * 1024 * 1024
@@ -53,7 +55,7 @@ _readers: ConnectionPool[Reader] = ConnectionPool(_MOST_READERS, lambda reader: 
 _reporters: ConnectionPool[Any] = ConnectionPool(_MOST_OTHERS, lambda reporter: reporter.close())
 # Everything that a producer was given has arrived by the time it is put back.
 _producers: ConnectionPool[Producer] = ConnectionPool(_MOST_OTHERS, lambda producer: producer.purge())
-_seen: ConnectionPool[tuple[int, LookBack]] = ConnectionPool(_MOST_READERS, lambda seen: None)
+_seen: ConnectionPool[tuple[int, LookBack]] = ConnectionPool(_MOST_SEEN, lambda seen: None)
 _joins: ConnectionPool[Any] = ConnectionPool(_MOST_READERS, lambda sides: None)
 _tables: ConnectionPool[TableReader] = ConnectionPool(_MOST_OTHERS, lambda table: table.close())
 _remarks: dict[Any, Remarks] = {}
@@ -122,13 +124,13 @@ def remarks_on(options: KafkaOptions, topic: str) -> Remarks:
 
 
 @contextmanager
-def with_tables(stream: Stream) -> Iterator[Stream]:
-    """The stream with the rows of the tables that it is joined with, as they are now.
+def with_tables(*streams: Stream) -> Iterator[list[Stream]]:
+    """The streams with the rows of the tables that they are joined with, as they are now.
 
     This process keeps the tables and reads on where it was; one that no task needs for a minute is let go.
     """
     readers: dict[Any, TableReader] = {}
-    for table in stream.tables:
+    for table in (table for stream in streams for table in stream.tables):
         if (key := _table_key(table)) not in readers:
             readers[key] = _tables.borrow(key) or TableReader(table)
     try:
@@ -139,7 +141,7 @@ def with_tables(stream: Stream) -> Iterator[Stream]:
             reader.close()
         raise
     try:
-        yield bound(stream, lambda table: readers[_table_key(table)].contents)
+        yield [bound(stream, lambda table: readers[_table_key(table)].contents) for stream in streams]
     finally:
         for key, reader in readers.items():
             _tables.put(key, reader)
@@ -186,13 +188,19 @@ def ids_seen(options: KafkaOptions, query: str, place: TopicPartition, offset: i
 
     They are the caller's from then on: a task that fails leaves none that are half noted.
     """
-    index = _seen.borrow((_identity(options), query, place))
+    index = _seen.borrow(_ids_key(options, query, place))
     return index[1] if index is not None and index[0] == offset else None
 
 
 def keep_ids(options: KafkaOptions, query: str, place: TopicPartition, offset: int, seen: LookBack) -> None:
     """Keep the ids that a query has seen in a partition up to an offset."""
-    _seen.put((_identity(options), query, place), (offset, seen))
+    _seen.put(_ids_key(options, query, place), (offset, seen))
+
+
+def _ids_key(options: KafkaOptions, query: str, place: TopicPartition) -> Any:
+    # Streams that run together are of one query, and each has seen other ids.
+    assert options.stream is not None
+    return _identity(options), options.stream.fingerprint(), query, place
 
 
 def replay_from(options: KafkaOptions, place: TopicPartition, wanted: int, start: int) -> int:

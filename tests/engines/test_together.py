@@ -21,7 +21,7 @@ from streamgauge.spark_udafs.together import accounts_of, write_together
 
 from .test_bad_input import letters
 from .test_windows import SCHEMA, counted_in, expected, partitions_of
-from .window_cases import CASES, COUNT, windowed
+from .window_cases import CASES, COUNT, DAY, windowed
 
 KINDS = tuple(CASES)
 BROKEN = b"{"
@@ -108,6 +108,58 @@ def test_streams_of_all_kinds_of_windows_share_one_reading(
     assert len(running.recentProgress[0]["sources"]) == 1
     # What no stream can read is sent on once.
     assert len(letters(kafka, f"{topic}.dead-letters", 1)) == 1
+
+
+class Filling(list[dict[int, int]]):
+    """A sink that is given windows that fill: of each batch those, by their first second."""
+
+    provisional = True
+
+    def __call__(self, table: Any, batch: Batch) -> None:
+        if table.is_final:
+            return
+        answers = table.answers()
+        self.append(
+            dict(zip((answers["window_start"].dt.epoch("s") - DAY).to_list(), answers["n"].to_list()))
+        )
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+@pytest.mark.parametrize("emit", ["both", "close"])
+def test_windows_that_fill_are_given_out_whole_at_each_batch(
+    emit: Any, spark: Any, kafka: Any, tmp_path: Path
+) -> None:
+    topic = f"filling-{uuid.uuid4().hex[:8]}"
+    kafka.create_topic(topic, 1)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+    for second in (1, 12, 21, 50, 61):
+        row = {"at": (DAY + second) * 1_000_000, "case": 0, "key": "a", "kind": "x"}
+        producer.produce(topic, json.dumps(row).encode())
+    assert producer.flush(120) == 0
+    value, time = json_value({**SCHEMA, "kind": pl.String}), pl.from_epoch("at", time_unit="us")
+    rows = Stream.from_kafka(topic, value=value, time=time, bootstrap_servers=kafka.bootstrap_servers)
+    streams = {kind: windowed(kind, rows).agg(n=count()) for kind in ("tumbling", "hopping", "session")}
+    filling = {kind: Filling() for kind in streams}
+    running = write_together(
+        streams,
+        spark,
+        tmp_path,
+        {kind: [sink] for kind, sink in filling.items()},
+        available_now=True,
+        max_per_trigger=2,
+        close_at_end=False,
+        emit=emit,
+    )
+    assert running.awaitTermination(600)
+    if emit == "close":
+        assert not any(filling.values())
+        return
+    # Of a row at 21 the watermark is 16; of one at 61 it is 56, which closes all that ends before.
+    assert filling["tumbling"][:3] == [{0: 2}, {0: 3, 30: 1}, {30: 1, 60: 1}]
+    assert filling["hopping"][0] == {-20: 1, -10: 2, 0: 2, 10: 1}
+    assert filling["session"][0] == {1: 1, 12: 1}
+    assert filling["session"][-1] == {50: 1, 61: 1} or filling["session"][-1] == {61: 1}
 
 
 @pytest.mark.kafka
