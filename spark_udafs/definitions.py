@@ -19,12 +19,12 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from ..operators.definition.definition_diff import DefinitionChanged, differences, rewritten
 from ..operators.table.spark_footer import DEFINED
 from ..operators.table.windows import START
+from .read_limits import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 from .slow_starts import patiently
 
 log = logging.getLogger("streamgauge.spark")
@@ -181,8 +181,11 @@ class DefinitionReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:
         """Nothing to do: there is never anything new."""
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """`start` itself. Raises `DefinitionChanged`."""
+    def latestOffset(
+        self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None
+    ) -> dict[str, Any]:
+        """`start` itself, which Spark 4.1 says to `partitions` only. Raises `DefinitionChanged`."""
+        start = self.initialOffset() if start is None else start
         check_same(start.get(_KEY), self._definition)
         return start
 
@@ -192,7 +195,8 @@ class DefinitionReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Nothing to read. Raises `DefinitionChanged`."""
-        check_same(end.get(_KEY), self._definition)
+        for offset in (start, end):
+            check_same(offset.get(_KEY), self._definition)
         return [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

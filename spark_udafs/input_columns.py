@@ -10,10 +10,10 @@ import polars as pl
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, StringType, StructType
 
 from .aggregate_request import FrameRequest
+from .arrow_schemas import schema_in_arrow
 from .merge.column_codecs import quoted
 from .merge.partials import EVENT
 from .windows import event_times
@@ -61,7 +61,7 @@ class InputColumns:
     @cached_property
     def in_arrow(self) -> pa.Schema:
         """What they are in batches of a worker's rows."""
-        fields = to_arrow_schema(self.struct, timezone="UTC")
+        fields = schema_in_arrow(self.struct)
         return pa.schema([field.with_name(name) for field, name in zip(fields, self.of_rows)])
 
     @cached_property

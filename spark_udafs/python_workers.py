@@ -21,8 +21,10 @@ from pyspark import RDD
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame
 from pyspark.sql import types as spark
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.utils import is_remote
+
+from .arrow_schemas import schema_in_arrow
 
 Work = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """What a worker makes of the batches of one task."""
@@ -44,7 +46,7 @@ def through_workers(rows: DataFrame, work: Work, schema: pa.Schema) -> DataFrame
     columns = from_arrow_schema(schema)
     if not _written_whole(rows):
         return rows.mapInArrow(work, columns)
-    given = to_arrow_schema(rows.schema, timezone="UTC")
+    given = schema_in_arrow(rows.schema)
     long = any(isinstance(kind, spark.StringType) for kind in _kinds(rows))
     session = cast(Any, rows.sparkSession)
     written = cast(Any, rows)._jdf.toArrowBatchRdd(_ROWS_OF_TEXT if long else _ROWS, "UTC", False, False)

@@ -22,6 +22,7 @@ from .kafka.stream_checks import check_sending
 from .merge.partials import ACCOUNT, Mode
 from .merge.plan import OBSERVED, merge_announced, plan_of
 from .query_handle import Running
+from .read_limits import need_limits
 from .sinks import Batch, Sink
 from .slow_starts import patiently
 from .tables import as_table
@@ -80,6 +81,8 @@ def on_spark(
     for what only the consumer does (docs/spark_streams.md has the table), for dead letters that would come
     back as input, and for state that isn't in RocksDB where it has to be; what `source_of` raises.
     """
+    if streaming:
+        need_limits(f"the topic {stream.reads()}")
     plan = plan_of(stream.complete())
     if stream.reads_archive:
         check_over_archive(stream)

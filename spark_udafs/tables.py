@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import to_arrow_schema, to_arrow_type
 from pyspark.sql.types import StructField
 
 from ..operators.definition.aggregate import METADATA, Aggregate, arrow_type
@@ -35,6 +34,7 @@ from ..operators.table.spark_footer import DEFINED, KEY_TYPE, ROWS, check_rows, 
 from ..operators.table.windows import declared_windows
 from ..operators.windows.table import ALL_TIME
 from ..sketches.core.protocol import SketchError
+from .arrow_schemas import schema_in_arrow, type_in_arrow
 from .merge.column_codecs import defined_rows, key_column, quoted, spark_type
 from .slow_starts import patiently
 
@@ -201,7 +201,7 @@ def with_definitions(frame: DataFrame, like: DataFrame) -> DataFrame:
             f"{''.join(f'{time}, ' for time in times)}and then keys and aggregates of "
             f"{', '.join(schema.names[2:])}, under these names"
         )
-    types = {field.name: field for field in to_arrow_schema(frame.schema, timezone="UTC")}
+    types = {field.name: field for field in schema_in_arrow(frame.schema)}
     for name in aggregates:
         wanted, actual = spark_type(schema.field(name).type, name), types[name].type
         if actual != wanted:
@@ -222,7 +222,7 @@ def with_definitions(frame: DataFrame, like: DataFrame) -> DataFrame:
 def _key_type(field: StructField) -> pa.DataType:
     if (noted := _notes(field).get(KEY_TYPE)) is not None:
         return arrow_type(noted)
-    return key_type(to_arrow_type(field.dataType, timezone="UTC"))
+    return key_type(type_in_arrow(field.dataType))
 
 
 def as_frame(table: ArrowStream, spark: SparkSession) -> DataFrame:

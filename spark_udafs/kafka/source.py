@@ -26,12 +26,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
 from pyspark.sql.types import StructType
 
 from ...operators.archive.archive_run import recordings_of
@@ -47,6 +41,13 @@ from ...operators.sketching.idle_timer import IdleTimer, Rest
 from ...operators.sketching.position import Input, Position
 from ...operators.windows.window import EARLIEST
 from ..definitions import check_same, pack
+from ..read_limits import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+    need_limits,
+)
 from .admission import Pace
 from .bounds import check_order
 from .cluster import Cluster, Report, read_report
@@ -84,7 +85,8 @@ class KafkaSketchSource(DataSource):
         return KafkaBatchReader(self._parsed().bounded())
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """For ``spark.readStream``."""
+        """For ``spark.readStream``. Raises `SparkTooOldError` with PySpark 4.1."""
+        need_limits("Kafka messages")
         return KafkaStreamReader(self._parsed())
 
     def _parsed(self) -> KafkaOptions:

@@ -18,8 +18,8 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow
 
+from ..read_limits import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow, need_limits
 from .files import files_of
 from .reading import ParquetReader, PlannedRead
 
@@ -94,6 +94,7 @@ class ArrivingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans micro-batches of one step each, and reads their tasks as `ParquetReader` does."""
 
     def __init__(self, reading: PlannedRead, arriving: Arriving) -> None:
+        need_limits("files that arrive")
         self._reading = reading
         self._arriving = arriving
         self._log = FileLog(arriving.log)

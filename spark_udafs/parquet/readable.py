@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from ..arrow_schemas import schema_in_arrow
 from ..merge.column_codecs import spark_type
 from .arriving import Arriving, ArrivingReader
 from .files import dataset_of, files_of
@@ -66,7 +67,7 @@ class ParquetRows(DataSource):
         return ArrivingReader(self._reading(schema, ()), arriving)
 
     def _reading(self, schema: StructType, files: tuple[str, ...]) -> PlannedRead:
-        columns = to_arrow_schema(schema, timezone="UTC")
+        columns = schema_in_arrow(schema)
         return PlannedRead(files, columns, _condition(self.options.get("where")), as_they_are, columns)
 
     def _check(self) -> None:

@@ -10,12 +10,13 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import TimestampType
 
 from ...operators.definition.stream import Stream
 from ...operators.sketching.row_steps import RowSteps
 from ..aggregate_request import FrameRequest
+from ..arrow_schemas import schema_in_arrow
 from ..frames import Sketching
 from ..input_columns import InputColumns
 from ..merge.column_codecs import quoted, spark_type
@@ -139,7 +140,7 @@ class ParquetSketching(Sketching):
         if not names:
             # Rows that are only counted: any column says how many there are.
             names = self.frame.columns[:1]
-        return to_arrow_schema(self.frame.select(*map(quoted, names)).schema, timezone="UTC")
+        return schema_in_arrow(self.frame.select(*map(quoted, names)).schema)
 
 
 def _timed(schema: pa.Schema, timed: str | None, steps: Stream | None, work: Work) -> Work:

@@ -6,6 +6,7 @@ would be installed, its home and its user's cache. All of them call their interp
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -18,16 +19,25 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pyspark
 
 from streamgauge.apps.java import find_java
+from streamgauge.sketches.core.kernel_cache import folders
 
 ROOT = Path(__file__).resolve().parents[3]
 PYTHON = "cluster-python"
 """What each worker calls its interpreter."""
 _HOST = "127.0.0.1"
+SETTINGS = {
+    "spark.driver.host": _HOST,
+    "spark.executor.memory": "700m",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.ui.enabled": "false",
+}
+"""Of the drivers of tests: what two small executors on this machine need."""
 _LOGGING = """\
 rootLogger.level = info
 rootLogger.appenderRef.stderr.ref = console
@@ -87,10 +97,11 @@ class Process:
 class Worker(Process):
     """A worker that stands for a machine: what its executors see lies in its own folder."""
 
-    def __init__(self, folder: Path, master: str, env: Mapping[str, str] = {}, cores: int = 1) -> None:
+    def __init__(self, folder: Path, master: str, env: Mapping[str, str] = {}) -> None:
         self.folder = folder
         own = {
-            "PATH": f"{folder / 'environment' / 'bin'}:{os.environ['PATH']}",
+            # Nothing of this process's environment, in which the package may be installed.
+            "PATH": f"{folder / 'environment' / 'bin'}:/usr/local/bin:/usr/bin:/bin",
             "HOME": str(folder / "home"),
             "STREAMGAUGE_CACHE": str(folder / "cache"),
             "PYTHONPATH": "",
@@ -99,26 +110,18 @@ class Worker(Process):
         super().__init__(
             folder,
             "worker.Worker",
-            *("--host", _HOST, "--port", "0", "--webui-port", "0", "--cores", str(cores), "--memory", "2g"),
+            *("--host", _HOST, "--port", "0", "--webui-port", "0", "--cores", "1", "--memory", "2g"),
             *("--work-dir", str(folder / "work"), master),
             env={**own, **env},
         )
         self.says("Successfully (registered) with master")
 
-    def executors(self) -> list[int]:
-        """The processes of its executors."""
-        return [child for child in _children(self.process.pid) if "CoarseGrained" in _command(child)]
-
-    def python(self) -> list[int]:
-        """The Python processes of its executors."""
-        return [child for child in _below(self.process.pid) if "python" in _command(child).split("\0")[0]]
-
 
 class Cluster:
     """A master and two workers of a core each."""
 
-    def __init__(self, folder: Path, workers: int = 2, installed: bool = True) -> None:
-        self.folder, self.installed = folder, installed
+    def __init__(self, folder: Path, workers: int = 2, installed: bool = True, warm: bool = True) -> None:
+        self.folder, self._installed, self._warm = folder, installed, warm
         self.master = Process(
             folder / "master", "master.Master", "--host", _HOST, "--port", "0", "--webui-port", "0"
         )
@@ -130,10 +133,46 @@ class Cluster:
     def add_worker(self, env: Mapping[str, str] = {}) -> Worker:
         """Another machine."""
         folder = self.folder / f"worker-{len(self.workers)}"
-        if self.installed:
-            install(folder / "environment")
+        if self._installed:
+            install(folder / "environment", self._warm)
         self.workers.append(Worker(folder, self.url, env))
         return self.workers[-1]
+
+    def run(self, seconds: float = 900, **given: Any) -> dict[str, Any]:
+        """What the jobs of a driver (`driver.py`) gave, whose environment is not that of the workers."""
+        driver = self.start(**given)
+        try:
+            output, complaints = driver.communicate(timeout=seconds)
+        finally:
+            end(driver)
+        assert driver.returncode == 0, complaints[-6000:]
+        return reports(output)
+
+    def start(self, **given: Any) -> subprocess.Popen[str]:
+        """A driver in client mode, in a process group of its own."""
+        programs = self.folder / "driver" / "bin"
+        if not programs.is_dir():
+            programs.mkdir(parents=True)
+            program = programs / PYTHON
+            program.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+            program.chmod(0o755)
+        settings = {**SETTINGS, **given.pop("config", {})}
+        environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", **given.pop("env", {})}
+        if self._installed:
+            environment.setdefault("PYSPARK_PYTHON", PYTHON)
+        else:
+            environment.pop("PYSPARK_PYTHON", None)
+        return subprocess.Popen(
+            [
+                *(sys.executable, str(Path(__file__).with_name("driver.py"))),
+                json.dumps({"master": self.url, "config": settings, **given}, default=str),
+            ],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -143,10 +182,26 @@ class Cluster:
             process.kill()
 
 
-def install(environment: Path) -> None:
+def reports(output: str) -> dict[str, Any]:
+    """What a driver has printed."""
+    result: dict[str, Any] = {}
+    for line in output.splitlines():
+        result.update(json.loads(line))
+    return result
+
+
+def end(driver: subprocess.Popen[str]) -> None:
+    """Kill a driver and all that it has started."""
+    with suppress(ProcessLookupError):
+        os.killpg(driver.pid, signal.SIGKILL)
+    driver.wait()
+
+
+def install(environment: Path, warm: bool = True) -> None:
     """Make an environment with the package's own files, and all that it needs from this one's packages.
 
-    Under the name `PYTHON` it runs as an interpreter of its own, whose kernels lie beside its own files.
+    Under the name `PYTHON` it runs as an interpreter of its own. Its kernels lie beside its own files: those
+    that this machine has, as after ``streamgauge warm``, or none.
     """
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     packages = Path(next(iter(environment.glob("lib/python3*/site-packages"))))
@@ -160,6 +215,11 @@ def install(environment: Path) -> None:
         files += (ROOT / folder).glob("*.properties")
         for file in files:
             shutil.copy(file, target / file.name)
+    kernels = packages / "streamgauge" / "__pycache__" / "streamgauge-kernels"
+    kernels.mkdir(parents=True)
+    if warm:
+        for kernel in (kernel for folder in reversed(folders()) for kernel in folder.glob("*.kernel")):
+            shutil.copy(kernel, kernels / kernel.name)
     (environment / "bin" / PYTHON).symlink_to("python")
 
 
@@ -179,25 +239,6 @@ def _below(process: int) -> list[int]:
     return found
 
 
-def _command(process: int) -> str:
-    try:
-        return Path(f"/proc/{process}/cmdline").read_text()
-    except OSError:
-        return ""
-
-
 def _kill(process: int) -> None:
     with suppress(ProcessLookupError):
         os.kill(process, signal.SIGKILL)
-
-
-def cpu_seconds(process: int) -> float:
-    """What a process and all below it have used of a core, those that have ended included."""
-    ticks = 0
-    for one in (process, *_below(process)):
-        try:
-            fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        ticks += sum(map(int, fields[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK")

@@ -1,0 +1,49 @@
+"""How much a micro-batch of a Python source reads: PySpark says so from 4.2 on.
+
+Spark 4.1 doesn't tell a source written in Python where a query goes on, so none of ours can be a stream
+there. Batches, tables, sinks, SQL and streams of DataFrames need nothing of this.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyspark
+
+from ..sketches.core.errors import StreamgaugeError
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadLimit,
+        ReadMaxRows,
+        SupportsTriggerAvailableNow,
+    )
+else:
+    try:
+        from pyspark.sql.streaming.datasource import (
+            ReadAllAvailable,
+            ReadLimit,
+            ReadMaxRows,
+            SupportsTriggerAvailableNow,
+        )
+    except ModuleNotFoundError:
+        ReadLimit = type("ReadLimit", (), {})
+        ReadAllAvailable = type("ReadAllAvailable", (ReadLimit,), {})
+        ReadMaxRows = type("ReadMaxRows", (ReadLimit,), {})
+        SupportsTriggerAvailableNow = type("SupportsTriggerAvailableNow", (), {})
+
+__all__ = ["ReadAllAvailable", "ReadLimit", "ReadMaxRows", "SupportsTriggerAvailableNow", "need_limits"]
+
+
+class SparkTooOldError(StreamgaugeError, RuntimeError):
+    """This version of Spark can't do it; the message says which one can."""
+
+
+def need_limits(source: str) -> None:
+    """Raise `SparkTooOldError` where a source can't be a stream."""
+    if ReadLimit.__module__ == __name__:
+        raise SparkTooOldError(
+            f"a stream of {source} needs PySpark 4.2 or newer, and this is {pyspark.__version__}: older ones "
+            "don't tell a source where a query goes on. Batches work: spark.read, on_spark(streaming=False)"
+        )
