@@ -154,8 +154,7 @@ class CommandMqtt:
     _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def begin(self) -> None:
-        """See `operators.rules.alerting.WritingOutlet`. Raises `ImportError` without an MQTT client."""
-        self._mqtt()
+        """See `operators.rules.alerting.WritingOutlet`."""
 
     def write(self, alert: Alert) -> None:
         """See `operators.rules.alerting.WritingOutlet`."""
@@ -171,7 +170,8 @@ class CommandMqtt:
         parts = urlsplit(self.url)
         client = self._kept.get("client")
         if client is None:
-            mqtt = self._mqtt()
+            from paho.mqtt import client as mqtt
+
             client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2)
             if parts.username:
                 client.username_pw_set(parts.username, parts.password)
@@ -184,13 +184,6 @@ class CommandMqtt:
         sent.wait_for_publish(self.patience)
         if not sent.is_published():
             raise RuntimeError(f"no answer within {self.patience:g} s")
-
-    def _mqtt(self) -> Any:
-        try:
-            from paho.mqtt import client
-        except ImportError:
-            raise ImportError('commands by MQTT need its client: pip install "streamgauge[mqtt]"') from None
-        return client
 
 
 def _webhook(url: str, by_rule: Commands) -> CommandWebhook:
