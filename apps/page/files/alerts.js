@@ -1,7 +1,7 @@
 // What fired and why: events that last on top, each with its figures, bounds, limit and rule.
 
 import { el, empty, put } from "./dom.js";
-import { bounds, clock, lasting, moment, text, format } from "./numbers.js";
+import { bounds, clock, lasting, moment, text, format, visible } from "./numbers.js";
 import { get } from "./server.js";
 
 const FEW = 8;
@@ -52,7 +52,7 @@ export function alerts(app, context) {
       el("span", { class: "rule" }, event.rule),
       el("span", { class: "key" }, key),
       el("span", { class: "state" }, state),
-      el("p", { class: "why" }, event.why),
+      el("p", { class: "why" }, visible(event.why)),
       one,
     );
   }

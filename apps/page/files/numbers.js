@@ -153,11 +153,23 @@ export function lasting(length) {
   return rest && whole < 10 ? `${whole} ${name} ${rest} ${next[0]}` : `${whole} ${name}`;
 }
 
+// Nothing is seen of them, or they turn the text around them; ends of lines and tabs are blanks here.
+const UNSEEN = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}\p{Cs}]/gu;
+
+/** A text in which nothing is overlooked: what can't be seen as escapes, and blanks alone in quotes. */
+export function visible(given) {
+  const escaped = given.replace(UNSEEN, (one) => {
+    const code = one.codePointAt(0).toString(16);
+    return code.length < 3 ? `\\x${code.padStart(2, "0")}` : `\\u${code.length > 4 ? `{${code}}` : code.padStart(4, "0")}`;
+  });
+  return escaped.trim() ? escaped : `'${escaped}'`;
+}
+
 /** Any value of a row as text: times of keys, structs, what is missing. */
 export function text(value) {
   if (value == null) return "–";
   if (typeof value === "number") return format(value);
-  if (typeof value === "string") return ISO.test(value) ? value.slice(0, 19).replace("T", " ") : value;
+  if (typeof value === "string") return ISO.test(value) ? value.slice(0, 19).replace("T", " ") : visible(value);
   if (Array.isArray(value)) return value.map(text).join(", ");
   if (typeof value === "object") {
     const one = plain(value);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,24 @@ def test_hostile_text_stays_text(tab: Tab) -> None:
     assert HOSTILE in tab.panel("Paths").replace("\n", "") or HOSTILE in tab.text(".ranked .name")
     assert tab.run("return document.title") == "yard · streamgauge"
     assert tab.run("return document.querySelectorAll('main img[onerror], main script').length") == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("", "''"),
+        (" \t", "' \t'"),
+        ("a b", "a b"),
+        ("\x1b[2Jred", "\\x1b[2Jred"),
+        ("a\u202egpj.exe", "a\\u202egpj.exe"),
+        ("zero\u200bwidth", "zero\\u200bwidth"),
+        ("日本 é 👩\u200d💻", "日本 é 👩\u200d💻"),
+    ],
+)
+def test_nothing_in_a_name_is_overlooked(tab: Tab, given: str, expected: str) -> None:
+    tab.open("/app/yard")
+    module = "document.querySelector('script[type=module]').src.replace(/[^/]*$/, 'numbers.js')"
+    assert tab.run(f"return import({module}).then(({{ text }}) => text({json.dumps(given)}))") == expected
 
 
 def test_any_span_is_merged_and_a_chosen_key_goes_through_all_panels(tab: Tab) -> None:
