@@ -7,6 +7,8 @@ import numpy as np
 from ...sketches.core.lazy import pl
 from ..formats.byte_copy import copy_spans
 from ..formats.json import json
+from ..formats.json_rows import parse
+from ..formats.json_values import STATE_WORDS
 from ..formats.messages import Messages
 from . import record_kernel
 
@@ -20,8 +22,10 @@ def read_batches() -> None:
 
 
 def split_batches() -> None:
-    """Call those that split record batches, which need no Polars: they bring in what all kernels stand on."""
+    """Call those that need no Polars: they split batches and read JSON, and bring in what all stand on."""
     record_kernel.columns([])
     nothing, no_bytes = np.empty(0, np.int64), np.empty(0, np.uint8)
     record_kernel.split_headers(no_bytes, *[nothing] * 6)
     copy_spans(no_bytes, nothing, nothing, no_bytes, nothing)
+    state, refused = np.zeros(STATE_WORDS, np.int64), np.empty((0, 4), np.int64)
+    parse(nothing, nothing, np.empty(0, bool), 1, 0, 0, state.ctypes.data, nothing, refused)

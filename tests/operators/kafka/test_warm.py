@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 
 from streamgauge.operators.formats import byte_copy, json_rows
@@ -26,3 +29,19 @@ def test_a_batch_needs_no_further_compilation() -> None:
         byte_copy.copy_spans: before[byte_copy.copy_spans],
         json_rows.parse: before[json_rows.parse],
     }
+
+
+ALONE = """
+import sys
+from streamgauge.operators.kafka import warm
+warm.split_batches()
+assert "polars" not in sys.modules
+from streamgauge.operators.formats import json, json_rows, messages
+assert len(json_rows.parse.signatures) == 1
+json.json({}).decode(messages.Messages.of([b"{}"]))
+assert len(json_rows.parse.signatures) == 1, json_rows.parse.signatures
+"""
+
+
+def test_without_polars_the_json_kernel_is_called_with_the_types_of_real_batches() -> None:
+    subprocess.run([sys.executable, "-c", ALONE], check=True, timeout=600)
