@@ -62,8 +62,12 @@ def bound_together(
             _check_one_reading(stream)
     _check_alike(streams)
     label = f"{NAME}-{uuid.uuid4().hex[:8]}"
-    members = {"label": label, "streams": dict(streams), "settings": Settings(settings)}
-    members["filling"] = filling
+    members = {
+        "label": label,
+        "streams": dict(streams),
+        "settings": Settings(settings),
+        "filling": filling,
+    }
     return type(TogetherSource.__name__, (TogetherSource,), members)
 
 

@@ -21,6 +21,7 @@ from ...operators.sketching.delta import Delta
 from ...operators.table.final import with_final
 from ...operators.table.schema import from_ipc, schema_of, to_ipc
 from ...operators.windows.count import ByCount
+from ...operators.windows.paned import Paned
 from ...operators.windows.session import Session
 from ...operators.windows.window import EARLIEST, LATEST
 from ..gc_freeze import freeze_imports
@@ -51,7 +52,11 @@ def _part_of(stream: Stream) -> StreamPart:
     if isinstance(window, ByCount):
         return StreamPart(counted := CountedPartials(schema, window), counted.merging)
     merging: OpenWindowsMerge
-    merging = SessionsMerge(schema, window) if isinstance(window, Session) else PanesMerge(schema, window)
+    if isinstance(window, Session):
+        merging = SessionsMerge(schema, window)
+    else:
+        assert isinstance(window, Paned)
+        merging = PanesMerge(schema, window)
     return StreamPart(OpenWindowsPartials(schema, merging, BUCKETS), merging)
 
 

