@@ -113,6 +113,8 @@ def test_on_a_cluster_the_interpreter_is_the_one_that_was_named(monkeypatch: pyt
     assert sessions._interpreter(False, {"spark.pyspark.python": "python"}) == "python"
     assert sessions._interpreter(False, {}) == "/opt/environment/bin/python"
     assert sessions._interpreter(True, {}) != "/opt/environment/bin/python"
+    monkeypatch.setattr(sessions, "_set_here", {"/opt/environment/bin/python"})
+    assert sessions._interpreter(False, {}) == sys.executable
     monkeypatch.delenv("PYSPARK_PYTHON")
     assert sessions._interpreter(False, {}) == sys.executable
 
