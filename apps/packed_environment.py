@@ -58,11 +58,12 @@ def stage_environment(folder: Path, packages: Sequence[str] = ()) -> None:
     """
     if os.name != "posix":
         raise PackError("an archive for executors can only be made where they run: on Linux")
+    needed = list(required(f"{PACKAGE}[spark]", *packages))
     _stage_python(folder)
     site = folder / _LIBRARY / "site-packages"
-    for found in required(f"{PACKAGE}[spark]", *packages):
-        if canonicalize_name(found.name) != PACKAGE:
-            _stage_files(found, site)
+    for one in needed:
+        if canonicalize_name(one.name) != PACKAGE:
+            _stage_files(one, site)
     _stage_package(site)
 
 
@@ -119,15 +120,15 @@ def required(*requirements: str) -> Iterator[Distribution]:
             continue
         seen |= wanted
         try:
-            found = distribution(requirement.name)
+            installed = distribution(requirement.name)
         except PackageNotFoundError:
             raise PackError(f"{requirement.name}, which {by} needs, is not installed here") from None
         if name not in given:
             given.add(name)
-            yield found
-        for one in map(Requirement, found.requires or ()):
+            yield installed
+        for one in map(Requirement, installed.requires or ()):
             if any(one.marker is None or one.marker.evaluate({"extra": extra}) for _, extra in wanted):
-                waiting.append((one, found.name))
+                waiting.append((one, installed.name))
 
 
 def _stage_python(folder: Path) -> None:
@@ -154,12 +155,12 @@ def _stage_python(folder: Path) -> None:
         shutil.copy2(place.resolve(), folder / "lib" / shared)
 
 
-def _stage_files(found: Distribution, site: Path) -> None:
+def _stage_files(installed: Distribution, site: Path) -> None:
     """A distribution's files below site-packages; its programs and tests stay behind."""
-    if found.files is None:
-        raise PackError(f"{found.name} has no record of its files; install it by pip")
-    for file in found.files:
-        source = Path(str(found.locate_file(file)))
+    if installed.files is None:
+        raise PackError(f"{installed.name} has no record of its files; install it by pip")
+    for file in installed.files:
+        source = Path(str(installed.locate_file(file)))
         if {"..", "tests"} & set(file.parts) or not source.is_file():
             continue
         target = site / file

@@ -78,14 +78,23 @@ class Costs:
     """A group of an open window."""
 
     def needs(
-        self, rate: float, partitions: int, groups: int, every: float, tables: int = 1, window: float = 60.0
+        self,
+        rate: float,
+        partitions: int,
+        groups: int,
+        every: float,
+        tables: int = 1,
+        window: float = 60.0,
+        keyed: bool = False,
     ) -> dict[str, float]:
         """Cores of workers and mergers, and traffic, for so many messages a second.
 
         Each of the input's `partitions` sends a delta every so many seconds to each of the `tables`
-        partitions of the table topic, with a row for each group that it has seen since.
+        partitions of the table topic, with a row for each group that it has seen since: of all groups, or,
+        in a topic that is `keyed` by the group, of those that are its own.
         """
-        seen = groups * -math.expm1(-rate * every / partitions / groups)
+        near = groups / partitions if keyed else groups
+        seen = near * -math.expm1(-rate * every / partitions / near)
         rows = partitions * seen / every
         worker = rate * (self.decode + self.sketch) + rows * self.encode_row
         merger = rows * self.merge_row + partitions * tables / every * self.merge_delta
@@ -281,21 +290,21 @@ def main() -> list[dict[str, Any]]:
         ),
     ]
     for partitions in (10, 100, 1_000):
-        took, logged, peak = planning(partitions)
+        spent, logged, peak = planning(partitions)
         collected.append(
             line(
                 f"Spark's driver plans a micro-batch of {partitions:,} partitions",
-                f"{1e3 * took:.1f} ms, {logged / 1e3:.1f} kB of offsets, {peak / 1e6:.1f} MB of memory",
+                f"{1e3 * spent:.1f} ms, {logged / 1e3:.1f} kB of offsets, {peak / 1e6:.1f} MB of memory",
                 "",
                 "",
             )
         )
     for rate, groups, tables in ((1e6, 10_000, 4), (1e7, 100_000, 16), (1e8, 1_000_000, 64)):
-        for every in (10.0, 60.0):
-            needs = of.needs(rate, int(rate / 50_000), groups, every, tables)
+        for every, keyed in ((10.0, False), (60.0, False), (10.0, True)):
+            needs = of.needs(rate, int(rate / 50_000), groups, every, tables, keyed=keyed)
             shown = ", ".join(f"{value:,.1f} {name}" for name, value in needs.items())
             claim = f"{rate / 1e6:.0f} M messages/s, {groups:,} groups, a delta every {every:.0f} s"
-            collected.append(line(claim, shown, "", ""))
+            collected.append(line(claim + ", keyed" * keyed, shown, "", ""))
     for executors in SPARK:
         collected.append(on_spark(executors))
     return collected

@@ -61,7 +61,7 @@ def session(
     variable ``PYSPARK_PYTHON``; or this one, which must then lie at the same path on all machines.
 
     Raises `RuntimeError` if Spark has to start here and there is no Java, or one that is too old, and
-    `ArchiveError` for an archive that isn't there, or with a master that takes none.
+    `ArchiveError` for an archive that isn't there, with a master that takes none, or while a session runs.
 
     >>> import streamgauge as sg
     >>> spark = sg.spark.session(config={"spark.sql.session.timeZone": "UTC"})
@@ -88,10 +88,15 @@ def session(
     if master is None and "MASTER" not in os.environ and "PYSPARK_SUBMIT_ARGS" not in os.environ:
         master = "local[*]"
     local = master is not None and bool(local_threads(master))
+    if archive is not None and running is not None:
+        raise ArchiveError(
+            "archive: a session runs already, whose executors are what they are; stop it first"
+        )
     own: dict[str, str] = {} if archive is None else _of_archive(archive, master, local, config or {})
     if running is None:
         # Before the builder, which waits for a session that another thread makes, and that reads this, too.
-        os.environ["PYSPARK_PYTHON"] = _interpreter(local, own or config or {})
+        os.environ["PYSPARK_PYTHON"] = program = _interpreter(local, own or config or {})
+        _set_here.add(program)
         os.environ["PYSPARK_DRIVER_PYTHON"] = quick_python() if local and starts_quickly() else sys.executable
         if local:
             # Spark's web page takes its address from this variable alone.
@@ -111,12 +116,17 @@ def session(
     return spark
 
 
+_set_here: set[str] = set()
+"""What earlier sessions of this process have put into PYSPARK_PYTHON."""
+
+
 def _interpreter(local: bool, config: Mapping[str, str]) -> str:
     """What Spark is to run as Python."""
     if local:
         return quick_python() if starts_quickly() else sys.executable
+    named = os.environ.get("PYSPARK_PYTHON")
     # PySpark itself heeds the setting in spark-submit alone.
-    return config.get(_PYTHON) or os.environ.get("PYSPARK_PYTHON") or sys.executable
+    return config.get(_PYTHON) or (named if named not in _set_here else None) or sys.executable
 
 
 def _of_archive(

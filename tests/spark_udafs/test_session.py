@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socketserver
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pyspark
 import pytest
 
 from streamgauge.spark_udafs import session as sessions
-from streamgauge.spark_udafs.session import _end_quietly
+from streamgauge.spark_udafs.session import ArchiveError, _end_quietly
 from streamgauge.spark_udafs.worker_program import quick_python
 
 from ..waiting import until
@@ -88,6 +89,44 @@ def test_a_thread_that_waits_for_another_s_session_leaves_it_its_interpreter(
 
 def test_a_java_home_without_java_is_named(tmp_path: Path) -> None:
     assert f"{tmp_path}/bin/java doesn't run" in start_with(PATH="/usr/bin:/bin", JAVA_HOME=str(tmp_path))
+
+
+def test_an_archive_is_for_executors_and_must_be_there(tmp_path: Path) -> None:
+    archive = tmp_path / "environment.tar.gz"
+    with pytest.raises(ArchiveError, match=r"no file .*environment.tar.gz; `streamgauge pack .*` makes it"):
+        sessions._of_archive(archive, "spark://127.0.0.1:7077", False, {})
+    archive.touch()
+    with pytest.raises(ArchiveError, match=r"local\[2\] has no executors that would need one"):
+        sessions._of_archive(archive, "local[2]", True, {})
+    with pytest.raises(ArchiveError, match="a Spark Connect server is given its workers'"):
+        sessions.session(master="sc://127.0.0.1:15002", archive=archive)
+    given = {"spark.archives": "models.zip#models"}
+    settings = sessions._of_archive(archive, "yarn", False, given)
+    assert settings["spark.archives"] == f"models.zip#models,{archive}#streamgauge"
+    assert settings["spark.executorEnv.PATH"].startswith("./streamgauge/bin:")
+    elsewhere = sessions._of_archive("hdfs:///envs/environment.tar.gz", "yarn", False, {})
+    assert elsewhere["spark.archives"] == "hdfs:///envs/environment.tar.gz#streamgauge"
+
+
+def test_on_a_cluster_the_interpreter_is_the_one_that_was_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", "/opt/environment/bin/python")
+    assert sessions._interpreter(False, {"spark.pyspark.python": "python"}) == "python"
+    assert sessions._interpreter(False, {}) == "/opt/environment/bin/python"
+    assert sessions._interpreter(True, {}) != "/opt/environment/bin/python"
+    monkeypatch.setattr(sessions, "_set_here", {"/opt/environment/bin/python"})
+    assert sessions._interpreter(False, {}) == sys.executable
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    assert sessions._interpreter(False, {}) == sys.executable
+
+
+def test_an_archives_interpreter_is_this_one_on_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin")
+    with sessions._archived_python_here():
+        program = shutil.which(sessions.ARCHIVED_PYTHON)
+        assert program is not None
+        done = subprocess.run([program, "-c", "import streamgauge"], capture_output=True)
+        assert done.returncode == 0
+    assert os.environ["PATH"] == "/usr/bin"
 
 
 @pytest.mark.spark

@@ -33,7 +33,7 @@ class Trades:
         users: dict[tuple[str, str], list[int]] = defaultdict(list)
         for row in self.rows:
             users[str(row["at"].replace(second=0, microsecond=0)), row["symbol"]].append(row["user"])
-        return {key: (len(found), len(set(found))) for key, found in users.items()}
+        return {key: (len(rows), len(set(rows))) for key, rows in users.items()}
 
 
 def check(rows: list[list[str]], trades: Trades) -> None:

@@ -233,10 +233,10 @@ def _children(process: int) -> Iterator[int]:
 
 def _below(process: int) -> list[int]:
     """All processes that a process has started, and those that they have."""
-    found = []
+    below = []
     for child in _children(process):
-        found += [child, *_below(child)]
-    return found
+        below += [child, *_below(child)]
+    return below
 
 
 def _kill(process: int) -> None:
