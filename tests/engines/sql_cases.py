@@ -19,8 +19,8 @@ DAY = 1_767_225_600_000
 class Case:
     """Streams by their columns, rows by their streams, a query, and its rows in any order.
 
-    `late` is how many messages come too late, `engines` whether the query is one of windows, which both
-    engines run.
+    `late` is how many messages come too late, `engines` whether the query is one of windows, which brokers
+    run as well, and `spark` whether Spark does, where each takes some seconds.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Case:
     tables: str = ""
     late: int = 0
     engines: bool = True
+    spark: bool = False
 
 
 def clock(second: float) -> str:
@@ -80,6 +81,7 @@ CASES = [
             (clock(20), 1),
             (clock(30), 1),
         ],
+        spark=True,
     ),
     Case(
         "two sessions grow together by a row between them, and a pause ends one",
@@ -111,6 +113,7 @@ CASES = [
         " APPROX_COUNT_DISTINCT(page) AS pages FROM visits WINDOW TUMBLING (SIZE 1 MINUTE) GROUP BY who"
         " EMIT FINAL",
         [("a", 4, 2, 2, -2, 4, 1.0, 2), (None, 1, 0, None, None, None, None, 1)],
+        spark=True,
     ),
     Case(
         "rows within the grace period are counted, later ones are not, and a window is given out once",
@@ -143,6 +146,7 @@ CASES = [
         " MINUTE)"
         " GROUP BY tag EMIT FINAL",
         [("x", 2), ("y", 1)],
+        spark=True,
     ),
     Case(
         "rows are joined with a table by its key; LEFT JOIN keeps those without",
