@@ -124,8 +124,8 @@ def test_logs() -> None:
         assert row["visitors"] == whole(days[key]["visitors"])
         assert row["agents"][0]["item"] == days[key]["agents"][0]["item"]
         assert row["paths"][0]["estimate"] == days[key]["operations"][0]["estimate"]
-    told = queries.rows("SELECT state FROM errors EMIT CHANGES")
-    assert ("errors" in {rule for rule, _ in fired("logs")}) == bool(told)
+    states = queries.rows("SELECT state FROM errors EMIT CHANGES")
+    assert ("errors" in {rule for rule, _ in fired("logs")}) == bool(states)
 
 
 def test_trending() -> None:

@@ -16,6 +16,7 @@ from ..running.command import RunEngine
 from ..settings import Config, ConfigFile, Servers, kafka_settings
 
 if TYPE_CHECKING:
+    from ...operators.sql.engine import Engine
     from ...operators.sql.outcome import StatementOutcome
 
 
@@ -107,11 +108,11 @@ def sql(
         else:
             runs = ConsumerRuns(group)
         brokers = Brokers(settings, until, runs)
-        engine = Memory() if test is not None else brokers
+        runner: Engine = Memory() if test is not None else brokers
         if test is None:
             stack.callback(brokers.stop)
         more = {name: value for name, value in settings.items() if name != "bootstrap.servers"}
-        session = SqlSession(engine, settings["bootstrap.servers"], more)
+        session = SqlSession(runner, settings["bootstrap.servers"], more)
         if typed:
             from .console import run_console
 

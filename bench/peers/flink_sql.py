@@ -1,7 +1,7 @@
 """Windowed distinct counts by tag in Flink SQL: ``flink_sql.py FILE``; prints its processor's time as JSON.
 
-The file holds a JSON object a line. Flink runs in the Java that this process starts, with one slot; the time is
-Java's from the query's start to its end, as the operating system counts it.
+The file holds a JSON object a line. Flink runs in the Java that this process starts, with one slot; the time
+is Java's from the query's start to its end, as the operating system counts it.
 """
 
 from __future__ import annotations

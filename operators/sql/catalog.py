@@ -28,7 +28,7 @@ _OPTIONS = (
     *("REGISTRY", "SUBJECT", "MESSAGE"),
 )
 _STORED = {"SKETCHES": "sketches", "GROUP": "group", "SERVER": "server"}
-_REGISTERED = {"AVRO": avro, "PROTOBUF": protobuf}
+_REGISTERED: dict[str, Any] = {"AVRO": avro, "PROTOBUF": protobuf}
 """Formats whose columns a schema registry knows."""
 _FORMATS = ("JSON", "DELIMITED", *_REGISTERED)
 _DELIMITERS = {"SPACE": " ", "TAB": "\t"}

@@ -7,15 +7,20 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+import polars as pl
+
 from ..serving.view import TableView
 from .catalog import Relation
 from .expected import check_expected
 from .query_plan import QueryPlan
 from .rows import Received, RowReader, as_message, topics_of
+from .scalar_functions import timestamp_of_text
+from .scalars import TIME, Scalars
 from .selection import Result
 
 _START_MS = 1_767_225_600_000
 """The time of messages that say none: 2026-01-01, a millisecond later for each."""
+_LAST_MS = 4_102_444_800_000
 
 
 @dataclass
@@ -55,7 +60,7 @@ class Memory:
         """See `Engine`."""
         for row in rows:
             values = {name: value for name, value in row.items() if name != "ROWTIME"}
-            at = row.get("ROWTIME", _START_MS + self._count)
+            at = row.get("ROWTIME", _time_of(relation, values) or _START_MS + self._count)
             self._count += 1
             key, value = as_message(relation, values)
             self._inserted.setdefault(relation.topic, []).append(Received(relation.topic, 0, key, value, at))
@@ -113,3 +118,19 @@ class Memory:
             reader.feed(self.content(topic))
         reader.finish()
         return reader
+
+
+def _time_of(relation: Relation, values: Mapping[str, Any]) -> int:
+    """The event time of a row, at which its message is sent (ms); 0 where it has none."""
+    if not relation.time or values.get(relation.time) is None:
+        return 0
+    kind = relation.columns[relation.time]
+    value = values[relation.time]
+    column = pl.Series(relation.time, [value], pl.String if isinstance(value, str) else kind)
+    time, _ = relation.event_time(relation.time)
+    make = Scalars({relation.time: column.dtype})
+    expr = timestamp_of_text(make, make.column(time)).expr if isinstance(time, str) else time
+    if isinstance(time, str) and column.dtype != pl.String:
+        expr = pl.col(time).cast(TIME)
+    at = column.to_frame().select(expr.dt.timestamp("ms"))[relation.time][0]
+    return at if at is not None and 0 < at < _LAST_MS else 0

@@ -9,7 +9,9 @@ from typing import Any
 import polars as pl
 
 from ..definition.stream import Stream
+from ..windows.durations import duration_text
 from .aggregates import AggregateCall
+from .scalars import sql_type
 from .selection import AnswerSelection
 
 
@@ -32,3 +34,22 @@ class QueryPlan:
     time: str = ""
     calls: Mapping[int, tuple[str, AggregateCall]] = field(default_factory=dict)
     sinks: tuple[Any, ...] = ()
+
+
+def plan_text(plan: QueryPlan, topic: str) -> str:
+    """What a plan does, as comments behind its Python: what it reads, keeps, answers and writes."""
+    stream = plan.stream
+    topics = list(dict.fromkeys(name for part in stream.parts() for name in part.source.topics))  # type: ignore[attr-defined]
+    lines = [f"reads {', '.join(topics)}"]
+    if stream.tables:
+        lines.append(f"keeps the tables {', '.join(table.topic for table in stream.tables)} in each worker")
+    if stream.window is not None:
+        kept = ", ".join(f"{name}: {one.name}({one.column or ''})" for name, one in stream.aggregates.items())
+        groups = f" for each {', '.join(stream.keys)}" if stream.keys else ""
+        lines.append(f"keeps{groups} in each window {kept}; delay {duration_text(stream.delay_us)}")
+        lines.append(f"state of the fingerprint {stream.fingerprint()}")
+    columns = ", ".join(f"{name} {sql_type(kind)}" for name, kind in plan.columns.items())
+    lines.append(f"answers {columns}")
+    if topic:
+        lines.append(f"writes to {topic}")
+    return "\n".join(["# Plan:", *(f"# - {one}" for one in lines)])

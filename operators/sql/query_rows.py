@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import polars as pl
 from sqlglot import exp
 
 from .aggregates import aggregate_call
@@ -129,6 +130,9 @@ class QueryRows:
             raise error_at(node, f"EXPLODE takes an ARRAY, got {a_type(one.type)}")
         if not (isinstance(node, exp.Column) and one.expr.meta.output_name() == name):
             with_columns(self.draft, {name: one}, node)
+        # Polars gives an empty array a row with a null; in SQL it is none.
+        some = pl.col(name).list.len() > 0
+        self.draft.then(f".filter(pl.col({name!r}).list.len() > 0)", lambda stream: stream.filter(some), node)
         self.draft.then(f".explode({name!r})", lambda stream: stream.explode(name), node)
         self.extra[name.lower()] = name
 

@@ -26,7 +26,7 @@ from .outcome import StatementOutcome, rows_of
 from .planner import Planner
 from .proposal import SAMPLED, proposed_create
 from .pull import described, pulled
-from .query_plan import QueryPlan
+from .query_plan import QueryPlan, plan_text
 from .scalar_functions import FUNCTIONS
 from .scalars import sql_type
 from .selection import Result
@@ -142,8 +142,9 @@ class SqlSession:
         elif isinstance(node, RunScript):
             yield from self._script(node)
         elif isinstance(node, Explain):
-            plan, _ = self.planned(node.of)
-            yield StatementOutcome(text, "rows", ("python",), [(plan.source,)])
+            plan, topic = self.planned(node.of)
+            explained = f"{plan.source}\n\n{plan_text(plan, topic)}"
+            yield StatementOutcome(text, "rows", ("python",), [(explained,)])
         else:
             self._done(statement)
             yield StatementOutcome(text, "done")

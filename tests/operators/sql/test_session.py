@@ -68,7 +68,14 @@ def test_what_there_is() -> None:
     printed = last_rows(PAGEVIEWS + "PRINT 'users' FROM BEGINNING LIMIT 1")
     assert printed[0][3:] == ["u1", '{"gender":"FEMALE","regionid":"r8"}']
     (explained,) = last_rows(PAGEVIEWS + "EXPLAIN CREATE STREAM x AS SELECT pageid FROM female")
-    assert ".rows_to_kafka('x')" in explained[0]
+    assert ".rows_to_kafka('x')" in explained[0] and "# - writes to x" in explained[0]
+    (explained,) = last_rows(
+        PAGEVIEWS + "EXPLAIN SELECT gender, COUNT(*) AS n FROM female"
+        " WINDOW TUMBLING (SIZE 1 MINUTE) GROUP BY gender EMIT FINAL"
+    )
+    kept = "# - keeps for each gender in each window n: count()"
+    for line in ("# - reads female", kept, "gender VARCHAR, n BIGINT"):
+        assert line in explained[0]
 
 
 def test_possible_fraud() -> None:
