@@ -9,7 +9,6 @@ import polars as pl
 from ...operators.definition.aggregates import count, distinct, quantiles, top_k
 from ...operators.definition.aggregates import sum as sum_
 from ...operators.definition.stream import Stream
-from ...operators.rules.absence import Absence
 from ...operators.rules.change import Change
 from ...operators.rules.new_term import NewTerm
 from ...operators.rules.rule import Rule
@@ -20,6 +19,7 @@ from .brute_force import RefusedLogins
 from .columns import LOGINS
 from .example import EXAMPLE
 from .formats import FORMATS
+from .silence import Silence
 
 _DELAY = "1m"
 """Servers write a request down when it ends, with the time at which it began."""
@@ -99,7 +99,7 @@ def _traffic_rules(settings: Settings) -> Sequence[Rule]:
             least=number(settings, "least"),
             absent=0,
         ),
-        Absence("silence", kind="silence", longer=settings["silence"], forget="1w"),
+        Silence("silence", kind="silence", longer=settings["silence"]),
     ]
     if settings["slow"]:
         slow = number(settings, "slow")
@@ -123,12 +123,13 @@ def _login_rules(settings: Settings) -> Sequence[Rule]:
 
 
 def _term_rules(settings: Settings) -> Sequence[Rule]:
-    return [NewTerm("new term", kind="new term", value="records", learn=settings["learn"])]
+    cap = int(number(settings, "new", 0))
+    return [NewTerm("new term", kind="new term", value="records", learn=settings["learn"], cap=cap)]
 
 
 APP = App(
     name="logs",
-    kinds={"refusedlogins": RefusedLogins},
+    kinds={"refusedlogins": RefusedLogins, "silence": Silence},
     title="Logs: errors, spikes, silence, refused logins, what is new",
     formats=FORMATS,
     parts=(
@@ -148,6 +149,7 @@ APP = App(
         "findtime": "10m",
         **LOGINS,
         "learn": "1d",
+        "new": "5",
         "terms": "",
     },
     panels=(

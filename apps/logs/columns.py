@@ -36,16 +36,20 @@ _OF_USER = r"\bfor (?:(?:invalid|illegal) user )?(\S+) from "
 _USER = r"\buser(?:[ =]|name=)'?([\w.@$-]+)"
 _LEVELS = "emerg emergency panic alert crit critical fatal severe error err e f".split()  # noqa: SIM905
 _WENT_WRONG = r"(?i)\b(?:error|fail(?:ed|ure|ures)?|fatal|panic|exception|segfault|critical|denied)\b"
+_MONTH = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 _MASKS = (
     (r"\bfor (?:(?:invalid|illegal) user )?\S+ from ", "for <user> from "),
     (r"\b([Uu]ser(?:[ =]|name=))'?[\w.@$-]+'?", "$1<user>"),
-    (r"\brhost=[^\s;]+", "rhost=<host>"),
-    (r"\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b", "<id>"),
-    (rf"\b(?:{_ADDRESS})(?::\d+)?\b", "<address>"),
     (r'"[^"]*"', '"<text>"'),
-    (r"\b(?:0x[0-9a-fA-F]+|[0-9a-fA-F]*\d[0-9a-fA-F]{6,}|[a-fA-F][0-9a-fA-F]*\d[0-9a-fA-F]*)\b", "<n>"),
-    (r"\d+", "<n>"),
+    (rf"\b(?:\w{{3}},? )?(?:{_MONTH})[a-z]* +\d{{1,2}},?(?: [\d:]+)?(?: \d{{4}})?\b", "<time>"),
+    (r"\b(?:[A-Za-z0-9-]+\.)+(?:com|net|org|edu|gov|mil|info|biz|local|[a-z]{2})\b(?::\d+)?", "<host>"),
+    (rf"\b(?:{_ADDRESS})(?::\d+)?\b", "<address>"),
+    (r"[\w.+-]+@[\w-]+(?:\.[\w-]+)*", "<user>"),
+    (r"\b([A-Za-z][\w.-]*=)[^\s,;()<>]+", "$1<v>"),
+    (r"(?:^|\b)/[\w.@+-]+(?:/[\w.@+-]*)+", "<path>"),
+    (r"[\w-]*\d[\w-]*(?:\.[\w-]*\d[\w-]*)*", "<n>"),
 )
+"""What changes from one message to the next, as Drain has it, from the longest forms to the shortest."""
 _LONGEST = 200
 
 
@@ -148,8 +152,11 @@ def user_in(message: pl.Expr) -> pl.Expr:
 
 
 def template(message: pl.Expr) -> pl.Expr:
-    """A message without what changes from one to the next: addresses, numbers, users, quoted text."""
-    text = message.str.slice(0, _LONGEST)
+    """A message without what changes from one to the next: addresses, hosts, numbers, users, quoted text.
+
+    Of several lines the first counts. It looks at one message only, so that it is the same on every worker.
+    """
+    text = message.str.splitn("\n", 2).struct.field("field_0").str.slice(0, _LONGEST)
     for pattern, instead in _MASKS:
         text = text.str.replace_all(pattern, instead)
     return text

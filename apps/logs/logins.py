@@ -43,7 +43,7 @@ def find_logins(program: pl.Series, message: pl.Series) -> pl.DataFrame:
     program = program.fill_null("")
     numbers = pl.int_range(len(message), dtype=pl.UInt32, eager=True)
     frame = pl.DataFrame({"row": numbers, "program": program, "text": texts, "times": times.fill_null(1)})
-    left, found = frame.filter(pl.col("text").is_not_null()), []
+    left, parts = frame.filter(pl.col("text").is_not_null()), []
     for programs, some in _BY_PROGRAM:
         names = left["program"].unique()
         names = names.filter(names.str.contains(programs))
@@ -56,14 +56,14 @@ def find_logins(program: pl.Series, message: pl.Series) -> pl.DataFrame:
                 break
             is_one = mine.select(text.matches(pl.col("text"))).to_series()
             if is_one.any():
-                found.append(_read(text, mine.filter(is_one)))
+                parts.append(_read(text, mine.filter(is_one)))
                 mine = mine.filter(~is_one)
         left = pl.concat([left, mine])
     others = left.filter(
         pl.col("text").str.contains(_ANY_REFUSAL) & ~pl.col("text").str.contains(_SAID_AGAIN)
     )
-    found.append(_columns(others, pl.lit(None), pl.lit(None), "failed"))
-    return frame.select("row").join(pl.concat(found), on="row", how="left", maintain_order="left").drop("row")
+    parts.append(_columns(others, pl.lit(None), pl.lit(None), "failed"))
+    return frame.select("row").join(pl.concat(parts), on="row", how="left", maintain_order="left").drop("row")
 
 
 def _read(text: Text, lines: pl.DataFrame) -> pl.DataFrame:

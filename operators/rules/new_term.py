@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..rendering.names import visible_name
 from ..windows.durations import Duration, duration_text
 from .alert import Alert
 from .row import Row
 from .rule import Rule, RuleState, _text
 from .value_with_bounds import Figure, answer_at, figure_of
+
+_SHOWN = 10
+"""Terms that a digest names."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,9 @@ class NewTerm(Rule):
         and fire again if they come back; `why` then says how many were forgotten.
     value, least
         An answer of the stream, and how much of it a row must have to show its term.
+    cap, digest
+        How many terms are reported by themselves in each `digest` of time; the others together at its end, in
+        one alert without a key. Unless a cap is given, each term is reported by itself.
     each
         The value is a list, as of a `top_k`: each item is a term of its own, beside the key.
 
@@ -47,6 +55,8 @@ class NewTerm(Rule):
     value: str = field(default="", kw_only=True)
     least: float = field(default=1, kw_only=True)
     each: bool = field(default=False, kw_only=True)
+    cap: int = field(default=0, kw_only=True)
+    digest: Duration = field(default="1d", kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -59,6 +69,12 @@ class NewTerm(Rule):
             )
         if type(self.most) is not int or self.most < 1:
             raise ValueError(f"{self._where}: most must be an integer ≥ 1, got {self.most!r}")
+        if type(self.cap) is not int or self.cap < 0:
+            raise ValueError(f"{self._where}: cap must be an integer ≥ 1, or 0 for none, got {self.cap!r}")
+        if not self._duration("digest"):
+            raise ValueError(
+                f"{self._where}: digest is {self.digest!r}; write a length of time, such as '1d'"
+            )
         if not isinstance(self.value, str):
             raise TypeError(f"{self._where}: value is {self.value!r}; name an answer of the stream")
         if isinstance(self.least, bool) or not isinstance(self.least, int | float) or not self.least > 0:
@@ -87,6 +103,7 @@ class NewTerm(Rule):
         """See `Rule`."""
         known = state["keys"]
         for row in self.concerned(rows):
+            yield from self._summary(state, row.at_us)
             begin = state.setdefault("begin", row.start_us)
             self._age(state, row.start_us)
             for more, figure in self._terms(row):
@@ -94,6 +111,8 @@ class NewTerm(Rule):
                 new = known.pop(key, None) is None
                 known[key] = row.at_us
                 if new and row.start_us - begin >= self._duration("learn"):
+                    if self._waits(state, key, row.at_us):
+                        continue
                     why = self._why(figure, state["forgotten"])
                     yield self._alert("fired", key, row.start_us, row.at_us, figure, None, why)
             while len(known) > self.most:
@@ -103,7 +122,31 @@ class NewTerm(Rule):
     def advance(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
         """See `Rule`."""
         self._age(state, time_us)
-        yield from ()
+        yield from self._summary(state, time_us)
+
+    def _waits(self, state: RuleState, key: str, at_us: int) -> bool:
+        """Whether a new term is left to the digest; notes it."""
+        if not self.cap:
+            return False
+        state["reported"] = state.get("reported", 0) + 1
+        state.setdefault("until", at_us - at_us % self._duration("digest") + self._duration("digest"))
+        if state["reported"] <= self.cap:
+            return False
+        if state["reported"] <= self.cap + _SHOWN:
+            state.setdefault("others", []).append(key)
+        return True
+
+    def _summary(self, state: RuleState, time_us: int) -> Iterator[Alert]:
+        """The digest of a stretch of time that is over by now."""
+        if time_us < state.get("until", time_us + 1):
+            return
+        until, count, others = state.pop("until"), state.pop("reported") - self.cap, state.pop("others", [])
+        if count > 0:
+            shown = "; ".join(", ".join(map(visible_name, json.loads(key))) for key in others)
+            why = f"{count} more, first seen in {duration_text(self._duration('digest'))}: {shown}"
+            more = "; …" * (count > len(others))
+            start_us = until - self._duration("digest")
+            yield self._alert("fired", "[]", start_us, until, Figure.exactly(float(count)), None, why + more)
 
     def _age(self, state: RuleState, time_us: int) -> None:
         known, forget = state["keys"], self._duration("forget")

@@ -20,8 +20,8 @@ MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 
 def logins(program: str, *messages: str) -> list[tuple[str | None, str | None]]:
     """Sign and address of each message."""
-    found = find_logins(pl.Series([program] * len(messages)), pl.Series(messages, dtype=pl.String))
-    return found.select("login_sign", "login_address").rows()
+    rows = find_logins(pl.Series([program] * len(messages)), pl.Series(messages, dtype=pl.String))
+    return rows.select("login_sign", "login_address").rows()
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,9 @@ def test_a_name_never_decides_who_is_blamed(program: str, message: str) -> None:
         f"x[{OTHER}]", f"x rhost={OTHER}", f"rhost={OTHER} user=y", f"x'@'{OTHER}' (using password: YES)",
     ]  # fmt: skip
     texts = [message.format(name=name, me=ME) for name in names]
-    found = logins(program, *texts)
-    assert found[0][1] == ME
-    assert {address for _, address in found} <= {ME, None}
+    blamed = logins(program, *texts)
+    assert blamed[0][1] == ME
+    assert {address for _, address in blamed} <= {ME, None}
 
 
 def test_every_text_compiles_and_has_a_known_sign() -> None:

@@ -43,7 +43,7 @@ def test_lines_become_the_columns_of_all_formats(path: Path) -> None:
     assert rows["user"].to_list() == ["ann", None, "ann", "root", "root", "root", None, None, None]
     assert rows["status"].to_list() == [None] * 7 + ["err", "info"]
     assert set(rows["host"]) == {"web", "db"} and rows["operation"][-1] == "postgres"
-    assert rows["term"][2] == "sshd: Failed password for <user> from <address> port <n> ssh<n>"
+    assert rows["term"][2] == "sshd: Failed password for <user> from <address> port <n> <n>"
     assert rows["term"][-1] == "postgres: connection from <address> port <n>"
 
 

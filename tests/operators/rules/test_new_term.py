@@ -110,3 +110,26 @@ def test_wrong_fields_are_named(given: dict, said: str) -> None:
     with pytest.raises(ValueError) as refused:
         NewTerm("n", **given)
     assert said in str(refused.value)
+
+
+def test_beyond_a_cap_new_terms_are_reported_together() -> None:
+    from streamgauge.operators.rules.row import Row
+    from streamgauge.rules import NewTerm
+
+    hour = 3_600_000_000
+    rule, kept = NewTerm("new", learn="1h", cap=2, digest="1d"), []
+    state = rule.begin()
+    for at, names in {0: "a", 2: "bcde", 3: "b", 25: "f", 60: "a"}.items():
+        rows = [Row({"term": name}, at * hour, (at + 1) * hour, {}) for name in names]
+        kept += rule.window(state, rows, at * hour, (at + 1) * hour, hour)
+        kept += rule.advance(state, (at + 1) * hour, hour)
+    kept += rule.advance(state, 100 * hour, hour)
+    assert [(alert.key, alert.at_us // hour, alert.value) for alert in kept] == [
+        (("b",), 3, None),
+        (("c",), 3, None),
+        ((), 24, 2.0),
+        (("f",), 26, None),
+    ]
+    assert kept[2].why == "2 more, first seen in 1d: d; e"
+    with pytest.raises(ValueError, match="cap must be an integer"):
+        NewTerm("new", learn="1h", cap=-1)
