@@ -107,7 +107,7 @@ class Batch:
 
     def values(self) -> list[bytes]:
         """The messages, each an object of its own."""
-        memory = memoryview(self.data)
+        memory = self.data.data
         ends = (self.starts + self.lengths).tolist()
         return [bytes(memory[start:end]) for start, end in zip(self.starts.tolist(), ends)]
 
@@ -122,6 +122,10 @@ class Batch:
             return self
         dropped = {**self.dropped, reason: self.dropped.get(reason, 0) + gone}
         return replace(self._at(np.flatnonzero(kept)), dropped=dropped)
+
+    def alone(self) -> Batch:
+        """The messages alone: nobody waits for them, and what was dropped is counted elsewhere."""
+        return replace(self, dropped={}, positions={}, acknowledged=_nothing, refused=_nothing_of)
 
     def part(self, begin: int) -> Batch:
         """The messages from `begin` on."""

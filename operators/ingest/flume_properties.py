@@ -313,8 +313,8 @@ class _Reading:
         if full not in self._properties:
             raise ConfigError(f"{self._source}: {full} is missing")
         value = self._get(name, "")
-        for one in value.split() if allowed is not None else ():
-            if one not in allowed:
+        for one in value.split():
+            if allowed is not None and one not in allowed:
                 raise self._error(name, f"must be one of {', '.join(allowed) or 'none'}, got {one!r}")
         return value
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from confluent_kafka import KafkaError, KafkaException
 
+from ...sketches.core.errors import StreamgaugeError
 from .client_config import as_text
 from .librdkafka import library
 
@@ -39,19 +40,23 @@ _FIELD = np.dtype([("kind", "<i4"), ("", "<i4"), ("a", "<u8"), ("b", "<u8"), ("c
 _TOPIC, _PARTITION, _VALUE, _KEY, _FLAGS, _TIMESTAMP, _HEADER = 2, 3, 4, 5, 7, 8, 9
 
 
+class NoLibrary(StreamgaugeError, RuntimeError):
+    """librdkafka can't be had by itself; the message says what to install."""
+
+
 class BatchProducer:
     """Sends blocks of messages within transactions; of librdkafka's settings those in `config`.
 
     Made, it has ended what an earlier producer of the same ``transactional.id`` left open, and fenced that
     one. After an error it says by `needs_abort` whether `abort` can save it; else `close` it and make
-    another. Not for several threads at once. Raises `KafkaException` from all methods, and `RuntimeError`
+    another. Not for several threads at once. Raises `KafkaException` from all methods, and `NoLibrary`
     where the library can't be had.
     """
 
     def __init__(self, config: Mapping[str, Any], seconds: float) -> None:
         rd = library()
         if rd is None:
-            raise RuntimeError(
+            raise NoLibrary(
                 "librdkafka can't be loaded from the package confluent-kafka; install its wheel: "
                 "pip install --force-reinstall --only-binary :all: confluent-kafka"
             )

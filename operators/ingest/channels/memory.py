@@ -86,7 +86,7 @@ class MemoryChannel:
                     break  # what was read goes in all the same: there is no more to come
                 self._changed.wait(_CHECK_SECONDS)
             # What its source waits for is done; what was dropped on the way is counted there.
-            self._batches.append(replace(Batch(batch.data, batch.starts, batch.lengths), **_own(batch)))
+            self._batches.append(batch.alone())
             self._held += count
             self._changed.notify_all()
 
@@ -111,11 +111,6 @@ class MemoryChannel:
     def _lose(self, reason: str, count: int) -> None:
         if count:
             self._lost[reason] = self._lost.get(reason, 0) + count
-
-
-def _own(batch: Batch) -> dict[str, object]:
-    names = ("stream", "keys", "headers", "own_headers", "timestamp_ms", "nulls", "dead")
-    return {name: getattr(batch, name) for name in names}
 
 
 class _Entrance:

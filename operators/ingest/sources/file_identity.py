@@ -52,8 +52,14 @@ class FilePosition:
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> Self:
         """From what `describe` gave."""
-        names = ("path", "stream", "offset", "head", "tail")
-        return cls(*(given[name] for name in names), int(given.get("gone", 0)))
+        return cls(
+            path=given["path"],
+            stream=given["stream"],
+            offset=given["offset"],
+            head=given["head"],
+            tail=given["tail"],
+            gone=given.get("gone", 0),
+        )
 
     def describe(self) -> dict[str, Any]:
         """For JSON."""

@@ -13,6 +13,7 @@ import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..batch import Batch, DeadLine, IngestError, Positions
 from ..component import Place
@@ -96,7 +97,9 @@ class JournalSource:
             raise IngestError(f"{self._command[0]} ended with {code}{f': {said}' if said else ''}")
 
     def _next(self) -> Batch | None:
-        values, dead, cursor = [], [], None
+        values: list[bytes] = []
+        dead: list[DeadLine] = []
+        cursor: Any = None
         while len(values) < _MOST:
             entry, size, fault = parse_entry(self._rest)
             if size == 0:
@@ -116,7 +119,8 @@ class JournalSource:
         return Batch.of(values, stream="journal", dead=dead, positions=positions)
 
 
-Field = str | list[int] | list["str | list[int]"]
+Field = str | list[Any]
+"""A text, its bytes as numbers where it isn't UTF-8, or several of these."""
 
 
 def parse_entry(data: bytes) -> tuple[dict[str, Field], int, str | None]:
@@ -158,7 +162,7 @@ def parse_entry(data: bytes) -> tuple[dict[str, Field], int, str | None]:
 
 def _add(fields: dict[str, Field], name: str, value: bytes) -> None:
     try:
-        shown: str | list[int] = value.decode()
+        shown: Field = value.decode()
     except UnicodeDecodeError:
         shown = list(value)
     if name not in fields:
@@ -166,4 +170,4 @@ def _add(fields: dict[str, Field], name: str, value: bytes) -> None:
         return
     before = fields[name]
     several = isinstance(before, list) and bool(before) and not isinstance(before[0], int)
-    fields[name] = [*before, shown] if several else [before, shown]  # type: ignore[list-item,misc]
+    fields[name] = [*before, shown] if several else [before, shown]

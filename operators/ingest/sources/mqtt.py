@@ -69,13 +69,12 @@ class MqttSource:
         self._ready = threading.Event()
         self._refusal: str | None = None
         name = settings.client_id or f"streamgauge-{place.agent}-{place.source}"
-        clean = {} if settings.version == 5 else {"clean_session": False}
         self._client = mqtt.Client(
             CallbackAPIVersion.VERSION2,
             name,
             protocol=mqtt.MQTTv5 if settings.version == 5 else mqtt.MQTTv311,
+            clean_session=None if settings.version == 5 else False,
             manual_ack=True,
-            **clean,
         )
         if settings.user:
             self._client.username_pw_set(settings.user, settings.password)

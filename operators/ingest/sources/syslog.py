@@ -114,7 +114,7 @@ class SyslogSource:
             while not self._closing.is_set():
                 if not selector.select(0.1):
                     continue
-                values = []
+                values: list[bytes] = []
                 while len(values) < 1_000:
                     try:
                         values.append(self._udp.recv(_DATAGRAM))
@@ -172,7 +172,8 @@ def split_frames(data: bytes, max_size: int, ended: bool = False) -> tuple[list[
     >>> split_frames(b"9 <34>a b\nc<13>next\n<1", 100)
     ([b'<34>a b\nc', b'<13>next'], b'<1')
     """
-    values, at = [], 0
+    values: list[bytes] = []
+    at = 0
     while at < len(data):
         # Who counts bytes begins with a digit, which a priority doesn't.
         if counted := re.compile(rb"([1-9]\d{0,8}) ").match(data, at):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
 import shutil
 import signal
@@ -121,3 +122,37 @@ def test_killed_under_rotation(kafka: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_killed_under_rotation_twenty_times(kafka: Any, tmp_path: Path, seed: int) -> None:
     killed(kafka, tmp_path, kills=20, seed=100 + seed)
+
+
+AWAY_SECONDS = float(os.environ.get("AWAY_SECONDS", 600))
+"""Fewer only to try it."""
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+def test_a_broker_that_is_away_for_ten_minutes_with_bounded_memory(kafka: Any, tmp_path: Path) -> None:
+    topic, log = fresh("away"), tmp_path / "a.log"
+    kafka.create_topic(topic)
+    options = command(kafka, log, topic)
+    options[options.index(kafka.bootstrap_servers)] = kafka.proxied
+    with log.open("wb") as file:
+        file.writelines(line(number, 190) for number in range(2_000_000))
+    agent = subprocess.Popen(options, stderr=subprocess.DEVNULL)
+    try:
+        while not values(kafka, topic):
+            time.sleep(0.1)
+        kafka.proxy.away = True
+        kafka.proxy.reset()
+        largest, end = 0, time.monotonic() + AWAY_SECONDS
+        while time.monotonic() < end:
+            status = Path(f"/proc/{agent.pid}/status").read_text()
+            largest = max(largest, int(status.split("VmRSS:")[1].split()[0]))
+            time.sleep(0.5)
+        kafka.proxy.mend()
+        arrived = values(kafka, topic, 2_000_000)
+    finally:
+        agent.terminate()
+        agent.wait()
+    assert [int(value.split()[0]) for value in arrived] == list(range(2_000_000))
+    # A transaction of 32 MiB twice, here and in the library's queue, beside what an idle agent has.
+    assert largest < 500_000, f"{largest} kB"
