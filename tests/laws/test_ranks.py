@@ -53,8 +53,8 @@ def test_nan_has_no_rank_in_sql(name: str) -> None:
 @pytest.mark.parametrize("share", [math.nan, -0.1, 1.1, None, "0.5", b"0.5", np.datetime64(0, "s")])
 def test_a_share_is_a_number_from_0_to_1(name: str, share: Any) -> None:
     sketch = filled(name)
-    asked = ("quantile", "quantile_bounds", "quantiles", "quantiles_within")
-    for method in (getattr(sketch, one) for one in asked if hasattr(sketch, one)):
+    methods = ("quantile", "quantile_bounds", "quantiles", "quantiles_within")
+    for method in (getattr(sketch, one) for one in methods if hasattr(sketch, one)):
         with pytest.raises(SketchError, match="share must be a number from 0 to 1, got"):
             method([share] if method.__name__.startswith("quantiles") else share)
 
