@@ -146,7 +146,10 @@ class RowStream(StreamInput):
         return self._with(Step("filter", predicates))
 
     def with_columns(self, *columns: pl.Expr, **named: pl.Expr) -> Self:
-        """Add columns, or replace them. Raises `TypeError` and `ValueError` as `filter` does."""
+        """Add columns, or replace them. A text names a column, as in Polars; write ``pl.lit("a")`` for the text.
+
+        Raises `TypeError` and `ValueError` as `filter` does.
+        """
         return self._with(Step("with_columns", _expressions(columns, named)))
 
     def select(self, *columns: str | pl.Expr, **named: pl.Expr) -> Self:
@@ -474,7 +477,9 @@ def _expressions(columns: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[pl
 
 
 def _expression(name: str, value: Any) -> pl.Expr:
-    """What a named column is: an expression, or a plain value, which all rows get."""
+    """What a named column is: an expression, a column by its name, as in Polars, or a value for all rows."""
+    if isinstance(value, str):
+        return pl.col(value)
     try:
         return value if isinstance(value, pl.Expr) else pl.lit(value)
     except TypeError:

@@ -131,3 +131,12 @@ def test_means_need_a_column() -> None:
     with pytest.raises(ValueError, match="needs a column"):
         posts().tumbling("1m").agg(m=Aggregate("mean"))
     assert mean("x").column == "x"
+
+
+def test_a_text_names_a_column_as_in_polars() -> None:
+    frame = pl.LazyFrame({"at": ["2026-01-01"], "user": ["ann"], "x": [1.5]})
+    stream = Stream.from_schema({"at": pl.String, "user": pl.String, "x": pl.Float64}, time="at")
+    named = stream.with_columns(who="user", what=pl.lit("user"), one=1).transform(frame).collect()
+    assert named.select("who", "what", "one").row(0) == ("ann", "user", 1)
+    with pytest.raises(ValueError, match="nobody"):
+        stream.with_columns(who="nobody")
