@@ -154,12 +154,12 @@ class HttpSource:
         outcome: asyncio.Future[str | None] = loop.create_future()
 
         def report(reason: str | None) -> None:
-            def settled() -> None:
+            def conclude() -> None:
                 if not outcome.done():
                     outcome.set_result(reason)
 
             if not loop.is_closed():
-                loop.call_soon_threadsafe(settled)
+                loop.call_soon_threadsafe(conclude)
 
         arrival = Arrival(values, acknowledged=lambda: report(None), refused=report)
         if not self.inbox.offer(arrival):

@@ -17,7 +17,7 @@ BLOCK = 4 * 1024 * 1024
 """Bytes that are read at once."""
 _SHOWN = 100_000
 """Bytes that a dead letter shows of a line that is too long."""
-_SETTLED_SECONDS = 2.0
+_COMPLETE_SECONDS = 2.0
 """A file whose last change is older than this has no other change at the same moment of its system's clock.
 """
 
@@ -70,7 +70,7 @@ class TailedFile:
         if self._waiting is not None or look != self._seen:
             return True
         # A change within the same tick of the clock as the last one would not show.
-        return self.content.growing and time.time() - look[1] / 1e9 < _SETTLED_SECONDS
+        return self.content.growing and time.time() - look[1] / 1e9 < _COMPLETE_SECONDS
 
     def next(self, finished: bool, whole: bool = False) -> Batch | None:
         """The next lines; None at the end.
@@ -123,7 +123,7 @@ class TailedFile:
         if self._multiline is None:
             return self._advance(block, starts, lengths)
         firsts = np.flatnonzero(self._multiline.begins(block, starts, lengths))
-        if not whole and not self._is_settled(look[0]):
+        if not whole and not self._is_complete(look[0]):
             end = int(starts[firsts[-1]])
             if end == 0:
                 return None
@@ -135,7 +135,7 @@ class TailedFile:
         lasts = np.append(firsts[1:] - 1, last)
         return self._advance(block, starts[firsts], starts[lasts] + lengths[lasts] - starts[firsts])
 
-    def _is_settled(self, size: int) -> bool:
+    def _is_complete(self, size: int) -> bool:
         """Whether nothing has followed for as long as a message of several lines waits."""
         assert self._multiline is not None
         now = time.monotonic()

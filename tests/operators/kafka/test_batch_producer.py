@@ -43,7 +43,7 @@ def test_slices_of_a_block_are_messages(kafka: Any) -> None:
     assert [one.key() for one in messages(kafka, topic)][3:] == [b"k", None, b""]
 
 
-def test_what_finds_no_room_is_told_and_keeps_its_order(kafka: Any) -> None:
+def test_what_finds_no_room_is_reported_and_keeps_its_order(kafka: Any) -> None:
     topic = fresh()
     kafka.create_topic(topic, partitions=1)
     producer = made(kafka, **{"queue.buffering.max.messages": 10, "linger.ms": 1})
