@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -35,8 +34,6 @@ _PATIENT = 3600.0
 """In a replay no partition is idle: what closes windows is the recording alone."""
 _IDLE_SECONDS = 5.0
 _LOOK_SECONDS = 0.2
-_ALONE_SECONDS = 20.0
-"""How long the first query of an app may take to give its first windows before the others are started."""
 
 
 def replay(
@@ -50,20 +47,13 @@ def replay(
     """What `apps.running.local.replay` does."""
     from ...spark_udafs.run import account_of
 
-    streams, alerts, given = job.streams(feed), AlertList(), threading.Event()
+    streams, alerts = job.streams(feed), AlertList()
     tables: dict[str, list[pa.Table]] = {part.name: [] for part in job.parts}
-
-    def keep(name: str, table: SketchTable, batch: Batch) -> None:
-        tables[name].append(table.to_arrow())
-        given.set()
-        if seen is not None:
-            seen(name, tables[name][-1])
-
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="streamgauge-spark-")))
         spark = stack.enter_context(_session(folder))
 
-        kept = {name: partial(keep, name) for name in tables}
+        kept = {name: partial(_keep, name, own, seen) for name, own in tables.items()}
         queries = _Queries(job, streams, spark, folder, [alerts, *to], kept, ending=folder / "end")
         if at_once:
             send()
@@ -71,16 +61,13 @@ def replay(
             for query in running:
                 query.awaitTermination()
         else:
-            starting = _InTurn(queries.started(_PATIENT), given)
-            running = starting.queries
+            running = queries.start(_PATIENT)
             try:
                 sent = send()
-                starting.wait()
                 while any(account_of(query).read < sent for query in running if query.isActive):
                     time.sleep(_LOOK_SECONDS)
                 queries.close(running)
             finally:
-                starting.stop()
                 for query in running:
                     query.end()
         accounts = [account_of(query) for query in running]
@@ -150,14 +137,10 @@ class _Queries:
 
     def start(self, idle_seconds: float, available_now: bool = False) -> list[Running]:
         """Start all of them."""
-        return list(self.started(idle_seconds, available_now))
-
-    def started(self, idle_seconds: float, available_now: bool = False) -> Iterator[Running]:
-        """Start them one by one, each when it is asked for."""
         from ...spark_udafs.alerts import AlertingSink
         from ...spark_udafs.run import on_spark, write
 
-        stale = self.stale
+        queries, stale = [], self.stale
         for part in self.job.parts:
             stream, sinks = self.streams[part.name], [self.kept[part.name]]
             alerting = self.job.alerting(part, self.to, stale)
@@ -168,7 +151,8 @@ class _Queries:
             options = {} if self.ending is None else {"endFile": str(self.ending)}
             table = on_spark(stream, self.spark, idle_seconds=idle_seconds, options=options)
             checkpoint = self.folder / "checkpoint" / part.name
-            yield write(table, checkpoint, *sinks, available_now=available_now)
+            queries.append(write(table, checkpoint, *sinks, available_now=available_now))
+        return queries
 
     def close(self, queries: Sequence[Running]) -> None:
         """Have all that has come counted, and the last windows closed; raises what a query fails with.
@@ -181,46 +165,6 @@ class _Queries:
             # Of two triggers that have nothing to do, the first may have begun before the file was there.
             query.processAllAvailable()
             query.processAllAvailable()
-
-
-class _InTurn:
-    """Queries of which the first has the processor to itself until it has given windows, or for some seconds.
-
-    All of them begin with processes to start and code to compile. Side by side, as long as none has done
-    that, there is nothing to see of any; what all have to do is the same either way. `queries` are those that
-    were started so far, `given` is set at the first window.
-    """
-
-    def __init__(self, starting: Iterator[Running], given: threading.Event) -> None:
-        self.queries = [next(starting)]
-        self._starting, self._given, self._stopped = starting, given, False
-        self._errors: list[BaseException] = []
-        self._thread = threading.Thread(target=self._start_others, name="start of queries", daemon=True)
-        self._thread.start()
-
-    def wait(self) -> None:
-        """Start the others now if they wait; comes back when all were started. Raises what that raises."""
-        self._given.set()
-        self._thread.join()
-        if self._errors:
-            raise self._errors[0]
-
-    def stop(self) -> None:
-        """Start no more; comes back when none is being started."""
-        self._stopped = True
-        self._given.set()
-        self._thread.join()
-
-    def _start_others(self) -> None:
-        deadline = time.monotonic() + _ALONE_SECONDS
-        try:
-            while time.monotonic() < deadline and not self._given.wait(_LOOK_SECONDS):
-                if not self.queries[0].isActive:
-                    break
-            while not self._stopped and (query := next(self._starting, None)) is not None:
-                self.queries.append(query)
-        except BaseException as error:
-            self._errors.append(error)
 
 
 @contextmanager
@@ -262,6 +206,18 @@ def end_session() -> None:
     running = SparkSession._instantiatedSession
     if running is not None:
         running.stop()
+
+
+def _keep(
+    name: str,
+    tables: list[pa.Table],
+    seen: Callable[[str, pa.Table], None] | None,
+    table: SketchTable,
+    batch: Batch,
+) -> None:
+    tables.append(table.to_arrow())
+    if seen is not None:
+        seen(name, tables[-1])
 
 
 def _whole(tables: list[pa.Table], stream: Stream) -> pa.Table:
