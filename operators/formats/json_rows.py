@@ -143,7 +143,7 @@ def _row(at, end, row, table, state):
             # Messages mostly have the same members in the same places, those that nobody asks for, too.
             skip = skips + 8 * SKIP_WORDS * number if depth == 0 and number < SKIPS_KEPT else np.int64(0)
             number += depth == 0
-            node, after = np.int64(-1), np.int64(0)
+            node, after = -1, 0
             if skip != 0:
                 after = _after_skip(at, skip, limit)
             if after != 0:
