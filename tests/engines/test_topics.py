@@ -15,6 +15,8 @@ from confluent_kafka import Producer
 from streamgauge import StreamTester, count, distinct, query
 from streamgauge import csv as csv_value
 from streamgauge import json as json_value
+from streamgauge.operators.consumer.options import RunOptions
+from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.table.schema import START
@@ -63,7 +65,7 @@ def test_the_consumers_parts_count_as_written_down() -> None:
 
 @pytest.mark.kafka
 @pytest.mark.spark
-def test_spark_takes_up_a_topic_that_appears(spark: Any, kafka: Any, tmp_path: Path) -> None:
+def test_both_engines_take_up_a_topic_that_appears(spark: Any, kafka: Any, tmp_path: Path) -> None:
     prefix = f"t{uuid.uuid4().hex[:8]}."
     stream = stream_of(prefix, kafka.bootstrap_servers)
     tables: list[pa.Table] = []
@@ -76,10 +78,13 @@ def test_spark_takes_up_a_topic_that_appears(spark: Any, kafka: Any, tmp_path: P
             table, tmp_path / "state", lambda part, _: tables.append(part.to_arrow()), available_now=True
         )
         assert running.awaitTermination(600)
+        summary = run(stream, RunOptions(until="latest", group_id=f"{prefix}group"))
         if not at_end:
             assert counted_in(pa.concat_tables(tables)) == {0: COUNTED[0]}
     assert counted_in(pa.concat_tables(tables)) == COUNTED
     assert account_of(running) == ACCOUNT
+    assert counted_in(summary.table.to_arrow()) == {start: COUNTED[start] for start in (30, 60)}
+    assert summary.account == ACCOUNT
 
 
 def send(kafka: Any, prefix: str, rows: dict[str, Rows]) -> None:

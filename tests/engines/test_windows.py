@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from confluent_kafka import Producer
 
 from streamgauge import StreamTester, count, distinct, quantiles, query
 from streamgauge import json as json_value
+from streamgauge.operators.consumer.options import RunOptions
+from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.sketching.account import Account
 from streamgauge.spark_udafs.run import account_of, on_spark, write
@@ -111,6 +115,29 @@ def test_the_consumers_parts_count_as_written_down(kind: str) -> None:
     assert tester.account == account
 
 
+@pytest.fixture(scope="module")
+def topic_of(kafka: Any) -> Callable[[str], str]:
+    """A kind's topic, which all engines read."""
+
+    @cache
+    def topic_of(kind: str) -> str:
+        partitions = partitions_of(kind)
+        kafka.create_topic(f"windows-{kind}", len(partitions))
+        send(kafka, f"windows-{kind}", partitions)
+        return f"windows-{kind}"
+
+    return topic_of
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("kind", CASES)
+def test_the_consumer_counts_as_written_down(kind: str, kafka: Any, topic_of: Callable[[str], str]) -> None:
+    summary = run(stream_of(kind, topic_of(kind), kafka.bootstrap_servers), RunOptions(until="latest"))
+    counted, account = expected(kind)
+    assert counted_in(summary.table.to_arrow(), kind) == counted
+    assert summary.account == account
+
+
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.parametrize(
@@ -126,12 +153,15 @@ def test_the_consumers_parts_count_as_written_down(kind: str) -> None:
     ],
 )
 def test_spark_counts_as_written_down(
-    kind: str, streaming: bool, buckets: bool, spark: Any, kafka: Any, tmp_path: Path
+    kind: str,
+    streaming: bool,
+    buckets: bool,
+    spark: Any,
+    kafka: Any,
+    topic_of: Callable[[str], str],
+    tmp_path: Path,
 ) -> None:
-    partitions = partitions_of(kind)
-    topic = f"windows-{kind}-{streaming}"
-    kafka.create_topic(topic, len(partitions))
-    send(kafka, topic, partitions)
+    topic = topic_of(kind)
     stream = stream_of(kind, topic, kafka.bootstrap_servers, buckets)
     late = "" if kind == "session" else None
     table = on_spark(stream, spark, streaming=streaming, dead_letters=None, late=late)

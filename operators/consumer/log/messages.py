@@ -117,12 +117,12 @@ def split_text(partitions: int, split_keys: Sequence[str] | None) -> str:
 
 
 def check_split(here: str, log: str, what: str) -> None:
-    """Raise `DeltaError` if groups were spread over partitions by other keys than this run's (`split_text`)."""
+    """Raise `DeltaError` if `log` spread groups by other keys than this run does (`split_text`)."""
     if here != log:
         raise DeltaError(
             f"{what} spread groups over the table topic's partitions by {_keys_text(log)}, this run does by "
-            f"{_keys_text(here)}, as its rules need: a group would be counted in two partitions. Give all runs "
-            "of the group the same rules, or give the run a new group_id"
+            f"{_keys_text(here)}, as its rules need: a group would be counted in two partitions. Give all "
+            "runs of the group the same rules, or give the run a new group_id"
         )
 
 
