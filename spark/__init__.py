@@ -13,6 +13,7 @@
 | tables of sketches | `sketch`, `sketch_parquet`, `window`, `rollup`, `with_definitions` |
 | Spark and Arrow | `as_table`, `as_frame` |
 | queries | `write`, which gives a `Running`; `account_of` |
+| queries of several streams | `write_together`, `accounts_of` |
 | sinks for sketches | `SketchesToParquet`, `SketchesToKafka`, `SketchesToTable` |
 | sinks for answers and alerts | `AnswersToConsole`, `AlertingSink` |
 | a sink of your own | a function of a table of sketches and its `Batch` |
@@ -31,6 +32,7 @@ from ..spark_udafs.session import session
 from ..spark_udafs.sinks import AnswersToConsole, Batch, SketchesToKafka, SketchesToParquet
 from ..spark_udafs.table_sink import SketchesToTable
 from ..spark_udafs.tables import as_frame, as_table, with_definitions
+from ..spark_udafs.together import accounts_of, write_together
 from ..spark_udafs.windows import Sessions, Windows, window
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     "Sketching",
     "Windows",
     "account_of",
+    "accounts_of",
     "as_frame",
     "as_table",
     "register",
@@ -56,4 +59,5 @@ __all__ = [
     "window",
     "with_definitions",
     "write",
+    "write_together",
 ]

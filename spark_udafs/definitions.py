@@ -121,7 +121,7 @@ def check_logged(batch: DataFrame, checkpoint: str, number: int) -> None:
     Raises `DefinitionChanged`. Without the column that carries it nothing is compared.
     """
     label = label_of(batch)
-    for entry in _logged(batch.sparkSession, checkpoint, number):
+    for entry in logged(batch.sparkSession, checkpoint, number):
         check_same(entry.get(_KEY), label)
 
 
@@ -130,11 +130,11 @@ def closed_by(spark: SparkSession, checkpoint: str, number: int) -> int:
 
     It is part of what Spark logs when it plans a micro-batch, so it is the same if that is run again.
     """
-    logged = _logged(spark, checkpoint, number)
-    return next(int(entry[_WATERMARK]) for entry in logged if _WATERMARK in entry) * 1_000
+    entries = logged(spark, checkpoint, number)
+    return next(int(entry[_WATERMARK]) for entry in entries if _WATERMARK in entry) * 1_000
 
 
-def _logged(spark: SparkSession, checkpoint: str, number: int) -> list[dict[str, Any]]:
+def logged(spark: SparkSession, checkpoint: str, number: int) -> list[dict[str, Any]]:
     """What Spark logged of a micro-batch when it was planned, that is of itself and of each source."""
     file = f"{checkpoint.rstrip('/')}/offsets/{number}"
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -80,14 +80,37 @@ def on_spark(
     back as input, and for state that isn't in RocksDB where it has to be; what `source_of` raises.
     """
     plan = plan_of(stream.complete())
+    given, settings = source_options(
+        stream, start, max_per_trigger, dead_letters, late, idle_seconds, close_at_end, options
+    )
+    check_sending(stream, streaming, given.get("deadLetterTopic"))
+    source = source_of(stream, spark, settings)
+    reader = spark.readStream if streaming else spark.read
+    loading = reader.format(source).options(**given)
+    partials = patiently(f"the stream of {stream.reads()}", loading.load)
+    return labelled(merge_announced(partials, plan), stream.definition())
+
+
+def source_options(
+    stream: Stream,
+    start: str | Mapping[str, Mapping[str, int]],
+    max_per_trigger: int | None,
+    dead_letters: str | None,
+    late: str | None,
+    idle_seconds: float,
+    close_at_end: bool,
+    options: Mapping[str, str] | None,
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The options of the source for what `on_spark` is given, and the settings of librdkafka among them.
+
+    Raises `ValueError` for dead letters and late messages that would come back as input.
+    """
     more = dict(options or {})
     settings = {name[len("kafka.") :]: more.pop(name) for name in list(more) if name.startswith("kafka.")}
     topic = EACH if stream.reads_several else stream.kafka_source.topic
     letters = f"{topic}.dead-letters" if dead_letters == "" else dead_letters
     late_messages = f"{topic}.late-messages" if late == "" else late
     check_apart(stream.kafka_sources, [letters, late_messages])
-    check_sending(stream, streaming, letters)
-    source = source_of(stream, spark, settings)
     given = {
         "startingOffsets": start if isinstance(start, str) else json.dumps(start),
         "idleTimeout": str(int(idle_seconds * 1000)),
@@ -101,10 +124,7 @@ def on_spark(
         given["deadLetterTopic"] = letters
     if late_messages is not None:
         given["lateTopic"] = late_messages
-    reader = spark.readStream if streaming else spark.read
-    loading = reader.format(source).options(**{**given, **more})
-    partials = patiently(f"the stream of {stream.reads()}", loading.load)
-    return labelled(merge_announced(partials, plan), stream.definition())
+    return {**given, **more}, settings
 
 
 def source_of(stream: Stream, spark: SparkSession, settings: Mapping[str, Any] = {}) -> str:
@@ -157,14 +177,8 @@ def write(
     >>> query.awaitTermination(), sg.spark.account_of(query).counted
     (True, 4)
     """
-    for sink in sinks:
-        if not callable(sink):
-            raise TypeError(
-                f"write: {sink!r} is not a sink of Spark; streamgauge.spark has those, such as "
-                'streamgauge.spark.SketchesToParquet("windows")'
-            )
+    check_sinks(sinks)
     mode = mode_of(table)
-    writer = table.writeStream.outputMode(mode).option("checkpointLocation", str(checkpoint))
     for sink in sinks:
         if mode != "append" and getattr(sink, "once", False):
             raise ValueError(
@@ -172,13 +186,6 @@ def write(
                 "come again as they change; SketchesToTable(..., upsert=True) replaces them, or a function "
                 "of yours"
             )
-    if name is not None:
-        writer = writer.queryName(name)
-    if available_now:
-        writer = writer.trigger(availableNow=True)
-    elif every is not None:
-        writer = writer.trigger(processingTime=every)
-
     known: dict[str, str] = {}
     clocked = [sink for sink in sinks if getattr(sink, "clocked", False)]
 
@@ -186,7 +193,7 @@ def write(
         again = not known
         if again:
             check_logged(frame, str(checkpoint), number)
-            known["id"] = _query_id(frame.sparkSession, str(checkpoint))
+            known["id"] = query_id(frame.sparkSession, str(checkpoint))
         table = as_table(frame)
         if not (table.num_rows or clocked):
             return
@@ -194,8 +201,31 @@ def write(
         for sink in sinks if table.num_rows else clocked:
             sink(table, Batch(known["id"], number, again, closed_us))
 
+    return started(table, mode, checkpoint, hand_on, known.clear, sinks, available_now, every, name)
+
+
+def started(
+    table: DataFrame,
+    mode: Mode,
+    checkpoint: str | Path,
+    hand_on: Callable[[DataFrame, int], None],
+    begun: Callable[[], None],
+    sinks: Iterable[Sink],
+    available_now: bool,
+    every: str | None,
+    name: str | None,
+) -> Running:
+    """Start a query that calls `hand_on` with each micro-batch, and `begun` whenever it begins."""
+    writer = table.writeStream.outputMode(mode).option("checkpointLocation", str(checkpoint))
+    if name is not None:
+        writer = writer.queryName(name)
+    if available_now:
+        writer = writer.trigger(availableNow=True)
+    elif every is not None:
+        writer = writer.trigger(processingTime=every)
+
     def begin() -> Any:
-        known.clear()
+        begun()
         return writer.foreachBatch(hand_on).start()
 
     running = Running(patiently("write", begin), str(checkpoint), begin)
@@ -205,13 +235,23 @@ def write(
     return running
 
 
+def check_sinks(sinks: Iterable[Any]) -> None:
+    """Raise `TypeError` for what is no sink of Spark."""
+    for sink in sinks:
+        if not callable(sink):
+            raise TypeError(
+                f"write: {sink!r} is not a sink of Spark; streamgauge.spark has those, such as "
+                'streamgauge.spark.SketchesToParquet("windows")'
+            )
+
+
 def mode_of(table: DataFrame) -> Mode:
     """The output mode in which a streaming table of sketches gives out its windows."""
     label = label_of(table)
     return "append" if label is None else unpack(label).get("mode", "append")
 
 
-def _query_id(spark: SparkSession, checkpoint: str) -> str:
+def query_id(spark: SparkSession, checkpoint: str) -> str:
     """The query's own name, which Spark gave it with its checkpoint."""
     (metadata,) = spark.read.text(f"{checkpoint.rstrip('/')}/metadata").collect()
     return str(json.loads(metadata[0])["id"])
@@ -231,9 +271,7 @@ def account_of(query: Any) -> Account:
     """
     progressed = query.recentProgress
     for progress in reversed(progressed):
-        observed = progress["observedMetrics"].get(OBSERVED)
-        # A batch in which the source had no part observes nulls.
-        figures = {} if observed is None else _by_name(observed)
+        figures = observed_in(progress)
         if figures.get("read") is not None:
             return Account(**{name: figures[name] for name in ACCOUNT})
     for progress in reversed(progressed):
@@ -242,6 +280,12 @@ def account_of(query: Any) -> Account:
             with suppress(ValueError):
                 return Offsets.from_json(json.loads(source["endOffset"] or "null")).account()
     return Account()
+
+
+def observed_in(progress: Any) -> dict[str, Any]:
+    """What a micro-batch has observed, by name; a batch in which the source had no part observes nulls."""
+    observed = progress["observedMetrics"].get(OBSERVED)
+    return {} if observed is None else _by_name(observed)
 
 
 def _by_name(observed: Row) -> dict[str, Any]:

@@ -56,8 +56,9 @@ Sink = Callable[[SketchTable, Batch], None]
 
 One that keeps all windows it is given has an attribute `once` that is true: it can't take windows that come
 again as they change. One with an attribute `clocked` that is true is given each micro-batch, also one that
-closed no windows, and how far time is. One with a method ``beside(query)`` is given the query when it has
-begun.
+closed no windows, and how far time is. One with an attribute `provisional` that is true is given windows that
+fill, too, where a query gives those out (`write_together`). One with a method ``beside(query)`` is given the
+query when it has begun.
 """
 
 

@@ -188,6 +188,28 @@ def test_the_lines_for_spark_users(kafka: Any, spark: Any, tmp_path: Path, monke
     assert answer["prices"]["quantiles"] == window["prices"]["quantiles"]
 
 
+@pytest.mark.kafka
+@pytest.mark.spark
+def test_the_lines_for_several_streams_on_spark(
+    kafka: Any, spark: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
+    import streamgauge
+
+    monkeypatch.chdir(tmp_path)
+    ride = {"user": "ann", "km": 2.5, "at": "2026-06-01T12:00:01Z"}
+    fill(kafka, "rides", [{**ride, "city": city} for city in ("Oslo", "Lund", "Oslo")])
+    names: dict[str, Any] = {}
+    exec(block("write_together(").replace("localhost:9092", kafka.bootstrap_servers), names)
+    assert {n: one.counted for n, one in streamgauge.spark.accounts_of(names["query"]).items()} == {
+        "cities": 3,
+        "users": 3,
+    }
+    answers = streamgauge.query(_stored(tmp_path / "cities"))
+    assert dict(answers.select("city", "rides").rows()) == {"Oslo": 2, "Lund": 1}
+    (session,) = streamgauge.query(_stored(tmp_path / "users")).to_dicts()
+    assert round(session["users"]["estimate"]) == 1
+
+
 def _stored(folder: Path) -> Any:
     from streamgauge.operators.table.schema import read_parquet
 

@@ -27,6 +27,7 @@ from .offsets import Known, TopicPartition
 from .options import KafkaOptions
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 _REQUEST_SECONDS = 10.0
 _FIRST_CONTACT_SECONDS = 30.0
@@ -188,10 +189,13 @@ class Cluster:
                 offsets[place] = min(max(offsets[place], first[place]), last[place])
         return offsets
 
-    def reports(self, group: str, places: Iterable[TopicPartition]) -> dict[TopicPartition, Report]:
+    def reports(
+        self, group: str, places: Iterable[TopicPartition], read: Callable[[str | None], R | None]
+    ) -> dict[TopicPartition, R]:
         """What workers have reported about the partitions to a group, as far as they have.
 
-        Raises `PermissionError` if the group may not be read.
+        `read` makes a report of its text, None of anything else. Raises `PermissionError` if the group may
+        not be read.
         """
         if self._consumer is None:
             self._consumer = reporting_consumer(self._options.config, group)
@@ -207,8 +211,8 @@ class Cluster:
 
         reports = {}
         for answer in self._patiently(ask):
-            if answer.error is None and answer.offset >= 0 and (read := read_report(answer.metadata)):
-                reports[(answer.topic, answer.partition)] = read
+            if answer.error is None and answer.offset >= 0 and (read_one := read(answer.metadata)):
+                reports[(answer.topic, answer.partition)] = read_one
         return reports
 
     def close(self) -> None:

@@ -18,7 +18,7 @@ import logging
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -48,7 +48,7 @@ from ...operators.windows.window import EARLIEST
 from ..definitions import check_same, pack
 from .admission import Pace
 from .bounds import check_order
-from .cluster import Cluster
+from .cluster import Cluster, Report, read_report
 from .offsets import Known, Offsets, TopicPartition, last_window_end, share
 from .options import KafkaOptions
 from .planning import group_of, plan_tasks
@@ -197,7 +197,14 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         Raises `DefinitionChanged` for a checkpoint that another definition made.
         """
-        here = Offsets.from_json(start)
+        ahead, useful = self.ahead(Offsets.from_json(start), limit)
+        return ahead.to_json() if useful else self._nothing(start)
+
+    def ahead(self, here: Offsets, limit: ReadLimit) -> tuple[Offsets, bool]:
+        """Where the next micro-batch ends, and whether it would do anything.
+
+        Raises `DefinitionChanged` for a checkpoint that another definition made.
+        """
         check_same(here.definition, self._definition)
         ending = self._options.end_file
         if self._target is None and ending is not None and Path(ending).exists():
@@ -209,15 +216,14 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ends = begin
         drained = all(ends[place] == begin[place] for place in ends)
         if self._options.emit != "sketches":
-            return self._nothing(start) if drained else replace(here, ends=ends, begin=begin).to_json()
+            return replace(here, ends=ends, begin=begin), not drained
         known = self._known(here, begin)
         last = drained and self._target is not None and self._options.close_at_end
         mark = max(here.watermark_us, self._watermark(known, last))
-        if drained and not self._worth_telling(here, known, mark):
-            return self._nothing(start)
+        useful = not drained or self._worth_telling(here, known, mark)
         ahead = replace(here, ends=ends, begin=begin, known=known, watermark_us=mark, clock_us=_now_us())
         ahead = replace(ahead, definition=self._definition, lag=_between(ends, there))
-        return replace(ahead, last=last and _waits(self._options)).to_json()
+        return replace(ahead, last=last and _waits(self._options)), useful
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The tasks of a micro-batch; a single one that only announces if there is nothing to read.
@@ -326,7 +332,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _known(self, here: Offsets, begin: dict[TopicPartition, int]) -> dict[TopicPartition, Known]:
         """What is known about each partition, if possible at the offset where it goes on."""
         group = group_of(self._options, here.query)
-        reported = self._kafka.reports(group, begin) if here.known and begin else {}
+        reported = self._reports(group, begin) if here.known and begin else {}
         if any(place in reported and reported[place].query != here.query for place in self._reporting):
             raise RuntimeError(
                 f"another query reports to the consumer group {group!r} at the same time; give each query "
@@ -345,6 +351,10 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 logged = here.known.get(place, Known(Position(at))).floored(here.watermark_us)
                 known[place] = logged if logged.position.offset <= at else logged.moved(at)
         return known
+
+    def _reports(self, group: str, places: Iterable[TopicPartition]) -> dict[TopicPartition, Report]:
+        """What workers have reported about these partitions."""
+        return self._kafka.reports(group, places, read_report)
 
     def _known_alone(
         self, known: Mapping[TopicPartition, Known], begin: Mapping[TopicPartition, int]

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from ...operators.definition.stream import Stream
 from ...operators.formats.decode import Decoded
-from ...operators.formats.messages import headers_type
+from ...operators.formats.messages import Messages, headers_type
 from ...operators.partitions.partition_buffer import PartitionBuffer
 from ...operators.partitions.partition_state import PartitionState
 from ...operators.sketching.account import Account
@@ -23,7 +23,7 @@ from ...sketches.core.lazy import pl
 from ..gc_freeze import freeze_imports
 from ..merge.column_codecs import spark_type
 from ..merge.plan import plan_of
-from .cluster import Report
+from .cluster import Report, report
 from .join_tasks import join_ranges
 from .offsets import Known
 from .options import KafkaOptions
@@ -91,7 +91,7 @@ def _or_null(headers: pa.ListArray) -> pa.ListArray:
 
 def _rows(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
     assert options.stream is not None
-    with with_tables(options.stream) as stream:
+    with with_tables(options.stream) as (stream,):
         yield from _rows_of(options, stream, task)
 
 
@@ -135,7 +135,8 @@ def _sketches(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
         total += known.account
         messages += sum(delta.account.read for delta in deltas)
         if task.query and options.stream.sending is None:
-            report_known(options, group_of(options, task.query), r.place, Report(task.query, known))
+            text = report(Report(task.query, known))
+            report_known(options, group_of(options, task.query), r.place, known.position.offset, text)
         for delta in deltas:
             yield from plan.batches_of(delta)
     freeze_imports()
@@ -145,7 +146,7 @@ def _sketches(options: KafkaOptions, task: Task) -> Iterator[pa.RecordBatch]:
 def _read(options: KafkaOptions, task: Task, letters: Letters) -> Iterator[RangeRead]:
     """What the ranges of a task give, and what is known at their ends, once its dead letters are sent."""
     assert options.stream is not None
-    with with_tables(options.stream) as stream:
+    with with_tables(options.stream) as (stream,):
 
         def read(ranges: Sequence[Range]) -> Sequence[RangeRead]:
             if stream.joined is not None:
@@ -163,45 +164,60 @@ def _read(options: KafkaOptions, task: Task, letters: Letters) -> Iterator[Range
 def _read_range(
     options: KafkaOptions, stream: Stream, r: Range, task: Task, letters: Letters
 ) -> tuple[Known, list[Delta]]:
-    intake = _take_in(options, stream, r, task, letters)
-    progress = intake.progress[Input(*r.place)]
-    again = sum((delta.account for delta in intake.ready), Account())
-    delta = progress.delta()
-    # Only ids need rows to be read again; without them the place says it all.
-    replay = delta.replay if stream.of_topic(r.place[0]).looks_back else None
-    known = Known(Position(r.end, delta.time, replay), r.known.account + again + delta.account)
-    if task.query and progress.once is not None and progress.recall_offset == r.end:
-        keep_ids(options, task.query, r.place, r.end, progress.once)
+    buffer = RangeBuffer(options, stream, r, task)
+    for messages in reading(options, r.place, buffer.begin, r.end, BATCH_MESSAGES):
+        buffer.add(messages)
+        letters.take(buffer.intake, r.start)
+    known, delta = buffer.finish()
+    letters.take(buffer.intake, r.start)
     return known, [delta]
 
 
-def _take_in(
-    options: KafkaOptions, stream: Stream, r: Range, task: Task, letters: Letters
-) -> PartitionBuffer:
-    """Read a range, from where its partition is known."""
-    where = Input(*r.place)
-    remarks = remarks_on(options, where.topic)
-    intake = PartitionBuffer(remarks, {where: r.end}, keeps_late=options.late_topic is not None)
-    known = r.known.floored(task.watermark_us)
-    first = min(known.position.offset, r.start)
-    # Rows that were counted before are cut off; only their account and event time are wanted.
-    clock = task.clock_us / 1e6
-    once, replay = None, known.position.replay
-    source = stream.of_topic(where.topic)
-    if source.looks_back and replay is not None and replay < first:
-        once = ids_seen(options, task.query, r.place, first)
-        replay = replay_from(options, r.place, replay, first) if once is None else None
-    time = replace(known.position.time)
-    sketches = plan_of(stream).sketches if stream.sending is None else None
-    progress = PartitionState(
-        stream, *where, first, time, lambda: clock, replay, once=once, sketches=sketches
-    )
-    intake.add_partition(progress, [r.start] * (first < r.start))
-    for messages in reading(options, r.place, progress.recall_offset, r.end, BATCH_MESSAGES):
-        intake.sketch(source.kafka_source, messages)
-        letters.take(intake, r.start)
-    intake.skip_to(where, r.end)
-    letters.take(intake, r.start)
-    # In a stream, fields that few messages have may still come.
-    remarks.report_due(1) if task.query else remarks.report_due(1, 1)
-    return intake
+class RangeBuffer:
+    """A range of a partition on its way through a stream, read from where the partition is known.
+
+    `begin` is where to read from: earlier than the range where its ids, or its partition's event time, have
+    to be found out again. Rows that were counted before are cut off.
+    """
+
+    def __init__(self, options: KafkaOptions, stream: Stream, r: Range, task: Task) -> None:
+        self._options, self._range, self._task = options, r, task
+        where = Input(*r.place)
+        self._remarks = remarks_on(options, where.topic)
+        self.intake = PartitionBuffer(
+            self._remarks, {where: r.end}, keeps_late=options.late_topic is not None
+        )
+        known = r.known.floored(task.watermark_us)
+        first = min(known.position.offset, r.start)
+        clock = task.clock_us / 1e6
+        once, replay = None, known.position.replay
+        self._source = stream.of_topic(where.topic)
+        if self._source.looks_back and replay is not None and replay < first:
+            once = ids_seen(options, task.query, r.place, first)
+            replay = replay_from(options, r.place, replay, first) if once is None else None
+        time = replace(known.position.time)
+        sketches = plan_of(stream).sketches if stream.sending is None else None
+        self._state = PartitionState(
+            stream, *where, first, time, lambda: clock, replay, once=once, sketches=sketches
+        )
+        self.intake.add_partition(self._state, [r.start] * (first < r.start))
+        self.begin = self._state.recall_offset
+
+    def add(self, messages: Messages) -> None:
+        """Take in the next messages."""
+        self.intake.sketch(self._source.kafka_source, messages)
+
+    def finish(self) -> tuple[Known, Delta]:
+        """What is known at the range's end, up to which all was added, and what it gave."""
+        r, state, task = self._range, self._state, self._task
+        self.intake.skip_to(state.input, r.end)
+        # In a stream, fields that few messages have may still come.
+        self._remarks.report_due(1) if task.query else self._remarks.report_due(1, 1)
+        again = sum((delta.account for delta in self.intake.ready), Account())
+        delta = state.delta()
+        # Only ids need rows to be read again; without them the place says it all.
+        replay = delta.replay if self._source.looks_back else None
+        known = Known(Position(r.end, delta.time, replay), r.known.account + again + delta.account)
+        if task.query and state.once is not None and state.recall_offset == r.end:
+            keep_ids(self._options, task.query, r.place, r.end, state.once)
+        return known, delta

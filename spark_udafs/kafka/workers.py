@@ -33,7 +33,7 @@ from ...operators.partitions.partition_buffer import PartitionBuffer
 from ...operators.sketching.dead_letters import LARGEST_LETTER, DeadLetter
 from ...operators.sketching.late_messages import LateMessage
 from ...operators.sketching.message_warnings import Remarks
-from .cluster import Cluster, Report, group_refused, report, reporting_consumer
+from .cluster import Cluster, group_refused, reporting_consumer
 from .connection_pool import ConnectionPool
 from .offsets import TopicPartition
 from .options import KafkaOptions
@@ -44,6 +44,8 @@ _MOST_READERS = 32
 _PREFETCH_KBYTES = 8192
 """How much a reader of one partition fetches ahead: 256 MiB for all readers of a process."""
 _MOST_OTHERS = 8
+_MOST_SEEN = 256
+"""Ids of a partition are kept for each of the streams that run together."""
 _NO_PROGRESS_SECONDS = 600.0
 _REPORT_SECONDS = 10.0
 _LETTER_BYTES = 16 * 1024 * 1024
@@ -52,7 +54,7 @@ _readers: ConnectionPool[Reader] = ConnectionPool(_MOST_READERS, lambda reader: 
 _reporters: ConnectionPool[Any] = ConnectionPool(_MOST_OTHERS, lambda reporter: reporter.close())
 # Everything that a producer was given has arrived by the time it is put back.
 _producers: ConnectionPool[Producer] = ConnectionPool(_MOST_OTHERS, lambda producer: producer.purge())
-_seen: ConnectionPool[tuple[int, Deduplicator]] = ConnectionPool(_MOST_READERS, lambda seen: None)
+_seen: ConnectionPool[tuple[int, Deduplicator]] = ConnectionPool(_MOST_SEEN, lambda seen: None)
 _joins: ConnectionPool[Any] = ConnectionPool(_MOST_READERS, lambda sides: None)
 _tables: ConnectionPool[TableReader] = ConnectionPool(_MOST_OTHERS, lambda table: table.close())
 _remarks: dict[Any, Remarks] = {}
@@ -109,13 +111,13 @@ def remarks_on(options: KafkaOptions, topic: str) -> Remarks:
 
 
 @contextmanager
-def with_tables(stream: Stream) -> Iterator[Stream]:
-    """The stream with the rows of the tables that it is joined with, as they are now.
+def with_tables(*streams: Stream) -> Iterator[list[Stream]]:
+    """The streams with the rows of the tables that they are joined with, as they are now.
 
     This process keeps the tables and reads on where it was; one that no task needs for a minute is let go.
     """
     readers: dict[Any, TableReader] = {}
-    for table in stream.tables:
+    for table in (table for stream in streams for table in stream.tables):
         if (key := _table_key(table)) not in readers:
             readers[key] = _tables.borrow(key) or TableReader(table)
     try:
@@ -126,7 +128,7 @@ def with_tables(stream: Stream) -> Iterator[Stream]:
             reader.close()
         raise
     try:
-        yield bound(stream, lambda table: readers[_table_key(table)].contents)
+        yield [bound(stream, lambda table: readers[_table_key(table)].contents) for stream in streams]
     finally:
         for key, reader in readers.items():
             _tables.put(key, reader)
@@ -173,7 +175,7 @@ def ids_seen(options: KafkaOptions, query: str, place: TopicPartition, offset: i
 
     They are the caller's from then on: a task that fails leaves none that are half noted.
     """
-    index = _seen.borrow((_identity(options), query, place))
+    index = _seen.borrow(_ids_key(options, query, place))
     return index[1] if index is not None and index[0] == offset else None
 
 
@@ -181,7 +183,13 @@ def keep_ids(
     options: KafkaOptions, query: str, place: TopicPartition, offset: int, seen: Deduplicator
 ) -> None:
     """Keep the ids that a query has seen in a partition up to an offset."""
-    _seen.put((_identity(options), query, place), (offset, seen))
+    _seen.put(_ids_key(options, query, place), (offset, seen))
+
+
+def _ids_key(options: KafkaOptions, query: str, place: TopicPartition) -> Any:
+    # Streams that run together are of one query, and each has seen other ids.
+    assert options.stream is not None
+    return _identity(options), options.stream.fingerprint(), query, place
 
 
 def replay_from(options: KafkaOptions, place: TopicPartition, wanted: int, start: int) -> int:
@@ -201,8 +209,8 @@ def replay_from(options: KafkaOptions, place: TopicPartition, wanted: int, start
     return min(max(wanted, low), start)
 
 
-def report_known(options: KafkaOptions, group: str, place: TopicPartition, report: Report) -> None:
-    """Commit what is known about a partition beside the offset up to which it is known.
+def report_known(options: KafkaOptions, group: str, place: TopicPartition, offset: int, text: str) -> None:
+    """Commit what is known about a partition, as text, beside the offset up to which it is known.
 
     If that fails for some seconds it is given up: the next micro-batch reads this one's range again to find
     out. Raises `PermissionError` if the group may not be used at all.
@@ -210,12 +218,12 @@ def report_known(options: KafkaOptions, group: str, place: TopicPartition, repor
     key = (_identity(options), group)
     reporter = _reporters.borrow(key) or reporting_consumer(options.config, group)
     try:
-        _report(reporter, group, place, report)
+        _report(reporter, group, place, offset, text)
     finally:
         _reporters.put(key, reporter)
 
 
-def _report(reporter: Any, group: str, place: TopicPartition, known: Report) -> None:
+def _report(reporter: Any, group: str, place: TopicPartition, offset: int, text: str) -> None:
     trying = Retrying(
         retry=retry_if_exception(may_pass),
         wait=wait_fixed(0.2),
@@ -225,7 +233,7 @@ def _report(reporter: Any, group: str, place: TopicPartition, known: Report) -> 
     try:
         trying(
             reporter.commit,
-            offsets=[Partition(*place, known.known.position.offset, report(known))],
+            offsets=[Partition(*place, offset, text)],
             asynchronous=False,
         )
     except KafkaException as problem:
@@ -253,11 +261,18 @@ class Letters:
 
     def take(self, intake: PartitionBuffer, start: int) -> None:
         """Take in what was refused, from offset `start` on."""
-        self.add([letter for letter in intake.dead_letters if letter.offset >= start])
-        self._add_late([late for late in intake.late if late.letter.offset >= start])
-        intake.dead_letters.clear()
-        intake.late.clear()
-        intake.dead_bytes = 0
+        self.take_of_all([intake], start)
+
+    def take_of_all(self, intakes: Sequence[PartitionBuffer], start: int) -> None:
+        """Take in what several streams refused of the same messages: once, if for the same reason."""
+        dead = dict.fromkeys(letter for intake in intakes for letter in intake.dead_letters)
+        late = dict.fromkeys(message for intake in intakes for message in intake.late)
+        self.add([letter for letter in dead if letter.offset >= start])
+        self._add_late([message for message in late if message.letter.offset >= start])
+        for intake in intakes:
+            intake.dead_letters.clear()
+            intake.late.clear()
+            intake.dead_bytes = 0
 
     def skip(self, messages: Messages) -> None:
         """Account for what was skipped of a range that can't be read, if this batch says so."""

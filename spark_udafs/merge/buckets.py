@@ -147,7 +147,7 @@ class BucketedPartials(Partials):
             return self._of_columns(merged)
         if mode == "complete":
             return self.listed(groups, merging)
-        _check_state_store(rows)
+        check_state_store(rows)
         time = "EventTime" if merging.timed else "None"
         return self._of_tables(groups.transformWithState(merging, _STATE, mode, time))
 
@@ -180,7 +180,7 @@ _STATE = "table binary"
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 
 
-def _check_state_store(rows: DataFrame) -> None:
+def check_state_store(rows: DataFrame) -> None:
     """Raise `ValueError` now; Spark's own error comes after the start and speaks of column families."""
     if "RocksDB" not in (rows.sparkSession.conf.get(_PROVIDER) or ""):
         raise ValueError(
@@ -272,10 +272,10 @@ def _of_groups_in(table: pa.Table, other: pa.Table) -> pa.Table:
 
 def joined_parts(schema: pa.Schema, parts: Iterable[bytes]) -> pa.Table:
     """The rows of parts. Raises `DefinitionChanged` for those of another definition."""
-    return pa.concat_tables([_same(from_ipc(part), schema) for part in parts])
+    return pa.concat_tables([same_definition(from_ipc(part), schema) for part in parts])
 
 
-def _same(table: pa.Table, schema: pa.Schema) -> pa.Table:
+def same_definition(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """A table from the state. Raises `DefinitionChanged` if another definition made it."""
     if not table.schema.equals(schema, check_metadata=True):
         check_same(*(pack(_definition(one)) for one in (table.schema, schema)))
@@ -314,6 +314,6 @@ def _unpacking(own: pa.Schema, schema: pa.Schema) -> Any:
         freeze_imports()
         for batch in batches:
             for table in batch.column(0):
-                yield from _same(from_ipc(table.as_buffer()), own).cast(schema).to_batches()
+                yield from same_definition(from_ipc(table.as_buffer()), own).cast(schema).to_batches()
 
     return unpack

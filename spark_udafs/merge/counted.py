@@ -78,7 +78,7 @@ class CountedPartials(BucketedPartials):
 
     def __init__(self, schema: pa.Schema, window: ByCount) -> None:
         super().__init__(schema)
-        self._merging = CountMerge(schema, window)
+        self.merging = CountMerge(schema, window)
 
     def own_fields(self) -> list[pa.Field]:
         """See `BucketedPartials.own_fields`; the input partition besides."""
@@ -105,7 +105,7 @@ class CountedPartials(BucketedPartials):
     def merged(self, rows: DataFrame, windows: list[Column], mode: Mode = "append") -> DataFrame:
         """See `Partials.merged`."""
         parts = rows.select(F.col(END).alias("__timed"), "__bucket", "__input", "__table")
-        return self.in_groups(parts, self._merging, mode)
+        return self.in_groups(parts, self.merging, mode)
 
 
 class CountMerge(BucketMerge):
@@ -128,16 +128,21 @@ class CountMerge(BucketMerge):
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         """Sketch a micro-batch's rows, and emit the windows that they fill."""
         held = self._table.get()
-        before = None if held is None else joined_parts(self._parts, [held[0]])
-        windows = self._windows(self._sketched([row["__table"] for row in rows], key, before))
-        full = windows.column(UPTO).to_numpy() == self._window.rows
-        if full.all():
-            self._table.clear()
+        parts = [row["__table"] for row in rows]
+        full, others = self.filled(parts, key, None if held is None else held[0])
+        if others.num_rows:
+            self._table.update((to_ipc(others),))
         else:
-            self._table.update((to_ipc(windows.filter(pa.array(~full))),))
-        return iter(
-            [Row(table=to_ipc(self._emitted(windows.filter(pa.array(full)), key[1])))] if full.any() else []
-        )
+            self._table.clear()
+        return iter([Row(table=to_ipc(full))] if full.num_rows else [])
+
+    def filled(self, parts: Iterable[bytes], key: Any, held: bytes | None) -> tuple[pa.Table, pa.Table]:
+        """The windows that rows fill, as a table of sketches, and what is held of the others then."""
+        before = None if held is None else joined_parts(self._parts, [held])
+        windows = self._windows(self._sketched(parts, key, before))
+        full = windows.column(UPTO).to_numpy() == self._window.rows
+        emitted = self._emitted(windows.filter(pa.array(full)), key[1])
+        return emitted, windows.filter(pa.array(~full))
 
     def _sketched(self, parts: Iterable[bytes], key: Any, before: pa.Table | None) -> pa.Table:
         """Parts of windows: those from before, and those that rows make up."""

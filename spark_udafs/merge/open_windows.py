@@ -31,7 +31,7 @@ from ...operators.windows.session import Session
 from ...operators.windows.session.rows import Stretches
 from ...operators.windows.window import EARLIEST, LATEST
 from ..gc_freeze import freeze_imports
-from .buckets import BucketedPartials, BucketMerge, joined_parts
+from .buckets import BUCKETS, BucketedPartials, BucketMerge, joined_parts
 from .partials import Mode
 
 _STATE = "table binary, closed long, timer long"
@@ -41,8 +41,8 @@ _NEVER = 2**53
 class OpenWindowsPartials(BucketedPartials):
     """Partial rows that each hold a bucket's parts of windows; `merging` says what windows they make."""
 
-    def __init__(self, schema: pa.Schema, merging: OpenWindowsMerge) -> None:
-        super().__init__(schema)
+    def __init__(self, schema: pa.Schema, merging: OpenWindowsMerge, buckets: int = BUCKETS) -> None:
+        super().__init__(schema, buckets)
         self._merging = merging
 
     @property

@@ -144,7 +144,7 @@ def test_on_spark_one_process_says_it_once_from_task_to_task(monkeypatch: pytest
     for start in (0, 5):
         part = kafka_tasks.Range(("posts", 0), start, start + 5, Known(Position(start)))
         task = kafka_tasks.Task((part,), 0, clock_us=1_800_000_000_000_000, query="g")
-        kafka_tasks._take_in(options, stream, part, task, kafka_workers.Letters(options))
+        kafka_tasks._read_range(options, stream, part, task, kafka_workers.Letters(options))
     (reported,) = kafka_workers.remarks_on(options, "posts").texts
     assert reported.startswith("5 of the first 5 messages of 'posts' can't be counted; they are dropped")
 
