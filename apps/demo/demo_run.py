@@ -111,7 +111,7 @@ class AppDemo:
             if self._after is not None:
                 self._after.wait()
             engine, to = ENGINES[self.engine], [self.shown.alerts]
-            outcome = engine(self.job, self.feed, self._send, False, to, self.shown.take)
+            outcome = engine(self.job, self.feed, self._send, False, to, self.shown)
             self.state = "checking"
             self.outcome.set_result(self._compared(outcome))
             self.state = "done"
@@ -190,20 +190,21 @@ def _streams(app: App) -> Iterable[Stream]:
 
 
 def _start_spark(stack: ExitStack) -> None:
-    """Begin to start the session that a run on Spark will have; it ends with the stack at the latest."""
+    """Begin to start the session that all runs on Spark will have; it ends with the stack."""
     folder = stack.enter_context(TemporaryDirectory(prefix="streamgauge-spark-", ignore_cleanup_errors=True))
+    session = ExitStack()
 
     def begin() -> None:
         # Who runs on it says what is wrong.
         with suppress(Exception):
-            spark.start_session(Path(folder))
+            session.enter_context(spark.SESSION.joined(Path(folder)))
 
     starting = threading.Thread(target=begin, name="demo Spark", daemon=True)
     starting.start()
 
     def end() -> None:
         starting.join(_END_SECONDS)
-        spark.end_session()
+        session.close()
 
     stack.callback(end)
 

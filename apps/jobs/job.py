@@ -120,6 +120,19 @@ class Live:
             raise ValueError("--metrics and --workers are the consumer's; on Spark leave them out")
 
 
+class RunView(Protocol):
+    """Who sees an app's run, such as its page."""
+
+    def take(self, part: str, table: pa.Table) -> None:
+        """Windows of a part that have closed."""
+
+    def fill(self, part: str, table: pa.Table) -> None:
+        """All windows of a part that fill, as they are now."""
+
+    def count(self, accounts: Mapping[str, Account]) -> None:
+        """What became of the messages so far, by part."""
+
+
 class Going(Protocol):
     """An app that runs on an engine."""
 

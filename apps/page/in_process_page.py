@@ -16,6 +16,7 @@ from ...operators.serving.live import LiveTable
 from ...operators.serving.table_follower import TableFollower
 from ...operators.serving.view import ServedTable, ServedWindow, TableView, new_version, windows_of
 from ...operators.serving.watchers import Watchers
+from ...operators.sketching.account import Account
 from ...operators.table.schema import END, START, schema_of
 from ...operators.windows.window import EARLIEST
 from ..app import Feed
@@ -27,7 +28,10 @@ _FOR_EVER_US = 2**61
 
 
 class WindowsTable:
-    """A table of the closed windows that it was given; one that comes again takes the place of the first."""
+    """A table of the windows that it was given; one that comes again takes the place of the first.
+
+    Those that fill are all given at a time, and take the place of all that filled before.
+    """
 
     def __init__(self, name: str, schema: pa.Schema) -> None:
         self.name = name
@@ -35,30 +39,47 @@ class WindowsTable:
         self._lock = threading.Lock()
         self._windows: dict[tuple[int, ...], ServedWindow] = {}
         self._view: TableView | None = None
+        self._account: Account | None = None
         self._watchers = Watchers()
 
     def add(self, table: pa.Table) -> None:
-        """Take in windows, from any thread."""
+        """Take in windows that have closed, from any thread."""
+        self._add(table, filling=False)
+
+    def fill(self, table: pa.Table) -> None:
+        """Take in all windows that fill, from any thread."""
+        self._add(table, filling=True)
+
+    def _add(self, table: pa.Table, filling: bool) -> None:
         stripped = table.replace_schema_metadata(self._schema.metadata)
         stripped = stripped.sort_by([(START, "ascending"), (END, "ascending")])
         with self._lock:
-            for window in windows_of(0, stripped):
+            if filling:
+                self._windows = {key: one for key, one in self._windows.items() if not one.open}
+            for window in windows_of(0, stripped, open=filling):
                 self._windows[window.key] = window
             self._view = None
         self._watchers.changed()
+
+    def count(self, account: Account) -> None:
+        """Note what became of the messages so far."""
+        if account != self._account:
+            self._account = account
+            self._watchers.changed()
 
     def view(self) -> TableView:
         """See `ServedTable`."""
         with self._lock:
             if self._view is None:
                 windows = tuple(sorted(self._windows.values(), key=lambda window: (window.start, window.end)))
-                final = max((window.end for window in windows), default=EARLIEST)
+                final = max((window.end for window in windows if not window.open), default=EARLIEST)
                 self._view = TableView(self.name, self._schema, windows, new_version(), final)
             return self._view
 
     def describe(self) -> dict[str, Any]:
         """See `ServedTable`."""
-        return {"source": {"replay": self.name}}
+        account = None if self._account is None else self._account.to_dict()
+        return {"source": {"replay": self.name}, "account": account}
 
     def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
         """See `ServedTable`."""
@@ -71,8 +92,9 @@ class WindowsTable:
 class ShownRun:
     """The windows and, as an outlet, the alerts of an app's run in this process.
 
-    Windows are those that `take` is given as they close. With the `feed` that a consumer reads, in the group
-    that is named as its topic, they come from the run's table topics: open ones and the account, too.
+    Windows are those that `take` is given as they close, `fill` as they fill. With the `feed` that a consumer
+    reads, in the group that is named as its topic, they come from the run's table topics: open ones and the
+    account, too.
     """
 
     def __init__(self, job: Job, streams: Mapping[str, Stream], feed: Feed | None = None) -> None:
@@ -95,6 +117,17 @@ class ShownRun:
         """Windows of a part that have closed."""
         if part in self._tables:
             self._tables[part].add(table)
+
+    def fill(self, part: str, table: pa.Table) -> None:
+        """All windows of a part that fill."""
+        if part in self._tables:
+            self._tables[part].fill(table)
+
+    def count(self, accounts: Mapping[str, Account]) -> None:
+        """What became of the messages so far, by part."""
+        for part, account in accounts.items():
+            if part in self._tables:
+                self._tables[part].count(account)
 
     def close(self) -> None:
         """Follow it no more."""

@@ -20,7 +20,7 @@ from ...operators.sketching.account import Account
 from ...operators.table.schema import END, START, schema_of
 from ...operators.table.sketch_table import SketchTable
 from ..app import Feed
-from ..jobs.job import Going, Job, Live, least
+from ..jobs.job import Going, Job, Live, RunView, least
 from ..jobs.outcome import AlertList, Outcome
 
 _PATIENT = 3600.0
@@ -34,17 +34,16 @@ def replay(
     send: Callable[[], int],
     at_once: bool,
     to: Sequence[Outlet],
-    seen: Callable[[str, pa.Table], None] | None = None,
+    view: RunView | None = None,
 ) -> Outcome:
     """Count what `send` sends, all of it first or while it is sent; every window is closed in the end.
 
     `send` gives how many messages there were; what it raises ends the run. The group is named as the topic.
-    `seen` is called with a part's name and each window that has
-    closed. Raises what ends a run.
+    `view` sees each window that has closed. Raises what ends a run.
     """
     streams, alerts = job.streams(feed), AlertList()
     # Only who wants windows one by one is handed them so; a run that sees all of them has their table.
-    shown = {name: partial(seen, name) for name in streams} if seen is not None else {}
+    shown = {name: partial(view.take, name) for name in streams} if view is not None else {}
     windows = {} if at_once and not shown else {name: _Windows(shown.get(name)) for name in streams}
 
     def started(**options: Any) -> RunTogether:

@@ -119,7 +119,7 @@ def replayed(
     # One partition: what is late, and what comes first, is then as recorded, in every run.
     ensure_topic(admin({"bootstrap.servers": servers}), feed.topic, 1, TOPIC_CONFIG)
 
-    to, seen = request.to, None
+    to, view = request.to, None
     if request.page is not None and stack is not None:
         from ..page.in_process_page import PageBeside, ShownRun
 
@@ -127,13 +127,13 @@ def replayed(
         beside = PageBeside([shown], request.page)
         stack.callback(beside.stop)
         console.print(f"the page: {beside.url}", highlight=False)
-        to, seen = [*to, shown.alerts], shown.take
+        to, view = [*to, shown.alerts], shown
 
     def sending() -> int:
         return send(messages, feed.topic, servers, pace=request.speed > 0, producer=producer)
 
     with stage(console, f"{job.app.name} on {request.engine}, from {', '.join(map(str, request.paths))}"):
-        outcome = ENGINES[request.engine](job, feed, sending, request.speed == 0, to, seen)
+        outcome = ENGINES[request.engine](job, feed, sending, request.speed == 0, to, view)
     with stage(console, "counting exactly, to compare"):
         return result(job, request.engine, feed, outcome, messages.messages())
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +17,12 @@ import pyarrow as pa
 from ...operators.definition.stream import Stream
 from ...operators.rules.alerting import Outlet
 from ...operators.sketching.account import Account
+from ...operators.table.final import is_final
 from ...operators.table.schema import END, START, schema_of
 from ...operators.table.sketch_table import SketchTable
 from ..app import Feed
 from ..java import find_java
-from ..jobs.job import Going, Job, Live, least
+from ..jobs.job import Going, Job, Live, RunView, least
 from ..jobs.outcome import AlertList, Outcome
 
 if TYPE_CHECKING:
@@ -42,37 +43,35 @@ def replay(
     send: Callable[[], int],
     at_once: bool,
     to: Sequence[Outlet],
-    seen: Callable[[str, pa.Table], None] | None = None,
+    view: RunView | None = None,
 ) -> Outcome:
-    """What `apps.running.local.replay` does."""
-    from ...spark_udafs.run import account_of
+    """What `apps.running.local.replay` does; `view` sees windows that fill, too, at each micro-batch."""
+    from ...spark_udafs.together import accounts_of
 
     streams, alerts = job.streams(feed), AlertList()
-    tables: dict[str, list[pa.Table]] = {part.name: [] for part in job.parts}
+    tables = {part.name: KeptWindows(part.name, view) for part in job.parts}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="streamgauge-spark-")))
-        spark = stack.enter_context(_session(folder))
+        spark = stack.enter_context(SESSION.joined(folder))
 
-        kept = {name: partial(_keep, name, own, seen) for name, own in tables.items()}
-        queries = _Queries(job, streams, spark, folder, [alerts, *to], kept, ending=folder / "end")
+        query = AppQuery(job, streams, folder, [alerts, *to], tables, ending=folder / "end")
         if at_once:
             send()
-            running = queries.start(_PATIENT, available_now=True)
-            for query in running:
-                query.awaitTermination()
+            running = query.start(spark, _PATIENT, available_now=True)
+            running.awaitTermination()
         else:
-            running = queries.start(_PATIENT)
+            running = query.start(spark, _PATIENT, filling=view is not None)
             try:
                 sent = send()
-                while any(account_of(query).read < sent for query in running if query.isActive):
+                while running.isActive and _account(running, view).read < sent:
                     time.sleep(_LOOK_SECONDS)
-                queries.close(running)
+                query.close(running)
             finally:
-                for query in running:
-                    query.end()
-        accounts = [account_of(query) for query in running]
-    shown = job.shown({name: _whole(table, streams[name]) for name, table in tables.items()})
-    return Outcome(accounts, alerts.alerts, shown)
+                running.end()
+        accounts = accounts_of(running)
+        _account(running, view)
+    shown = job.shown({name: _whole(kept.tables, streams[name]) for name, kept in tables.items()})
+    return Outcome([accounts.get(name, Account()) for name in streams], alerts.alerts, shown)
 
 
 def live(request: Live) -> Going:
@@ -82,24 +81,22 @@ def live(request: Live) -> Going:
     assert request.state is not None
     streams = request.job.streams(request.feed)
     stack = ExitStack()
-    spark = stack.enter_context(_session(request.state / "temporary"))
+    spark = stack.enter_context(SESSION.joined(request.state / "temporary"))
     kept: dict[str, Sink] = {name: SketchesToParquet(request.state / "tables" / name) for name in streams}
-    queries = _Queries(request.job, streams, spark, request.state, request.to, kept, request.stale)
-    return _SparkQueries(queries.start(_IDLE_SECONDS), stack)
+    query = AppQuery(request.job, streams, request.state, request.to, kept, request.stale)
+    return _SparkQuery(query.start(spark, _IDLE_SECONDS), stack)
 
 
 @dataclass(frozen=True)
-class _SparkQueries:
+class _SparkQuery:
     """See `apps.jobs.job.Going`."""
 
-    queries: Sequence[Running]
+    query: Running
     session: ExitStack
 
     def account(self) -> Account:
         """See `Going`."""
-        from ...spark_udafs.run import account_of
-
-        return least([account_of(query) for query in self.queries])
+        return _account(self.query)
 
     def wait(self) -> None:
         """See `Going`."""
@@ -107,86 +104,145 @@ class _SparkQueries:
 
         # An interrupted question would break the connection to Java.
         with end_signalled() as signalled:
-            while all(query.isActive for query in self.queries) and not signalled.wait(_LOOK_SECONDS):
+            while self.query.isActive and not signalled.wait(_LOOK_SECONDS):
                 pass
 
     def stop(self) -> Account:
         """See `Going`."""
         with self.session:
-            failed = [query for query in self.queries if query.exception() is not None]
-            for query in self.queries:
-                query.end()
-            for query in failed:
-                query.awaitTermination()
+            failed = self.query.exception() is not None
+            self.query.end()
+            if failed:
+                self.query.awaitTermination()
             return self.account()
 
 
+def _account(query: Running, view: RunView | None = None) -> Account:
+    """What became of the messages so far, by the part that has come the least far; shown to the `view`."""
+    from ...spark_udafs.together import accounts_of
+
+    accounts = accounts_of(query)
+    if view is not None:
+        view.count(accounts)
+    return least(list(accounts.values()) or [Account()])
+
+
 @dataclass(frozen=True)
-class _Queries:
-    """The queries of an app's parts: each with its rules, and a sink for its table."""
+class AppQuery:
+    """The query of an app's parts, which share one reading: each with its rules, and a sink for its table."""
 
     job: Job
     streams: Mapping[str, Stream]
-    spark: Any
     folder: Path
     to: Sequence[Outlet]
     kept: Mapping[str, Sink]
     stale: str | None = None
     ending: Path | None = None
-    """A file that `close` makes, for which the queries wait."""
+    """A file that `close` makes, for which the query waits."""
 
-    def start(self, idle_seconds: float, available_now: bool = False) -> list[Running]:
-        """Start all of them."""
+    def start(
+        self, spark: SparkSession, idle_seconds: float, available_now: bool = False, filling: bool = False
+    ) -> Running:
+        """Start it; with `filling` it gives out windows that fill."""
         from ...spark_udafs.alerts import AlertingSink
-        from ...spark_udafs.run import on_spark, write
+        from ...spark_udafs.together import write_together
 
-        queries, stale = [], self.stale
+        sinks, stale = {}, self.stale
         for part in self.job.parts:
-            stream, sinks = self.streams[part.name], [self.kept[part.name]]
+            sinks[part.name] = [self.kept[part.name]]
             alerting = self.job.alerting(part, self.to, stale)
             if alerting is not None:
                 # The first of them reports that nothing comes.
                 stale = None
-                sinks.append(AlertingSink(stream, alerting, self.folder / "rules" / part.name))
-            options = {} if self.ending is None else {"endFile": str(self.ending)}
-            table = on_spark(stream, self.spark, idle_seconds=idle_seconds, options=options)
-            checkpoint = self.folder / "checkpoint" / part.name
-            queries.append(write(table, checkpoint, *sinks, available_now=available_now))
-        return queries
+                rules = self.folder / "rules" / part.name
+                sinks[part.name].append(AlertingSink(self.streams[part.name], alerting, rules))
+        return write_together(
+            self.streams,
+            spark,
+            self.folder / "checkpoint",
+            sinks,
+            available_now=available_now,
+            emit="both" if filling else "close",
+            idle_seconds=idle_seconds,
+            options={} if self.ending is None else {"endFile": str(self.ending)},
+        )
 
-    def close(self, queries: Sequence[Running]) -> None:
-        """Have all that has come counted, and the last windows closed; raises what a query fails with.
+    def close(self, query: Running) -> None:
+        """Have all that has come counted, and the last windows closed; raises what the query fails with.
 
-        Queries that are started once more to do that would start processes of their own.
+        A query that is started once more to do that would start processes of its own.
         """
         assert self.ending is not None
         self.ending.touch()
-        for query in queries:
-            # Of two triggers that have nothing to do, the first may have begun before the file was there.
-            query.processAllAvailable()
-            query.processAllAvailable()
+        # Of two triggers that have nothing to do, the first may have begun before the file was there.
+        query.processAllAvailable()
+        query.processAllAvailable()
 
 
-@contextmanager
-def _session(folder: Path) -> Iterator[Any]:
-    """The session of this program, if it has one; else one that ends with the run."""
+class KeptWindows:
+    """A sink that keeps a part's closed windows, and shows these and those that fill."""
+
+    def __init__(self, part: str, view: RunView | None) -> None:
+        self.tables: list[pa.Table] = []
+        self.provisional = view is not None
+        self._part, self._view = part, view
+
+    def __call__(self, table: SketchTable, batch: Batch) -> None:
+        """Take windows in."""
+        windows = table.to_arrow()
+        if is_final(windows):
+            self.tables.append(windows)
+        if self._view is not None:
+            show = self._view.take if is_final(windows) else self._view.fill
+            show(self._part, windows)
+
+
+class SharedSession:
+    """The session of this process, which the first who needs it starts, if there is none, and the last ends.
+
+    All apps that run on Spark in one process are queries of one application, which share its Python workers.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._own = False
+        self._spark: Any = None
+
+    @contextmanager
+    def joined(self, folder: Path) -> Iterator[SparkSession]:
+        """The session, there as long as the block; its scratch files are in the first one's folder."""
+        with self._lock:
+            if not self._users:
+                self._spark = _running_session()
+                self._own = self._spark is None
+                if self._own:
+                    self._spark = start_session(folder)
+            self._users += 1
+        try:
+            yield self._spark
+        finally:
+            with self._lock:
+                self._users -= 1
+                if not self._users:
+                    if self._own:
+                        self._spark.stop()
+                    self._spark = None
+
+
+SESSION = SharedSession()
+"""This process's."""
+
+
+def _running_session() -> Any:
+    """The session that this process has, in whichever of its threads; None without one."""
     from pyspark.sql import SparkSession
 
-    if (running := SparkSession.getActiveSession()) is not None:
-        yield running
-        return
-    spark = start_session(folder)
-    try:
-        yield spark
-    finally:
-        spark.stop()
+    return SparkSession.getActiveSession() or SparkSession._instantiatedSession
 
 
 def start_session(folder: Path) -> SparkSession:
-    """The session for a run on this machine, its scratch files in `folder`; or the one that runs.
-
-    Started before the run, in any thread, it takes no time from the run, which ends it.
-    """
+    """The session for runs on this machine, its scratch files in `folder`."""
     from ...spark_udafs.session import session
 
     os.environ["JAVA_HOME"] = str(find_java().home)  # PySpark looks for Java on PATH only
@@ -194,33 +250,15 @@ def start_session(folder: Path) -> SparkSession:
         "spark.ui.enabled": "false",
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
         "spark.local.dir": str(folder),
+        # The micro-batches of several apps take turns.
+        "spark.scheduler.mode": "FAIR",
         "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     }
     return session("streamgauge run", config=config)
 
 
-def end_session() -> None:
-    """End this process's session, if it has one."""
-    from pyspark.sql import SparkSession
-
-    running = SparkSession._instantiatedSession
-    if running is not None:
-        running.stop()
-
-
-def _keep(
-    name: str,
-    tables: list[pa.Table],
-    seen: Callable[[str, pa.Table], None] | None,
-    table: SketchTable,
-    batch: Batch,
-) -> None:
-    tables.append(table.to_arrow())
-    if seen is not None:
-        seen(name, tables[-1])
-
-
 def _whole(tables: list[pa.Table], stream: Stream) -> pa.Table:
     if not tables:
         return schema_of(stream).empty_table()
+    tables = [table.replace_schema_metadata(schema_of(stream).metadata) for table in tables]
     return pa.concat_tables(tables).sort_by([(END, "ascending"), (START, "ascending")])

@@ -12,6 +12,8 @@ from streamgauge.apps.page.in_process_page import PageBeside, ShownRun, WindowsT
 from streamgauge.apps.registry import app_of
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.serving.view import windows_of
+from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.table.schema import schema_of
 from streamgauge.operators.testing import StreamTester
 
@@ -42,6 +44,24 @@ def test_a_window_that_comes_again_takes_the_place_of_the_first() -> None:
     assert heard == [whole.num_rows - 30, whole.num_rows]
     assert [window.start for window in view.windows] == sorted(window.start for window in view.windows)
     assert sum(pl.from_arrow(window.table)["requests"].sum() for window in view.windows) == requests().height
+
+
+def test_windows_that_fill_are_all_of_them_until_they_close() -> None:
+    result, whole = WindowsTable("all", schema_of(STREAM)), windows()
+    result.fill(whole.slice(0, 3))
+    result.fill(whole.slice(1, 3))
+    assert [window.open for window in result.view().windows] == [True] * 3
+    closed = whole.slice(1, 1)
+    result.add(closed)
+    assert [window.open for window in result.view().windows] == [False, True, True]
+    assert result.view().final_us == result.view().windows[0].end
+    result.fill(whole.slice(3, 1))
+    assert [window.start for window in result.view().windows] == [
+        window.start for one in (closed, whole.slice(3, 1)) for window in windows_of(0, one)
+    ]
+    assert result.describe()["account"] is None
+    result.count(Account(read=3, counted=3))
+    assert result.describe()["account"]["read"] == 3
 
 
 def test_it_serves_the_windows_and_alerts_of_a_run_until_it_is_stopped() -> None:
