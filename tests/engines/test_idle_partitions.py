@@ -148,7 +148,7 @@ def test_the_consumer_closes_windows_beside_silence(kafka: Any, topics: list[str
 
 def all_go_on(queries: list[Any]) -> bool:
     """Whether no query has ended; one whose process came up too late is begun again when it is asked."""
-    return all([query.isActive for query in queries])
+    return all(query.isActive for query in queries)
 
 
 @pytest.mark.kafka
