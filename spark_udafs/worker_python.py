@@ -47,7 +47,7 @@ def check_worker_python(spark: SparkSession, plans: bool = True) -> None:
     if is_remote() or type(spark).__module__.startswith("pyspark.sql.connect"):
         return
     context = spark.sparkContext
-    program, local = context.pythonExec, bool(local_threads(context.master))
+    program, local = context.pythonExec, bool(local_threads(context.master or "local"))
     # As the driver's JVM looks it up.
     path = shutil.which(program, path=cast(Any, context)._jvm.System.getenv("PATH"))
     here = path == sys.executable or (path is not None and _has_package(path))
