@@ -32,7 +32,7 @@ MESSAGES, USERS, TAGS = 200_000, 50_000, 1_000
 FLINK_TIMES = 5
 """So many times the messages, so that what Flink takes to start weighs less."""
 START = datetime(2026, 1, 1, tzinfo=UTC)
-MINUTES, KEYS = 1_440, 1_000
+MINUTES, KEYS, A_MINUTE = 1_440, 1_000, 2
 DECLARED = (
     "CREATE STREAM posts (at BIGINT, usr VARCHAR, tag VARCHAR, price DOUBLE)"
     " WITH (KAFKA_TOPIC='posts', VALUE_FORMAT='JSON', TIMESTAMP='at');"
@@ -111,11 +111,12 @@ def streams() -> Iterator[dict[str, Any]]:
 def rolled_up() -> Iterator[dict[str, Any]]:
     """1,440 minutes of 1,000 keys to a day."""
     rng = np.random.default_rng(7)
-    count = MINUTES * KEYS * 4
+    count = MINUTES * KEYS * A_MINUTE
+    minutes = np.repeat(np.arange(MINUTES), KEYS * A_MINUTE)
     rows = pl.DataFrame(
         {
-            "at": pl.Series(np.repeat(np.arange(MINUTES), KEYS * 4) * 60_000_000).cast(pl.Datetime("us")),
-            "key": np.tile(np.arange(KEYS), MINUTES * 4),
+            "at": pl.Series(minutes * 60_000_000).cast(pl.Datetime("us")),
+            "key": np.tile(np.arange(KEYS), MINUTES * A_MINUTE),
             "usr": rng.integers(100_000, size=count),
         }
     )

@@ -28,7 +28,11 @@ def test_without_a_broker(case: Case) -> None:
 
 
 @pytest.mark.kafka
-@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.mark.parametrize(
+    "engine",
+    # Each query is one of Spark's and takes some seconds to begin; apps/sql/test_spark_runs.py is quick.
+    ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.soak])],
+)
 def test_on_an_engine(kafka: Any, request: Any, engine: str) -> None:
     if engine == "spark":
         request.getfixturevalue("spark")
