@@ -3,7 +3,7 @@
 An attacker chooses the user that a daemon writes into its log, and much else: a user such as
 ``x from 192.0.2.66 port 22 ssh2`` makes a line that names two addresses. So each text is a daemon's own,
 anchored at both ends; what others may have chosen is matched greedily up to the last place where the
-daemon goes on by itself. Where that leaves two readings, the line names nobody (`Text.single`).
+daemon goes on by itself. Where that leaves two readings, the line names nobody (`DaemonText.single`).
 
 The texts are those of the daemons' sources: OpenSSH's auth.c, auth2*.c, auth-pam.c, packet.c, kex.c and
 sshd.c, pam_unix, Postfix's smtpd and postscreen, Dovecot's auth and login processes, Courier, Exim, Sendmail,
@@ -42,7 +42,7 @@ _PARTS = {
 
 
 @dataclass(frozen=True)
-class Text:
+class DaemonText:
     """What a daemon writes, from its first to its last character.
 
     `programs` matches the program's name, empty where a log names none. In `pattern`, ``<address>`` is an
@@ -61,7 +61,7 @@ class Text:
         """The pattern as a regular expression of Rust's, with the groups ``address`` and ``user``."""
         text = self.pattern
         for name, part in _PARTS.items():
-            text = re.sub(rf"(?<!\?P){name}", lambda _, part=part: part, text)
+            text = re.sub(rf"(?<!\?P){name}", part.replace("\\", r"\\"), text)
         return f"(?s){text}"
 
     def matches(self, text: pl.Expr) -> pl.Expr:
@@ -167,48 +167,50 @@ _FTP = r"^(?:proftpd)?$"
 _FTP_CLIENT = r"^(?:proftpd\[\d+\]:? )?\S+ \([^\[\]()]*\[<ip>\]\):?(?: -)? "
 _ALL = r"^"
 
-TEXTS: tuple[Text, ...] = (
-    *(Text(_SSHD, _SSH + pattern, sign, *more) for pattern, sign, *more in _SSH_TEXTS),  # type: ignore[arg-type, has-type]
+TEXTS: tuple[DaemonText, ...] = (
+    *(DaemonText(_SSHD, _SSH + pattern, sign, *more) for pattern, sign, *more in _SSH_TEXTS),  # type: ignore[arg-type]
     # sshd says itself what PAM has said before.
-    Text(_SSHD, rf"^pam_\w+\(sshd:auth\): +authentication failure; {_RHOST}", "context", "", _TWO_HOSTS),
-    Text(_SSHD, rf"^PAM \d+ more authentication failures?; {_RHOST}", "context", "", _TWO_HOSTS),
-    Text(r"\(pam_\w+\)$|^vsftpd", rf"^authentication failure; {_RHOST}", "failed", "", _TWO_HOSTS),
-    Text(_ALL, rf"^{_PAM}{_RHOST}", "failed", "", _TWO_HOSTS),
-    Text(
+    DaemonText(
+        _SSHD, rf"^pam_\w+\(sshd:auth\): +authentication failure; {_RHOST}", "context", "", _TWO_HOSTS
+    ),
+    DaemonText(_SSHD, rf"^PAM \d+ more authentication failures?; {_RHOST}", "context", "", _TWO_HOSTS),
+    DaemonText(r"\(pam_\w+\)$|^vsftpd", rf"^authentication failure; {_RHOST}", "failed", "", _TWO_HOSTS),
+    DaemonText(_ALL, rf"^{_PAM}{_RHOST}", "failed", "", _TWO_HOSTS),
+    DaemonText(
         r"^vsftpd$|^$",
         r'^(?:\[pid \d+\] )?\[<user>\] FAIL LOGIN: Client "<ip>"(?:, ".*")?$',
         "failed",
         'Client "',
     ),
-    Text(
+    DaemonText(
         _MAIL,
         r"^warning: [^\[\]]*\[<ip>\](?::\d+)?: SASL (?i:LOGIN|PLAIN|CRAM-MD5|DIGEST-MD5|NTLM) "
         r"authentication failed: Connection lost to authentication server.*$",
         "context",
     ),
-    Text(_MAIL, r"^warning: [^\[\]]*\[<ip>\](?::\d+)?: SASL \S+ authentication failed:.*$", "failed"),
-    Text(_MAIL, r"^disconnect from [^\[\]]*\[<ip>\](?: \w+=\S+)* auth=0/[1-9].*$", "ended"),
-    Text(
+    DaemonText(_MAIL, r"^warning: [^\[\]]*\[<ip>\](?::\d+)?: SASL \S+ authentication failed:.*$", "failed"),
+    DaemonText(_MAIL, r"^disconnect from [^\[\]]*\[<ip>\](?: \w+=\S+)* auth=0/[1-9].*$", "ended"),
+    DaemonText(
         _MAIL,
         r"^(?:\w+: )?(?:milter-)?reject: [A-Z]{4,} from [^\[\]]*\[<ip>\](?::\d+)?: [45]\d\d .*$",
         "probe",
     ),
-    Text(
+    DaemonText(
         _MAIL,
         r"^(?:\w+: )?(?:improper command pipelining|too many errors) after \S+ from "
         r"[^\[\]]*\[<ip>\].*$",
         "probe",
     ),
-    Text(
+    DaemonText(
         _MAIL,
         r"^(?:\w+: )?lost connection after (?:CONNECT|STARTTLS|HELO|EHLO|RSET|NOOP|RCPT|MAIL|UNKNOWN|VRFY"
         r"|QUIT) from [^\[\]]*\[<ip>\].*$",
         "probe",
     ),
-    Text(_MAIL, r"^(?:PREGREET \d+|HANGUP|COMMAND \w+ LIMIT)(?: after \S+)? from \[<ip>\].*$", "probe"),
-    Text(_MAIL, r"^warning: [\w ]+ rate limit exceeded: \d+ from [^\[\]]*\[<ip>\].*$", "probe"),
-    Text(_MAIL, r"^warning: hostname \S+ does not resolve to address <ip>(?::.*)?$", "probe"),
-    Text(
+    DaemonText(_MAIL, r"^(?:PREGREET \d+|HANGUP|COMMAND \w+ LIMIT)(?: after \S+)? from \[<ip>\].*$", "probe"),
+    DaemonText(_MAIL, r"^warning: [\w ]+ rate limit exceeded: \d+ from [^\[\]]*\[<ip>\].*$", "probe"),
+    DaemonText(_MAIL, r"^warning: hostname \S+ does not resolve to address <ip>(?::.*)?$", "probe"),
+    DaemonText(
         _DOVECOT,
         _LOGIN + _REASONS + r"\b.* ?\((?:auth failed, \d+ attempts(?: in \d+ secs)?|tried to use "
         r"(?:disabled|disallowed) \S+ auth|proxy dest auth failed)\)[^:]*:(?: user=<(?P<user>[^>]*)>,)?"
@@ -216,7 +218,7 @@ TEXTS: tuple[Text, ...] = (
         "failed",
         r"\brip=",
     ),
-    Text(
+    DaemonText(
         _DOVECOT,
         _LOGIN + _REASONS + r"\b.* ?\((?:no auth attempts|disconnected before auth was ready,"
         r"|client didn't finish \S+ auth,|disconnected during TLS handshake)[^)]*\)[^:]*:"
@@ -224,7 +226,7 @@ TEXTS: tuple[Text, ...] = (
         "context",
         r"\brip=",
     ),
-    Text(
+    DaemonText(
         _DOVECOT,
         _AUTH + r"\w[\w-]*\((?P<user>.*),<ip>(?:,[^,()]*)?\): (?:pam_authenticate\(\) failed: "
         r"(?:User not known|Authentication failure|Permission denied).*|[Uu]nknown user.*"
@@ -232,103 +234,105 @@ TEXTS: tuple[Text, ...] = (
         "announced",
         r",(?:\d{1,3}\.){3}\d{1,3}[,)]",
     ),
-    Text(
+    DaemonText(
         _DOVECOT,
         r"^(?:dovecot: )?auth\((?P<user>.*),<ip>(?:,[^,()]*)?\)(?:<[^>]+>)?: (?:Info: )?\w+: "
         r"(?:[Uu]nknown user|[Ii]nvalid credentials|[Pp]assword mismatch).*$",
         "announced",
         r"\): ",
     ),
-    Text(
+    DaemonText(
         r"^(?:imapd|pop3d)(?:-ssl)?$|^courier\w+$",
         r"^LOGIN FAILED, (?:user|method)=<user>, ip=\[<ip>\]"
         r"(?:, port=\[\d+\])?$",
         "failed",
     ),
-    Text(
+    DaemonText(
         r"^courieresmtpd$",
         r'^error,relay=<ip>(?:,port=\d+)?,msg="535 Authentication failed\.",cmd:.*$',
         "failed",
     ),
-    Text(r"^courieresmtpd$", r"^error,relay=<ip>,.*: 550 User .*$", "probe"),
-    Text(
+    DaemonText(r"^courieresmtpd$", r"^error,relay=<ip>,.*: 550 User .*$", "probe"),
+    DaemonText(
         _EXIM,
         _EXIM_PID + r"\w+ authenticator failed for<exim>: 535 Incorrect authentication data"
         r"(?: \(set_id=.*\)|: \d+ Time\(s\))?\s*$",
         "failed",
         r" authenticator failed for",
     ),
-    Text(
+    DaemonText(
         _EXIM,
         _EXIM_PID + r"(?:SMTP call from|no MAIL in SMTP connection from|SMTP connection from)<exim>"
         r"(?: dropped: too many .*| closed by DROP in ACL| C=\S+)*\s*$",
         "probe",
     ),
-    Text(
+    DaemonText(
         _EXIM,
         _EXIM_PID + r"H=(?:\S+ )?(?:\(\S*\) )?\[<ip>\](?::\d+)? (?:\w+=\S+ )*(?:sender verify fail for "
         r"|rejected RCPT |dropped by '[^']+' ACL: ).*$",
         "probe",
     ),
-    Text(
+    DaemonText(
         _EXIM,
         _EXIM_PID + r'SMTP protocol error in ".*" H=(?:\S+ )?(?:\(\S*\) )?\[<ip>\](?::\d+)?(?: \w+=\S+)* '
         r"[A-Z]+ (?:command used when not advertised|authentication mechanism not supported)\s*$",
         "probe",
     ),
-    Text(
+    DaemonText(
         _EXIM,
         _EXIM_PID + r"SMTP protocol synchronization error \([^)]*\): rejected "
         r'(?:connection from|"[^"]*")(?: H=(?:\S+)?)?(?: \(\S*\))? ?\[<ip>\](?::\d+)?(?: \w+=\S+)* .*$',
         "probe",
     ),
-    Text(
+    DaemonText(
         _FTP,
         _FTP_CLIENT + r"(?:USER <user>(?: \(Login failed\)|: no such user)|SECURITY VIOLATION:|Maximum "
         r"login attempts).*$",
         "failed",
     ),
-    Text(
+    DaemonText(
         r"^pure-ftpd$", r"^\(\S*@<address>\) \[WARNING\] Authentication failed for user \[<user>\]$", "failed"
     ),
-    Text(
+    DaemonText(
         r"^(?:sendmail|sm-\w+)$",
         r"^\w+: (?:[^\[\]]* )?\[<ip>\](?: \(may be forged\))?: possible SMTP attack: "
         r"command=AUTH, count=\d+$",
         "failed",
     ),
-    Text(
+    DaemonText(
         r"^(?:sendmail|sm-\w+)$",
         r"^\w+: AUTH failure \(\S+\): .* relay=(?:[^\[\]]* )?\[<ip>\]"
         r"(?: \(may be forged\))?$",
         "failed",
     ),
-    Text(
+    DaemonText(
         r"^(?:cyrus/)?(?:imap|pop3|imaps|pop3s|imapd|lmtp|sieve)$",
         r"^badlogin: [^\[\]]*\[<ip>\] .*SASL\(-13\).*$",
         "failed",
     ),
-    Text(
+    DaemonText(
         r"^dropbear$",
         r"^(?:\[\d+\] \w+ +\d+ [\d:]+ )?(?:[Bb]ad (?:PAM )?password attempt for '.*'"
         r"|[Ll]ogin attempt for nonexistent user(?: '.*')?) from <ip>:\d+$",
         "failed",
     ),
-    Text(r"^dropbear$", r"^(?:\[\d+\] \w+ +\d+ [\d:]+ )?Exit before auth from <<ip>:\d+>: .*$", "ended"),
-    Text(
+    DaemonText(
+        r"^dropbear$", r"^(?:\[\d+\] \w+ +\d+ [\d:]+ )?Exit before auth from <<ip>:\d+>: .*$", "ended"
+    ),
+    DaemonText(
         r"^dropbear$",
         r"^(?:\[\d+\] \w+ +\d+ [\d:]+ )?Exit before auth \(user '.*', \d+ fails\): Max auth tries "
         r"reached - user '.*' from <ip>:\d+$",
         "ended",
     ),
-    Text(
+    DaemonText(
         r"^(?:mysqld?|mariadbd?)?$",
         r"^(?:\[(?:Note|Warning)\] (?:\[[\w-]+\] )*)?Access denied for user '<user>'@'<address>' "
         r"(?:to database '.*' ?)?(?:\(using password: (?:YES|NO)\))?$",
         "failed",
         "'@'",
     ),
-    Text(
+    DaemonText(
         r"^nginx$",
         r'^(?:\*\d+ )?user "<user>"(?:: password mismatch| was not found in "[^"]*"), client: <ip>, '
         r"server: .*$",
@@ -336,11 +340,11 @@ TEXTS: tuple[Text, ...] = (
         ", client: ",
     ),
     # The server names the client before the message (`layouts`).
-    Text(
+    DaemonText(
         r"^apache$",
         r"^(?:AH\d+: )?(?:Digest: )?user .*(?:: (?:password mismatch|authorization failure"
         r"|authentication failure)\b.*| not found(?:: .*)?)$",
         "failed",
     ),
-    Text(r"^apache$", r"^(?:AH\d+: )?client denied by server configuration: .*$", "probe"),
+    DaemonText(r"^apache$", r"^(?:AH\d+: )?client denied by server configuration: .*$", "probe"),
 )

@@ -33,7 +33,7 @@ ISO = ""
 
 
 @dataclass(frozen=True)
-class Layout:
+class LineLayout:
     """A layout of lines: its name, its expression, and how its time is written.
 
     `time` is a format as of strftime, or empty for ISO 8601; a group ``epoch`` holds seconds since 1970 and
@@ -60,112 +60,116 @@ class Layout:
 
 
 UNSURE = (
-    Layout("Exim's main log", rf"^{_TIME} (?:\S+ exim\[\d+\]: )?(?P<message>(?:\[\d+\] )?.*)$"),
-    Layout("a time at the beginning", rf"^\[?{_TIME}\]?[,:]? +{_MESSAGE}"),
-    Layout("a time of C at the beginning", rf"^\[?{_CTIME}\]?[,:]? +{_MESSAGE}", "%a %b %e %H:%M:%S%.f %Y"),
+    LineLayout("Exim's main log", rf"^{_TIME} (?:\S+ exim\[\d+\]: )?(?P<message>(?:\[\d+\] )?.*)$"),
+    LineLayout("a time at the beginning", rf"^\[?{_TIME}\]?[,:]? +{_MESSAGE}"),
+    LineLayout(
+        "a time of C at the beginning", rf"^\[?{_CTIME}\]?[,:]? +{_MESSAGE}", "%a %b %e %H:%M:%S%.f %Y"
+    ),
 )
 
 """Layouts of lines that may be of another format as well."""
 
 LAYOUTS = (
-    Layout(
+    LineLayout(
         "Apache 2.4's error log",
         rf"^\[{_CTIME}\] \[(?:[\w-]*:)?(?P<level>\w+)\] \[pid (?P<process>\d+)(?::tid \d+)?\]"
         rf"(?: \[(?:remote|client) (?P<client>[^\]\s]+):\d+\])? {_MESSAGE}",
         "%a %b %e %H:%M:%S%.f %Y",
         "apache",
     ),
-    Layout(
+    LineLayout(
         "Apache's error log",
         rf"^\[{_CTIME}\] \[(?P<level>\w+)\](?: \[client (?P<client>[^\]\s]+)\])? {_MESSAGE}",
         "%a %b %e %H:%M:%S%.f %Y",
         "apache",
     ),
-    Layout(
+    LineLayout(
         "nginx's error log",
         rf"^(?P<time>\d{{4}}/\d\d/\d\d \d\d:\d\d:\d\d) \[(?P<level>\w+)\] (?P<process>\d+)#\d+: {_MESSAGE}",
         program="nginx",
     ),
-    Layout(
+    LineLayout(
         "Android's logcat",
         r"^(?P<time>\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}) +(?P<process>\d+) +\d+ (?P<level>[VDIWEFA]) "
         rf"(?P<program>[^:]*?) *: {_MESSAGE}",
         "%m-%d %H:%M:%S%.f",
     ),
-    Layout(
+    LineLayout(
         "Blue Gene",
         r"^\S+ (?P<epoch>\d{9,10}) \d{4}\.\d\d\.\d\d (?P<host>\S+) \d{4}-\d\d-\d\d-[\d.]+ \S+ \w+ "
         r"(?P<program>\w+) (?P<level>\w+)(?: (?P<message>.*))?$",
     ),
-    Layout(
+    LineLayout(
         "syslog behind an epoch",
         r"^\S+ (?P<epoch>\d{9,10}) \d{4}\.\d\d\.\d\d (?P<host>\S+) [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d \S+ "
         rf"(?:(?P<program>[^\s\[\]:]+)(?:\[(?P<process>[^\]]*)\])?: ?)?{_MESSAGE}",
     ),
-    Layout(
+    LineLayout(
         "HPC clusters",
         r"^\d+ (?P<host>\S+) (?P<program>\S+) \S+ (?P<epoch>\d{9,10}) -?\d+(?: (?P<message>.*))?$",
     ),
-    Layout(
+    LineLayout(
         "HDFS",
         rf"^(?P<time>\d{{6}} \d{{6}}) (?P<process>\d+) {_LEVEL} {_LOGGER}: {_MESSAGE}",
         "%y%m%d %H%M%S",
     ),
-    Layout(
+    LineLayout(
         "Spark",
         rf"^(?P<time>\d\d/\d\d/\d\d \d\d:\d\d:\d\d) {_LEVEL} {_LOGGER}: {_MESSAGE}",
         "%y/%m/%d %H:%M:%S",
     ),
-    Layout(
+    LineLayout(
         "HealthApp",
         rf"^(?P<time>\d{{8}}-\d{{1,2}}:\d{{1,2}}:\d{{1,2}}:\d{{1,3}})\|(?P<program>[^|]*)\|(?P<process>\d+)\|{_MESSAGE}",
         "%Y%m%d-%H:%M:%S:ms",
     ),
-    Layout(
+    LineLayout(
         "Proxifier",
         rf"^\[(?P<time>\d\d\.\d\d \d\d:\d\d:\d\d)\] (?P<program>\S+)(?: \*\d+)? - {_MESSAGE}",
         "%m.%d %H:%M:%S",
     ),
-    Layout(
+    LineLayout(
         "Kubernetes' klog",
         r"^(?P<level>[IWEF])(?P<time>\d{4} \d\d:\d\d:\d\d\.\d+) +(?P<process>\d+) "
         rf"(?P<program>[^\]]+)\] {_MESSAGE}",
         "%m%d %H:%M:%S%.f",
     ),
-    Layout(
+    LineLayout(
         "OpenStack",
         rf"^(?:\S+ )?{_TIME} (?P<process>\d+) {_LEVEL} (?P<program>[\w.]+) (?:\[[^\]]*\] )?{_MESSAGE}",
     ),
-    Layout("Python's logging", rf"^{_TIME} - {_LOGGER} - {_LEVEL} - {_MESSAGE}"),
-    Layout("Zookeeper", rf"^{_TIME} - {_LEVEL} +\[.*?(?P<program>[\w$.]+)@\d+\] - {_MESSAGE}"),
-    Layout("log4j", rf"^{_TIME},? \[?{_LEVEL}\]? +\[.*?\] {_LOGGER}(?: ?:| -) {_MESSAGE}"),
-    Layout(
+    LineLayout("Python's logging", rf"^{_TIME} - {_LOGGER} - {_LEVEL} - {_MESSAGE}"),
+    LineLayout("Zookeeper", rf"^{_TIME} - {_LEVEL} +\[.*?(?P<program>[\w$.]+)@\d+\] - {_MESSAGE}"),
+    LineLayout("log4j", rf"^{_TIME},? \[?{_LEVEL}\]? +\[.*?\] {_LOGGER}(?: ?:| -) {_MESSAGE}"),
+    LineLayout(
         "logback",
         rf"^{_TIME},? \[.*?\] +{_LEVEL} +{_LOGGER}(?:\[[^\]]*\])?(?: \[[^\]]*\])*(?: ?:| -) {_MESSAGE}",
     ),
-    Layout(
+    LineLayout(
         "Spring Boot",
         rf"^{_TIME} +{_LEVEL} (?:\[[^\]]*\] )?(?P<process>\d+) --- (?:\[[^\]]*\] ?)+"
         rf"(?P<program>\S+) +: {_MESSAGE}",
     ),
-    Layout("Windows' servicing log", rf"^{_TIME}, (?P<level>[A-Z]\w+) +(?P<program>[A-Z]\w*) +{_MESSAGE}"),
-    Layout(
+    LineLayout(
+        "Windows' servicing log", rf"^{_TIME}, (?P<level>[A-Z]\w+) +(?P<program>[A-Z]\w*) +{_MESSAGE}"
+    ),
+    LineLayout(
         "PostgreSQL",
         rf"^{_TIME}(?: [A-Z]{{3,4}})? \[(?P<process>\d+)\] (?:(?P<user>[^\s@]*)@\S+ )?"
         rf"(?P<level>[A-Z]+\d?): +{_MESSAGE}",
         program="postgres",
     ),
-    Layout(
+    LineLayout(
         "MySQL",
         rf"^{_TIME} (?P<process>\d+) \[(?P<level>\w+)\] (?:\[MY-\d+\] \[\w+\] )?{_MESSAGE}",
         program="mysqld",
     ),
-    Layout("Celery", rf"^\[{_TIME}: (?P<level>[A-Z]+)/(?P<program>[^\]]+)\] {_MESSAGE}"),
-    Layout(
+    LineLayout("Celery", rf"^\[{_TIME}: (?P<level>[A-Z]+)/(?P<program>[^\]]+)\] {_MESSAGE}"),
+    LineLayout(
         "Gunicorn", rf"^\[{_TIME}\] \[(?P<process>\d+)\] \[(?P<level>[A-Z]+)\] {_MESSAGE}", program="gunicorn"
     ),
-    Layout("vsftpd", rf"^{_CTIME} (?P<message>\[pid \d+\] .*)$", "%a %b %e %H:%M:%S%.f %Y", "vsftpd"),
-    Layout(
+    LineLayout("vsftpd", rf"^{_CTIME} (?P<message>\[pid \d+\] .*)$", "%a %b %e %H:%M:%S%.f %Y", "vsftpd"),
+    LineLayout(
         "a level behind the time",
         rf"^\[?{_TIME}\]?,? (?:\[\d+\] )?[\[<(]?{_LEVEL}[\]>)]?:? +(?:\[?{_LOGGER}\]?(?: ?:| -) )?{_MESSAGE}",
         program="-",
@@ -174,7 +178,7 @@ LAYOUTS = (
 )
 
 
-def read_layouts(path: str | Path) -> tuple[Layout, ...]:
+def read_layouts(path: str | Path) -> tuple[LineLayout, ...]:
     """Layouts of one's own, from a TOML file with ``[[layout]]`` for each of them.
 
     Each has a `pattern` with named groups, ``(?<time>…)`` among them, and may have `name`, `time` (a format
@@ -197,7 +201,7 @@ def read_layouts(path: str | Path) -> tuple[Layout, ...]:
     return tuple(_layout(entry, f"{path}, layout {number}") for number, entry in enumerate(listed, 1))
 
 
-def _layout(entry: dict[str, Any], where: str) -> Layout:
+def _layout(entry: dict[str, Any], where: str) -> LineLayout:
     known = ("name", "pattern", "time", "program")
     if unknown := [name for name in entry if name not in known]:
         raise ValueError(f"{where}: {unknown[0]!r} is not known; it has {', '.join(known)}")
@@ -210,7 +214,7 @@ def _layout(entry: dict[str, Any], where: str) -> Layout:
     )
 
 
-def own_layout(pattern: str, time: str, where: str, name: str | None = None, program: str = "") -> Layout:
+def own_layout(pattern: str, time: str, where: str, name: str | None = None, program: str = "") -> LineLayout:
     """A layout of one's own. Raises `ValueError`, naming where it is from, for one that can't be read."""
     try:
         groups = pl.Series([""]).str.extract_groups(pattern).dtype
@@ -223,7 +227,7 @@ def own_layout(pattern: str, time: str, where: str, name: str | None = None, pro
         )
     if unknown := [group for group in named if group not in GROUPS]:
         raise ValueError(f"{where}: the group {unknown[0]!r} is not known; there are {', '.join(GROUPS)}")
-    return Layout(name or where, pattern, time, program)
+    return LineLayout(name or where, pattern, time, program)
 
 
 def _listed(names: Iterable[str]) -> str:

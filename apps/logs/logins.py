@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
 from ...operators.formats.decode import Decoded, Decoder
 from ...operators.formats.messages import Messages
-from .daemon_texts import TEXTS, Text
+from .daemon_texts import TEXTS, DaemonText
 
 _REPEATED = r"^message repeated (\d{1,6}) times: \[ ?(.*?)\]?$"
 _ANY_REFUSAL = (
@@ -66,7 +66,7 @@ def find_logins(program: pl.Series, message: pl.Series) -> pl.DataFrame:
     return frame.select("row").join(pl.concat(parts), on="row", how="left", maintain_order="left").drop("row")
 
 
-def _read(text: Text, lines: pl.DataFrame) -> pl.DataFrame:
+def _read(text: DaemonText, lines: pl.DataFrame) -> pl.DataFrame:
     """The columns of lines that are of a text."""
     groups = pl.col("text").str.extract_groups(text.expression).struct
     address = groups.field("address") if "(?P<address>" in text.expression else pl.lit(None)
@@ -86,9 +86,9 @@ def _columns(lines: pl.DataFrame, address: pl.Expr, user: pl.Expr, sign: str) ->
     )
 
 
-def _grouped(texts: tuple[Text, ...]) -> list[tuple[str, list[Text]]]:
+def _grouped(texts: tuple[DaemonText, ...]) -> list[tuple[str, list[DaemonText]]]:
     """Texts by the programs that write them, in their order."""
-    groups: dict[str, list[Text]] = {}
+    groups: dict[str, list[DaemonText]] = {}
     for text in texts:
         groups.setdefault(text.programs, []).append(text)
     return list(groups.items())
@@ -110,7 +110,7 @@ class WithLogins:
     process: pl.Expr = field(default_factory=lambda: pl.col("process"))
     host: pl.Expr = field(default_factory=lambda: pl.col("host"))
     message: pl.Expr = field(default_factory=lambda: pl.col("message"))
-    version: int = 1
+    version: ClassVar[int] = 1
     """Counts up with the texts that are known."""
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 
@@ -20,7 +20,7 @@ from ...operators.formats.reasons import Reason
 from ...operators.formats.syslog import in_latest_year
 from ..app import AppFormat, Feed, Message, Settings
 from .columns import failed_level, failed_text, in_columns, login_columns, template
-from .layouts import GROUPS, LAYOUTS, Layout, own_layout, read_layouts
+from .layouts import GROUPS, LAYOUTS, LineLayout, own_layout, read_layouts
 from .lines import NOWHERE, first_lines, lines_of, reads, timed
 from .logins import WithLogins
 from .years import YEAR, yearly_stamps
@@ -52,8 +52,8 @@ class TextLines:
     """
 
     zone: str = "UTC"
-    layouts: tuple[Layout, ...] = LAYOUTS
-    version: int = 1
+    layouts: tuple[LineLayout, ...] = LAYOUTS
+    version: ClassVar[int] = 1
     """Counts up with the layouts that are known."""
 
     @property
@@ -84,7 +84,7 @@ class TextLines:
         whole = pl.DataFrame({"row": numbers}).join(frame, on="row", how="left", maintain_order="left")
         return refusing(whole.drop("row"), rows, refused)
 
-    def _read(self, layout: Layout, lines: pl.DataFrame) -> pl.DataFrame:
+    def _read(self, layout: LineLayout, lines: pl.DataFrame) -> pl.DataFrame:
         """The columns of lines that are of a layout; their time is null where it is none."""
         groups = lines["text"].str.extract_groups(layout.expression).struct
         named = {name: groups.field(name) for name in groups.fields}
@@ -97,7 +97,7 @@ class TextLines:
             [lines["row"], time.alias("time"), *(one.alias(name) for name, one in columns.items())]
         )
 
-    def _times(self, layout: Layout, named: dict[str, pl.Series], sent_us: pl.Series) -> pl.Series:
+    def _times(self, layout: LineLayout, named: dict[str, pl.Series], sent_us: pl.Series) -> pl.Series:
         if "epoch" in named:
             return (
                 (named["epoch"].cast(pl.Float64, strict=False) * 1e6).cast(pl.Int64, strict=False).cast(_UTC)
