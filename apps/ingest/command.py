@@ -139,7 +139,7 @@ def _tail_plan(
     """
     import zlib
 
-    from ...operators.ingest.document import ConfigError, Places, plan_of
+    from ...operators.ingest.document import ConfigError, FieldLines, plan_of
 
     if not files:
         raise ConfigError("tail: name at least one file or pattern")
@@ -152,17 +152,17 @@ def _tail_plan(
         source["multiline"] = {"start": multiline}
     label = f"tail-{sink['topic']}-{zlib.crc32(chr(0).join(sorted(absolute)).encode()):08x}"
     document = {"sources": {label: source}, "sinks": {"kafka": sink}}
-    return plan_of(document, Places("ingest tail"), name, folder)
+    return plan_of(document, FieldLines("ingest tail"), name, folder)
 
 
 def _preset_plan(
     preset: str, settings: dict[str, str], sink: dict[str, Any], name: str, folder: Path
 ) -> AgentPlan:
-    from ...operators.ingest.document import Places, plan_of
+    from ...operators.ingest.document import FieldLines, plan_of
     from ...operators.ingest.presets import preset_sources
 
     document = {"sources": preset_sources(preset, settings, sink["topic"]), "sinks": {"kafka": sink}}
-    return plan_of(document, Places(f"--preset {preset}"), name, folder)
+    return plan_of(document, FieldLines(f"--preset {preset}"), name, folder)
 
 
 def _show_presets() -> None:

@@ -19,7 +19,7 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-from .document import ConfigError, Places, plan_of
+from .document import ConfigError, FieldLines, plan_of
 from .flume_properties import parse_properties
 from .plan import AgentPlan
 
@@ -56,7 +56,7 @@ def parse_config(text: str, source: str, name: str, folder: Path) -> AgentPlan:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{source}: not TOML: {error}") from None
-    return plan_of(document, TomlPlaces(text, source), name, folder)
+    return plan_of(document, TomlLines(text, source), name, folder)
 
 
 _HEADER = re.compile(r"\s*\[(\[?)\s*([^\]]+?)\s*\]\]?\s*(?:#.*)?$")
@@ -64,7 +64,7 @@ _KEY = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"
 _STEP = re.compile(r"""[\w-]+|"[^"]*"|'[^']*'""")
 
 
-class TomlPlaces(Places):
+class TomlLines(FieldLines):
     """Of a TOML text: tomllib says no lines of what it has read."""
 
     def __init__(self, text: str, source: str) -> None:

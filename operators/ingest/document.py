@@ -18,7 +18,7 @@ class ConfigError(IngestError, ValueError):
     """A configuration can't be used; the message names the file, the line and the field."""
 
 
-def plan_of(document: Mapping[str, Any], places: Places, name: str, folder: Path) -> AgentPlan:
+def plan_of(document: Mapping[str, Any], places: FieldLines, name: str, folder: Path) -> AgentPlan:
     """The plan of plain values. Raises `ConfigError`."""
     for key in document:
         if key not in _TOP:
@@ -66,7 +66,7 @@ def plan_of(document: Mapping[str, Any], places: Places, name: str, folder: Path
     )
 
 
-def _tables(document: Mapping[str, Any], role: str, places: Places) -> Mapping[str, Mapping[str, Any]]:
+def _tables(document: Mapping[str, Any], role: str, places: FieldLines) -> Mapping[str, Mapping[str, Any]]:
     tables = document.get(role, {})
     if not isinstance(tables, Mapping) or not all(isinstance(table, Mapping) for table in tables.values()):
         raise places.error((role,), f"{role} must be tables; write [{role}.NAME]")
@@ -78,7 +78,7 @@ def _target(
     table: Mapping[str, Any],
     channels: Mapping[str, Any],
     sinks: Mapping[str, Any],
-    places: Places,
+    places: FieldLines,
 ) -> tuple[str | None, str | None]:
     """The channel or the sink of a source."""
     channel = table.get("channel")
@@ -94,7 +94,9 @@ def _target(
     return channel, None
 
 
-def _sink(where: tuple[str, ...], table: Mapping[str, Any], sinks: Mapping[str, Any], places: Places) -> str:
+def _sink(
+    where: tuple[str, ...], table: Mapping[str, Any], sinks: Mapping[str, Any], places: FieldLines
+) -> str:
     sink = table.get("sink")
     if sink is None and len(sinks) == 1:
         return next(iter(sinks))
@@ -105,14 +107,14 @@ def _sink(where: tuple[str, ...], table: Mapping[str, Any], sinks: Mapping[str, 
     return str(sink)
 
 
-def _built(role: str, where: tuple[str, ...], table: Mapping[str, Any], places: Places) -> Any:
+def _built(role: str, where: tuple[str, ...], table: Mapping[str, Any], places: FieldLines) -> Any:
     try:
         return build(role, table)
     except FieldError as error:
         raise places.error((*where, *error.path), f"{'.'.join(where)}: {error}") from None
 
 
-class Places:
+class FieldLines:
     """Where the fields of a configuration are, for errors; this knows the file alone."""
 
     def __init__(self, source: str) -> None:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .document import ConfigError, Places, plan_of
+from .document import ConfigError, FieldLines, plan_of
 from .plan import AgentPlan
 
 log = logging.getLogger("streamgauge.ingest")
@@ -180,7 +180,7 @@ def _properties(text: str, source: str) -> dict[str, _Property]:
     return properties
 
 
-class _FlumePlaces(Places):
+class _PropertyLines(FieldLines):
     """Of properties: our paths lead to the lines of theirs."""
 
     def __init__(self, source: str, lines: Mapping[tuple[str, ...], int]) -> None:
@@ -236,7 +236,7 @@ class _Reading:
                     table["topic"] = "default-flume-topic"
             document["sinks"][name] = table
         self._refuse_unused()
-        return plan_of(document, _FlumePlaces(self._source, self._lines), self._agent, folder)
+        return plan_of(document, _PropertyLines(self._source, self._lines), self._agent, folder)
 
     def _names(self, role: str) -> list[str]:
         return self._get(role, "").split()

@@ -11,24 +11,24 @@ from importlib import import_module
 from typing import Any
 
 SOURCES = {
-    "tail": ".sources.tail:Tail",
+    "tail": ".sources.tail:FileTail",
     "spool": ".sources.spool:Spool",
     "stdin": ".sources.stdin:Stdin",
     "sequence": ".sources.sequence:Sequence",
     "http": ".sources.http:Http",
-    "syslog": ".sources.syslog:Syslog",
+    "syslog": ".sources.syslog:SyslogServer",
     "mqtt": ".sources.mqtt:Mqtt",
     "websocket": ".sources.websocket:Websocket",
-    "kafka": ".sources.kafka:Kafka",
+    "kafka": ".sources.kafka:KafkaMirror",
     "journal": ".sources.journal:Journal",
 }
 CHANNELS = {
-    "memory": ".channels.memory:Memory",
-    "file": ".channels.file:File",
+    "memory": ".channels.memory:MemoryBuffer",
+    "file": ".channels.file:WriteAheadLog",
 }
 SINKS = {
-    "kafka": ".sinks.kafka:Kafka",
-    "file": ".sinks.file:File",
+    "kafka": ".sinks.kafka:KafkaTopic",
+    "file": ".sinks.file:LineFile",
     "console": ".sinks.console:Console",
 }
 INTERCEPTORS = {
@@ -51,7 +51,7 @@ def load_kind(role: str, name: str) -> type[Any]:
     """The class of a kind. Raises `ValueError` for one that there isn't.
 
     >>> load_kind("sources", "tail").__name__
-    'Tail'
+    'FileTail'
     >>> load_kind("sinks", "kakfa")
     Traceback (most recent call last):
     ValueError: type must be one of console, file, kafka, got 'kakfa'

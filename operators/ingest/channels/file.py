@@ -40,7 +40,7 @@ _READER = "log"
 
 
 @dataclass(frozen=True, kw_only=True)
-class File:
+class WriteAheadLog:
     """A folder of at most about `max_bytes` of messages; its own by the channel's name unless `folder` is
     said.
 

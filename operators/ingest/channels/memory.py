@@ -17,7 +17,7 @@ LOST = "lost at the end"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Memory:
+class MemoryBuffer:
     """Up to `capacity` messages, a batch more at most.
 
     A source may go on before the sink has its messages: it is told that they were delivered. While the
@@ -43,7 +43,7 @@ class MemoryChannel:
     durable = False
     held_before = 0
 
-    def __init__(self, settings: Memory, place: Place) -> None:
+    def __init__(self, settings: MemoryBuffer, place: Place) -> None:
         self._settings, self._place = settings, place
         self._batches: deque[Batch] = deque()
         self._changed = threading.Condition()

@@ -21,7 +21,7 @@ _PAUSE_SECONDS = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class File:
+class LineFile:
     """Messages are appended to the file `path`, each a line; dead letters to the same name with ``.dead``.
 
     The bytes are on the disk before the source's position is. An agent that is killed in between writes the

@@ -46,7 +46,7 @@ _TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kafka:
+class KafkaTopic:
     """A topic.
 
     It is made with `partitions` unless it is there. What can't be sent goes to the topic `dead_letters`,
@@ -83,7 +83,7 @@ class KafkaSink:
     Once it is there, an older agent of the same name can commit nothing more.
     """
 
-    def __init__(self, settings: Kafka, place: Place) -> None:
+    def __init__(self, settings: KafkaTopic, place: Place) -> None:
         self._settings, self._place = settings, place
         self._config = {"bootstrap.servers": servers(settings.bootstrap_servers), **settings.config}
         self._admin = admin(self._config)

@@ -21,7 +21,7 @@ _MOST = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kafka:
+class KafkaMirror:
     """The messages of `topics` at other brokers, with their keys, headers and timestamps.
 
     A partition that was never read begins at its `start`. Messages of one partition go to one partition, in
@@ -41,17 +41,17 @@ class Kafka:
         except ValueError as error:
             raise ValueError(f"config: {error}") from None
 
-    def open(self, place: Place, positions: Positions) -> KafkaSource:
+    def open(self, place: Place, positions: Positions) -> MirrorSource:
         """See `SourceSettings`."""
-        return KafkaSource(self, positions)
+        return MirrorSource(self, positions)
 
 
-class KafkaSource:
+class MirrorSource:
     """A `Source` of another Kafka's messages. Raises `ReadError` and `TopicError` if it can't read."""
 
     waited_for = finite = False
 
-    def __init__(self, settings: Kafka, positions: Positions) -> None:
+    def __init__(self, settings: KafkaMirror, positions: Positions) -> None:
         config = {"bootstrap.servers": servers(settings.bootstrap_servers), **settings.config}
         client = admin(config)
         start = EARLIEST if settings.start == "earliest" else LATEST

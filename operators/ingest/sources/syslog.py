@@ -26,7 +26,7 @@ _NO_PRIORITY = "not syslog: no priority, as in <34>"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Syslog:
+class SyslogServer:
     """A server on `host` and `port` (0: a free one), for both protocols unless one is named.
 
     While `capacity` messages wait, TCP's senders wait, and UDP's messages are dropped and counted. A message
@@ -53,7 +53,7 @@ class SyslogSource:
 
     waited_for = finite = False
 
-    def __init__(self, settings: Syslog) -> None:
+    def __init__(self, settings: SyslogServer) -> None:
         self.settings = settings
         self.inbox = Inbox(settings.capacity)
         self._closing = threading.Event()

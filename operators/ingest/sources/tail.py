@@ -44,7 +44,7 @@ _GONE_SECONDS = 30 * 86_400.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tail:
+class FileTail:
     """Lines of files that match the patterns `files`, and none of `exclude`; ``**`` stands for any folders.
 
     Files that are there when the agent starts for the first time are read from the `start`; all others from
@@ -76,7 +76,7 @@ class TailSource:
 
     waited_for = finite = False
 
-    def __init__(self, settings: Tail, place: Place, positions: Positions) -> None:
+    def __init__(self, settings: FileTail, place: Place, positions: Positions) -> None:
         self._settings, self._once = settings, place.once
         self._known = _parsed(positions)
         self._first, self._looked_for_deleted = not self._known, False

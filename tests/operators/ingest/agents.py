@@ -10,7 +10,7 @@ from typing import Any
 from confluent_kafka import Consumer, Message
 
 from streamgauge.operators.ingest.agent import Agent
-from streamgauge.operators.ingest.document import Places, plan_of
+from streamgauge.operators.ingest.document import FieldLines, plan_of
 
 SECONDS = 120.0
 
@@ -30,7 +30,7 @@ def agent(kafka: Any, folder: Path, source: dict[str, Any], topic: str, **option
     if channel is not None:
         document["channels"] = {"between": channel}
         source["channel"] = "between"
-    return Agent(plan_of(document, Places("test"), name, folder), once)
+    return Agent(plan_of(document, FieldLines("test"), name, folder), once)
 
 
 def messages(

@@ -16,7 +16,7 @@ from prometheus_client import generate_latest
 from streamgauge.operators.ingest.agent import Agent
 from streamgauge.operators.ingest.batch import IngestError
 from streamgauge.operators.ingest.config import parse_config
-from streamgauge.operators.ingest.document import Places, plan_of
+from streamgauge.operators.ingest.document import FieldLines, plan_of
 from streamgauge.operators.ingest.flume_properties import parse_properties
 from streamgauge.operators.ingest.metrics import progress_text, registry_of
 
@@ -99,7 +99,7 @@ def test_what_a_file_channel_holds_goes_on_after_a_restart(kafka: Any, tmp_path:
         "sinks": {"out": {"type": "kafka", "topic": topic, "bootstrap_servers": kafka.proxied}},
     }
     plan["sinks"]["out"]["config"] = {"transaction.timeout.ms": 10_000}
-    running = Running(Agent(plan_of(plan, Places("test"), topic, tmp_path)))
+    running = Running(Agent(plan_of(plan, FieldLines("test"), topic, tmp_path)))
     until(lambda: running.agent.health().ready)
     url = f"http://127.0.0.1:{running.agent._feeds['in'].source.port}"
     assert httpx.post(url, content=b"1\n2\n", timeout=60).status_code == 200
@@ -111,7 +111,7 @@ def test_what_a_file_channel_holds_goes_on_after_a_restart(kafka: Any, tmp_path:
     running.stop()
     kafka.proxy.mend()
     assert running.agent.describe()["held"] == 3
-    again = Agent(plan_of(plan, Places("test"), topic, tmp_path), once=True)
+    again = Agent(plan_of(plan, FieldLines("test"), topic, tmp_path), once=True)
     again.run()
     assert again.describe()["held_before"] == 3 and again.account.sent == 3
     assert values(kafka, topic) == [b"1", b"2", b"3", b"4", b"5"]

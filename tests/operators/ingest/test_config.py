@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.operators.ingest.channels.memory import Memory
+from streamgauge.operators.ingest.channels.memory import MemoryBuffer
 from streamgauge.operators.ingest.config import parse_config, read_config
 from streamgauge.operators.ingest.document import ConfigError
 from streamgauge.operators.ingest.interceptors.filter import Filter
 from streamgauge.operators.ingest.interceptors.headers import Host
 from streamgauge.operators.ingest.plan import AgentPlan
 from streamgauge.operators.ingest.sinks.console import Console
-from streamgauge.operators.ingest.sinks.kafka import Kafka
+from streamgauge.operators.ingest.sinks.kafka import KafkaTopic
 from streamgauge.operators.ingest.sources.lines import Multiline
-from streamgauge.operators.ingest.sources.tail import Tail
+from streamgauge.operators.ingest.sources.tail import FileTail
 
 WHOLE = """
 name = "web-1"
@@ -62,12 +62,14 @@ def test_all_that_there_is() -> None:
     plan = parsed(WHOLE)
     assert (plan.name, plan.folder) == ("web-1", Path("/var/lib/agent"))
     access = plan.routes["access"]
-    assert access.source == Tail(files=["/var/log/nginx/access.log*"], multiline=Multiline(start=r"^\d"))
+    assert access.source == FileTail(files=["/var/log/nginx/access.log*"], multiline=Multiline(start=r"^\d"))
     assert list(access.interceptors) == [Host(), Filter(regex="health", exclude=True)]
     assert (access.channel, access.sink) == (None, "kafka")
     assert (plan.routes["numbers"].channel, plan.routes["numbers"].sink) == ("between", None)
-    assert plan.channels == {"between": Memory(capacity=10)} and plan.channel_sinks == {"between": "screen"}
-    assert plan.sinks == {"kafka": Kafka(topic="access", config={"linger.ms": 5}), "screen": Console()}
+    assert plan.channels == {"between": MemoryBuffer(capacity=10)} and plan.channel_sinks == {
+        "between": "screen"
+    }
+    assert plan.sinks == {"kafka": KafkaTopic(topic="access", config={"linger.ms": 5}), "screen": Console()}
 
 
 def test_one_sink_needs_no_mention() -> None:

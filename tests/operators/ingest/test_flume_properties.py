@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.operators.ingest.channels.file import File
-from streamgauge.operators.ingest.channels.memory import Memory
+from streamgauge.operators.ingest.channels.file import WriteAheadLog
+from streamgauge.operators.ingest.channels.memory import MemoryBuffer
 from streamgauge.operators.ingest.document import ConfigError
 from streamgauge.operators.ingest.flume_properties import parse_properties
 from streamgauge.operators.ingest.interceptors.filter import Filter
 from streamgauge.operators.ingest.interceptors.headers import Host, Static, Timestamp
 from streamgauge.operators.ingest.sinks.console import Console
-from streamgauge.operators.ingest.sinks.kafka import Kafka
+from streamgauge.operators.ingest.sinks.kafka import KafkaTopic
 from streamgauge.operators.ingest.sources.http import Http
 from streamgauge.operators.ingest.sources.sequence import Sequence
 from streamgauge.operators.ingest.sources.spool import Spool
-from streamgauge.operators.ingest.sources.syslog import Syslog
-from streamgauge.operators.ingest.sources.tail import Tail
+from streamgauge.operators.ingest.sources.syslog import SyslogServer
+from streamgauge.operators.ingest.sources.tail import FileTail
 
 LECTURE = """# a generator of numbers, by way of memory, to Kafka
 a1.sources = r1
@@ -48,9 +48,11 @@ def test_the_lectures_file(caplog: pytest.LogCaptureFixture) -> None:
     plan = parse_properties(LECTURE, "flume.properties", Path("state"))
     route = plan.routes["r1"]
     assert (plan.name, route.source, route.channel) == ("a1", Sequence(), "c1")
-    assert plan.channels == {"c1": Memory(capacity=1000)} and plan.channel_sinks == {"c1": "k1"}
+    assert plan.channels == {"c1": MemoryBuffer(capacity=1000)} and plan.channel_sinks == {"c1": "k1"}
     config = {"linger.ms": "1", "compression.type": "snappy"}
-    assert plan.sinks == {"k1": Kafka(topic="numbers", bootstrap_servers="localhost:9092", config=config)}
+    assert plan.sinks == {
+        "k1": KafkaTopic(topic="numbers", bootstrap_servers="localhost:9092", config=config)
+    }
     assert "flume.properties, line 10: a1.channels.c1.transactionCapacity changes nothing here" in caplog.text
 
 
@@ -108,13 +110,13 @@ def test_each_of_the_subset() -> None:
         SOURCES.replace("agent.sources.t.headers.f1.headerKey1 = value1\n", ""), "f", Path()
     )
     assert {name: route.source for name, route in plan.routes.items()} == {
-        "t": Tail(files=["/var/log/test1/example.log", "/var/log/test2/*log*"]),
+        "t": FileTail(files=["/var/log/test1/example.log", "/var/log/test2/*log*"]),
         "s": Spool(folder="/var/log/apache/flumeSpool"),
         "h": Http(port=5140, format="flume"),
-        "u": Syslog(port=5141, host="localhost", protocol="udp"),
+        "u": SyslogServer(port=5141, host="localhost", protocol="udp"),
         "i": Sequence(total=7),
     }
-    assert plan.channels == {"c": File(folder="/var/flume/data")} and plan.sinks == {"k": Console()}
+    assert plan.channels == {"c": WriteAheadLog(folder="/var/flume/data")} and plan.sinks == {"k": Console()}
     assert list(plan.routes["i"].interceptors) == [
         Timestamp(),
         Host(header="machine"),

@@ -17,7 +17,7 @@ from streamgauge.operators.formats.messages import Messages
 from streamgauge.operators.formats.syslog import syslog
 from streamgauge.operators.ingest.agent import Agent
 from streamgauge.operators.ingest.batch import IngestError
-from streamgauge.operators.ingest.document import Places, plan_of
+from streamgauge.operators.ingest.document import FieldLines, plan_of
 from streamgauge.operators.ingest.presets import PRESETS, preset_sources
 
 from .agents import fresh, messages, values
@@ -32,7 +32,7 @@ def started(
     """An agent of a preset at work, and what stops it."""
     sink = {"type": "kafka", "topic": topic, "bootstrap_servers": kafka.bootstrap_servers}
     document = {"sources": preset_sources(preset, given, topic), "sinks": {"kafka": sink}}
-    agent = Agent(plan_of(document, Places(preset), topic, folder))
+    agent = Agent(plan_of(document, FieldLines(preset), topic, folder))
     thread = threading.Thread(target=agent.run, daemon=True)
     thread.start()
 
@@ -204,7 +204,10 @@ def test_each_preset_makes_a_source_that_can_be_built() -> None:
         given = {key: "x" for key, value in preset.settings.items() if not value}
         sink = {"type": "kafka", "topic": "t"}
         plan_of(
-            {"sources": preset_sources(name, given, "t"), "sinks": {"k": sink}}, Places(name), "agent", Path()
+            {"sources": preset_sources(name, given, "t"), "sinks": {"k": sink}},
+            FieldLines(name),
+            "agent",
+            Path(),
         )
     login = preset_sources("ztf", {"brokers": "b:9092", "topics": "a,b", "user": "u", "password": "p"}, "t")
     assert login["ztf-t"]["config"]["sasl.password"] == "p" and login["ztf-t"]["topics"] == ["a", "b"]

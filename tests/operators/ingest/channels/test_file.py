@@ -18,7 +18,7 @@ import pytest
 
 from streamgauge.operators.ingest.batch import Batch, DeadLine, IngestError
 from streamgauge.operators.ingest.channels import file as file_channel
-from streamgauge.operators.ingest.channels.file import File, FileChannel
+from streamgauge.operators.ingest.channels.file import FileChannel, WriteAheadLog
 from streamgauge.operators.ingest.component import Place
 
 OWNER = "agent/in"
@@ -33,7 +33,7 @@ class Log:
         self.channel: FileChannel = self.open()
 
     def open(self, **settings: Any) -> FileChannel:
-        self.channel = File(**settings).open("c", self.place)
+        self.channel = WriteAheadLog(**settings).open("c", self.place)
         self.entrance = self.channel.sink(self.place)
         self.source = self.channel.source(self.place, self.positions)
         return self.channel
@@ -224,7 +224,7 @@ def test_a_full_disk_is_waited_for(
 
 def test_two_agents_do_not_share_a_folder(log: Log) -> None:
     with pytest.raises(IngestError, match="another agent uses the channel's folder"):
-        File().open("c", log.place)
+        WriteAheadLog().open("c", log.place)
 
 
 def test_an_older_copy_of_a_channel_is_refused(log: Log) -> None:

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from streamgauge.operators.ingest.batch import Batch, DeadLine
-from streamgauge.operators.ingest.channels.memory import FULL, LOST, Memory, MemoryChannel
+from streamgauge.operators.ingest.channels.memory import FULL, LOST, MemoryBuffer, MemoryChannel
 from streamgauge.operators.ingest.component import Place
 
 
 def opened(tmp_path: Path, stopping: bool = False, **settings: object) -> MemoryChannel:
     place = Place("agent", "channel", tmp_path, stopping=lambda: stopping)
-    return Memory(**settings).open("channel", place)
+    return MemoryBuffer(**settings).open("channel", place)
 
 
 def test_batches_come_out_as_they_went_in(tmp_path: Path) -> None:
@@ -72,4 +72,4 @@ def test_what_is_left_at_the_end_is_lost_and_counted(tmp_path: Path) -> None:
 
 def test_wrong_settings_are_refused() -> None:
     with pytest.raises(ValueError, match="capacity must be an integer ≥ 1, got 0"):
-        Memory(capacity=0)
+        MemoryBuffer(capacity=0)

@@ -11,11 +11,11 @@ import pytest
 
 from streamgauge.operators.ingest.batch import Batch, DeadLine, IngestError
 from streamgauge.operators.ingest.component import Place
-from streamgauge.operators.ingest.sinks.file import File, FileSink
+from streamgauge.operators.ingest.sinks.file import FileSink, LineFile
 
 
 def opened(tmp_path: Path, name: str = "out.log") -> FileSink:
-    return File(path=str(tmp_path / name)).open(Place("agent", "a/b", tmp_path / "state"))
+    return LineFile(path=str(tmp_path / name)).open(Place("agent", "a/b", tmp_path / "state"))
 
 
 def deliver(sink: FileSink, batch: Batch) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from streamgauge.operators.ingest.batch import Batch, DeadLine, IngestError
 from streamgauge.operators.ingest.component import Place
-from streamgauge.operators.ingest.sinks.kafka import Kafka, KafkaSink
+from streamgauge.operators.ingest.sinks.kafka import KafkaSink, KafkaTopic
 
 from ....faulty_proxy import Request
 from ..agents import fresh, messages, values
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.kafka
 def opened(kafka: Any, topic: str, tmp_path: Path, *, proxied: bool = False, **settings: Any) -> KafkaSink:
     servers = kafka.proxied if proxied else kafka.bootstrap_servers
     place = Place(settings.pop("name", topic), "source", tmp_path)
-    return Kafka(topic=topic, bootstrap_servers=servers, **settings).open(place)
+    return KafkaTopic(topic=topic, bootstrap_servers=servers, **settings).open(place)
 
 
 def deliver(sink: KafkaSink, *batches: Batch) -> tuple[int, int]:
@@ -186,4 +186,4 @@ def test_a_broker_that_is_away_is_waited_for(kafka: Any, tmp_path: Path) -> None
 )
 def test_wrong_settings_are_refused(settings: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
-        Kafka(**settings)
+        KafkaTopic(**settings)

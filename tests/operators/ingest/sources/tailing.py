@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from streamgauge.operators.ingest.component import Place
-from streamgauge.operators.ingest.sources.tail import Tail, TailSource
+from streamgauge.operators.ingest.sources.tail import FileTail, TailSource
 
 SECONDS = 30.0
 
@@ -19,7 +19,7 @@ class Tailing:
 
     def __init__(self, folder: Path, *patterns: str, **settings: Any) -> None:
         self.folder = folder
-        self.settings = Tail(files=[str(folder / pattern) for pattern in patterns or ("*",)], **settings)
+        self.settings = FileTail(files=[str(folder / pattern) for pattern in patterns or ("*",)], **settings)
         self.positions: dict[str, Any] = {}
         self.lines: list[bytes] = []
         self.dead: list[bytes] = []

@@ -48,7 +48,7 @@ def test_a_mirror_has_all_of_each_message_once(kafka: Any, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("topics", [[], "alerts"])
 def test_wrong_settings_are_refused(topics: Any) -> None:
-    from streamgauge.operators.ingest.sources.kafka import Kafka
+    from streamgauge.operators.ingest.sources.kafka import KafkaMirror
 
     with pytest.raises(ValueError, match="topics must be a list"):
-        Kafka(topics=topics, bootstrap_servers="box:9092")
+        KafkaMirror(topics=topics, bootstrap_servers="box:9092")

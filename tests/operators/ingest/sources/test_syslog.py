@@ -12,7 +12,7 @@ import pytest
 from streamgauge.operators.formats.messages import Messages
 from streamgauge.operators.formats.syslog import syslog
 from streamgauge.operators.ingest.batch import Batch, IngestError
-from streamgauge.operators.ingest.sources.syslog import Syslog, SyslogSource, split_frames
+from streamgauge.operators.ingest.sources.syslog import SyslogServer, SyslogSource, split_frames
 
 OLD = b"<34>Oct 11 22:14:15 mymachine su: 'su root' failed for lonvick on /dev/pts/8"
 NEW = b'<165>1 2003-10-11T22:14:15.003Z mymachine.example.com evntslog - ID47 [x@1 a="3"] An application'
@@ -23,7 +23,7 @@ def opened() -> Iterator[Any]:
     sources: list[SyslogSource] = []
 
     def make(**settings: Any) -> SyslogSource:
-        sources.append(Syslog(**{"port": 0, **settings}).open(None, {}))
+        sources.append(SyslogServer(**{"port": 0, **settings}).open(None, {}))
         return sources[-1]
 
     yield make

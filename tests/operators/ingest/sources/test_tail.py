@@ -351,7 +351,7 @@ def test_files_that_are_left_out(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_settings_are_refused(settings: dict[str, object], text: str) -> None:
-    from streamgauge.operators.ingest.sources.tail import Tail
+    from streamgauge.operators.ingest.sources.tail import FileTail
 
     with pytest.raises(ValueError, match=text):
-        Tail(**settings)
+        FileTail(**settings)
