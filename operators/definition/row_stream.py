@@ -146,9 +146,10 @@ class RowStream(StreamInput):
         return self._with(Step("filter", predicates))
 
     def with_columns(self, *columns: pl.Expr, **named: pl.Expr) -> Self:
-        """Add columns, or replace them. A text names a column, as in Polars; write ``pl.lit("a")`` for the text.
+        """Add columns, or replace them.
 
-        Raises `TypeError` and `ValueError` as `filter` does.
+        A text names a column, as in Polars; write ``pl.lit("a")`` for the text itself. Raises `TypeError` and
+        `ValueError` as `filter` does.
         """
         return self._with(Step("with_columns", _expressions(columns, named)))
 
