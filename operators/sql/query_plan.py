@@ -39,7 +39,7 @@ class QueryPlan:
 def plan_text(plan: QueryPlan, topic: str) -> str:
     """What a plan does, as comments behind its Python: what it reads, keeps, answers and writes."""
     stream = plan.stream
-    topics = list(dict.fromkeys(name for part in stream.parts() for name in part.source.topics))  # type: ignore[attr-defined]
+    topics = list(dict.fromkeys(name for source in stream.kafka_sources for name in source.topics))
     lines = [f"reads {', '.join(topics)}"]
     if stream.tables:
         lines.append(f"keeps the tables {', '.join(table.topic for table in stream.tables)} in each worker")
