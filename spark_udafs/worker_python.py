@@ -108,9 +108,10 @@ def _probe(spark: SparkSession) -> str | None:
 
 
 def _version(batches: Iterator[Any]) -> Iterator[Any]:
+    import importlib
+
     import pyarrow
 
-    import streamgauge
-
+    package = importlib.import_module("streamgauge")
     for _ in batches:
-        yield pyarrow.RecordBatch.from_pydict({"version": [streamgauge.__version__]})
+        yield pyarrow.RecordBatch.from_pydict({"version": [package.__version__]})
