@@ -15,7 +15,6 @@ from typing import Any, cast
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
-from .. import __version__
 from ..sketches.core.errors import StreamgaugeError
 from .session import local_threads
 
@@ -102,15 +101,17 @@ def _probe(spark: SparkSession) -> str | None:
         if (reason := _REASONS.search(str(error))) is None:
             raise
         return f"run {spark.sparkContext.pythonExec!r}, which doesn't run {_PACKAGE} ({reason[0]})"
-    if (there := rows[0]["version"]) != __version__:
-        return f"have {_PACKAGE} {there}, and this driver has {__version__}"
+    here = sys.modules[_PACKAGE].__version__
+    if (there := rows[0]["version"]) != here:
+        return f"have {_PACKAGE} {there}, and this driver has {here}"
     return None
 
 
 def _version(batches: Iterator[Any]) -> Iterator[Any]:
+    import importlib
+
     import pyarrow
 
-    import streamgauge
-
+    package = importlib.import_module("streamgauge")
     for _ in batches:
-        yield pyarrow.RecordBatch.from_pydict({"version": [streamgauge.__version__]})
+        yield pyarrow.RecordBatch.from_pydict({"version": [package.__version__]})
