@@ -36,7 +36,7 @@ ARCHIVED_PYTHON = "python"
 _WORKER_PATH = f"./{_ARCHIVE}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-class ArchiveError(StreamgaugeError, ValueError):
+class PackedEnvironmentError(StreamgaugeError, ValueError):
     """The archive for Spark's executors can't be used; the message says why."""
 
 
@@ -61,7 +61,7 @@ def session(
     variable ``PYSPARK_PYTHON``; or this one, which must then lie at the same path on all machines.
 
     Raises `RuntimeError` if Spark has to start here and there is no Java, or one that is too old, and
-    `ArchiveError` for an archive that isn't there, with a master that takes none, or while a session runs.
+    `PackedEnvironmentError` for an archive that isn't there, with a master that takes none, or while a session runs.
 
     >>> import streamgauge as sg
     >>> spark = sg.spark.session(config={"spark.sql.session.timeZone": "UTC"})
@@ -73,7 +73,7 @@ def session(
 
     if master is not None and master.startswith("sc://"):
         if archive is not None:
-            raise ArchiveError(
+            raise PackedEnvironmentError(
                 "archive: a Spark Connect server is given its workers' environment where it is started, by "
                 "spark.archives; docs/clusters.md says how"
             )
@@ -89,7 +89,7 @@ def session(
         master = "local[*]"
     local = master is not None and bool(local_threads(master))
     if archive is not None and running is not None:
-        raise ArchiveError(
+        raise PackedEnvironmentError(
             "archive: a session runs already, whose executors are what they are; stop it first"
         )
     own: dict[str, str] = {} if archive is None else _of_archive(archive, master, local, config or {})
@@ -132,14 +132,16 @@ def _interpreter(local: bool, config: Mapping[str, str]) -> str:
 def _of_archive(
     archive: str | Path, master: str | None, local: bool, config: Mapping[str, str]
 ) -> dict[str, str]:
-    """The settings by which executors run the interpreter of an archive. Raises `ArchiveError`."""
+    """The settings by which executors run the interpreter of an archive. Raises `PackedEnvironmentError`."""
     if local:
-        raise ArchiveError(f"archive: {master} has no executors that would need one")
+        raise PackedEnvironmentError(f"archive: {master} has no executors that would need one")
     place = str(archive)
     if "://" not in place:
         path = Path(place).resolve()
         if not path.is_file():
-            raise ArchiveError(f"archive: there is no file {path}; `streamgauge pack {archive}` makes it")
+            raise PackedEnvironmentError(
+                f"archive: there is no file {path}; `streamgauge pack {archive}` makes it"
+            )
         place = str(path)
     others = [one for one in [config.get("spark.archives")] if one]
     return {

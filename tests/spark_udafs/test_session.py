@@ -18,7 +18,7 @@ import pyspark
 import pytest
 
 from streamgauge.spark_udafs import session as sessions
-from streamgauge.spark_udafs.session import ArchiveError, _end_quietly
+from streamgauge.spark_udafs.session import PackedEnvironmentError, _end_quietly
 from streamgauge.spark_udafs.worker_program import quick_python
 
 from ..waiting import until
@@ -93,12 +93,14 @@ def test_a_java_home_without_java_is_named(tmp_path: Path) -> None:
 
 def test_an_archive_is_for_executors_and_must_be_there(tmp_path: Path) -> None:
     archive = tmp_path / "environment.tar.gz"
-    with pytest.raises(ArchiveError, match=r"no file .*environment.tar.gz; `streamgauge pack .*` makes it"):
+    with pytest.raises(
+        PackedEnvironmentError, match=r"no file .*environment.tar.gz; `streamgauge pack .*` makes it"
+    ):
         sessions._of_archive(archive, "spark://127.0.0.1:7077", False, {})
     archive.touch()
-    with pytest.raises(ArchiveError, match=r"local\[2\] has no executors that would need one"):
+    with pytest.raises(PackedEnvironmentError, match=r"local\[2\] has no executors that would need one"):
         sessions._of_archive(archive, "local[2]", True, {})
-    with pytest.raises(ArchiveError, match="a Spark Connect server is given its workers'"):
+    with pytest.raises(PackedEnvironmentError, match="a Spark Connect server is given its workers'"):
         sessions.session(master="sc://127.0.0.1:15002", archive=archive)
     given = {"spark.archives": "models.zip#models"}
     settings = sessions._of_archive(archive, "yarn", False, given)
