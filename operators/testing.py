@@ -206,6 +206,8 @@ class StreamTester:
         """Let a partition receive messages with their own topic, partition and offsets, as recorded.
 
         The clock moves on to the latest of their timestamps. Offsets that are left out hold no message.
+        Raises `TypeError` for a stream that reads no topic, and `ValueError` for a topic that it doesn't
+        read.
         """
         where = Input(self._topic(messages.topics[int(messages.topic[0])]), int(messages.partition[0]))
         self._now = max(self._now, int(messages.timestamp.max()) / 1000)

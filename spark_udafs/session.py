@@ -61,7 +61,8 @@ def session(
     variable ``PYSPARK_PYTHON``; or this one, which must then lie at the same path on all machines.
 
     Raises `RuntimeError` if Spark has to start here and there is no Java, or one that is too old, and
-    `PackedEnvironmentError` for an archive that isn't there, with a master that takes none, or while a session runs.
+    `PackedEnvironmentError` for an archive that isn't there, with a master that takes none, or while a
+    session runs.
 
     >>> import streamgauge as sg
     >>> spark = sg.spark.session(config={"spark.sql.session.timeZone": "UTC"})

@@ -59,8 +59,9 @@ def write_together(
     these streams and their definitions: another, one more or one less are refused by name. What is merged is
     always merged by our own merge, in buckets of groups, with state in RocksDB.
 
-    Raises `ValueError` for streams that no reader can read together, and for those that join two streams or
-    send their rows on, which run in queries of their own; what `on_spark` and `write` raise.
+    Raises `TypeError` for streams and sinks that are not given by name, and `ValueError` for streams that no
+    reader can read together, and for those that join two streams or send their rows on, which run in queries
+    of their own; what `on_spark` and `write` raise.
 
     >>> from tempfile import mkdtemp
     >>> import polars as pl
