@@ -104,6 +104,7 @@ def test_executors_come_and_go_as_spark_likes(
     same(result, undisturbed, trades, *WAYS)
 
 
+@pytest.mark.skip(reason="Spark begins no second attempt on the host of the first, and both workers have one")
 def test_a_task_that_runs_twice_counts_once(
     cluster: Cluster, trades: Trades, undisturbed: dict[str, Any], tmp_path: Path
 ) -> None:
