@@ -59,7 +59,7 @@ def _logins(rows: Stream) -> Stream:
     """Refused logins by address, connection and their own time. Other records only say that time goes on."""
     refused, sign = pl.col("refused"), pl.col("sign").fill_null("")
     known = (refused > 0) & pl.col("address").is_not_null()
-    keys = {name: pl.when(known).then(pl.col(name)) for name in ("address", "connection")}
+    keys: dict[str, pl.Expr] = {n: pl.when(known).then(pl.col(n)) for n in ("address", "connection")}
     keys["at"] = pl.when(known).then(pl.col("at")).otherwise(pl.col("at").dt.truncate("1m"))
     parts = {
         name: pl.when(sign == name).then(refused).otherwise(0) for name in ("announced", "ended", "probe")
