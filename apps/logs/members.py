@@ -28,13 +28,7 @@ def begun(
     `wrap` may put a decoder around theirs.
     """
     names = {name: pl.Binary() for path in paths for name in (path, path.split(".")[0])}
-    return Stream.from_kafka(
-        feed.topic,
-        value=wrap(json(names)),
-        time=time,
-        bootstrap_servers=feed.bootstrap_servers,
-        config=feed.config,
-    )
+    return feed.stream(wrap(json(names)), time=time)
 
 
 def member(path: str) -> pl.Expr:

@@ -23,13 +23,7 @@ _SEVERITIES = ("emerg", "alert", "crit", "err", "warning", "notice", "info", "de
 
 
 def _begun(feed: Feed, settings: Settings) -> Stream:
-    return Stream.from_kafka(
-        feed.topic,
-        value=WithLogins(syslog(settings["zone"])),
-        time="time",
-        bootstrap_servers=feed.bootstrap_servers,
-        config=feed.config,
-    )
+    return feed.stream(WithLogins(syslog(settings["zone"])), time="time")
 
 
 def _rows(feed: Feed, settings: Settings) -> Stream:

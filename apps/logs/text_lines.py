@@ -155,13 +155,7 @@ def _decoder(settings: Settings) -> TextLines:
 
 
 def _begun(feed: Feed, settings: Settings) -> Stream:
-    return Stream.from_kafka(
-        feed.topic,
-        value=WithLogins(_decoder(settings)),
-        time="time",
-        bootstrap_servers=feed.bootstrap_servers,
-        config=feed.config,
-    )
+    return feed.stream(WithLogins(_decoder(settings)), time="time")
 
 
 def _rows(feed: Feed, settings: Settings) -> Stream:
