@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from ..operators.archive.archive_run import check_over_archive
+from ..operators.archive.archived_source import check_over_archive
 from ..operators.consumer.group.input_topics import check_apart
 from ..operators.definition.stream import Stream
 from ..operators.sketching.account import Account

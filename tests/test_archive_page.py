@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import Producer
 from typer.testing import CliRunner
 
+from streamgauge.apps.archive.command import decoders_of
 from streamgauge.apps.cli import app
 
 PAGE = Path(__file__).parents[1] / "docs" / "archive.md"
@@ -46,6 +47,8 @@ def test_the_page_runs(kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     exec(compile(_block(text, "python"), str(PAGE), "exec"), {})
     windows = capsys.readouterr().out
     assert windows.count("2026-01-01") == 6 and windows.count("┆ 30") == 3
+    declared = decoders_of(_block(PAGE.read_text(), "sql", "CREATE STREAM"), ["posts"])
+    assert list(declared["posts"].schema) == ["author", "created_at"]
     counts = (
         pl.read_parquet("archive/**/*.parquet", hive_partitioning=True).group_by("topic", "partition").len()
     )
@@ -53,11 +56,11 @@ def test_the_page_runs(kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     if find_spec("duckdb"):
         import duckdb
 
-        counted = duckdb.sql(_block(text, "sql").partition("\n")[2].rstrip("; \n")).fetchall()
+        counted = duckdb.sql(_block(text, "sql", "-- DuckDB").partition("\n")[2].rstrip("; \n")).fetchall()
         assert sorted(counted) == sorted(counts.rows())
 
 
-def _block(text: str, language: str) -> str:
-    match = re.search(rf"```{language}\n(.*?)```", text, re.DOTALL)
+def _block(text: str, language: str, begins: str = "") -> str:
+    match = re.search(rf"```{language}\n({begins}.*?)```", text, re.DOTALL)
     assert match is not None
     return match[1]

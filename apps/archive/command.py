@@ -6,7 +6,9 @@ import re
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,6 +20,7 @@ from ..settings import Config, ConfigFile, Servers, kafka_settings
 if TYPE_CHECKING:
     from ...operators.archive.archiver import Archiver
     from ...operators.archive.segment import Segment
+    from ...operators.formats.decode import Decoder
 
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 _RETENTION_SECONDS = 60.0
@@ -49,6 +52,12 @@ def archive(
     skip_lost: Annotated[
         bool, typer.Option("--skip-lost", help="Go on behind messages that the topic has removed already.")
     ] = False,
+    decode: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SQL", help="CREATE STREAM statements, or a file of them: columns to decode, too."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Say as JSON what was archived.")] = False,
     config: Config = None,
     config_file: ConfigFile = None,
@@ -65,6 +74,8 @@ def archive(
         streamgauge archive posts --to archive --once --json
 
         streamgauge archive posts --to s3://bucket/archive --interval 1m --keep 30d
+
+        streamgauge archive posts --to archive --decode posts.sql
     """
     if start not in ("earliest", "latest"):
         raise ValueError(f"--start must be earliest or latest, got {start}")
@@ -91,7 +102,8 @@ def archive(
             write_line(f"{segment.range_text}: {segment.rows:,} messages in {segment.path}", sys.stderr)
 
     name = group or f"{'-'.join(sorted(topics))[:150]}.archive"
-    archiver = Archiver(settings, topics, store, options, None if once else name, published)
+    decoders = {} if decode is None else decoders_of(decode, topics)
+    archiver = Archiver(settings, topics, store, options, None if once else name, published, decoders)
     begun = time.monotonic()
     removed = _run(archiver, once, kept, to)
     account: dict[str, Any] = {**asdict(archiver.account), "removed_files": removed}
@@ -150,6 +162,27 @@ def _run(archiver: Archiver, once: bool, keep_seconds: float | None, to: str) ->
     if failed:
         raise failed[0]
     return removed
+
+
+def decoders_of(declarations: str, topics: Sequence[str]) -> dict[str, Decoder]:
+    """What decodes topics, by statements of SQL or a file of them. Raises `SqlError` and `ValueError`.
+
+    >>> text = "CREATE STREAM posts (author VARCHAR) WITH (KAFKA_TOPIC='posts', VALUE_FORMAT='JSON')"
+    >>> decoders_of(text, ["posts"])["posts"].schema
+    {'author': String}
+    """
+    from ...operators.sql.catalog import relation_of
+    from ...operators.sql.dialect import statements_of
+    from ...operators.sql.statements import CreateSource
+
+    text = Path(declarations).read_text() if " " not in declarations else declarations
+    nodes = [one.node for one in statements_of(text) if isinstance(one.node, CreateSource)]
+    declared = {relation.topic: relation for relation in (relation_of(node, text) for node in nodes)}
+    if unknown := [topic for topic in declared if topic not in topics]:
+        raise ValueError(f"--decode declares the topic {unknown[0]!r}, which is not archived here")
+    if not declared:
+        raise ValueError("--decode must hold a CREATE STREAM … WITH (KAFKA_TOPIC='…', …) for a topic")
+    return {topic: relation.decoder() for topic, relation in declared.items()}
 
 
 def bytes_of(text: str) -> int:

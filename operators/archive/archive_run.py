@@ -16,34 +16,17 @@ from datetime import UTC, datetime
 
 from ..consumer.options import OnWindow, RunOptions
 from ..consumer.summary import Summary
-from ..definition.sources import KafkaSource
 from ..definition.stream import Stream
-from ..definition.topic_patterns import matches
 from ..sinks.sink import ClosedWindow, Origin, Sink, WritingSink, topics_of
 from ..table.sketch_table import SketchTable
 from ..testing import StreamTester
-from .chain import topics_of as archived_topics
+from .archived_source import check_over_archive, recordings_of
 from .recording import Recording, in_time
-from .segment import ArchiveError
-from .store import store_of
 
 log = logging.getLogger("streamgauge.archive")
 
 _TAKEN = ("on_window", "sinks", "until", "workers", "keep_windows", "idle_seconds", "connect_seconds")
 """The options of a run that mean something, or nothing at all, where no broker takes part."""
-
-
-def recordings_of(source: KafkaSource) -> list[Recording]:
-    """The topics that a source reads of its archive. Raises `ArchiveError` if there are none."""
-    assert source.archive is not None
-    known = archived_topics(store_of(source.archive))
-    topics = [topic for topic in known if matches(source.topics, topic)]
-    if not topics:
-        raise ArchiveError(
-            f"{source.archive} holds the topics {', '.join(sorted(known))}, and none that the stream reads: "
-            f"{source.topic}"
-        )
-    return [Recording.open(source.archive, topic) for topic in topics]
 
 
 def run_archive(stream: Stream, options: RunOptions) -> Summary:
@@ -95,16 +78,6 @@ def _check(stream: Stream, options: RunOptions) -> None:
         raise ValueError(
             f"a sink sends to the topic {sent[0].name!r}, and a stream that reads an archive has no brokers; "
             "use sinks that write elsewhere, or send the archive to a topic by `streamgauge replay`"
-        )
-
-
-def check_over_archive(stream: Stream) -> None:
-    """Raise `TypeError` for a stream that needs a broker besides the archive that it reads."""
-    if stream.sending is not None or stream.tables:
-        what = "sends its rows to a topic" if stream.sending is not None else "is joined with a table"
-        raise TypeError(
-            f"this stream {what}, and reads an archive; send the archive to a topic by `streamgauge replay`, "
-            "and run the stream there"
         )
 
 

@@ -21,6 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..consumer.group.membership import Membership
+from ..formats.decode import Decoder
 from ..formats.messages import Messages
 from ..kafka.reader import Corrupt, PositionGone, Reader
 from ..kafka.source import TopicPartition
@@ -84,8 +85,8 @@ class Archiver:
     """Archives topics to a store.
 
     With a `group_id`, archivers of one group share the topics' partitions among them. `config` are
-    librdkafka's settings, ``bootstrap.servers`` at least. `published` is called with each new file's
-    `Segment`.
+    librdkafka's settings, ``bootstrap.servers`` at least. `decoders`, by topic, decode values into columns
+    beside the raw ones. `published` is called with each new file's `Segment`.
     """
 
     def __init__(
@@ -96,12 +97,13 @@ class Archiver:
         options: ArchiveOptions = ArchiveOptions(),
         group_id: str | None = None,
         published: Callable[[Segment], object] = lambda segment: None,
+        decoders: Mapping[str, Decoder] = {},
     ) -> None:
         self.account = ArchiveAccount()
         self.assigned: frozenset[Input] = frozenset()
         """The partitions that it has now."""
         self._config, self._topics, self._store, self._options = dict(config), list(topics), store, options
-        self._group_id, self._published = group_id, published
+        self._group_id, self._published, self._decoders = group_id, published, decoders
         self._admin = admin(self._config)
         self._growing: dict[Input, _Growing] = {}
         self._reader: Reader | None = None
@@ -219,7 +221,7 @@ class Archiver:
                 f"{self._store.name} holds {where} up to offset {last.next_offset - 1}, and the topic ends "
                 f"before {end}: is it another cluster's topic of that name? Archive it to another folder"
             )
-        writer = SegmentWriter(*where, last.next_offset, topic_id)
+        writer = self._writer(where, last.next_offset, topic_id)
         if last.next_offset < first:
             if not self._options.skip_lost:
                 raise ArchiveError(
@@ -314,9 +316,11 @@ class Archiver:
             log.warning("another archiver has published %s; going on behind it", last.range_text)
             self.account.dropped_files += 1
             following, self._moved = last.next_offset, True
-        self._growing[where] = _Growing(
-            SegmentWriter(*where, following, growing.topic_id), topic_id=growing.topic_id
-        )
+        following_writer = self._writer(where, following, growing.topic_id)
+        self._growing[where] = _Growing(following_writer, topic_id=growing.topic_id)
+
+    def _writer(self, where: Input, first_offset: int, topic_id: str) -> SegmentWriter:
+        return SegmentWriter(*where, first_offset, topic_id, self._decoders.get(where.topic))
 
     def _give_up(self, inputs: list[Input]) -> None:
         """Publish what is held of partitions that other archivers get next."""

@@ -12,7 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...sketches.core.errors import StreamgaugeError
+from ...sketches.core.lazy import pl
+from ..formats.decode import Decoder
 from ..formats.messages import Messages, headers_type
+from ..formats.tombstones import decode_value
 
 FOOTER = b"streamgauge.archive"
 """The key in a file's footer under which its `Segment` is written, as JSON."""
@@ -145,21 +148,32 @@ def check_chain(segments: Iterable[Segment]) -> None:
 class SegmentWriter:
     """Messages of a partition, compressed into a Parquet file in memory as they come.
 
-    `size` is the bytes of the values so far, before compression.
+    With a `decoder` two columns stand beside those of `SCHEMA`: `decoded`, a struct of the decoder's columns,
+    and `refused`, why a message can't be decoded, whose `decoded` is null. `size` is the bytes of the values
+    so far, before compression.
     """
 
-    def __init__(self, topic: str, partition: int, first_offset: int, topic_id: str = "") -> None:
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        first_offset: int,
+        topic_id: str = "",
+        decoder: Decoder | None = None,
+    ) -> None:
         self.topic, self.partition, self.first_offset = topic, partition, first_offset
         self.next_offset = first_offset
         self.rows = self.size = 0
         self.lost: list[tuple[int, int]] = []
         self._topic_id = topic_id
         self._times: tuple[int, int] | None = None
+        self._decoder = decoder
+        self._schema = SCHEMA if decoder is None else decoded_schema(decoder)
         self._sink = pa.BufferOutputStream()
         # Statistics of keys and values help nobody find a message, and cost as much as compressing them.
         self._file = pq.ParquetWriter(
             self._sink,
-            SCHEMA,
+            self._schema,
             compression="zstd",
             compression_level=1,
             use_dictionary=["timestamp_type"],
@@ -172,6 +186,9 @@ class SegmentWriter:
         if not len(messages):
             return
         columns = messages_to_columns(messages)
+        if self._decoder is not None:
+            decoded = decoded_columns(self._decoder, messages, self._schema.field("decoded").type)
+            columns = pa.RecordBatch.from_arrays([*columns.columns, *decoded], schema=self._schema)
         self._file.write_batch(columns)
         self.rows += len(messages)
         self.size += int((messages.ends - messages.starts).sum())
@@ -214,6 +231,29 @@ class SegmentWriter:
         self._file.add_key_value_metadata({FOOTER.decode(): segment.to_json()})
         self._file.close()
         return segment, self._sink.getvalue()
+
+
+def decoded_schema(decoder: Decoder) -> pa.Schema:
+    """The columns of a file whose values are decoded as well."""
+    oldest = pl.CompatLevel.oldest()
+    fields = pl.Schema(decoder.schema).to_frame().to_arrow(compat_level=oldest).schema
+    return SCHEMA.append(pa.field("decoded", pa.struct(list(fields)))).append(
+        pa.field("refused", pa.string())
+    )
+
+
+def decoded_columns(decoder: Decoder, messages: Messages, kind: pa.StructType) -> tuple[pa.Array, pa.Array]:
+    """Messages' values decoded, null where they can't be, and why not. Raises what the decoder fails with."""
+    n, decoded = len(messages), decode_value(decoder, messages, "refuse")
+    table = decoded.frame.to_arrow(compat_level=pl.CompatLevel.oldest())
+    columns = [table.column(field.name).combine_chunks().cast(field.type) for field in kind]
+    rows = pa.StructArray.from_arrays(columns, fields=list(kind))
+    at = np.full(n, -1)
+    at[slice(None) if decoded.rows is None else decoded.rows] = np.arange(decoded.frame.height)
+    reasons: list[str | None] = [None] * n
+    for number, reason in zip(decoded.refused.tolist(), decoded.reasons):
+        reasons[number] = reason
+    return rows.take(pa.array(at, mask=at < 0)), pa.array(reasons, pa.string())
 
 
 def messages_to_columns(messages: Messages) -> pa.RecordBatch:

@@ -28,7 +28,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from ...operators.archive.archive_run import recordings_of
+from ...operators.archive.archived_source import recordings_of
 from ...operators.consumer.forwarding_options import forwarding_partitions
 from ...operators.consumer.group.co_partitioning import partners_of
 from ...operators.definition.stream import Stream

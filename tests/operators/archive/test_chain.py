@@ -5,13 +5,17 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import streamgauge as sg
 from streamgauge.operators.archive.chain import segments, topics_of
+from streamgauge.operators.archive.recording import Recording
 from streamgauge.operators.archive.segment import ArchiveError, SegmentWriter
 from streamgauge.operators.archive.store import LocalStore, Store, store_of
+from streamgauge.operators.formats.decode import TOMBSTONE
 from streamgauge.operators.formats.messages import Messages
 
 
@@ -94,3 +98,33 @@ def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
         topics_of(LocalStore(tmp_path))
     with pytest.raises(ArchiveError, match="no filesystem for nowhere://"):
         store_of("nowhere://bucket")
+
+
+def test_values_are_decoded_beside_the_raw_ones(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    decoder = sg.json({"n": pl.Int64, "tags": pl.List(pl.String)})
+    writer = SegmentWriter("t", 0, 0, decoder=decoder)
+    values = [b'{"n":1,"tags":["a"]}', b"oops", None, b'{"n":2,"tags":[]}']
+    for messages in (Messages.of(values), Messages.of([b"[]"], first_offset=4)):
+        writer.add(messages)
+    segment, data = writer.finish()
+    assert store.create(segment.path, data)
+    [file] = files(tmp_path)
+    table = pq.ParquetFile(file).read()
+    assert table.column("value").to_pylist() == [*values, b"[]"]
+    decoded = [{"n": 1, "tags": ["a"]}, None, None, {"n": 2, "tags": []}, None]
+    assert table.column("decoded").to_pylist() == decoded
+    refused = table.column("refused").to_pylist()
+    assert refused[0] is refused[3] is None and refused[2] == TOMBSTONE and all((refused[1], refused[4]))
+    [read] = Recording.open(str(tmp_path)).read(0)
+    assert read.value.to_pylist() == [*values, b"[]"]
+
+
+def test_a_segment_reads_the_same_whether_decoded_or_not(tmp_path: Path) -> None:
+    fill(LocalStore(tmp_path), (0, 3))
+    writer = SegmentWriter("t", 0, 3, decoder=sg.json({"n": pl.Int64}))
+    writer.add(Messages.of([b'{"n":3}'], first_offset=3))
+    segment, data = writer.finish()
+    assert LocalStore(tmp_path).create(segment.path, data)
+    parts = list(Recording.open(str(tmp_path)).read(0))
+    assert [value for part in parts for value in part.value.to_pylist()] == [b"0", b"1", b"2", b'{"n":3}']
