@@ -1,0 +1,59 @@
+"""Each app's streams give over an archive what they gave live: windows, answers and account."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from streamgauge.apps.app import Feed
+from streamgauge.apps.demo.synthetic import MadeUp
+from streamgauge.apps.jobs.job import Job
+from streamgauge.apps.registry import APPS, app_of
+from streamgauge.apps.replay.sender import send
+from streamgauge.operators.archive.archive_run import run_archive
+from streamgauge.operators.archive.archiver import Archiver
+from streamgauge.operators.archive.store import LocalStore
+from streamgauge.operators.consumer.options import RunOptions
+from streamgauge.operators.consumer.runner import run_together
+from streamgauge.operators.table.schema import END, START, aggregates_of, keys_of
+from streamgauge.operators.table.sketch_table import SketchTable
+
+NOW_MS = 1_780_315_200_000
+NAMES = [app.name for app in map(app_of, APPS) if app.example is not None]
+DRAWN = {"sample", "weighted_sample", "decayed_sample", "stratified_sample", "kll_quantiles"}
+"""Aggregates that draw random numbers, which depend on how a stream was cut into batches."""
+
+
+def answers_of(table: SketchTable) -> pl.DataFrame:
+    """A table's windows in order, with the answers that don't depend on chance."""
+    merged = table.merge()
+    schema = merged.to_arrow().schema
+    keys = [START, END, *keys_of(schema)]
+    steady = [name for name, one in aggregates_of(schema).items() if one.name not in DRAWN]
+    return merged.answers().select(*keys, *steady).sort(*keys, nulls_last=True)
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("name", NAMES)
+def test_an_archive_gives_what_the_live_run_gave(name: str, kafka: Any, tmp_path: Path) -> None:
+    app = app_of(name)
+    assert app.example is not None
+    job = Job.of(app, app.example.format, app.example.settings)
+    feed = Feed(f"archived-{name}-{uuid.uuid4().hex[:6]}", kafka.bootstrap_servers, {"log_level": 0})
+    kafka.create_topic(feed.topic, 2)
+    send(MadeUp(app.example, 0, NOW_MS, 5.0), feed.topic, kafka.bootstrap_servers, pace=False)
+    config = {"bootstrap.servers": kafka.bootstrap_servers}
+    archived = Archiver(config, [feed.topic], LocalStore(tmp_path)).run_once()
+    streams = job.streams(feed)
+    live = run_together(streams, dict.fromkeys(streams, RunOptions(until="latest")), progress=False)
+    assert archived.messages > 100
+    for part, stream in streams.items():
+        again = run_archive(stream.over_archive(str(tmp_path)), RunOptions())
+        assert again.account == live[part].account, part
+        # Sums of fractions depend on their order in the last digits.
+        assert_frame_equal(answers_of(again.table), answers_of(live[part].table), rel_tol=1e-12)
