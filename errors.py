@@ -19,6 +19,8 @@
 | `TooManyRows`, `TooManyIds` | a join of streams, or `deduplicate`, that would hold more than it may |
 | `WrongRows` | a function of yours that gave rows of other columns or types than it says |
 | `UnknownSchema`, `Unavailable` | a schema that the registry doesn't have, or a registry that can't be had |
+| `ArchiveError` | files that are no archive, or not a whole one, and what an archive can't go on with |
+| `UnsafeKeyError` | a rule's key that a program must not get as an argument |
 | `PluginError` | an app or a rule of another package that can't be used |
 | `SqlError` | a statement of SQL that can't be run as it is written, with line and column |
 | `QueryError` | a question that a query server refused |
@@ -26,6 +28,7 @@
 They are `ValueError`, `TypeError`, `LookupError` or `RuntimeError` of Python, too, where one of these fits.
 """
 
+from .operators.archive.segment import ArchiveError
 from .operators.consumer.group.reset import GroupInUse
 from .operators.consumer.merge.limits import StateLimitError
 from .operators.definition.deduplication import TooManyIds
@@ -37,6 +40,7 @@ from .operators.formats.retryable_error import Unavailable
 from .operators.kafka.source import CorruptError, NoAnswer, PositionGone, ReadError
 from .operators.kafka.topics import TopicError
 from .operators.plugins import PluginError
+from .operators.rules.command import UnsafeKeyError
 from .operators.serving.http.client import QueryError
 from .operators.sinks.sink import SinkError
 from .operators.sql.errors import SqlError
@@ -44,6 +48,7 @@ from .sketches.core.errors import StreamgaugeError
 from .sketches.core.protocol import SketchError
 
 __all__ = [
+    "ArchiveError",
     "CorruptError",
     "DefinitionChanged",
     "GroupInUse",
@@ -62,5 +67,6 @@ __all__ = [
     "TopicError",
     "Unavailable",
     "UnknownSchema",
+    "UnsafeKeyError",
     "WrongRows",
 ]

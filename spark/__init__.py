@@ -28,7 +28,7 @@ from ..spark_udafs.parquet.sketching import sketch_parquet
 from ..spark_udafs.query_handle import DamagedState, Running
 from ..spark_udafs.rollup import rollup
 from ..spark_udafs.run import account_of, write
-from ..spark_udafs.session import session
+from ..spark_udafs.session import PackedEnvironmentError, session
 from ..spark_udafs.sinks import AnswersToConsole, Batch, SketchesToKafka, SketchesToParquet
 from ..spark_udafs.table_sink import SketchesToTable
 from ..spark_udafs.tables import as_frame, as_table, with_definitions
@@ -40,6 +40,7 @@ __all__ = [
     "AnswersToConsole",
     "Batch",
     "DamagedState",
+    "PackedEnvironmentError",
     "Running",
     "Sessions",
     "SketchesToKafka",

@@ -24,10 +24,12 @@ def test_the_code_runs(capsys: Any) -> None:
 
 
 def test_the_rules_are_read(tmp_path: Path) -> None:
-    (text,) = re.findall(r"^```toml\n(.*?)^```", PAGE, re.M | re.S)
-    (tmp_path / "rules.toml").write_text(text)
-    job = Job.of(APP, "access", {}, tmp_path / "rules.toml")
-    assert [one.name for rules in job.rules.values() for one in rules] == ["few visitors", "new program"]
+    names = []
+    for text in re.findall(r"^```toml\n(\[\[rule.*?)^```", PAGE, re.M | re.S):
+        (tmp_path / "rules.toml").write_text(text)
+        job = Job.of(APP, "access", {}, tmp_path / "rules.toml")
+        names += [one.name for rules in job.rules.values() for one in rules]
+    assert names == ["brute force", "few visitors", "new program"]
 
 
 def test_the_tables_name_all_that_there_is() -> None:

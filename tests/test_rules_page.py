@@ -30,7 +30,9 @@ def test_the_code_runs(tmp_path: Path) -> None:
 
 
 def test_the_rules_are_read() -> None:
-    (text,) = re.findall(r"^```toml\n(.*?)^```", PAGE, re.M | re.S)
+    with_command, text = re.findall(r"^```toml\n(.*?)^```", PAGE, re.M | re.S)
+    (hot,) = rules_of(with_command)
+    assert hot.commands and hot.hold == "5m"
     assert rules_of(text) == [
         Threshold("hot", value="value", above=78, clear=76, hold="10m"),
         Absence("dead sensor", longer="2h"),

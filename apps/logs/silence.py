@@ -30,7 +30,7 @@ class Silence(Rule):
     ...     rows = [Row({"host": "web"}, at * minute, (at + 1) * minute, {})]
     ...     alerts += [*rule.window(state, rows, at * minute, (at + 1) * minute, minute)]
     >>> [(one.state, one.at_us // minute, one.why) for one in alerts]  # doctest: +NORMALIZE_WHITESPACE
-    [('fired', 17, 'no record for 10m, after pauses of at most 1m lately'),
+    [('fired', 17, 'no record for 10m, after pauses of about 59s lately'),
      ('cleared', 31, 'records again after 23m')]
     """
 
@@ -76,9 +76,10 @@ class Silence(Rule):
             due = self._due(kept)
             if due <= time_us and "on" not in kept and kept["windows"] >= self.warm:
                 kept["on"] = due
-                longest = duration_text(kept["pause"]) if kept["pause"] else "none"
+                seconds = -(-kept["pause"] // 1_000_000) * 1_000_000
+                longest = duration_text(seconds) if seconds else "none"
                 pause = due - kept["last"]
-                why = f"no record for {duration_text(pause)}, after pauses of at most {longest} lately"
+                why = f"no record for {duration_text(pause)}, after pauses of about {longest} lately"
                 yield self._alert("fired", key, kept["last"], due, _seconds(pause), self._limit, why)
             if kept["last"] + self._duration("forget") <= time_us:
                 del state["keys"][key]

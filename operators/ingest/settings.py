@@ -10,10 +10,11 @@ from typing import Any
 
 import msgspec
 
+from ...sketches.core.errors import StreamgaugeError
 from .registry import load_kind
 
 
-class FieldError(ValueError):
+class FieldError(StreamgaugeError, ValueError):
     """A field's value can't be used; `path` leads to it from the part whose settings these are."""
 
     def __init__(self, path: tuple[str, ...], text: str) -> None:

@@ -10,6 +10,7 @@ from ipaddress import ip_address, ip_network
 from string import Template
 from typing import Any, Literal
 
+from ...sketches.core.errors import StreamgaugeError
 from .alert import Alert
 
 Accepted = Literal["any", "address", "ipv4", "ipv6"]
@@ -25,7 +26,7 @@ _VERSIONS: Mapping[str, tuple[int, ...]] = {"address": (4, 6), "ipv4": (4,), "ip
 _LONGEST = 200
 
 
-class UnsafeKeyError(ValueError):
+class UnsafeKeyError(StreamgaugeError, ValueError):
     """A key that a program must not get as a part of its arguments."""
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -216,4 +217,4 @@ def _kind_name(kinds: tuple[str, ...]) -> str:
 
 
 if __name__ == "__main__":
-    print(functions_page(), end="")
+    sys.stdout.write(functions_page())

@@ -6,7 +6,7 @@ used: a row that announces a stream's watermark goes to each of its buckets, who
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -21,8 +21,6 @@ from ...operators.sketching.delta import Delta
 from ...operators.table.final import with_final
 from ...operators.table.schema import from_ipc, schema_of, to_ipc
 from ...operators.windows.count import ByCount
-from ...operators.windows.paned import Paned
-from ...operators.windows.session import Session
 from ...operators.windows.window import EARLIEST, LATEST
 from ..gc_freeze import freeze_imports
 from .buckets import BucketedPartials, check_state_store, joined_parts, same_definition
@@ -47,17 +45,30 @@ class StreamPart(NamedTuple):
     merging: OpenWindowsMerge | CountMerge
 
 
+def _counted(schema: pa.Schema, window: Any) -> StreamPart:
+    return StreamPart(counted := CountedPartials(schema, window), counted.merging)
+
+
+def _open_windows(
+    merge: Callable[[pa.Schema, Any], OpenWindowsMerge],
+) -> Callable[[pa.Schema, Any], StreamPart]:
+    def part(schema: pa.Schema, window: Any) -> StreamPart:
+        merging = merge(schema, window)
+        return StreamPart(OpenWindowsPartials(schema, merging, BUCKETS), merging)
+
+    return part
+
+
+_PARTS: dict[str, Callable[[pa.Schema, Any], StreamPart]] = {
+    ByCount.kind: _counted,
+    "session": _open_windows(SessionsMerge),
+}
+"""How streams of these kinds of windows are merged; all others are made of panes."""
+
+
 def _part_of(stream: Stream) -> StreamPart:
-    schema, window = schema_of(stream), stream.window
-    if isinstance(window, ByCount):
-        return StreamPart(counted := CountedPartials(schema, window), counted.merging)
-    merging: OpenWindowsMerge
-    if isinstance(window, Session):
-        merging = SessionsMerge(schema, window)
-    else:
-        assert isinstance(window, Paned)
-        merging = PanesMerge(schema, window)
-    return StreamPart(OpenWindowsPartials(schema, merging, BUCKETS), merging)
+    assert stream.window is not None
+    return _PARTS.get(stream.window.kind, _open_windows(PanesMerge))(schema_of(stream), stream.window)
 
 
 class TogetherPartials:

@@ -28,7 +28,10 @@ from streamgauge.spark_udafs.run import on_spark
 from streamgauge.spark_udafs.tables import as_table
 from tests.engines.test_connect import BATCH, HOW, STREAM
 from tests.engines.test_joins import joined, joined_in
-from tests.engines.test_windows import counted_in, stream_of, written
+from tests.engines.test_windows import counted_in, stream_of
+from streamgauge.operators.table.schema import read_parquet
+from streamgauge.spark_udafs.run import account_of, write
+from streamgauge.spark_udafs.sinks import SketchesToParquet
 
 servers, prefix, folder, sides = *sys.argv[1:4], json.loads(sys.argv[4])
 settings = {
@@ -50,7 +53,9 @@ for kind in BATCH:
     table = as_table(on_spark(stream, spark, streaming=False, dead_letters=None))
     results[kind] = {name: list(map(list, of.items())) for name, of in counted_in(table, kind).items()}
 table = on_spark(stream_of(STREAM, prefix + STREAM, servers), spark, dead_letters=None)
-windows, account = written(table, Path(folder))
+running = write(table, f"{folder}/state", SketchesToParquet(f"{folder}/windows"), available_now=True)
+assert running.awaitTermination(600)
+windows, account = read_parquet(f"{folder}/windows"), account_of(running)
 results[STREAM] = {name: list(map(list, of.items())) for name, of in counted_in(windows, STREAM).items()}
 results["account"] = account.to_dict()
 pairs = on_spark(joined(HOW, sides, bootstrap_servers=servers), spark, streaming=False, dead_letters=None)

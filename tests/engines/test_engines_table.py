@@ -40,6 +40,7 @@ ROWS: dict[str, RowStream] = {
     "`merge` of branches": POSTS.merge(POSTS.filter(pl.col("id") > 0)),
     "`merge` of topics": POSTS.select("id").merge(LIKES.select("id")),
     "`deduplicate`": POSTS.deduplicate("id", within="1h"),
+    "`fill_forward`": POSTS.fill_forward("user", by="id"),
     "`join` with a table": POSTS.join(USERS, on="user"),
     "`join` with a stream": POSTS.join(LIKES, on="id", within="10m"),
 }

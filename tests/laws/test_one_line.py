@@ -115,6 +115,7 @@ def test_a_stream_keeps_it(tally: families.Family) -> None:
 
 def test_spark_gets_functions_of_it(tally: families.Family) -> None:
     session = MagicMock()
+    session.sparkContext.master = "local"
     names = register(session)
     assert {"sketch_tally", "merge_tally", "answer_tally"} <= set(names)
     given = {

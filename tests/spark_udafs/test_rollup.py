@@ -149,7 +149,7 @@ def test_what_doesn_t_fit_is_named(spark: Any, tmp_path: Path) -> None:
             r"lg_k=12\) of string items to distinct\(\"user\", lg_k=10\)",
         ),
         ([minutes, empty("5m", users=distinct("user"))], {}, "from windows of 1m to windows of 5m"),
-        ([minutes], {"to": "90 seconds"}, "windows of 1m don't fit into windows of 1m30s"),
+        ([minutes], {"every": "90 seconds"}, "windows of 1m don't fit into windows of 1m30s"),
     ):
         with pytest.raises(SketchError, match=reported):
             rollup(tables, **more)

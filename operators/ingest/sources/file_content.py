@@ -8,6 +8,8 @@ import zlib
 from pathlib import Path
 from typing import Protocol
 
+from ....sketches.core.errors import StreamgaugeError
+
 PACKED = ".gz"
 
 
@@ -27,7 +29,7 @@ class Content(Protocol):
         """Let go of it."""
 
 
-class Incomplete(EOFError):
+class Incomplete(StreamgaugeError, EOFError):
     """A packed file ends in the middle, or is damaged there."""
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import glob
 import logging
+import os
 import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,6 +39,8 @@ _FINISHED_SECONDS = 60.0
 """A rotated file that has not changed for so long gets no more lines: programs go on writing to it for a
 while.
 """
+_LISTINGS = 5
+"""How often files are listed at most, until two listings agree: a rotation that is under way hides files."""
 _GONE_KEPT = 100
 _GONE_SECONDS = 30 * 86_400.0
 """Positions of deleted files, a log, that are kept: their packed copies may appear later."""
@@ -220,16 +223,8 @@ class TailSource:
         """Open the files that are new, changed, or not read to their end, the oldest of a log first."""
         self._deferred = False
         opened = {file.key: file for file in self._open_files()}
-        candidates, seen = [], set()
-        for path in self._matching():
-            try:
-                status = path.stat()
-            except OSError:
-                continue  # it was renamed or deleted meanwhile
-            if not stat.S_ISREG(status.st_mode):
-                continue
-            key = file_key(status)
-            seen.add(key)
+        candidates, seen = [], self._listed()
+        for key, (path, status) in seen.items():
             if (file := opened.get(key)) is not None:
                 file.path = path
             elif self._finished.get(key) != (status.st_size, status.st_mtime_ns):
@@ -241,7 +236,7 @@ class TailSource:
                 # What was written later to this log waits.
                 blocked.add(stream)
                 self._deferred = True
-        for key in self._finished.keys() - seen:
+        for key in self._finished.keys() - seen.keys():
             del self._finished[key]
             if key in self._known and not self._known[key].gone:
                 self._leave(key)
@@ -249,6 +244,24 @@ class TailSource:
             self._looked_for_deleted = True
             self._look_for_deleted()
         self._first = False
+
+    def _listed(self) -> dict[str, tuple[Path, os.stat_result]]:
+        """The files that match, by key; also those that are renamed while they are listed."""
+        listed: dict[str, tuple[Path, os.stat_result]] = {}
+        for _ in range(_LISTINGS):
+            before = listed.keys() | set()
+            now = {}
+            for path in self._matching():
+                try:
+                    status = path.stat()
+                except OSError:
+                    continue  # it was renamed or deleted meanwhile
+                if stat.S_ISREG(status.st_mode):
+                    now[file_key(status)] = path, status
+            listed |= now
+            if before == now.keys():
+                break
+        return listed
 
     def _matching(self) -> list[Path]:
         paths = {

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ....sketches.core.errors import StreamgaugeError
 from ..batch import Batch, DeadLine
 from .file_content import Content
 from .file_identity import SPAN, FilePosition
@@ -24,7 +25,7 @@ _COMPLETE_SECONDS = 2.0
 _Look = tuple[int, int, int]
 
 
-class Replaced(Exception):
+class Replaced(StreamgaugeError):
     """The file no longer holds what was read of it: it was truncated, or written anew."""
 
 

@@ -46,6 +46,8 @@ class Writer:
                     self.written += 1
                     time.sleep(self._random.random() / 500)
             self._random.choice((self._rename, self._rename, self._copy, self._pack, lambda: None))()
+            # While files are renamed all the time no listing of them is whole.
+            time.sleep(0.2)
 
     def _shift(self) -> Path:
         """Make room for the newest rotated file."""

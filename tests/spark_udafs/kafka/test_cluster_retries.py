@@ -11,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from streamgauge.operators.sketching.position import Position
 from streamgauge.spark_udafs.kafka import cluster as planning
 from streamgauge.spark_udafs.kafka import workers
-from streamgauge.spark_udafs.kafka.cluster import Cluster, Report
+from streamgauge.spark_udafs.kafka.cluster import Cluster, Report, report
 from streamgauge.spark_udafs.kafka.offsets import Known
 from streamgauge.spark_udafs.kafka.options import KafkaOptions
 
@@ -71,7 +71,7 @@ class Reporter:
 
 
 def report_to(reporter: Reporter) -> None:
-    workers._report(reporter, "group", ("posts", 0), Report("query", Known(Position(7))))
+    workers._report(reporter, "group", ("posts", 0), 7, report(Report("query", Known(Position(7)))))
 
 
 def test_a_report_is_tried_again_for_a_while_and_then_left(

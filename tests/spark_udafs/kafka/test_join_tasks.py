@@ -88,9 +88,9 @@ def test_both_partitions_are_read_again_where_the_report_of_one_is_lost(
     query, read = Query(kafka, stream=stream), list[pa.RecordBatch]()
     reports, calls = Cluster.reports, count()
 
-    def some(cluster: Cluster, group: str, places: Any) -> Any:
+    def some(cluster: Cluster, *arguments: Any) -> Any:
         left_out = names[lost] if next(calls) % 2 else ""
-        return {at: one for at, one in reports(cluster, group, places).items() if at[0] != left_out}
+        return {at: one for at, one in reports(cluster, *arguments).items() if at[0] != left_out}
 
     monkeypatch.setattr(Cluster, "reports", some)
     query.reader.prepareForTriggerAvailableNow()

@@ -85,5 +85,5 @@ def test_ids_that_the_topic_no_longer_holds_are_warned_of(
 def test_rows_one_by_one_are_refused() -> None:
     source = Stream.from_kafka("t", value=json(SCHEMA), bootstrap_servers="nowhere:9092")
     stream = source.deduplicate("id", last=9)
-    with pytest.raises(ValueError, match="counts rows once where they are sketched"):
+    with pytest.raises(ValueError, match="knows rows before where they are sketched"):
         bound(stream, {})({"kafka.bootstrap.servers": "nowhere:9092", "emit": "rows"}).schema()
