@@ -40,7 +40,7 @@ def test_the_code_runs() -> None:
 
 
 def test_the_reference_is_that_of_the_registries() -> None:
-    """``python -m streamgauge.operators.sql.reference > docs/sql_functions.md`` writes it again."""
+    """``python -m streamgauge.operators.sql.reference`` writes it again."""
     assert (FOLDER / "sql_functions.md").read_text() == functions_page()
 
 

@@ -1,14 +1,14 @@
 """The reference of functions, from the registries themselves; each value beside an example is computed.
 
-``python -m streamgauge.operators.sql.reference`` prints docs/sql_functions.md.
+``python -m streamgauge.operators.sql.reference`` writes docs/sql_functions.md.
 """
 
 from __future__ import annotations
 
 import inspect
 import json
-import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -217,4 +217,4 @@ def _kind_name(kinds: tuple[str, ...]) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(functions_page())
+    (Path(__file__).parents[2] / "docs" / "sql_functions.md").write_text(functions_page())
