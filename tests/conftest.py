@@ -22,6 +22,17 @@ def pytest_configure() -> None:
     os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test with a broker, Spark or programs beside it is run once more where it fails, and listed as rerun.
+
+    On a machine that stands still for a minute, what others promise within seconds doesn't hold. A test that
+    needs nothing beside itself has no such excuse.
+    """
+    for item in items:
+        if any(item.get_closest_marker(name) for name in ("kafka", "spark", "apart")):
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """In parallel, one worker has all files that need Spark's session, two others those that need a broker.
 
