@@ -34,7 +34,7 @@ class FilePosition:
 
     Both are hashes of at most `SPAN` bytes. `path` is where it was seen last, `stream` the path of the log
     that it is a part of; `gone` is when it was seen to be no longer there (seconds since 1970), 0 as long as
-    it is.
+    it is; `replaced` says that the file was truncated, or written anew.
     """
 
     path: str
@@ -43,11 +43,12 @@ class FilePosition:
     head: str
     tail: str
     gone: int = 0
+    replaced: bool = False
 
     @classmethod
-    def of(cls, path: str, stream: str, offset: int, head: bytes, tail: bytes, gone: int = 0) -> Self:
+    def of(cls, path: str, stream: str, offset: int, head: bytes, tail: bytes) -> Self:
         """From the bytes themselves."""
-        return cls(path, stream, offset, digest(head), digest(tail), gone)
+        return cls(path, stream, offset, digest(head), digest(tail))
 
     @classmethod
     def parse(cls, given: Mapping[str, Any]) -> Self:
@@ -59,12 +60,19 @@ class FilePosition:
             head=given["head"],
             tail=given["tail"],
             gone=given.get("gone", 0),
+            replaced=given.get("replaced", False),
         )
 
     def describe(self) -> dict[str, Any]:
         """For JSON."""
-        plain = {name: getattr(self, name) for name in ("path", "stream", "offset", "head", "tail")}
-        return {**plain, "gone": self.gone} if self.gone else plain
+        plain: dict[str, Any] = {
+            name: getattr(self, name) for name in ("path", "stream", "offset", "head", "tail")
+        }
+        if self.gone:
+            plain["gone"] = self.gone
+        if self.replaced:
+            plain["replaced"] = True
+        return plain
 
     @property
     def head_size(self) -> int:

@@ -2,7 +2,8 @@
 
 The file itself is the buffer: nothing is kept but how far each was read. A log (`stream`) may be several
 files at a time, which are read in the order in which they were written. What tells files apart is in
-`file_identity`.
+`file_identity`, and where a file that nobody has seen is read from in `_offset_in`: not from its beginning if
+it is the copy of one that was read. While the first files of a log can't be read yet, later ones wait.
 """
 
 from __future__ import annotations
@@ -12,38 +13,43 @@ import logging
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from ..batch import Batch, Positions
 from ..component import Place
-from .file_content import Content, Incomplete, open_content
-from .file_identity import FilePosition, file_key
+from .file_content import PACKED, Content, Incomplete, PlainContent, open_content
+from .file_identity import SPAN, file_key
 from .lines import Multiline
 from .rotation import is_rotated, rotation_number, stream_of
+from .tail_positions import TailPositions
 from .tailed_file import Replaced, TailedFile
 
 log = logging.getLogger("streamgauge.ingest")
 
 _SCAN_SECONDS = 0.5
 _PAUSE_SECONDS = 0.05
-_SETTLING_SECONDS = 2.0
-"""A rotated file that nobody knows, and that changed so shortly ago, is still being copied or packed."""
-_DEFERRED_SECONDS = 5.0
-"""For so long a file that may be a copy of one that is being read waits to see whether that one is truncated.
-"""
+_PACKING_SECONDS = 5.0
+"""For so long a packed file that ends too early may still be being written."""
 _FINISHED_SECONDS = 60.0
 """A rotated file that has not changed for so long gets no more lines: programs go on writing to it for a
 while.
 """
 _LISTINGS = 5
 """How often files are listed at most, until two listings agree: a rotation that is under way hides files."""
-_GONE_KEPT = 100
-_GONE_SECONDS = 30 * 86_400.0
-"""Positions of deleted files, a log, that are kept: their packed copies may appear later."""
+
+_Order = tuple[int, int]
+_Listing = dict[str, tuple[Path, os.stat_result]]
+
+
+class _NotYet(Exception):
+    """From where a file must be read can't be said yet; `holds` says that later files of its log wait."""
+
+    def __init__(self, holds: bool) -> None:
+        self.holds = holds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,13 +87,16 @@ class TailSource:
 
     def __init__(self, settings: FileTail, place: Place, positions: Positions) -> None:
         self._settings, self._once = settings, place.once
-        self._known = _parsed(positions)
-        self._first, self._looked_for_deleted = not self._known, False
+        self._positions = TailPositions(positions)
+        self._first = not len(self._positions)
         self._streams: dict[str, list[TailedFile]] = {}
         self._finished: dict[str, tuple[int, int]] = {}
+        # By log: how late a file may have been written that is read now.
+        self._held: dict[str, _Order] = {}
+        # Positions whose files are looked for, also beside the patterns.
+        self._missing = {key for key, position in self._positions.items() if not position.gone}
         self._first_seen: dict[str, float] = {}
         self._warned: set[str] = set()
-        self._changed: dict[str, Mapping[str, Any] | None] = {}
         self._next_scan, self._deferred = 0.0, False
         self._at_end = False
         self._closed: dict[str, int] | None = None
@@ -111,10 +120,10 @@ class TailSource:
             scanned = time.monotonic() >= self._next_scan
             if scanned:
                 self._scan()
-                self._next_scan = time.monotonic() + _SCAN_SECONDS
             if (batch := self._next_batch()) is not None:
                 self._at_end = False
-                return self._with_changes(batch)
+                changed = self._positions.take_changes()
+                return replace(batch, positions={**changed, **batch.positions}) if changed else batch
             if scanned:
                 self._at_end = not self._deferred
             left = deadline - time.monotonic()
@@ -133,26 +142,48 @@ class TailSource:
         for files in self._streams.values():
             yield from files
 
-    def _with_changes(self, batch: Batch) -> Batch:
-        """With what else has changed: files that were replaced, or are gone."""
-        changed, self._changed = self._changed, {}
-        return replace(batch, positions={**changed, **batch.positions}) if changed else batch
-
     # Reading
 
     def _next_batch(self) -> Batch | None:
         """The next lines of the first log that has any; logs take turns."""
         for stream in list(self._streams):
             for file in list(self._streams[stream]):
+                if self._waits(file):
+                    break
                 try:
+                    first = not file.offset
                     batch = self._read_file(file)
                 except Replaced:
-                    self._replace(file)
+                    log.info("%s was truncated after %d bytes were read", file.path, file.offset)
+                    self._content_replaced(file.key)
+                    self._read_anew(file)
+                    self._scan()
                     return self._next_batch()
-                if batch is not None:
-                    self._streams[stream] = self._streams.pop(stream)
-                    return batch
+                if batch is None:
+                    continue
+                if first and self._has_new_before(file):
+                    self._read_anew(file)
+                    return self._next_batch()
+                self._positions.read_to(file.key, file.position)
+                self._streams[stream] = self._streams.pop(stream)
+                return batch
         return None
+
+    def _waits(self, file: TailedFile) -> bool:
+        """Whether files that were written before it can't be read yet."""
+        held = self._held.get(file.stream)
+        return held is not None and _order(file.path, file.content.status) > held
+
+    def _has_new_before(self, file: TailedFile) -> bool:
+        """Whether there are files that come before one of which something was read for the first time.
+
+        What was in it may have been copied and truncated since files were listed, and nothing of it shows
+        that.
+        """
+        known = set(self._streams[file.stream])
+        self._scan()
+        files = self._streams[file.stream]
+        return self._waits(file) or not known.issuperset(files[: files.index(file)])
 
     def _read_file(self, file: TailedFile) -> Batch | None:
         if file.at_end and not file.changed() and not self._is_finished(file):
@@ -163,9 +194,7 @@ class TailSource:
             self._warn(file.key, "%s: the packed file ends too early, or is damaged: %s", file.path, error)
             self._finish(file)
             return None
-        if batch is not None:
-            self._known[file.key] = file.position
-        elif self._is_finished(file):
+        if batch is None and self._is_finished(file):
             self._finish(file)
         return batch
 
@@ -186,84 +215,47 @@ class TailSource:
         if not self._streams[file.stream]:
             del self._streams[file.stream]
         self._finished[file.key] = status.st_size, status.st_mtime_ns
-        if not status.st_nlink and file.key in self._known:
-            self._leave(file.key)
+        if not status.st_nlink and file.key in self._positions:
+            self._positions.leave(file.key)
 
-    def _leave(self, key: str) -> None:
-        """A file is gone; its packed copy may still appear, so its position is kept for a while."""
-        now = int(time.time())
-        position = self._known[key] = replace(self._known[key], gone=now)
-        self._changed[key] = position.describe()
-        gone = [k for k, p in self._known.items() if p.gone and p.stream == position.stream]
-        gone.sort(key=lambda k: self._known[k].gone)
-        for at, old in enumerate(gone):
-            if at < len(gone) - _GONE_KEPT or now - self._known[old].gone > _GONE_SECONDS:
-                del self._known[old]
-                self._changed[old] = None
-
-    def _replace(self, file: TailedFile) -> None:
-        """A file was truncated or written anew: what is left of the old goes first, then all of the new."""
-        position = file.position
+    def _read_anew(self, file: TailedFile) -> None:
         files = self._streams[file.stream]
-        self._forget(file.key)
-        rest = self._rest_of(position, file.key)
-        fresh = self._tailed(file.content, file.key, file.path, file.stream, 0)
-        files[files.index(file)] = fresh
-        if rest is not None:
-            files.insert(files.index(fresh), rest)
-        log.info("%s was truncated after %d bytes were read", file.path, position.offset)
+        files[files.index(file)] = self._tailed(file.content, file.key, file.path, file.stream, 0)
 
-    def _forget(self, key: str) -> None:
-        self._known.pop(key, None)
-        self._changed[key] = None
+    def _content_replaced(self, key: str) -> None:
+        if (other := self._positions.replaced(key)) is not None:
+            self._missing.add(other)
 
     # Finding files
 
     def _scan(self) -> None:
         """Open the files that are new, changed, or not read to their end, the oldest of a log first."""
-        self._deferred = False
+        self._next_scan = time.monotonic() + _SCAN_SECONDS
+        self._deferred, self._held = False, {}
+        listed = _list_files(self._matching)
         opened = {file.key: file for file in self._open_files()}
-        candidates, seen = [], self._listed()
-        for key, (path, status) in seen.items():
+        candidates = []
+        for key, (path, status) in listed.items():
             if (file := opened.get(key)) is not None:
                 file.path = path
             elif self._finished.get(key) != (status.st_size, status.st_mtime_ns):
-                candidates.append((status.st_mtime_ns, -rotation_number(path), path, key))
-        blocked: set[str] = set()
-        for _, _, path, key in sorted(candidates):
+                candidates.append((_order(path, status), path, key))
+        for order, path, key in sorted(candidates):
             stream = self._stream_of(path, key)
-            if stream not in blocked and not self._admit(path, key, stream):
-                # What was written later to this log waits.
-                blocked.add(stream)
-                self._deferred = True
-        for key in self._finished.keys() - seen.keys():
-            del self._finished[key]
-            if key in self._known and not self._known[key].gone:
-                self._leave(key)
-        if not (self._deferred or self._looked_for_deleted):
-            self._looked_for_deleted = True
-            self._look_for_deleted()
+            if stream in self._held:
+                continue
+            try:
+                self._open(path, key, stream, listed)
+            except _NotYet as why:
+                self._deferred |= why.holds or not self._once
+                if why.holds:
+                    self._held[stream] = order
+        self._look_for_missing(listed)
+        for files in self._streams.values():
+            files.sort(key=lambda file: _order(file.path, file.content.refresh()))
         self._first = False
 
-    def _listed(self) -> dict[str, tuple[Path, os.stat_result]]:
-        """The files that match, by key; also those that are renamed while they are listed."""
-        listed: dict[str, tuple[Path, os.stat_result]] = {}
-        for _ in range(_LISTINGS):
-            before = listed.keys() | set()
-            now = {}
-            for path in self._matching():
-                try:
-                    status = path.stat()
-                except OSError:
-                    continue  # it was renamed or deleted meanwhile
-                if stat.S_ISREG(status.st_mode):
-                    now[file_key(status)] = path, status
-            listed |= now
-            if before == now.keys():
-                break
-        return listed
-
-    def _matching(self) -> list[Path]:
+    def _matching(self) -> Iterable[Path]:
         paths = {
             Path(path).absolute()
             for pattern in self._settings.files
@@ -276,141 +268,141 @@ class TailSource:
         ]
 
     def _stream_of(self, path: Path, key: str) -> str:
-        known = self._known.get(key)
+        known = self._positions.get(key)
         return known.stream if known is not None and not known.gone else stream_of(path)
 
-    def _look_for_deleted(self) -> None:
-        """What became of files that were renamed or deleted while no agent ran."""
-        opened = {file.key for file in self._open_files()}
-        for key, position in list(self._known.items()):
-            if position.gone or key in opened or key in self._finished:
-                continue
-            # Renamed to what no pattern matches, or packed, or deleted.
-            if (rest := self._rest_of(position, None)) is not None:
-                self._insert(rest)
-            else:
-                self._leave(key)
-
-    def _admit(self, path: Path, key: str, stream: str) -> bool:
-        """Open a file where it must be read on from; False if that can't be said yet."""
+    def _open(self, path: Path, key: str, stream: str, listed: _Listing) -> None:
+        """Open a file where it must be read on from. Raises `_NotYet`."""
         try:
             content = open_content(path)
         except FileNotFoundError:
-            return True
+            raise self._listed_too_early() from None
         except OSError as error:
             self._warn(str(path), "%s can't be read: %s", path, error.strerror)
-            return True
+            return
         try:
-            key = file_key(content.status)  # by now the path may be another file's
-            offset = self._offset_in(content, key, path, stream)
+            if file_key(content.status) != key:
+                raise self._listed_too_early()
+            offset = self._offset_in(content, key, path, stream, listed)
         except Incomplete as error:
             content.close()
-            return self._waited_enough(key) and self._refuse_packed(key, path, content, error)
+            self._wait_for_packing(key)
+            self._warn(key, "%s: the packed file ends too early, or is damaged: %s", path, error)
+            self._finished[key] = content.status.st_size, content.status.st_mtime_ns
+            return
         except BaseException:
             content.close()
             raise
-        if offset is None:
-            content.close()
-            return False
         self._first_seen.pop(key, None)
         self._insert(self._tailed(content, key, path, stream, offset))
-        return True
 
-    def _refuse_packed(self, key: str, path: Path, content: Content, error: Incomplete) -> bool:
-        self._warn(key, "%s: the packed file ends too early, or is damaged: %s", path, error)
-        self._finished[key] = content.status.st_size, content.status.st_mtime_ns
-        return True
+    def _listed_too_early(self) -> _NotYet:
+        """The path is another file's by now; until files are listed again, later ones wait."""
+        self._next_scan = 0.0
+        return _NotYet(holds=True)
 
-    def _offset_in(self, content: Content, key: str, path: Path, stream: str) -> int | None:
-        """From where a file must be read; None if that can't be said yet."""
-        known = self._known.get(key)
+    def _wait_for_packing(self, key: str) -> None:
+        now = time.monotonic()
+        if now - self._first_seen.setdefault(key, now) <= _PACKING_SECONDS:
+            raise _NotYet(holds=True)
+
+    def _offset_in(self, content: Content, key: str, path: Path, stream: str, listed: _Listing) -> int:
+        """From where a file must be read."""
+        known = self._positions.get(key)
         if known is not None:
             if known.is_of(content):
                 return known.offset
             # Truncated, or its inode is another file's now.
-            self._forget(key)
-            if not known.gone and (rest := self._rest_of(known, key)) is not None:
-                self._insert(rest)
-            return 0
-        if is_rotated(path) and any(position.stream == stream for position in self._known.values()):
-            if time.time() - content.status.st_mtime < _SETTLING_SECONDS and not self._waited_enough(key):
-                return None
-            for original, position in list(self._known.items()):
-                # The copy of a deleted file is packed; others could be files that begin alike.
-                if position.stream != stream or not position.offset or (position.gone and content.growing):
+            self._content_replaced(key)
+        if is_rotated(path):
+            if self._is_copy(content, key, path, stream, listed):
+                # If the other is truncated it is read on here; if it is deleted, once it is read to its end.
+                raise _NotYet(holds=False)
+            for old, position in self._positions.of_stream(stream):
+                # Of a deleted file the copy is packed; others could be files that begin alike.
+                if position.gone and content.growing and not position.replaced:
                     continue
-                if not position.is_of(content):
-                    continue
-                if self._is_still(original, position):
-                    if not self._waited_enough(key):
-                        return None
-                    continue
-                return position.offset
+                if position.is_of(content):
+                    return self._positions.move(old, key, str(path)).offset
         if self._first and self._settings.start == "end" and content.growing:
             return _last_line_end(content)
         return 0
 
-    def _is_still(self, key: str, position: FilePosition) -> bool:
-        """Whether the file of a position is where it was, with the same content."""
-        if position.gone:
-            return False
-        try:
-            path = Path(position.path)
-            content = open_content(path)
-        except OSError:
-            return False
-        try:
-            return file_key(content.status) == key and position.is_of(content)
-        except Incomplete:
-            return False
-        finally:
-            content.close()
+    def _is_copy(self, content: Content, key: str, path: Path, stream: str, listed: _Listing) -> bool:
+        """Whether all that a rotated file holds is in another one of its log, from which it is read."""
+        for file in self._streams.get(stream, ()):
+            if file.key != key and file.content.growing and _is_beginning(content, file.content):
+                return True
+        for other, (beside, _) in listed.items():
+            if other == key or beside.suffix == PACKED or self._stream_of(beside, other) != stream:
+                continue
+            if not content.growing and beside != path.with_suffix(""):
+                continue
+            try:
+                original = PlainContent(beside)
+            except OSError:
+                continue
+            try:
+                if file_key(original.status) == other and _is_beginning(content, original):
+                    return True
+            finally:
+                original.close()
+        return False
 
-    def _waited_enough(self, key: str) -> bool:
-        now = time.monotonic()
-        return now - self._first_seen.setdefault(key, now) > _DEFERRED_SECONDS
-
-    def _rest_of(self, position: FilePosition, key: str | None) -> TailedFile | None:
-        """What is left of a log under another name: renamed, copied or packed; None if nothing."""
-        if not position.offset:
-            return None
-        stream = Path(position.stream)
+    def _look_for_missing(self, listed: _Listing) -> None:
+        """What became of files that were renamed, copied, packed or deleted."""
         opened = {file.key for file in self._open_files()}
-        try:
-            beside = sorted(path for path in stream.parent.iterdir() if path.name.startswith(stream.name))
-        except OSError:
-            return None
-        for path in beside:
-            if not is_rotated(path) and path != Path(position.path):
+        for key in self._finished.keys() - listed.keys():
+            del self._finished[key]
+            if key in self._positions:
+                self._missing.add(key)
+        for key in list(self._missing):
+            position = self._positions.get(key)
+            if position is None or key in listed or key in opened:
+                self._missing.discard(key)
+            elif position.stream not in self._held:
+                self._missing.discard(key)
+                # Renamed to what no pattern matches, or packed, or deleted.
+                if not (position.offset and self._read_on_beside(key, listed)) and not position.gone:
+                    self._positions.leave(key)
+
+    def _read_on_beside(self, missing: str, listed: _Listing) -> bool:
+        """Open what is left of a file under a name that no pattern matches, if there is anything."""
+        position = self._positions.get(missing)
+        assert position is not None
+        stream = Path(position.stream)
+
+        def beside() -> Iterable[Path]:
+            try:
+                paths = list(stream.parent.iterdir())
+            except OSError:
+                return []
+            return [path for path in paths if is_rotated(path) and stream_of(path) == position.stream]
+
+        for key, (path, _) in _list_files(beside).items():
+            if key in listed or (key in self._positions and key != missing):
                 continue
             try:
                 content = open_content(path)
             except OSError:
                 continue
-            own = file_key(content.status)
             try:
-                taken = (
-                    own == key
-                    or own in opened
-                    or (own in self._known and self._known[own].path != position.path)
-                )
-                if not taken and position.is_of(content):
-                    self._known[own] = replace(position, path=str(path))
-                    return self._tailed(content, own, path, position.stream, position.offset)
+                if file_key(content.status) == key and position.is_of(content):
+                    if key != missing:
+                        self._positions.move(missing, key, str(path))
+                    self._insert(self._tailed(content, key, path, position.stream, position.offset))
+                    return True
             except Incomplete:
                 pass
             content.close()
-        return None
+        return False
 
     def _tailed(self, content: Content, key: str, path: Path, stream: str, offset: int) -> TailedFile:
         settings = self._settings
         return TailedFile(content, key, path, stream, offset, settings.max_line, settings.multiline)
 
     def _insert(self, file: TailedFile) -> None:
-        """Among the files of its log, by when they were written last."""
-        files = self._streams.setdefault(file.stream, [])
-        files.append(file)
-        files.sort(key=lambda one: (one.content.refresh().st_mtime_ns, -rotation_number(one.path)))
+        self._streams.setdefault(file.stream, []).append(file)
 
     def _warn(self, key: str, text: str, *values: object) -> None:
         if key not in self._warned:
@@ -418,13 +410,43 @@ class TailSource:
             log.warning(text, *values)
 
 
-def _parsed(positions: Positions) -> dict[str, FilePosition]:
-    """Positions by file; other parts of a source's positions are left out."""
-    return {
-        key: FilePosition.parse(position)
-        for key, position in positions.items()
-        if position and "head" in position
-    }
+def _list_files(matching: Callable[[], Iterable[Path]]) -> _Listing:
+    """The files of the paths that `matching` gives, by key; also those that are renamed meanwhile."""
+    listed: _Listing = {}
+    for _ in range(_LISTINGS):
+        before = set(listed)
+        now = {}
+        for path in matching():
+            try:
+                status = path.stat()
+            except OSError:
+                continue  # it was renamed or deleted meanwhile
+            if stat.S_ISREG(status.st_mode):
+                now[file_key(status)] = path, status
+        listed |= now
+        if before == now.keys():
+            break
+    return listed
+
+
+def _order(path: Path, status: os.stat_result) -> _Order:
+    """When the files of a log were written."""
+    return status.st_mtime_ns, -rotation_number(path)
+
+
+def _is_beginning(content: Content, original: Content) -> bool:
+    """Whether a file, of which a part may still be missing, is like the beginning of another one.
+
+    Raises `Incomplete`.
+    """
+    if content.growing:
+        size = content.refresh().st_size
+        span = min(size, SPAN)
+        places = [0, size - span]
+    else:
+        # How much a packed file holds is known only at its end.
+        span, places = SPAN, [0]
+    return all(original.read(at, span).startswith(content.read(at, span)) for at in places)
 
 
 def _last_line_end(content: Content) -> int:

@@ -81,6 +81,13 @@ def _number(path: Path) -> int:
     return int(path.name.removesuffix(".gz").rpartition(".")[2])
 
 
+def _differs(numbers: list[int], written: int) -> str:
+    """Short: a whole list says nothing."""
+    lost = sorted(set(range(written)) - set(numbers))
+    jumps = [pair for pair in zip(numbers, numbers[1:], strict=False) if pair[1] != pair[0] + 1]
+    return f"{len(numbers)} of {written}; lost: {lost[:50]}; out of order at: {jumps[:10]}"
+
+
 def command(kafka: Any, log: Path, topic: str, *options: str) -> list[str]:
     return [
         *(sys.executable, "-c", "from streamgauge.apps.program import main; main()", "ingest", "tail"),
@@ -112,7 +119,8 @@ def killed(kafka: Any, folder: Path, kills: int, seed: int) -> None:
     account = json.loads(last.stdout)
     assert account["read"] == account["sent"] and account["unfinished_bytes"] == {}
     numbers = [int(value.split()[0]) for value in values(kafka, topic)]
-    assert numbers == list(range(writer.written))
+    in_order = numbers == list(range(writer.written))
+    assert in_order, _differs(numbers, writer.written)
 
 
 def test_killed_under_rotation(kafka: Any, tmp_path: Path) -> None:
