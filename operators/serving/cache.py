@@ -29,6 +29,11 @@ class ResultCache:
         self._making: dict[Hashable, Future[Any]] = {}
         self.bytes = 0
 
+    @property
+    def keeps_nothing(self) -> bool:
+        """Whether every result is made anew."""
+        return self._most_bytes == 0
+
     def get(self, key: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
         """The result under `key`, made now unless it is there. Raises what `make` raises."""
         while True:

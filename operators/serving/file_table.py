@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from ...sketches.core.protocol import SketchError
 from ..table.stored import files_of, read
 from .view import Stale, TableView, new_version, windows_of
@@ -64,8 +66,7 @@ class FileTable:
         return [(str(file), stat.st_mtime_ns, stat.st_size) for file, stat in stats]
 
     def _read(self) -> TableView:
-        table = read(self._path)
-        return TableView(self.name, table.schema, tuple(windows_of(0, table)), new_version(), _ALWAYS)
+        return final_view(self.name, read(self._path))
 
     def _watch(self, seconds: float) -> None:
         while not self._stop.wait(seconds):
@@ -84,3 +85,8 @@ class FileTable:
                     before.name, before.schema, before.windows, new_version(), _ALWAYS, stale=stale
                 )
             self._watchers.changed()
+
+
+def final_view(name: str, table: pa.Table) -> TableView:
+    """The windows of a table that is ordered by them, all of them final."""
+    return TableView(name, table.schema, tuple(windows_of(0, table)), new_version(), _ALWAYS)

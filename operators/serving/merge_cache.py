@@ -6,6 +6,9 @@ multiple of their length. An hour is then a dozen of those, and only the ones th
 again; the whole of a span's closed windows is kept, too, so that only open windows are merged for the next
 request. Which merges are done depends on the windows alone, not on earlier requests: any process that has the
 same windows gives the same answers.
+
+A cache that keeps nothing serves one request: all its windows are merged at once then. Answers that depend on
+the order of merges (quantiles, samples) are other ones of the same bounds.
 """
 
 from __future__ import annotations
@@ -74,6 +77,11 @@ class MergeCache:
 
     def __init__(self, most_bytes: int = 512 * 1024 * 1024) -> None:
         self._results = ResultCache(most_bytes)
+
+    @property
+    def for_one_request(self) -> bool:
+        """Whether it keeps nothing."""
+        return self._results.keeps_nothing
 
     def table(
         self,
@@ -247,6 +255,10 @@ class _Merging:
 
     def _parts(self, windows: Sequence[ServedWindow]) -> list[pa.Table]:
         """All closed windows merged into one table, and the open ones as they are."""
+        if self._results.keeps_nothing and len(windows) > 1:
+            names = [*self._keys, *self._wanted.columns]
+            rows = pa.concat_tables(window.table.select(names) for window in windows)
+            return [self._folded([self._where(rows).replace_schema_metadata(None)])]
         closed = [window for window in windows if not window.open]
         parts = [self._cached("span", closed, lambda: self._folded(self._pieces(closed)))] if closed else []
         return parts + [self._leaf(window) for window in windows if window.open]

@@ -117,11 +117,11 @@ class _Pull:
             if table is None:
                 table = self._merged(chosen, where, shape, names)
             table = self._with_made(table, where, shape)
+            if len(selection.outputs) and selection.limit is None and table.num_rows > self._limits.answers:
+                raise too_many(table.num_rows, self._limits)
+            result = selection.result(table)
         except SketchError as error:
             raise error_at(select.args["from_"].this, str(error)) from None
-        if len(selection.outputs) and selection.limit is None and table.num_rows > self._limits.answers:
-            raise too_many(table.num_rows, self._limits)
-        result = selection.result(table)
         self._deadline.check()
         about = answer_about(self._view, "sql", result.rows, chosen, where.span(self._now))
         return replace(about, bounds=result.bounds)
@@ -199,6 +199,8 @@ class _Pull:
         few = selection.limit is not None and selection.limit <= MOST_FIRST
         plain = shape.every == "span" and not columns.filtered and not columns.sets
         if not (name and few and plain and shape.keys and chosen) or selection.having is not None:
+            return None
+        if self._rollups.for_one_request:
             return None
         if apart(self._view.schema) or set(shape.keys) != set(self._keys):
             return None

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from ..serving.answers import Answer
-from ..serving.file_table import FileTable
+from ..serving.file_table import final_view
 from ..serving.http.client import Client
 from ..serving.live import LiveTable
 from ..serving.table_follower import TableFollower
 from ..serving.view import NotReady, TableView
+from ..table.stored import read_group_rows
 from .catalog import Relation
 from .statements import Statement
 
@@ -24,8 +25,11 @@ _SECONDS = 60.0
 
 
 def file_view(relation: Relation) -> TableView:
-    """The table in a folder of Parquet or Arrow IPC, a run's or Spark's. Raises what `table.read` raises."""
-    return FileTable(relation.name, Path(relation.sketches), look=None).view()
+    """The table in a folder of Parquet or Arrow IPC, a run's or Spark's.
+
+    Raises what `table.read` raises; what isn't a sketch shows when it is used.
+    """
+    return final_view(relation.name, read_group_rows(Path(relation.sketches)))
 
 
 @dataclass

@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ...sketches.core.lazy import pl
 from ...sketches.core.protocol import Groups, SketchError
 from ..definition.definition_diff import differences
 from ..grouping.group_index import GroupIndex
 from ..windows.durations import Duration, microseconds
 from ..windows.hopping import regular_windows
-from .schema import aggregates_of, definition_of, in_current_form, keys_of, table_schema
+from .schema import END, START, aggregates_of, definition_of, in_current_form, keys_of, order_of, table_schema
 from .window_groups import WindowGroups
-from .windows import edges, windows_in, within
+from .windows import TableWindows, edges, windows_in, within
 
 
 class Accumulator:
@@ -99,9 +100,7 @@ def merge_tables(
         raise ValueError(f"merge: {', '.join(unknown)} is not a key of this table; its keys are {own}")
     keys = own if by is None else list(by)
     if every is None:
-        table = pa.concat_tables(parts)
-        kinds = {windows_in(part) for part in parts if part.num_rows} or {windows_in(parts[0])}
-        windows = kinds.pop() if len(kinds) == 1 else None
+        table, windows = pa.concat_tables(parts), _windows_of_all(parts)
         starts, ends = edges(table)
         lengths = ends - starts
     else:
@@ -115,6 +114,31 @@ def merge_tables(
     merged = Accumulator(table_schema(types, aggregates_of(table.schema), windows))
     merged.merge_as(table, starts, lengths)
     return merged.table()
+
+
+def group_rows(tables: Sequence[pa.Table]) -> pa.Table:
+    """As `merge_tables`, but sketches are read only where several rows are of one group.
+
+    So what isn't a sketch shows when it is used. Raises `SketchError` for tables that differ.
+    """
+    parts = _alike(list(tables))
+    table = pa.concat_tables(parts)
+    keys = keys_of(table.schema)
+    columns = table.select([START, END, *keys])
+    order = order_of(columns)
+    rows = pl.DataFrame(columns if order is None else columns.take(order))
+    if rows.select(pl.all_horizontal(pl.all().eq_missing(pl.all().shift())).slice(1).any()).item():
+        return merge_tables(parts)
+    types = {key: table.schema.field(key).type for key in keys}
+    schema = table_schema(types, aggregates_of(table.schema), _windows_of_all(parts))
+    table = table.select(schema.names)
+    return (table if order is None else table.take(order)).cast(schema)
+
+
+def _windows_of_all(tables: Sequence[pa.Table]) -> TableWindows | None:
+    """The windows that all tables have; None if they differ, or don't say what they have."""
+    kinds = {windows_in(table) for table in tables if table.num_rows} or {windows_in(tables[0])}
+    return kinds.pop() if len(kinds) == 1 else None
 
 
 def _fitting(tables: list[pa.Table], keys: Sequence[str], size_us: int) -> pa.Table:

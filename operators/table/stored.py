@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ...sketches.core.protocol import SketchError
-from .merge import merge_tables
+from .merge import group_rows, merge_tables
 from .schema import BATCH, DAY, END, START, from_ipc, keys_of, read_parquet
 from .sketch_table import IPC, PARQUET, SketchTable
 
@@ -74,6 +74,15 @@ def read_table(
         matches = pc.field(key).isin(known)
         wanted.append(matches | pc.field(key).is_null() if None in values else matches)
     return SketchTable(merged_of(files, reduce(and_, wanted) if wanted else None))
+
+
+def read_group_rows(path: Path) -> pa.Table:
+    """As `read`, but what isn't a sketch shows when it is used."""
+    files = files_of(path)
+    tables = tables_of(files)
+    table = group_rows(tables)
+    _check_folders(files, tables)
+    return table
 
 
 def tables_of(files: Sequence[Path], where: pc.Expression | None = None) -> list[pa.Table]:

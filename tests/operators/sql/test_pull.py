@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import streamgauge as sg
 from streamgauge.operators.serving.http.service import Service
 from streamgauge.operators.sql.errors import SqlError
+from streamgauge.operators.table.schema import write_parquet
 
 from ..serving.http.served import fed, serving
 from .scripts import last_rows
@@ -91,6 +94,30 @@ def test_what_a_stored_table_has(declared: str) -> None:
         answers(declared, "INSERT INTO minutes VALUES (1)")
     with pytest.raises(SqlError, match="there is no such file or folder"):
         last_rows("CREATE TABLE t WITH (SKETCHES='/nowhere'); SELECT COUNT(*) FROM t")
+
+
+def test_rows_of_one_group_in_several_files_are_merged(declared: str, tmp_path: Path) -> None:
+    table = sg.read_table(declared.split("'")[1])
+    table.write(tmp_path / "one.parquet")
+    table.slice(0, 2).write(tmp_path / "two.parquet")
+    both = f"CREATE TABLE minutes WITH (SKETCHES='{tmp_path}');"
+    rows = answers(both, "SELECT lang, n FROM minutes WHERE lang = 'en' LIMIT 2")
+    assert rows == [["en", 80], ["en", 40]]
+    assert answers(both, "SELECT COUNT(*) AS n FROM minutes") == [[660]]
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT lang, users FROM minutes", "SELECT APPROX_COUNT_DISTINCT(user) FROM minutes"]
+)
+def test_what_is_no_sketch_is_refused_where_it_is_used(declared: str, tmp_path: Path, query: str) -> None:
+    table = sg.read_table(declared.split("'")[1]).to_arrow()
+    place = table.column_names.index("users")
+    damaged = pa.array([b"no sketch"] * table.num_rows, table.schema.field(place).type)
+    write_parquet(table.set_column(place, table.schema.field(place), damaged), tmp_path / "t.parquet")
+    damaged_table = f"CREATE TABLE minutes WITH (SKETCHES='{tmp_path}');"
+    with pytest.raises(SqlError, match="line 1, column"):
+        answers(damaged_table, query)
+    assert answers(damaged_table, "SELECT COUNT(*) AS n FROM minutes") == [[600]]
 
 
 def test_a_table_of_a_query_server() -> None:
