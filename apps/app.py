@@ -137,13 +137,14 @@ class Example:
     ``messages(seed, now_ms)`` gives them in the order of their times (`sent_ms`), from some hours before
     ``now_ms`` on, without end; the same for the same numbers. `format` and `settings` are what the app runs
     with. `events` are what happens within the first half minute after ``now_ms``: the name of a rule and the
-    key that it is about.
+    key that it is about. With `log` the messages are lines, which a program writes to a file of that name.
     """
 
     format: str
     messages: Callable[[int, int], Iterator[Message]]
     settings: Settings = field(default_factory=dict)
     events: Sequence[tuple[str, Any]] = ()
+    log: str = ""
 
 
 @dataclass(frozen=True)

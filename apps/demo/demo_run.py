@@ -38,6 +38,7 @@ from .kernels import Kernels
 from .quiet import quiet
 from .report import DemoReport
 from .synthetic import MadeUp
+from .tailed_log import TailedLog
 from .view import AppLook, DemoView, showing
 
 _LOOK_SECONDS = 0.25
@@ -71,7 +72,7 @@ class AppDemo:
         self.outcome: Future[dict[str, Any]] = Future()
         self.state = "starting"
         self.made: MadeUp | None = None
-        self._replay: Replay | None = None
+        self._replay: Replay | TailedLog | None = None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"demo {app.name}", daemon=True)
 
@@ -130,20 +131,31 @@ class AppDemo:
         return {**report, "put_in": put_in}
 
     def _send(self) -> int:
-        assert self.job.app.example is not None
-        self.made = MadeUp.from_now(self.job.app.example, *self._drawn)
-        self._replay = Replay(self.made, self.feed.topic, self.feed.bootstrap_servers)
-        self._replay.start()
+        example = self.job.app.example
+        assert example is not None
+        self.made = MadeUp.from_now(example, *self._drawn)
+        with TemporaryDirectory(prefix="streamgauge-demo-") as folder:
+            to = self.feed.topic, self.feed.bootstrap_servers
+            replay = (
+                TailedLog(self.made, Path(folder) / example.log, *to)
+                if example.log
+                else Replay(self.made, *to)
+            )
+            return self._sent_by(replay)
+
+    def _sent_by(self, replay: Replay | TailedLog) -> int:
+        self._replay = replay
+        replay.start()
         try:
-            while not self._replay.done:
-                if self._replay.sent:
+            while not replay.done:
+                if replay.sent:
                     self.state = "reading"
                 if self._over.wait(_LOOK_SECONDS):
                     raise Over
         finally:
-            self._replay.stop()
+            replay.stop()
         self.state = "closing"
-        return self._replay.sent
+        return replay.sent
 
 
 def run(demo: Demo, as_json: bool, details: bool = False) -> None:

@@ -29,6 +29,11 @@ class AppLook:
     sent: int
     alerts: Sequence[Alert]
 
+    @property
+    def fired(self) -> int:
+        """How many events have begun, as the report at the end counts them."""
+        return sum({"fired": 1, "withdrawn": -1}.get(alert.state, 0) for alert in self.alerts)
+
 
 @dataclass(frozen=True)
 class DemoView:
@@ -50,13 +55,13 @@ class DemoView:
         table.add_column("the last alert", no_wrap=True, overflow="ellipsis", ratio=1)
         for app in self.apps:
             last = Text(_short(app.alerts[-1])) if app.alerts else ""
-            table.add_row(app.name, app.engine, app.state, f"{app.sent:,}", f"{len(app.alerts):,}", last)
+            table.add_row(app.name, app.engine, app.state, f"{app.sent:,}", f"{app.fired:,}", last)
         yield table
 
     def line(self) -> str:
         """The same in one line."""
         apps = ", ".join(
-            f"{app.name} {app.sent:,} messages, {len(app.alerts)} alerts ({app.state})" for app in self.apps
+            f"{app.name} {app.sent:,} messages, {app.fired} alerts ({app.state})" for app in self.apps
         )
         return f"{self.address}: {apps}"
 

@@ -55,4 +55,5 @@ EXAMPLE = Example(
     messages,
     {"learn": "2h", "terms": "agent"},
     (("errors", None), ("brute force", _GUESSER), ("new term", _SCANNER)),
+    log="access.log",
 )
