@@ -44,9 +44,10 @@ def apps(
     """The apps on messages that are made up as they would come, on one page in your browser.
 
     Starts a Kafka broker, sends some hours of each field's messages at once and then live ones, runs the apps
-    on them, and serves their page; the log is written to a file that an agent tails. Things happen in the messages; at the end you see what fired and why,
-    whether rules fired for all, and how many estimates lie inside their bounds; with --details every answer
-    beside the exact figure. Ctrl-C stops all of it.
+    on them, and serves their page; the logs app's lines are written to a file that an agent tails. Things
+    happen in the messages; at the end you see what fired and why, whether rules fired for all, and how many
+    estimates lie inside their bounds; with --details every answer beside the exact figure. Ctrl-C stops all
+    of it.
 
         streamgauge demo apps
 
