@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all, for readers and after a power cut."""
+"""Files that are there as a whole or not at all, for readers and after a power cut; what a cut leaves."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ def whole_file(path: Path) -> Iterator[Path]:
     unfinished = path.with_name(f".{path.name}.unfinished")
     try:
         yield unfinished
-        _sync(unfinished)
+        sync(unfinished)
         unfinished.replace(path)
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
-    _sync(path.parent)
+    sync(path.parent)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """What a file holds, or which names a folder has, survives a power cut from now on. Raises `OSError`."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

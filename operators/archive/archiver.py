@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -253,7 +252,9 @@ class Archiver:
             growing.writer.skip(broken.first, broken.next)
             growing.since = growing.since or time.monotonic()
             return
-        for where, part in _by_partition(messages):
+        for low, high in messages.runs():
+            part = messages.slice(low, high)
+            where = Input(part.topics[int(part.topic[0])], int(part.partition[0]))
             while len(part):
                 growing = self._growing[where]
                 if int(part.offset[0]) < growing.writer.next_offset:
@@ -335,13 +336,3 @@ class Archiver:
             self._growing.pop(where, None)
         self.assigned -= set(inputs)
         self._moved = True
-
-
-def _by_partition(messages: Messages) -> Iterable[tuple[Input, Messages]]:
-    """The messages of each partition, in order."""
-    changes = (np.diff(messages.partition) != 0) | (np.diff(messages.topic) != 0)
-    edges = [0, *(np.flatnonzero(changes) + 1).tolist(), len(messages)]
-    for low, high in pairwise(edges):
-        if high > low:
-            part = messages if high - low == len(messages) else messages.slice(low, high)
-            yield Input(messages.topics[int(messages.topic[low])], int(messages.partition[low])), part

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Protocol, cast
 
 import pyarrow as pa
 
+from ..whole_file import sync
 from .segment import ArchiveError
 
 
@@ -97,7 +98,7 @@ class LocalStore:
         finally:
             with suppress(FileNotFoundError):
                 draft.unlink()
-        _sync(file.parent)
+        sync(file.parent)
         return True
 
     def open(self, path: str) -> BinaryIO:
@@ -160,14 +161,3 @@ class ObjectStore:
 
     def _path(self, path: str) -> str:
         return f"{self._root}/{path}".rstrip("/")
-
-
-def _sync(folder: Path) -> None:
-    """Make a folder's new name durable, where the system can."""
-    if not hasattr(os, "O_DIRECTORY"):
-        return
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

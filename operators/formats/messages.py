@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -87,6 +88,14 @@ class Messages:
         if self.is_null[row]:
             return None
         return self.lines[self.starts[row] : self.ends[row]].tobytes()
+
+    def runs(self) -> list[tuple[int, int]]:
+        """The stretches of consecutive messages of one partition, from and to."""
+        changes = self.partition[1:] != self.partition[:-1]
+        if len(self.topics) > 1:
+            changes |= self.topic[1:] != self.topic[:-1]
+        edges = [0, *(np.flatnonzero(changes) + 1).tolist(), len(self)]
+        return list(itertools.pairwise(edges)) if len(self) else []
 
     def to_arrow(self) -> pa.RecordBatch:
         """All columns: topic, partition, offset, timestamp[ms, UTC], key, value and, if read, headers."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from ..whole_file import whole_file
 from .batch import IngestError, Positions
 
 
@@ -33,9 +33,5 @@ class LocalPositions:
                 self.positions.pop(part, None)
             else:
                 self.positions[part] = position
-        unfinished = self._path.with_suffix(".new")
-        with unfinished.open("w") as file:
-            json.dump(self.positions, file)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(self._path)
+        with whole_file(self._path) as unfinished:
+            unfinished.write_text(json.dumps(self.positions))

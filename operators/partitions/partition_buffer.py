@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Protocol
@@ -128,7 +127,7 @@ class PartitionBuffer:
     def add(self, messages: Messages, decoded: Decoded) -> None:
         """Sketch messages that are decoded already; those of a partition are in order."""
         self.remarks.observe(messages, decoded)
-        for low, high in _runs(messages):
+        for low, high in messages.runs():
             where = Input(messages.topics[messages.topic[low]], int(messages.partition[low]))
             if where in self.progress:
                 _check_order(where, messages.offset[low:high])
@@ -136,7 +135,7 @@ class PartitionBuffer:
 
     def recall(self, messages: Messages, decoded: Decoded) -> None:
         """Note messages that were counted before their partitions were recovered; leave out all others."""
-        for low, high in _runs(messages):
+        for low, high in messages.runs():
             where = Input(messages.topics[messages.topic[low]], int(messages.partition[low]))
             progress = self.progress.get(where)
             if progress is not None and progress.recall_offset < progress.next_offset:
@@ -238,7 +237,7 @@ def by_partition(messages: Messages) -> Messages:
 
     They stay in order.
     """
-    if len(_runs(messages)) <= _MOST_RUNS:
+    if len(messages.runs()) <= _MOST_RUNS:
         return messages
     return messages.select(np.lexsort((messages.partition, messages.topic)))
 
@@ -272,12 +271,3 @@ def _rows(decoded: Decoded, low: int, high: int) -> tuple[int, int, Any]:
         return low, high, slice(low, high)
     first, last = (int(at) for at in np.searchsorted(rows, [low, high]))
     return first, last, rows[first:last]
-
-
-def _runs(messages: Messages) -> list[tuple[int, int]]:
-    """The stretches of consecutive messages of one partition."""
-    changes = messages.partition[1:] != messages.partition[:-1]
-    if len(messages.topics) > 1:
-        changes |= messages.topic[1:] != messages.topic[:-1]
-    edges = [0, *(np.flatnonzero(changes) + 1).tolist(), len(messages)]
-    return list(itertools.pairwise(edges)) if len(messages) else []

@@ -26,6 +26,7 @@ import crc32c
 import numpy as np
 
 from ...kafka.retry import Stopped
+from ...whole_file import sync
 from ..batch import Batch, DeadLine, Headers, IngestError, Positions
 from ..component import Delivered, Place
 
@@ -126,7 +127,7 @@ class FileChannel:
         self._number, self._written = number, 0
         self._append(_encode(None, self.positions), 0)
         os.fsync(self._file)
-        _sync_folder(self.folder)
+        sync(self.folder)
         self.synced = (number, self._written)
 
     # Writing
@@ -436,11 +437,3 @@ def _merge(positions: dict[str, dict[str, Any]], changed: Mapping[str, Mapping[s
                 own.pop(part, None)
             else:
                 own[part] = position
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
