@@ -178,8 +178,10 @@ class TailSource:
         """Whether there are files that come before one of which something was read for the first time.
 
         What was in it may have been copied and truncated since files were listed, and nothing of it shows
-        that.
+        that. Files that were rotated are not truncated.
         """
+        if is_rotated(file.path):
+            return False
         known = set(self._streams[file.stream])
         self._scan()
         files = self._streams[file.stream]
@@ -329,25 +331,27 @@ class TailSource:
         return 0
 
     def _is_copy(self, content: Content, key: str, path: Path, stream: str, listed: _Listing) -> bool:
-        """Whether all that a rotated file holds is in another one of its log, from which it is read."""
+        """Whether all that a rotated file holds is in another one of its log, from which it is read.
+
+        Files are copied before they are truncated, and packed before they are deleted.
+        """
+        original = Path(stream) if content.growing else path.with_suffix("")
         for file in self._streams.get(stream, ()):
-            if file.key != key and file.content.growing and _is_beginning(content, file.content):
+            if file.key == key or not file.content.growing:
+                continue
+            if (file.path == original or not file.content.refresh().st_nlink) and _is_beginning(
+                content, file.content
+            ):
                 return True
-        for other, (beside, _) in listed.items():
-            if other == key or beside.suffix == PACKED or self._stream_of(beside, other) != stream:
-                continue
-            if not content.growing and beside != path.with_suffix(""):
-                continue
-            try:
-                original = PlainContent(beside)
-            except OSError:
-                continue
-            try:
-                if file_key(original.status) == other and _is_beginning(content, original):
-                    return True
-            finally:
-                original.close()
-        return False
+        try:
+            beside = PlainContent(original)
+        except OSError:
+            return False
+        try:
+            other = file_key(beside.status)
+            return other != key and other in listed and _is_beginning(content, beside)
+        finally:
+            beside.close()
 
     def _look_for_missing(self, listed: _Listing) -> None:
         """What became of files that were renamed, copied, packed or deleted."""
