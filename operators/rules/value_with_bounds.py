@@ -40,9 +40,9 @@ class Figure(NamedTuple):
         return Figure(value, min(value, *ends), max(value, *ends))
 
     def __str__(self) -> str:
-        if self.exact:
-            return number(self.value)
-        return f"about {number(self.value)} ({number(self.lower)} to {number(self.upper)})"
+        value, lower, upper = map(number, self)
+        # Bounds that are closer than people read numbers say nothing.
+        return value if lower == value == upper else f"about {value} ({lower} to {upper})"
 
 
 FigureColumns = tuple[np.ndarray, np.ndarray, np.ndarray]

@@ -122,9 +122,10 @@ export function withUnit(text, of) {
   return of === "%" || of === "×" || of.startsWith("°") ? text + (of.startsWith("°") ? " " : "") + of : `${text} ${of}`;
 }
 
-/** The bounds of a figure, "" if it is exact. */
+/** The bounds of a figure, "" if it is exact, or closer to them than people read numbers. */
 export function bounds(one) {
-  return exact(one) ? "" : `(${format(one.lower)} – ${format(one.upper)})`;
+  const [value, lower, upper] = [one.value, one.lower, one.upper].map(format);
+  return lower === value && upper === value ? "" : `(${lower} – ${upper})`;
 }
 
 /** A time, to the second or, of days, to the day; always UTC. */
