@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from .. import __version__
 from ..operators.watching.logs import LogFormat, log_to
 from ..operators.watching.terminal import LogFormatter, write_line
+from .alerts.command import app as alerts
 from .archive.command import archive
 from .bench import bench
 from .demo.command import apps, trending
@@ -50,6 +51,7 @@ class _Ordered(TyperGroup):
             "warm",
             "pack",
             "groups",
+            "alerts",
             "bench",
         ]
 
@@ -107,6 +109,7 @@ demo.command("trending")(trending)
 app.add_typer(demo)
 app.add_typer(kafka)
 app.add_typer(groups)
+app.add_typer(alerts)
 app.command()(topics)
 app.command()(tail)
 app.command()(replay)
