@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("streamgauge.rules")
 
-QUEUED = 1_000
+QUEUED = 200
 """Notifications that wait for an outlet; with one more, the oldest is given up."""
 HELD = 1_000
 """Events under silences that are remembered, to be sent if they outlast them."""
@@ -60,6 +60,7 @@ class Delivery:
         self._queue: deque[_Queued] = deque()
         self._held: OrderedDict[str, Alert] = OrderedDict()
         self._account = OutletAccount()
+        self._sending: _Queued | None = None
         self._attempts = 0
         self._retry_at = 0.0
         self._resend_at = 0.0
@@ -87,6 +88,8 @@ class Delivery:
                     self._start()  # which sends them if they outlast the silence
                 return
             self._groups.add(alert, time.monotonic())
+            if self._groups.is_full:
+                self._collect(time.monotonic())  # the thread may hang
             self._start()
             self._changed.notify_all()
 
@@ -181,18 +184,24 @@ class Delivery:
                 return None  # it was closed while it sent, and another may have begun
             now = time.monotonic()
             self._release_held(now)
-            for notification in self._groups.due(now, all_groups=self._ends_at is not None):
-                self._queue.append(_Queued(notification, now))
-            while len(self._queue) > QUEUED:
-                self._give_up(self._queue[0], f"more than {QUEUED:,} messages wait for it")
+            self._collect(now)
             if self._ends_at is not None and (not self._queue or now >= self._ends_at):
                 return None
             if self._queue and now >= self._retry_at:
-                return self._queue[0]
+                self._sending = self._queue[0]
+                return self._sending
             resends = self._outlet.resend_seconds is not None and self._ends_at is None
             if resends and now >= max(self._resend_at, self._retry_at):
                 return True
             self._changed.wait(self._pause(now))
+
+    def _collect(self, now: float) -> None:
+        """Queue the notifications that are due, and give the oldest up if there are too many."""
+        for notification in self._groups.due(now, all_groups=self._ends_at is not None):
+            self._queue.append(_Queued(notification, now))
+        while len(self._queue) > QUEUED:
+            oldest = self._queue[1] if self._queue[0] is self._sending else self._queue[0]
+            self._give_up(oldest, f"more than {QUEUED:,} messages wait for it")
 
     def _pause(self, now: float) -> float | None:
         """How long nothing is to be done, unless something comes."""
@@ -219,7 +228,7 @@ class Delivery:
             self._failed(one, error)
             return
         with self._changed:
-            self._attempts, self._retry_at = 0, 0.0
+            self._attempts, self._retry_at, self._sending = 0, 0.0, None
             if self._queue and self._queue[0] is one:
                 self._queue.popleft()
                 self._account.sent += one.notification.size
@@ -227,7 +236,7 @@ class Delivery:
     def _failed(self, one: _Queued, error: Exception) -> None:
         may_pass = isinstance(error, OutletError) and error.may_pass
         with self._changed:
-            now = time.monotonic()
+            now, self._sending = time.monotonic(), None
             if may_pass:
                 self._attempts += 1
                 pause = min(_FIRST_PAUSE * 2 ** min(self._attempts - 1, 10), _LONGEST_PAUSE)

@@ -117,6 +117,11 @@ class AlertGroups:
         return 0.0 if self._early else min((group.due for group in self._groups.values()), default=None)
 
     @property
+    def is_full(self) -> bool:
+        """Whether more is ready than one notification has room for."""
+        return len(self._early) > 1
+
+    @property
     def alerts(self) -> list[Alert]:
         """The alerts that are collected, without those that are only counted."""
         early = [alert for one in self._early for alert in one.alerts]

@@ -37,7 +37,7 @@ class NotifyingOutlet(ABC):
         For how long a message is sent again, at growing distances, while the outlet is away or answers 429 or
         5xx. Then it is given up, counted and logged. What an outlet refuses is not sent again.
 
-    At most 1,000 groups, 1,000 messages and 1,000 events under silences wait; what is beyond is counted as
+    At most 1,000 groups, 200 messages and 1,000 events under silences wait; what is beyond is counted as
     failed, or as silenced, and logged. What waits is kept with the memory of the rules: after a crash it is
     sent, and the last messages perhaps again.
     """

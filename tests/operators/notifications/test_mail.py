@@ -37,7 +37,7 @@ def test_an_alert_is_a_message(smtp: SmtpServer) -> None:
     first, again, trial = (mail.message for mail in smtp.mails)
     assert first["Subject"] == "iot: hot hall fired" and first["From"] == SENDER
     assert smtp.mails[0].to == ["ops@example.org", "ann@example.org"]
-    assert first.get_content() == "2026-06-01T12:00:00+00:00 hot hall fired: 31 > 30\n"
+    assert first.get_content().rstrip() == "2026-06-01T12:00:00+00:00 hot hall fired: 31 > 30"
     assert first["Message-ID"] == again["Message-ID"] != trial["Message-ID"]
     assert first["Auto-Submitted"] == "auto-generated" and first["Date"]
     assert trial["Subject"].startswith("[TEST] ") and "nothing has happened" in trial.get_content()
