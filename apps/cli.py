@@ -16,6 +16,7 @@ from .alerts.command import app as alerts
 from .archive.command import archive
 from .bench import bench
 from .demo.command import apps, trending
+from .grafana.command import app as grafana
 from .groups.command import app as groups
 from .ingest.command import ingest
 from .kafka.command import app as kafka
@@ -52,6 +53,7 @@ class _Ordered(TyperGroup):
             "pack",
             "groups",
             "alerts",
+            "grafana",
             "bench",
         ]
 
@@ -110,6 +112,7 @@ app.add_typer(demo)
 app.add_typer(kafka)
 app.add_typer(groups)
 app.add_typer(alerts)
+app.add_typer(grafana)
 app.command()(topics)
 app.command()(tail)
 app.command()(replay)
