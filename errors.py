@@ -19,6 +19,7 @@
 | `TooManyRows`, `TooManyIds` | a join of streams, or `deduplicate`, that would hold more than it may |
 | `WrongRows` | a function of yours that gave rows of other columns or types than it says |
 | `UnknownSchema`, `Unavailable` | a schema that the registry doesn't have, or a registry that can't be had |
+| `OutletError` | an outlet that did not take a message of alerts |
 | `ArchiveError` | files that are no archive, or not a whole one, and what an archive can't go on with |
 | `UnsafeKeyError` | a rule's key that a program must not get as an argument |
 | `PluginError` | an app or a rule of another package that can't be used |
@@ -39,6 +40,7 @@ from .operators.formats.registry import UnknownSchema
 from .operators.formats.retryable_error import Unavailable
 from .operators.kafka.source import CorruptError, NoAnswer, PositionGone, ReadError
 from .operators.kafka.topics import TopicError
+from .operators.notifications.errors import OutletError
 from .operators.plugins import PluginError
 from .operators.rules.command import UnsafeKeyError
 from .operators.serving.http.client import QueryError
@@ -53,6 +55,7 @@ __all__ = [
     "DefinitionChanged",
     "GroupInUse",
     "NoAnswer",
+    "OutletError",
     "PluginError",
     "PositionGone",
     "QueryError",

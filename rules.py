@@ -12,10 +12,20 @@
 | what is new, comes in bursts or stays away | `NewTerm`, `Burst`, `Absence`, `Flatline` |
 | applying them | `Alerting`, a sink of a run; `read_rules` reads them from TOML |
 | where alerts go | `AlertsToConsole`, `AlertsToFile`, `AlertsToKafka`, `AlertsToWebhook`, `CommandsToKafka` |
+| to where people are | `AlertsToAlertmanager`, `AlertsToSlack`, `AlertsToMattermost`, `AlertsToEmail` |
+| | `AlertsToNtfy`, `AlertsToMqtt`; `read_outlets` reads them from TOML, `Silence` holds alerts back |
 | what a rule has done | `Command`: a topic, a web address, MQTT or a program, as any rule's `command` |
 | a rule of your own | a subclass of `LimitRule`, which gives what it `Measured`, or of `Rule` |
 """
 
+from .operators.notifications.alertmanager import AlertsToAlertmanager
+from .operators.notifications.mail import AlertsToEmail
+from .operators.notifications.mqtt import AlertsToMqtt
+from .operators.notifications.ntfy import AlertsToNtfy
+from .operators.notifications.silences import Silence
+from .operators.notifications.slack import AlertsToMattermost, AlertsToSlack
+from .operators.notifications.toml_outlets import read_outlets
+from .operators.notifications.webhook import AlertsToWebhook
 from .operators.rules.absence import Absence, Flatline
 from .operators.rules.alert import Alert
 from .operators.rules.alerting import Alerting
@@ -31,7 +41,6 @@ from .operators.rules.sta_lta import StaLta
 from .operators.rules.threshold import Ratio, Threshold
 from .operators.rules.to_output import AlertsToConsole, AlertsToFile
 from .operators.rules.to_topic import AlertsToKafka, CommandsToKafka
-from .operators.rules.to_webhook import AlertsToWebhook
 from .operators.rules.toml_rules import read_rules
 from .operators.rules.value_with_bounds import Figure
 
@@ -39,9 +48,15 @@ __all__ = [
     "Absence",
     "Alert",
     "Alerting",
+    "AlertsToAlertmanager",
     "AlertsToConsole",
+    "AlertsToEmail",
     "AlertsToFile",
     "AlertsToKafka",
+    "AlertsToMattermost",
+    "AlertsToMqtt",
+    "AlertsToNtfy",
+    "AlertsToSlack",
     "AlertsToWebhook",
     "Beyond",
     "Burst",
@@ -57,7 +72,9 @@ __all__ = [
     "RollingSum",
     "Row",
     "Rule",
+    "Silence",
     "StaLta",
     "Threshold",
+    "read_outlets",
     "read_rules",
 ]

@@ -12,9 +12,11 @@ from typer.core import TyperGroup
 from .. import __version__
 from ..operators.watching.logs import LogFormat, log_to
 from ..operators.watching.terminal import LogFormatter, write_line
+from .alerts.command import app as alerts
 from .archive.command import archive
 from .bench import bench
 from .demo.command import apps, trending
+from .grafana.command import app as grafana
 from .groups.command import app as groups
 from .ingest.command import ingest
 from .kafka.command import app as kafka
@@ -50,6 +52,8 @@ class _Ordered(TyperGroup):
             "warm",
             "pack",
             "groups",
+            "alerts",
+            "grafana",
             "bench",
         ]
 
@@ -107,6 +111,8 @@ demo.command("trending")(trending)
 app.add_typer(demo)
 app.add_typer(kafka)
 app.add_typer(groups)
+app.add_typer(alerts)
+app.add_typer(grafana)
 app.command()(topics)
 app.command()(tail)
 app.command()(replay)

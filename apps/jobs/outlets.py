@@ -1,13 +1,20 @@
-"""Where a run's alerts go, as its command line says."""
+"""Where a run's alerts go, as its command line says, and what became of them there."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+from ...operators.notifications.account import OutletAccount
+from ...operators.notifications.outlet import NotifyingOutlet
+from ...operators.notifications.toml_outlets import read_outlets
+from ...operators.notifications.webhook import AlertsToWebhook
 from ...operators.rules.alerting import Outlet
 from ...operators.rules.to_output import AlertsToFile
 from ...operators.rules.to_topic import AlertsToKafka
-from ...operators.rules.to_webhook import AlertsToWebhook
+from ...operators.watching.terminal import write_line
 
 
 def alerts_topic_of(group: str) -> str:
@@ -19,8 +26,10 @@ def alerts_topic_of(group: str) -> str:
     return f"{group}.alerts"
 
 
-def outlets(topic: str | None, file: Path | None, webhook: str | None) -> list[Outlet]:
-    """Those that were named. Raises `ValueError` for an address that isn't one."""
+def outlets(
+    topic: str | None, file: Path | None, webhook: str | None, files: Iterable[Path | None] = ()
+) -> list[Outlet]:
+    """Those that were named, and those of TOML files, each once. Raises `ValueError` for what is none."""
     outlets_: list[Outlet] = []
     if topic is not None:
         outlets_.append(AlertsToKafka(topic))
@@ -28,4 +37,31 @@ def outlets(topic: str | None, file: Path | None, webhook: str | None) -> list[O
         outlets_.append(AlertsToFile(file))
     if webhook is not None:
         outlets_.append(AlertsToWebhook(webhook))
+    for path in dict.fromkeys(path.resolve() for path in files if path is not None):
+        outlets_ += read_outlets(path)
     return outlets_
+
+
+def outlet_accounts(to: Sequence[Outlet]) -> dict[str, OutletAccount]:
+    """What became of the alerts of each outlet to people."""
+    return {outlet.title: outlet.account for outlet in to if isinstance(outlet, NotifyingOutlet)}
+
+
+def flush(to: Sequence[Outlet]) -> None:
+    """Have outlets send what waits in them, before a run notes what waits."""
+    for outlet in to:
+        if isinstance(outlet, NotifyingOutlet):
+            outlet.flush()
+
+
+@contextmanager
+def closing(to: Sequence[Outlet], seconds: float = 10.0) -> Iterator[None]:
+    """Have outlets send what waits in them at the end, and say on standard error what became of it."""
+    try:
+        yield
+    finally:
+        for outlet in to:
+            if isinstance(outlet, NotifyingOutlet):
+                outlet.close(seconds)
+        for title, account in outlet_accounts(to).items():
+            write_line(f"alerts to {title}: {account}", sys.stderr)

@@ -70,6 +70,14 @@ def run(
     webhook: Annotated[
         str | None, typer.Option(metavar="URL", help="POST alerts to this address, as JSON.")
     ] = None,
+    outlets_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--outlets",
+            metavar="FILE",
+            help="Slack, e-mail, Alertmanager and others in TOML, and silences (docs/alerts.md).",
+        ),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Carry no command of a rule out; a replay lists them all the same."),
@@ -139,17 +147,18 @@ def run(
         with KafkaBeside() as beside:
             with at_once():
                 from ..jobs.job import Job
-                from ..jobs.outlets import outlets
+                from ..jobs.outlets import closing, outlets
                 from .replaying import AppReplay, replay
 
             job = replace(Job.of(app_of(app), format, given, rules, paths[0]), acts=not dry_run)
-            to = outlets(alerts_topic, alerts_file, webhook)
-            replay(AppReplay(job, paths, engine.value, times, to, page), as_json, beside)
+            to = outlets(alerts_topic, alerts_file, webhook, (rules, outlets_file))
+            with closing(to):
+                replay(AppReplay(job, paths, engine.value, times, to, page), as_json, beside)
         return
     with at_once():
         from ..app import Feed
         from ..jobs.job import Job, Live
-        from ..jobs.outlets import alerts_topic_of, outlets
+        from ..jobs.outlets import alerts_topic_of, closing, outlets
 
     job = replace(Job.of(app_of(app), format, given, rules), acts=not dry_run)
     if bootstrap_servers is None or topic is None:
@@ -159,9 +168,10 @@ def run(
     if times:
         raise ValueError("--speed is for recordings; a live run reads messages as they come")
     named = group or f"{app}-{topic}"
-    to = outlets(alerts_topic or alerts_topic_of(named), alerts_file, webhook)
+    to = outlets(alerts_topic or alerts_topic_of(named), alerts_file, webhook, (rules, outlets_file))
     kafka = kafka_settings(bootstrap_servers, config, config_file)
     feed = Feed(topic, kafka.pop("bootstrap.servers"), kafka)
     from .watching import watch
 
-    watch(Live(job, feed, named, engine.value, to, stale, state, workers, metrics), as_json)
+    with closing(to):
+        watch(Live(job, feed, named, engine.value, to, stale, state, workers, metrics), as_json)

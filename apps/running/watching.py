@@ -10,6 +10,7 @@ from ...operators.consumer.signals import as_interrupt
 from ...operators.rules.to_output import AlertsToConsole
 from ...operators.watching.terminal import write_line
 from ..jobs.job import Live
+from ..jobs.outlets import flush
 from . import local, spark
 
 ENGINES = {"local": local.live, "spark": spark.live}
@@ -23,5 +24,6 @@ def watch(request: Live, as_json: bool) -> None:
         write_line(f"{name} reads {request.feed.topic}; Ctrl-C ends it in order", sys.stderr)
         with suppress(KeyboardInterrupt):
             going.wait()
+        flush(request.to)
         account = going.stop()
     write_line(f"{name} ended: {account}", sys.stderr)

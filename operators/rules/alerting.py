@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from ..kafka.outgoing_message import Outgoing
+from ..notifications.outlet import NotifyingOutlet
 from ..sinks.sink import (
     ClosedWindow,
     Origin,
@@ -28,6 +29,9 @@ from .to_command import command_outlets
 from .to_output import AlertsToConsole
 
 log = logging.getLogger("streamgauge.rules")
+
+_MOST_PENDING = 1_000
+"""Alerts that wait in outlets and are kept with a partition's memory: the latest."""
 
 
 @runtime_checkable
@@ -53,8 +57,8 @@ class WritingOutlet(Protocol):
 
 
 Outlet = SendingOutlet | WritingOutlet
-"""`AlertsToKafka`, `CommandsToKafka`, `AlertsToConsole`, `AlertsToFile`, `AlertsToWebhook`, or an object of
-your own."""
+"""`AlertsToKafka`, `CommandsToKafka`, `AlertsToConsole`, `AlertsToFile`, `AlertsToWebhook`, one of those to
+people (`operators.notifications`), or an object of your own."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,8 @@ class Alerting:
         (`operators.rules.rule`).
     to
         Where alerts go: `AlertsToKafka`, `CommandsToKafka`, `AlertsToConsole` (standard output, the default),
-        `AlertsToFile`, `AlertsToWebhook`.
+        `AlertsToFile`, `AlertsToWebhook`; `AlertsToAlertmanager`, `AlertsToSlack`, `AlertsToMattermost`,
+        `AlertsToEmail`, `AlertsToNtfy`, `AlertsToMqtt`.
     at
         The name of a key that holds times: each row of the table is then a reading and not a window, and
         rules see every reading, in the order of these times. The stream is grouped by it as well:
@@ -140,6 +145,16 @@ class Alerting:
         """Where alerts go, and the commands of rules that follow from them."""
         return (*self.to, *command_outlets(self.rules))
 
+    @cached_property
+    def notifying(self) -> dict[str, NotifyingOutlet]:
+        """The outlets whose alerts wait in memory, by names that are the same in the next run."""
+        by_name: dict[str, NotifyingOutlet] = {}
+        for outlet in self.outlets:
+            if isinstance(outlet, NotifyingOutlet):
+                same = sum(name.startswith(f"{outlet.title}#") for name in by_name)
+                by_name[f"{outlet.title}#{same}"] = outlet
+        return by_name
+
     def view(self, origin: Origin) -> RuleView:
         """How its rules look at a stream's table. Raises `ValueError` for rules that don't suit it."""
         assert origin.schema is not None
@@ -176,11 +191,13 @@ class _PartitionAlerts:
         if alerting.stale is not None and partition == 0:
             self._stale = StaleFeed(alerting.stale, alerting.app)
         self._memory: str | None = None
+        self._handed_over: dict[str, Alert] = {}
+        """Alerts that outlets had not sent yet when that was last known."""
 
     def update(self, window: ClosedWindow) -> list[Outgoing]:
         """See `PartitionSink`."""
         self._memory = None
-        return self._alerting.deliver(self._engine.evaluate(window.groups, window.final))
+        return self._deliver(self._engine.evaluate(window.groups, window.final))
 
     def advance(self, progress: RunProgress) -> list[Outgoing]:
         """See `PartitionSink`."""
@@ -190,14 +207,38 @@ class _PartitionAlerts:
             self._memory = None
         if self._stale is not None and (stale := self._stale.update(progress.read, progress.now)):
             said, self._memory = [*said, *stale], None
-        return self._alerting.deliver(said)
+        return self._deliver(said)
+
+    def _deliver(self, alerts: Iterable[Alert]) -> list[Outgoing]:
+        alerts = list(alerts)
+        messages = self._alerting.deliver(alerts)
+        if self._alerting.notifying:
+            self._handed_over.update((alert.id, alert) for alert in alerts)
+            if len(self._handed_over) > 10 * _MOST_PENDING:
+                self._pending()
+        return messages
 
     def state(self) -> str:
         """See `PartitionSink`."""
-        if self._memory is None:
+        if self._memory is None or self._handed_over:
             stale = self._stale is not None and self._stale.on
-            self._memory = json.dumps({"fold": self._engine.state(), "stale": stale}, separators=(",", ":"))
+            kept = {"fold": self._engine.state(), "stale": stale}
+            if pending := self._pending():
+                kept["pending"] = pending
+            self._memory = json.dumps(kept, separators=(",", ":"))
         return self._memory
+
+    def _pending(self) -> list[dict[str, Any]]:
+        """This partition's alerts that wait in outlets, with the names of these."""
+        waiting: dict[str, list[str]] = {}
+        for name, outlet in self._alerting.notifying.items():
+            for alert in outlet.pending():
+                waiting.setdefault(alert.id, []).append(name)
+        self._handed_over = {
+            number: alert for number, alert in self._handed_over.items() if number in waiting
+        }
+        latest = list(self._handed_over.items())[-_MOST_PENDING:]
+        return [{"alert": alert.to_dict(), "to": waiting[number]} for number, alert in latest]
 
     def restore(self, memory: str) -> None:
         """See `PartitionSink`."""
@@ -206,8 +247,30 @@ class _PartitionAlerts:
             self._engine.restore(kept["fold"])
             if self._stale is not None:
                 self._stale.on = kept["stale"]
+            pending = [(Alert.from_dict(one["alert"]), one["to"]) for one in kept.get("pending", ())]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise SinkError(
                 f"what {self._alerting.name!r} remembers is damaged ({error!r}), so it isn't known what was "
                 "reported; give the sink another name to start over"
             ) from None
+        self._send_pending(pending)
+
+    def _send_pending(self, pending: Iterable[tuple[Alert, Sequence[str]]]) -> None:
+        """Hand over again what an earlier run had not sent, unless it waits here already."""
+        known = {
+            name: {alert.id for alert in outlet.pending()}
+            for name, outlet in self._alerting.notifying.items()
+        }
+        for alert, names in pending:
+            for name in names:
+                outlet = self._alerting.notifying.get(name)
+                if outlet is None:
+                    log.warning(
+                        "the alert %s of %r waited for %s, which is no outlet any more",
+                        alert.id,
+                        alert.rule,
+                        name.rpartition("#")[0],
+                    )
+                elif alert.id not in known[name]:
+                    outlet.write(alert)
+                    self._handed_over[alert.id] = alert

@@ -9,20 +9,22 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
-from urllib.parse import urlsplit
 
 from ..formats.jsonable import jsonable
 from ..kafka.outgoing_message import ANY_PARTITION, Outgoing
+from ..notifications.grouping import Notification
+from ..notifications.http import HttpOutlet
+from ..notifications.mqtt_publisher import MqttPublisher
+from ..notifications.outlet import NotifyingOutlet
 from ..sinks.sink import SinkTopic
+from ..windows.durations import Duration
 from .alert import Alert
 from .command import Command, UnsafeKeyError
 from .rule import Rule
 from .to_topic import json_bytes, key_bytes
-from .to_webhook import AlertsToWebhook
 
 log = logging.getLogger("streamgauge.rules")
 
-_MQTT_PORTS = {"mqtt": 1883, "mqtts": 8883}
 _SAID = 500
 
 Commands = Mapping[str, Sequence[Command]]
@@ -94,16 +96,30 @@ class CommandTopic:
             yield Outgoing(self.to, ANY_PARTITION, value, [("id", alert.id.encode())], key_bytes(alert))
 
 
+_PATIENCE = "30s"
+"""How long a command is sent again: one that comes much later may do harm."""
+
+
 @dataclass(frozen=True)
-class CommandWebhook(AlertsToWebhook):
+class CommandWebhook(HttpOutlet):
     """A `WritingOutlet` of the commands to one address."""
 
-    by_rule: Commands = field(default_factory=dict, repr=False)
+    by_rule: Commands = field(repr=False)
+    group_by: Sequence[str] | None = field(default=None, kw_only=True)
+    patience: Duration = field(default=_PATIENCE, kw_only=True)
+    kind: ClassVar[str] = "webhook"
 
     def write(self, alert: Alert) -> None:
         """See `operators.rules.alerting.WritingOutlet`."""
-        for content in _contents(self.by_rule, alert):
-            self.send(alert, command_message(alert, content))
+        if any(True for _ in _contents(self.by_rule, alert)):
+            super().write(alert)
+
+    def send(self, notification: Notification) -> None:
+        """See `NotifyingOutlet`."""
+        for alert in notification.alerts:
+            for content in _contents(self.by_rule, alert):
+                body = jsonable(command_message(alert, content))
+                self.post(self.url, body, {"Idempotency-Key": alert.id})
 
 
 @dataclass(frozen=True)
@@ -144,55 +160,44 @@ class CommandProgram:
 
 
 @dataclass(frozen=True)
-class CommandMqtt:
+class CommandMqtt(NotifyingOutlet):
     """A `WritingOutlet` of the commands to a topic of an MQTT broker, at least once (QoS 1)."""
 
-    url: str
-    by_rule: Commands
-    patience: ClassVar[float] = 30.0
-    _turn: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
-    _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    url: str = field(repr=False)
+    by_rule: Commands = field(repr=False)
+    group_by: Sequence[str] | None = field(default=None, kw_only=True)
+    patience: Duration = field(default=_PATIENCE, kw_only=True)
+    kind: ClassVar[str] = "mqtt"
+    _publisher: MqttPublisher = field(init=False, repr=False, compare=False)
 
-    def begin(self) -> None:
-        """See `operators.rules.alerting.WritingOutlet`."""
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "_publisher", MqttPublisher(self.url))
+
+    @property
+    def place(self) -> str:
+        """See `NotifyingOutlet`."""
+        return self._publisher.place
 
     def write(self, alert: Alert) -> None:
         """See `operators.rules.alerting.WritingOutlet`."""
-        for content in _contents(self.by_rule, alert):
-            with self._turn:
-                try:
-                    self._publish(json_bytes(command_message(alert, content)))
-                except (OSError, ValueError, RuntimeError) as error:
-                    self._kept.clear()
-                    log.warning("%s did not take the command of %r: %s", self.url, alert.rule, error)
+        if any(True for _ in _contents(self.by_rule, alert)):
+            super().write(alert)
 
-    def _publish(self, payload: bytes) -> None:
-        parts = urlsplit(self.url)
-        client = self._kept.get("client")
-        if client is None:
-            from paho.mqtt import client as mqtt
+    def send(self, notification: Notification) -> None:
+        """See `NotifyingOutlet`."""
+        for alert in notification.alerts:
+            for content in _contents(self.by_rule, alert):
+                self._publisher.publish(json_bytes(command_message(alert, content)))
 
-            client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2)
-            if parts.username:
-                client.username_pw_set(parts.username, parts.password)
-            if parts.scheme == "mqtts":
-                client.tls_set()
-            client.connect(parts.hostname or "localhost", parts.port or _MQTT_PORTS[parts.scheme])
-            client.loop_start()
-            self._kept["client"] = client
-        sent = client.publish(parts.path.lstrip("/"), payload, qos=1)
-        sent.wait_for_publish(self.patience)
-        if not sent.is_published():
-            raise RuntimeError(f"no answer within {self.patience:g} s")
-
-
-def _webhook(url: str, by_rule: Commands) -> CommandWebhook:
-    return CommandWebhook(url, by_rule=by_rule)
+    def disconnect(self) -> None:
+        """See `NotifyingOutlet`."""
+        self._publisher.close()
 
 
 _OUTLETS: Mapping[str, Any] = {
     "topic": CommandTopic,
-    "webhook": _webhook,
+    "webhook": CommandWebhook,
     "mqtt": CommandMqtt,
     "run": CommandProgram,
 }

@@ -95,7 +95,7 @@ def _rules(
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{source}: not TOML: {error}") from None
-    if unknown := sorted(document.keys() - {"rule"}):
+    if unknown := sorted(document.keys() - {"rule", "outlet", "silence"}):
         raise ValueError(f"{source}: {unknown[0]!r} is not known here; write each rule as [[rule]]")
     listed = document.get("rule", [])
     if not isinstance(listed, list) or not all(isinstance(entry, dict) for entry in listed):

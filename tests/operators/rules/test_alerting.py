@@ -26,6 +26,7 @@ from streamgauge.rules import (
     Threshold,
 )
 
+from ...waiting import until
 from .plain import NOON, READINGS, WINDOWS, Kept, row, summaries
 
 ALERT = Alert("hot", "threshold", "fired", ("a",), 60_000_000, 0, 31.0, 31.0, 31.0, 30.0, "31 > 30", "iot")
@@ -111,19 +112,21 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
 def test_a_webhook_is_asked_again_until_it_takes_the_alert(server: Server) -> None:
     hook = AlertsToWebhook(server.url)
     hook.write(ALERT)
+    hook.close(60)
     assert [key for key, _ in server.requests] == [ALERT.id] * 3 and server.requests[0][1] == ALERT.to_dict()
-    assert (hook.sent, hook.failed) == (1, 0)
+    assert (hook.account.sent, hook.account.failed) == (1, 0)
 
 
 @pytest.mark.parametrize("server", [[400, 503]], indirect=True)
 def test_a_webhook_that_refuses_is_reported_and_one_that_is_away_holds_nothing_up(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
-    hook = AlertsToWebhook(server.url, patience=0)
+    hook = AlertsToWebhook(server.url, patience="0s")
     for number in range(3):
         hook.write(replace(ALERT, at_us=number))
-    assert (hook.sent, hook.failed, len(server.requests)) == (1, 2, 3)
-    assert "did not take the alert" in caplog.text and "it answered 400" in caplog.text
+        until(lambda: not hook.account.pending)
+    assert (hook.account.sent, hook.account.failed, len(server.requests)) == (1, 2, 3)
+    assert "did not take 1 alert" in caplog.text and "it answered 400" in caplog.text
     assert "secret" not in caplog.text
 
 
@@ -131,10 +134,11 @@ def test_a_webhook_that_is_gone_is_given_up(caplog: pytest.LogCaptureFixture) ->
     gone = Server([])
     gone.http.shutdown()
     gone.http.server_close()
-    hook = AlertsToWebhook(gone.url, patience=0.1)
+    hook = AlertsToWebhook(gone.url, patience="100ms")
     hook.write(ALERT)
     hook.write(ALERT)
-    assert (hook.sent, hook.failed) == (0, 2)
+    until(lambda: not hook.account.pending)
+    assert (hook.account.sent, hook.account.failed) == (0, 2)
 
 
 def test_a_stale_feed_is_reported_once_and_again_after_it_has_come_back() -> None:

@@ -164,6 +164,7 @@ def test_commands_are_posted_with_the_alert_s_id() -> None:
         (outlet,) = command_outlets([rule(Command(webhook=url, **AC))])
         outlet.write(FIRED)
         outlet.write(replace(FIRED, rule="other"))
+        outlet.close(60)
     finally:
         server.shutdown()
     assert [(key, body["command"]) for key, body in got] == [(FIRED.id, {"ac": "on", "t": 31.0})]

@@ -38,9 +38,14 @@ class Session:
 
 
 class MqttBroker:
-    """Listens on `port`; `publish` is what another client would send, `refuse` with whom it talks."""
+    """Listens on `port`; `publish` is what another client would send, `refuse` with whom it talks.
+
+    `published` is what clients have sent at QoS 1, which is acknowledged unless the broker is `mute`.
+    """
 
     def __init__(self) -> None:
+        self.published: list[tuple[str, bytes]] = []
+        self.mute = False
         self.sessions: dict[str, Session] = {}
         self.refuse = False
         self._lock = threading.RLock()
@@ -103,6 +108,8 @@ class MqttBroker:
                         self._subscribe(session, body)
                     elif session is not None and kind == PUBACK:
                         session.waiting.pop(struct.unpack(">H", body[:2])[0], None)
+                    elif session is not None and kind == PUBLISH:
+                        self._take(session, connection, body)
                     elif kind == PINGREQ:
                         connection.sendall(bytes([PINGRESP << 4, 0]))
                     elif kind == DISCONNECT:
@@ -133,6 +140,14 @@ class MqttBroker:
         for number, (topic, payload) in list(session.waiting.items()):
             self._send(session, topic, payload, number, again=True)
         return session
+
+    def _take(self, session: Session, connection: socket.socket, body: bytes) -> None:
+        size = struct.unpack_from(">H", body)[0]
+        number = body[2 + size : 4 + size]
+        at = 4 + size + (1 + body[4 + size] if session.version == 5 else 0)
+        if not self.mute:
+            self.published.append((body[2 : 2 + size].decode(), body[at:]))
+            connection.sendall(bytes([PUBACK << 4, 2]) + number)
 
     def _subscribe(self, session: Session, body: bytes) -> None:
         at = 2 + (1 + body[2] if session.version == 5 else 0)

@@ -1,0 +1,1 @@
+"""Alerts to where people are: grouped, silenced, and sent by a thread that holds no run up."""

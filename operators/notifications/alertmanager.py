@@ -1,0 +1,141 @@
+"""Alerts to Alertmanager, which groups, silences, routes and inhibits them with those of Prometheus.
+
+Source: Alertmanager's API v2, `api/v2/openapi.yaml`, ``POST /alerts``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar
+
+from ..rendering.names import escaped
+from ..rules.alert import Alert, moment
+from ..windows.durations import Duration, microseconds
+from .grouping import Notification
+from .http import HttpOutlet
+from .matchers import labels_of
+from .text import line
+
+_TEST_LASTS = timedelta(minutes=1)
+ACTIVE = 10_000
+"""Events that are on and said again; of more, the oldest are not said again."""
+_CHUNK = 500
+
+
+@dataclass(frozen=True)
+class AlertsToAlertmanager(HttpOutlet):
+    """Send alerts to an Alertmanager at an address such as ``http://alertmanager:9093``, by its API v2.
+
+    The labels are `alertname` (the rule), `app`, `kind` and `key`, and those of `labels` besides, such as
+    ``{"severity": "page"}``; the annotations `summary`, `description`, `value`, `limit` and `id`. An event
+    that is over is sent as resolved. One that is on is sent again each minute, as Prometheus does, and ends
+    by itself `lasts` after the last time. Grouping is Alertmanager's own, and silences may be: of those here,
+    none holds back that an event is over. The other options are those of all outlets to people
+    (docs/alerts.md). Raises `ValueError` for options that can't be.
+
+    >>> import streamgauge as sg
+    >>> sg.rules.AlertsToAlertmanager("http://localhost:9093", labels={"severity": "page"}).title
+    'alertmanager localhost'
+    """
+
+    labels: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    lasts: Duration = field(default="24h", kw_only=True)
+    group_by: Sequence[str] | None = field(default=None, kw_only=True)
+    kind: ClassVar[str] = "alertmanager"
+    silences_ends: ClassVar[bool] = False
+    resend_seconds: ClassVar[float | None] = 60.0
+    _active: OrderedDict[tuple[tuple[str, str], ...], dict[str, Any]] = field(
+        default_factory=OrderedDict, init=False, repr=False, compare=False
+    )
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.labels, Mapping) or not all(
+            isinstance(name, str) and name.isidentifier() and name.isascii() and isinstance(value, str)
+            for name, value in self.labels.items()
+        ):
+            raise ValueError(
+                f'alertmanager: labels must be names with texts, as in {{"severity": "page"}}, '
+                f"got {self.labels!r}"
+            )
+        try:
+            microseconds(self.lasts)
+        except ValueError as error:
+            raise ValueError(f"alertmanager: lasts: {error}") from None
+
+    def send(self, notification: Notification) -> None:
+        """See `NotifyingOutlet`."""
+        now = datetime.now(UTC)
+        by_labels: OrderedDict[tuple[tuple[str, str], ...], dict[str, Any]] = OrderedDict()
+        rounds = [by_labels]
+        for alert in notification.alerts:
+            entry = self.entry(alert, now, notification.is_test)
+            identity = tuple(sorted(entry["labels"].items()))
+            if identity in by_labels:  # one request may say each alert once
+                by_labels = OrderedDict()
+                rounds.append(by_labels)
+            by_labels[identity] = entry
+        for one in rounds:
+            self._post_entries(list(one.values()))
+            if not notification.is_test:
+                self._remember(one, now)
+
+    def entry(self, alert: Alert, now: datetime, is_test: bool = False) -> dict[str, Any]:
+        """An alert as the API has it."""
+        at, since = (_moment(us, now) for us in (alert.at_us, alert.since_us))
+        on = alert.state == "fired"
+        ends = now + (_TEST_LASTS if is_test else self._lasting()) if on else max(at, since)
+        named = labels_of(alert)
+        labels = {**self.labels, "alertname": named["rule"]}
+        labels |= {name: named[name] for name in ("app", "kind", "key") if name in named}
+        if is_test:
+            labels["test"] = "true"
+        annotations = {"summary": line(alert), "description": escaped(alert.why), "id": alert.id}
+        annotations |= {
+            name: f"{value:g}"
+            for name, value in (("value", alert.value), ("limit", alert.limit))
+            if value is not None
+        }
+        starts = at if on else min(since, at)
+        return {
+            "labels": labels,
+            "annotations": annotations,
+            "startsAt": starts.isoformat(),
+            "endsAt": ends.isoformat(),
+        }
+
+    def resend(self) -> None:
+        """See `NotifyingOutlet`: what is on is said again, and lasts from now on."""
+        ends = (datetime.now(UTC) + self._lasting()).isoformat()
+        with self._lock:
+            entries = [{**entry, "endsAt": ends} for entry in self._active.values()]
+        for at in range(0, len(entries), _CHUNK):
+            self._post_entries(entries[at : at + _CHUNK])
+
+    def _post_entries(self, entries: Sequence[dict[str, Any]]) -> None:
+        self.post(f"{self.url.rstrip('/')}/api/v2/alerts", entries)
+
+    def _remember(self, entries: Mapping[tuple[tuple[str, str], ...], dict[str, Any]], now: datetime) -> None:
+        with self._lock:
+            for identity, entry in entries.items():
+                self._active.pop(identity, None)
+                if datetime.fromisoformat(entry["endsAt"]) > now:
+                    self._active[identity] = entry
+            while len(self._active) > ACTIVE:
+                self._active.popitem(last=False)
+
+    def _lasting(self) -> timedelta:
+        return timedelta(microseconds=microseconds(self.lasts))
+
+
+def _moment(us: int, now: datetime) -> datetime:
+    """An event time, no later than now: one that lies ahead would begin, or end, later than it did."""
+    try:
+        return min(datetime.fromisoformat(moment(us)), now)
+    except OverflowError:
+        return now

@@ -1,0 +1,56 @@
+"""Alerts to a topic of an MQTT broker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from ..rules.alert import Alert
+from ..rules.to_topic import json_bytes
+from .grouping import Notification
+from .mqtt_publisher import MqttPublisher
+from .outlet import NotifyingOutlet
+
+
+@dataclass(frozen=True)
+class AlertsToMqtt(NotifyingOutlet):
+    """Publish each alert as JSON to ``mqtt://HOST:PORT/TOPIC`` (``mqtts://`` by TLS), at QoS 1.
+
+    `user` and `password` are those of the broker; in the address they would be seen. A test has the member
+    `test`, true. The other options are those of all outlets to people (docs/alerts.md); nothing is grouped.
+    Raises `ValueError` for options that can't be.
+
+    >>> import streamgauge as sg
+    >>> sg.rules.AlertsToMqtt("mqtt://localhost/alerts/iot").title
+    'mqtt localhost:1883/alerts/iot'
+    """
+
+    url: str = field(repr=False)
+    user: str = field(default="", kw_only=True)
+    password: str = field(default="", repr=False, kw_only=True)
+    group_by: Sequence[str] | None = field(default=None, kw_only=True)
+    kind: ClassVar[str] = "mqtt"
+    _publisher: MqttPublisher = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "_publisher", MqttPublisher(self.url, self.user, self.password))
+
+    @property
+    def place(self) -> str:
+        """See `NotifyingOutlet`."""
+        return self._publisher.place
+
+    def send(self, notification: Notification) -> None:
+        """See `NotifyingOutlet`."""
+        for alert in notification.alerts:
+            self._publisher.publish(_payload(alert, notification.is_test))
+
+    def disconnect(self) -> None:
+        """See `NotifyingOutlet`."""
+        self._publisher.close()
+
+
+def _payload(alert: Alert, is_test: bool) -> bytes:
+    return json_bytes({**alert.to_dict(), "test": True} if is_test else alert.to_dict())

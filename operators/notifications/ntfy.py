@@ -1,0 +1,77 @@
+"""Alerts to phones and desktops by ntfy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import httpx
+
+from .grouping import Notification
+from .http import HttpOutlet
+from .text import cut, lines, subject
+
+_LONGEST_BYTES = 3_900
+"""A message of more than 4,096 bytes becomes an attached file."""
+
+
+@dataclass(frozen=True)
+class AlertsToNtfy(HttpOutlet):
+    """Publish alerts to a topic of an ntfy server, which phones subscribe to: ``https://ntfy.sh/TOPIC``.
+
+    `priority` is that of events that fire, from 1 to 5; of others it is the server's usual one. `tags` are
+    shown beside the title. A server that wants to know who publishes gets `token`, or `user` and `password`.
+    The message is plain text. The other options are those of all outlets to people (docs/alerts.md). Raises
+    `ValueError` for options that can't be.
+
+    >>> import streamgauge as sg
+    >>> sg.rules.AlertsToNtfy("https://ntfy.example.org/ops", priority=4).place
+    'ntfy.example.org'
+    """
+
+    priority: int = field(default=4, kw_only=True)
+    tags: Sequence[str] = field(default=(), kw_only=True)
+    kind: ClassVar[str] = "ntfy"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.priority, bool) or self.priority not in (1, 2, 3, 4, 5):
+            raise ValueError(f"ntfy: priority must be a number from 1 to 5, got {self.priority!r}")
+        if isinstance(self.tags, str) or not all(isinstance(tag, str) for tag in self.tags):
+            raise ValueError(f"ntfy: tags must be a list of texts, got {self.tags!r}")
+        if not self.topic:
+            raise ValueError("ntfy: url must end with the topic, as in https://ntfy.sh/TOPIC")
+
+    @property
+    def topic(self) -> str:
+        """The topic's name, the last part of the address."""
+        return httpx.URL(self.url).path.rstrip("/").rpartition("/")[2]
+
+    def send(self, notification: Notification) -> None:
+        """See `NotifyingOutlet`."""
+        url = httpx.URL(self.url)
+        folder = url.path.rstrip("/").rpartition("/")[0]
+        self.post(str(url.copy_with(path=f"{folder}/", query=None)), self.body(notification))
+
+    def body(self, notification: Notification) -> dict[str, Any]:
+        """The message as JSON: nothing of it is a header."""
+        fires = any(alert.state == "fired" for alert in notification.alerts)
+        body = {
+            "topic": self.topic,
+            "title": subject(notification),
+            "message": _fitting(lines(notification)),
+            "tags": [*self.tags, "rotating_light" if fires else "white_check_mark"],
+        }
+        return {**body, "priority": self.priority} if fires else body
+
+
+def _fitting(texts: Sequence[str]) -> str:
+    """As many lines as a message may have; the others are counted."""
+    kept, size = [], 0
+    for number, text in enumerate(texts):
+        size += len(text.encode("utf-8", "replace")) + 1
+        if size > _LONGEST_BYTES:
+            return "\n".join([*kept, cut(f"and {len(texts) - number:,} more lines", 100)])
+        kept.append(text)
+    return "\n".join(kept)

@@ -1,0 +1,152 @@
+"""What all outlets to people have in common: which alerts, how they are grouped, and how they are sent."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import ClassVar
+
+from ..rules.alert import Alert
+from ..windows.durations import Duration, microseconds
+from .account import OutletAccount
+from .delivery import Delivery
+from .grouping import Notification
+from .matchers import LABELS, Matcher, parse_matchers
+from .silences import Silence
+
+Silences = Sequence[Silence] | Callable[[], Sequence[Silence]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NotifyingOutlet(ABC):
+    """An outlet with a thread of its own: a run hands alerts over and goes on, whether they arrive or not.
+
+    name
+        What it is called in logs and accounts; its kind and its host unless named.
+    match
+        Matchers of the alerts that it is for (`Silence` says how they are written); all alerts unless given.
+    silences
+        Which alerts are held back, or a function that gives them each time.
+    group_by, group_wait, group_interval
+        Alerts that have these labels in common are one message, with those that come within `group_wait`;
+        later ones come together, `group_interval` after it. ``group_by=None`` collects nothing.
+    patience
+        For how long a message is sent again, at growing distances, while the outlet is away or answers 429 or
+        5xx. Then it is given up, counted and logged. What an outlet refuses is not sent again.
+
+    At most 1,000 groups, 200 messages and 1,000 events under silences wait; what is beyond is counted as
+    failed, or as silenced, and logged. What waits is kept with the memory of the rules: after a crash it is
+    sent, and the last messages perhaps again.
+    """
+
+    name: str = ""
+    match: Sequence[str] = ()
+    silences: Silences = ()
+    group_by: Sequence[str] | None = ("rule",)
+    group_wait: Duration = "30s"
+    group_interval: Duration = "5m"
+    patience: Duration = "1h"
+    kind: ClassVar[str]
+    silences_ends: ClassVar[bool] = True
+    """Whether a silence holds back that an event is over that had been sent."""
+    resend_seconds: ClassVar[float | None] = None
+    """How often `resend` is called; None for never."""
+    _delivery: Delivery = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.group_by is not None:
+            known = isinstance(self.group_by, list | tuple) and all(one in LABELS for one in self.group_by)
+            if not known:
+                raise ValueError(
+                    f"{self.kind}: group_by must be a list of {', '.join(LABELS)}, got {self.group_by!r}"
+                )
+        seconds = {}
+        for name in ("group_wait", "group_interval", "patience"):
+            try:
+                seconds[name] = microseconds(getattr(self, name)) / 1e6
+            except ValueError as error:
+                raise ValueError(f"{self.kind}: {name}: {error}") from None
+        silences = self.silences
+        if not callable(silences) and not all(isinstance(one, Silence) for one in silences):
+            raise ValueError(f"{self.kind}: silences must be a list of Silence, got {silences!r}")
+        self.matchers  # noqa: B018 - refused when it is made
+        object.__setattr__(self, "_delivery", Delivery(self, seconds))
+
+    @cached_property
+    def matchers(self) -> tuple[Matcher, ...]:
+        """Those of `match`. Raises `ValueError` for one that can't be read."""
+        return parse_matchers(self.match, f"{self.kind}: match")
+
+    @property
+    def title(self) -> str:
+        """What it is called where people read of it."""
+        return self.name or f"{self.kind} {self.place}"
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """Where it sends to, without anything secret."""
+
+    @abstractmethod
+    def send(self, notification: Notification) -> None:
+        """Send one message, in the thread of the outlet. Raises `OutletError` if it isn't accepted."""
+
+    def resend(self) -> None:  # noqa: B027 - few need it
+        """Say again what is on, where that must be said again. Raises `OutletError`."""
+
+    def disconnect(self) -> None:  # noqa: B027 - few are connected
+        """Let go of connections; the next `send` makes new ones."""
+
+    def current_silences(self) -> Sequence[Silence]:
+        """Those that there are now."""
+        return self.silences() if callable(self.silences) else self.silences
+
+    def begin(self) -> None:  # noqa: B027 - the first alert begins it
+        """See `operators.rules.alerting.WritingOutlet`."""
+
+    def write(self, alert: Alert) -> None:
+        """See `operators.rules.alerting.WritingOutlet`: the alert is sent later."""
+        self._delivery.offer(alert)
+
+    def pending(self) -> list[Alert]:
+        """The alerts that wait, for those who keep them."""
+        return self._delivery.pending()
+
+    def flush(self, seconds: float = 10.0) -> None:
+        """Send all that waits now, whatever its group says, for at most so many seconds."""
+        self._delivery.flush(seconds)
+
+    def close(self, seconds: float = 10.0) -> None:
+        """Send all that waits now, for at most so many seconds; what remains is given up and counted.
+
+        If the memory of the rules is kept, as in a named group's, its next run sends what was given up here.
+        """
+        self._delivery.close(seconds)
+
+    @property
+    def account(self) -> OutletAccount:
+        """What became of the alerts so far."""
+        return self._delivery.account
+
+
+def trial_notification(now: datetime | None = None) -> Notification:
+    """A message that says that it is a test, and no more."""
+    at_us = int((now or datetime.now(UTC)).timestamp() * 1e6)
+    alert = Alert(
+        rule="streamgauge test",
+        kind="test",
+        state="fired",
+        key=("test",),
+        at_us=at_us,
+        since_us=at_us,
+        value=None,
+        lower=None,
+        upper=None,
+        limit=None,
+        why="TEST: nothing has happened; somebody tries whether alerts arrive here",
+        app="streamgauge",
+    )
+    return Notification([alert], {}, is_test=True)

@@ -1,0 +1,74 @@
+"""Alerts to a channel of Slack, or of Mattermost, by an incoming webhook."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from .grouping import Notification
+from .http import HttpOutlet
+from .text import lines, subject
+
+_COLOURS = {"fired": "#c62828", "cleared": "#2e7d32"}
+_LONGEST = 3_000
+
+
+@dataclass(frozen=True)
+class AlertsToSlack(HttpOutlet):
+    """Post alerts to a channel by its incoming webhook, whose address is a secret.
+
+    Names and reasons come from messages, so they stand in code spans, in which neither Slack nor Mattermost
+    makes links, mentions or formats of them. Mattermost takes the same (`AlertsToMattermost`). The other
+    options are those of all outlets to people (docs/alerts.md). Raises `ValueError` for options that
+    can't be.
+
+    >>> import streamgauge as sg
+    >>> sg.rules.AlertsToSlack("https://hooks.slack.com/services/T0/B0/secret").place
+    'hooks.slack.com'
+    """
+
+    kind: ClassVar[str] = "slack"
+    entities: ClassVar[bool] = True
+    """Whether ``&``, ``<`` and ``>`` are written as entities, in code spans too."""
+
+    def send(self, notification: Notification) -> None:
+        """See `NotifyingOutlet`."""
+        self.post(self.url, self.body(notification))
+
+    def body(self, notification: Notification) -> dict[str, Any]:
+        """The message as JSON."""
+        states = {alert.state for alert in notification.alerts}
+        title = self._code(subject(notification))
+        text, size = [], 0
+        for number, line in enumerate(lines(notification)):
+            code = self._code(line)
+            size += len(code) + 1
+            if size > _LONGEST:
+                text.append(f"and {notification.size - number:,} more")
+                break
+            text.append(code)
+        colour = _COLOURS.get(states.pop(), "#f9a825") if len(states) == 1 else "#f9a825"
+        attachment = {"color": colour, "text": "\n".join(text), "fallback": title, "mrkdwn_in": ["text"]}
+        return {"text": title, "attachments": [attachment]}
+
+    def _code(self, text: str) -> str:
+        """A text in a code span, which nothing in it can end."""
+        text = text.replace("`", "ˋ")
+        if self.entities:
+            text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        return f"`{text}`"
+
+
+@dataclass(frozen=True)
+class AlertsToMattermost(AlertsToSlack):
+    """Post alerts to a channel of Mattermost, as `AlertsToSlack` does to one of Slack.
+
+    Raises `ValueError` for options that can't be.
+
+    >>> import streamgauge as sg
+    >>> sg.rules.AlertsToMattermost("https://chat.example.org/hooks/secret").title
+    'mattermost chat.example.org'
+    """
+
+    kind: ClassVar[str] = "mattermost"
+    entities: ClassVar[bool] = False

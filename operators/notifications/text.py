@@ -1,0 +1,60 @@
+"""What a message says, line by line: plain text, in which every character from outside is seen."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ..rendering.names import escaped
+from ..rules.alert import Alert, moment
+from .grouping import Notification
+from .matchers import labels_of
+
+SHOWN = 20
+"""Alerts that a message shows."""
+_LONGEST_SUBJECT, _LONGEST_LINE = 150, 400
+
+
+def subject(notification: Notification) -> str:
+    """A message in one line.
+
+    >>> alert = Alert("hot", "threshold", "fired", ("hall",), 0, 0, 31.0, 31.0, 31.0, 30.0, "31 > 30", "iot")
+    >>> subject(Notification([alert])), subject(Notification([alert, alert], {"rule": "hot"}, more=3))
+    ('iot: hot hall fired', 'iot: hot: 5 alerts (2 fired and more)')
+    """
+    test = "[TEST] " if notification.is_test else ""
+    apps = {alert.app for alert in notification.alerts if alert.app}
+    app = f"{escaped(apps.pop())}: " if len(apps) == 1 else ""
+    if notification.size == 1:
+        (alert,) = notification.alerts
+        labels = labels_of(alert)
+        key = f" {labels['key']}" if "key" in labels else ""
+        return test + cut(f"{app}{labels['rule']}{key} {alert.state}", _LONGEST_SUBJECT)
+    common = ", ".join(value for name, value in notification.labels.items() if name != "app")
+    states = Counter(alert.state for alert in notification.alerts)
+    counts = ", ".join(f"{count:,} {state}" for state, count in states.items())
+    more = " and more" if notification.more else ""
+    return test + cut(
+        f"{app}{common}{': ' if common else ''}{notification.size:,} alerts ({counts}{more})",
+        _LONGEST_SUBJECT,
+    )
+
+
+def line(alert: Alert) -> str:
+    """An alert in one line: when, what, and why."""
+    labels = labels_of(alert)
+    key = f" {labels['key']}" if "key" in labels else ""
+    return cut(
+        f"{moment(alert.at_us)} {labels['rule']}{key} {alert.state}: {escaped(alert.why)}", _LONGEST_LINE
+    )
+
+
+def lines(notification: Notification) -> list[str]:
+    """The alerts of a message, and how many are not shown."""
+    shown = [line(alert) for alert in notification.alerts[:SHOWN]]
+    rest = notification.size - len(shown)
+    return [*shown, f"and {rest:,} more"] if rest else shown
+
+
+def cut(text: str, longest: int) -> str:
+    """A text of at most so many characters."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -1,0 +1,117 @@
+"""Outlets of a run, from its files: a live run goes on without them, and its next run sends what waited."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from rich.console import Console
+
+from streamgauge.apps.app import Feed
+from streamgauge.apps.jobs.job import Job, Live
+from streamgauge.apps.jobs.outlets import alerts_topic_of, closing, outlet_accounts, outlets
+from streamgauge.apps.registry import app_of
+from streamgauge.apps.running.replaying import AppReplay, replayed
+from streamgauge.apps.running.watching import ENGINES
+from streamgauge.operators.kafka.topics import admin, ensure_topic
+from streamgauge.operators.notifications.outlet import NotifyingOutlet
+from streamgauge.rules import AlertsToFile, AlertsToKafka
+
+from ...operators.notifications.servers import WebServer
+from ...waiting import until
+from ..running.test_replaying import SET, lines, readings
+from ..running.test_watching import alerts_in, alerts_of, sent
+
+
+@pytest.fixture
+def web() -> Iterator[WebServer]:
+    server = WebServer()
+    yield server
+    server.close()
+
+
+def test_files_of_rules_and_of_outlets_are_read_once_each(web: WebServer, tmp_path: Path) -> None:
+    path, other = tmp_path / "all.toml", tmp_path / "other.toml"
+    path.write_text(f'[[outlet]]\nkind = "slack"\nurl = "{web.url}"\n')
+    other.write_text(f'[[outlet]]\nkind = "ntfy"\nurl = "{web.url}/ops"\n')
+    to = outlets("topic", tmp_path / "file", None, (path, tmp_path / "." / "all.toml", other, None))
+    assert [type(one) for one in to[:2]] == [AlertsToKafka, AlertsToFile]
+    assert [one.kind for one in to[2:] if isinstance(one, NotifyingOutlet)] == ["slack", "ntfy"]
+
+
+@pytest.mark.kafka
+def test_a_replay_sends_one_message_for_a_rule_and_says_what_became_of_it(
+    kafka, web: WebServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recording, path = tmp_path / "readings.jsonl", tmp_path / "outlets.toml"
+    recording.write_bytes(b"\n".join(lines(readings())) + b"\n")
+    path.write_text(
+        f"""
+        [[outlet]]
+        kind = "slack"
+        name = "ops"
+        url = "{web.url}/s3cret"
+        group_wait = "1h"
+        [[silence]]
+        match = ['rule=~"(dead|stuck) sensor"']
+        until = 2100-01-01T00:00:00Z
+        """
+    )
+    job = Job.of(app_of("iot"), None, SET, recording=recording)
+    to = outlets(None, None, None, [path])
+    with closing(to, 60.0):
+        result = replayed(
+            AppReplay(job, [recording], to=to), kafka.bootstrap_servers, Console(file=io.StringIO())
+        )
+    account = outlet_accounts(to)["ops"]
+    by_rule = [alert["rule"] for alert in result["alerts"]]
+    assert account.sent and account.silenced >= 3 and account.given == account.sent + account.silenced
+    (request,) = web.requests
+    fired = by_rule.count("limit")
+    assert f"{account.sent} alerts ({fired} fired" in request.body["text"]
+    said = capsys.readouterr().err
+    assert f"alerts to ops: {account}" in said and "s3cret" not in said
+
+
+@pytest.mark.kafka
+def test_what_an_outlet_that_is_away_did_not_take_comes_with_the_next_run(
+    kafka, web: WebServer, tmp_path: Path
+) -> None:
+    job = Job.of(app_of("iot"), "json", SET)
+    topic, group = f"away-{uuid4().hex[:8]}", f"group-{uuid4().hex[:8]}"
+    ensure_topic(admin({"bootstrap.servers": kafka.bootstrap_servers}), topic, 1)
+    recording, path = tmp_path / "readings.jsonl", tmp_path / "outlets.toml"
+    recording.write_bytes(b"\n".join(lines(readings())[:600]) + b"\n")
+    path.write_text(f'[[outlet]]\nkind = "webhook"\nurl = "{web.url}"\n')
+    messages = list(job.form.messages(recording, job.settings))
+    wanted, alerts = alerts_of(messages, job), alerts_topic_of(group)
+    later = max(message.sent_ms or 0 for message in messages) + 86_400_000
+    value = b'{"device": {"id": "z"}, "ts": %d, "payload": {"t": 20}}' % later
+    messages.append(messages[0]._replace(value=value, sent_ms=later))
+    sent(kafka, topic, messages)
+
+    def run() -> tuple[Live, set[str]]:
+        live = Live(job, Feed(topic, kafka.bootstrap_servers), group, to=outlets(alerts, None, None, [path]))
+        return live, {one["id"] for one in alerts_in(kafka, alerts)}
+
+    web.always = 503
+    live, _ = run()
+    going = ENGINES["local"](live)
+    try:
+        # The topic gets all of them, whatever the web address says.
+        until(lambda: len(alerts_in(kafka, alerts)) >= len(wanted) > 3)
+        until(lambda: web.requests)
+    finally:
+        going.stop()
+    assert outlet_accounts(live.to)["webhook 127.0.0.1"].sent == 0
+    web.always = None
+    before = len(web.requests)
+    live, ids = run()
+    going = ENGINES["local"](live)
+    try:
+        until(lambda: {one.body["id"] for one in web.requests[before:]} >= ids)
+    finally:
+        going.stop()
