@@ -8,7 +8,7 @@
 
 | for | names |
 |---|---|
-| limits of answers | `Threshold`, `Ratio`, `RollingSum`, `Change`, `Beyond`, `StaLta` |
+| limits of answers | `Threshold`, `Ratio`, `RollingSum`, `Change`, `Unusual`, `Beyond`, `StaLta` |
 | what is new, comes in bursts or stays away | `NewTerm`, `Burst`, `Absence`, `Flatline` |
 | applying them | `Alerting`, a sink of a run; `read_rules` reads them from TOML |
 | where alerts go | `AlertsToConsole`, `AlertsToFile`, `AlertsToKafka`, `AlertsToWebhook`, `CommandsToKafka` |
@@ -33,6 +33,7 @@ from .operators.rules.to_output import AlertsToConsole, AlertsToFile
 from .operators.rules.to_topic import AlertsToKafka, CommandsToKafka
 from .operators.rules.to_webhook import AlertsToWebhook
 from .operators.rules.toml_rules import read_rules
+from .operators.rules.unusual import Unusual
 from .operators.rules.value_with_bounds import Figure
 
 __all__ = [
@@ -59,5 +60,6 @@ __all__ = [
     "Rule",
     "StaLta",
     "Threshold",
+    "Unusual",
     "read_rules",
 ]
