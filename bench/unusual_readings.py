@@ -38,12 +38,12 @@ READINGS = ROWS.group_by("timestamp").tumbling("1h", delay="2h", max_ahead=None)
 class Score(NamedTuple):
     """Windows found, of how many, and alarms in none of them."""
 
-    found: int
+    hits: int
     windows: int
     false: int
 
     def __str__(self) -> str:
-        return f"{self.found} of {self.windows}, {self.false} false"
+        return f"{self.hits} of {self.windows}, {self.false} false"
 
 
 class Collected:
@@ -72,9 +72,9 @@ def alarms(readings: pl.DataFrame, rule: LimitRule) -> list[datetime]:
 
 def score(times: Sequence[datetime], windows: Sequence[tuple[datetime, datetime]]) -> Score:
     """How alarms lie to labelled windows."""
-    found = sum(any(begin <= at <= end for at in times) for begin, end in windows)
+    hits = sum(any(begin <= at <= end for at in times) for begin, end in windows)
     false = sum(not any(begin <= at <= end for begin, end in windows) for at in times)
-    return Score(found, len(windows), false)
+    return Score(hits, len(windows), false)
 
 
 def main(folder: Path | None = None) -> list[dict[str, Any]]:

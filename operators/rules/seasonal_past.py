@@ -1,6 +1,6 @@
 """What each key's values usually are, by the time of day and week, and how far off they were on earlier days.
 
-A key's memory is a place in arrays of fixed size, 4 kB in all however long it goes on:
+A key's memory is a place in arrays of fixed size, 3 kB in all however long it goes on:
 
 - the interval between rows, as a running median;
 - its level, and its season: the mean and the mean deviation of each half hour of the day, and the mean of
@@ -46,14 +46,14 @@ UNKNOWN: dict[str, Any] = {
     "spread": np.float64(0),
     "day_mean": np.zeros(SLOTS, np.float32),
     "day_spread": np.zeros(SLOTS, np.float32),
-    "day_rows": np.zeros(SLOTS, np.uint16),
+    "day_rows": np.zeros(SLOTS, np.uint8),
     "week_mean": np.zeros(7 * SLOTS, np.float32),
-    "week_rows": np.zeros(7 * SLOTS, np.uint16),
+    "week_rows": np.zeros(7 * SLOTS, np.uint8),
     "near": np.zeros(_LENGTHS),
     "far": np.zeros(_LENGTHS),
     "day": _NEVER,
     "days": np.int64(0),
-    "largest": np.zeros((_LENGTHS, DAYS + 1)),
+    "largest": np.zeros((_LENGTHS, DAYS + 1), np.float32),
 }
 """The columns of a key of which nothing is known (`KeyColumns`)."""
 
@@ -163,9 +163,9 @@ def _hold_and_learn(
                     measured[4, i] = before * scale
                     measured[5, i] = min(days[key], largest.shape[2] - 1)
                     measured[6, i] = which
-                largest[key, k, 0] = max(largest[key, k, 0], min(size, before * factor))
+                largest[key, k, 0] = max(np.float64(largest[key, k, 0]), min(size, before * factor))
             elif days[key] >= 1 and n > 2 * rows_of_length:
-                largest[key, k, 0] = max(largest[key, k, 0], size)
+                largest[key, k, 0] = max(np.float64(largest[key, k, 0]), size)
         for k in range(len(lengths)):
             rows_of_past = 24.0 * max(lengths[k] / step, least_rows[k])
             far[key, k] += max(1.0 / rows_of_past, 1.0 / n) * (rest - far[key, k])
@@ -183,8 +183,8 @@ def _hold_and_learn(
         apart = abs(learned - of_day)
         day_spread[key, slot] += max(0.025, 1.0 / (day_rows[key, slot] + 1)) * (apart - day_spread[key, slot])
         spread[key] += max(step / (7 * day_s), 1.0 / n) * (apart - spread[key])
-        day_rows[key, slot] = min(day_rows[key, slot] + 1, 60_000)
-        week_rows[key, slot_of_week] = min(week_rows[key, slot_of_week] + 1, 60_000)
+        day_rows[key, slot] = min(day_rows[key, slot] + 1, 250)
+        week_rows[key, slot_of_week] = min(week_rows[key, slot_of_week] + 1, 250)
         day_mean[key, slot] += max(0.1, 1.0 / day_rows[key, slot]) * (learned - day_mean[key, slot])
         weight = max(0.3, 1.0 / week_rows[key, slot_of_week])
         week_mean[key, slot_of_week] += weight * (learned - week_mean[key, slot_of_week])

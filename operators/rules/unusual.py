@@ -37,7 +37,7 @@ class Unusual(LimitRule):
     The bound: if days are alike and independent, a day's largest deviation exceeds those of n days before by
     chance with probability 1/(n + 1), so ``above=1`` fires on at most 3/(n + 1) of a key's days, n up to 35:
     once in twelve days; with a larger limit it is rarer. It holds whatever the distribution is. After a
-    shift the level follows, and the season after some days. A key's memory is 4 kB, for ever.
+    shift the level follows, and the season after some days. A key's memory is 3 kB, for ever.
 
     All other fields are those of `LimitRule`; `each` and `absent` aren't possible. Raises `ValueError` or
     `TypeError` for a wrong one.

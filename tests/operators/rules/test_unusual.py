@@ -219,10 +219,10 @@ def test_rows_one_by_one_and_restarts_say_the_same_as_columns() -> None:
     assert len(alerts) > 4
 
 
-def test_a_key_takes_four_kilobytes() -> None:
+def test_a_key_takes_three_kilobytes() -> None:
     memory = KeyColumns(UNKNOWN)
     size = sum(memory[name][0].nbytes for name in UNKNOWN)
-    assert 3_000 <= size <= 4_096
+    assert 2_000 <= size <= 3_072
 
 
 @pytest.mark.parametrize(
