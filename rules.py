@@ -8,7 +8,7 @@
 
 | for | names |
 |---|---|
-| limits of answers | `Threshold`, `Ratio`, `RollingSum`, `Change`, `Beyond`, `StaLta` |
+| limits of answers | `Threshold`, `Ratio`, `RollingSum`, `Change`, `Unusual`, `Beyond`, `StaLta` |
 | what is new, comes in bursts or stays away | `NewTerm`, `Burst`, `Absence`, `Flatline` |
 | applying them | `Alerting`, a sink of a run; `read_rules` reads them from TOML |
 | where alerts go | `AlertsToConsole`, `AlertsToFile`, `AlertsToKafka`, `AlertsToWebhook`, `CommandsToKafka` |
@@ -42,6 +42,7 @@ from .operators.rules.threshold import Ratio, Threshold
 from .operators.rules.to_output import AlertsToConsole, AlertsToFile
 from .operators.rules.to_topic import AlertsToKafka, CommandsToKafka
 from .operators.rules.toml_rules import read_rules
+from .operators.rules.unusual import Unusual
 from .operators.rules.value_with_bounds import Figure
 
 __all__ = [
@@ -75,6 +76,7 @@ __all__ = [
     "Silence",
     "StaLta",
     "Threshold",
+    "Unusual",
     "read_outlets",
     "read_rules",
 ]

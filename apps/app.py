@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ import polars as pl
 from ..operators.definition.stream import Stream
 from ..operators.formats.decode import Decoder
 from ..operators.rules.alerting import Outlet
+from ..operators.rules.command import Command
 from ..operators.rules.rule import Rule
 from .panels import Panel
 from .replay.compressed_files import opened, whole
@@ -93,7 +94,8 @@ class AppFormat:
     `source` makes the stream's rows from a topic's messages, as they are in the wild; all formats of an app
     have the same columns. `messages` reads those of a recording, `recognises` whether a file is one, from its
     name and its first 64 KiB, unpacked. `settings` are the names that ``--set`` takes, with their usual
-    values.
+    values. `note` is a line for people about what was concluded of a recording, such as the unit of its
+    times; empty for nothing.
     """
 
     name: str
@@ -102,6 +104,7 @@ class AppFormat:
     recognises: Callable[[Path, bytes], bool]
     messages: Callable[[Path, Settings], Iterator[Message]]
     settings: Settings = field(default_factory=dict)
+    note: Callable[[Path, Settings], str] = lambda path, settings: ""
 
 
 @dataclass(frozen=True)
@@ -154,8 +157,10 @@ class App:
     `event` are the columns that name what a row is about: of the rows of one event, among the last
     ``--set duplicates=`` messages of a partition, the first counts, and the others are filtered. A row with a
     null in one of them is an event by itself.
-    `outlets` makes those that are the app's own, such as commands to devices, from what ``--set`` gave.
-    `panels` are what its page shows, in this order, below what fired (`apps.panels`). Raises
+    `outlets` makes those that are the app's own from what ``--set`` gave. `commands` are what is done when an
+    event of a rules file's rule begins and ends, if the rule has no command itself.
+    `panels` are what its page shows, in this order, below what fired (`apps.panels`); a `unit` of theirs in
+    braces, such as ``{value_unit}``, is what that setting says. Raises
     `ValueError` for a panel of a part that there isn't.
     """
 
@@ -167,6 +172,7 @@ class App:
     settings: Settings = field(default_factory=dict)
     event: Sequence[str] = ()
     outlets: Callable[[Settings], Sequence[Outlet]] = lambda settings: ()
+    commands: Callable[[Settings], Sequence[Command]] = lambda settings: ()
     panels: Sequence[Panel] = ()
     example: Example | None = None
 
@@ -203,6 +209,14 @@ class App:
                 if one.recognises(path, head):
                     return one
         raise ValueError(f"{path} is of no format of {self.name}; name one with --format: {known}")
+
+    def with_units(self, settings: Settings) -> App:
+        """The app whose panels have the units that settings name, such as ``{value_unit}``."""
+        panels: list[Any] = list(self.panels)
+        for number, panel in enumerate(panels):
+            if (unit := getattr(panel, "unit", ""))[:1] == "{":
+                panels[number] = replace(panel, unit=settings.get(unit.strip("{}"), ""))
+        return replace(self, panels=panels)
 
     def chosen(self, form: AppFormat, given: Settings) -> dict[str, str]:
         """The settings of a run. Raises `ValueError` for one that neither app nor format has."""

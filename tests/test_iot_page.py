@@ -18,7 +18,7 @@ PAGE = (Path(__file__).resolve().parents[1] / "docs" / "iot.md").read_text()
 
 def test_the_tables_name_all_that_there_is() -> None:
     reported = set(re.findall(r"`([\w -]+)`", PAGE))
-    settings = {**APP.settings, "fences": "a.geojson"}
+    settings = {**APP.settings, "fences": "a.geojson", "below": "2"}
     rules = [one.name for part in APP.parts for one in part.rules(settings)]
     assert {*rules, *APP.settings, *(part.name for part in APP.parts)} <= reported
     assert {form.name for form in APP.formats} <= reported
@@ -28,6 +28,13 @@ def test_the_tables_name_all_that_there_is() -> None:
 def block(language: str) -> str:
     (result,) = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
     return str(result)
+
+
+def test_the_rules_file_does_what_the_page_says(tmp_path: Path) -> None:
+    (tmp_path / "rules.toml").write_text(block("toml"))
+    (rule,) = Job.of(APP, "json", {}, tmp_path / "rules.toml").rules["readings"]
+    (command,) = rule.commands
+    assert (command.topic, command.fired["ac"], command.cleared["ac"]) == ("commands", "off", "on")
 
 
 def test_the_recording_says_what_the_page_says(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import polars as pl
 
@@ -11,11 +13,11 @@ from ...operators.definition.aggregates import max as max_
 from ...operators.definition.aggregates import min as min_
 from ...operators.definition.stream import Stream
 from ...operators.rules.absence import Absence, Flatline
-from ...operators.rules.alerting import Outlet
 from ...operators.rules.change import Change
+from ...operators.rules.command import Command, command_of
 from ...operators.rules.rule import Rule
 from ...operators.rules.threshold import Threshold
-from ...operators.rules.to_topic import CommandsToKafka
+from ...operators.rules.unusual import Unusual
 from ..app import App, AppPart, Settings, number
 from ..panels import LinesPanel, MapPanel, NumberPanel, RowsPanel, SpreadPanel
 from .example import EXAMPLE
@@ -117,49 +119,76 @@ def _fence_rules(settings: Settings) -> Sequence[Rule]:
 
 def _rules(settings: Settings) -> Sequence[Rule]:
     """A rule whose setting is empty is left out."""
-    rules: list[Rule] = []
-    if settings["limit"]:
-        limit, hysteresis = (number(settings, name) for name in ("limit", "hysteresis"))
-        clear = limit - hysteresis if hysteresis else None
-        hold, release = settings["hold"], settings["release"]
-        rules.append(
-            Threshold("limit", value="value", at_least=limit, clear=clear, hold=hold, release=release)
-        )
+    rules: list[Rule] = [*_limits(settings)]
+    unit = settings["value_unit"]
     if settings["dead"]:
         rules.append(Absence("dead sensor", kind="dead", longer=settings["dead"]))
     if settings["stuck"]:
-        rules.append(Flatline("stuck sensor", kind="stuck", value="value", longer=settings["stuck"]))
+        stuck = Flatline("stuck sensor", kind="stuck", value="value", longer=settings["stuck"], unit=unit)
+        rules.append(stuck)
     if settings["jump"]:
-        jump = number(settings, "jump")
-        rules.append(
-            Change("jump", kind="jump", value="value", against="last", by="distance", above=jump, every=True)
-        )
-    if settings["deviation"]:
-        deviation = number(settings, "deviation")
         rules.append(
             Change(
+                "jump",
+                kind="jump",
+                value="value",
+                against="last",
+                by="distance",
+                above=number(settings, "jump"),
+                every=True,
+                unit=unit,
+            )
+        )
+    if settings["deviation"]:
+        rules.append(
+            Unusual(
                 "unusual",
                 kind="unusual",
                 value="value",
-                against="hour",
-                over=30,
-                by="deviation",
-                above=deviation,
-                clear=deviation / 2,
-                hold="3h",
-                release="1d",
-                warm=10,
+                above=number(settings, "deviation", 1),
+                release=settings["quiet"],
+                zone=settings["zone"],
+                unit=unit,
             )
         )
     return rules
 
 
-def _commands(settings: Settings) -> Sequence[Outlet]:
-    if not settings["commands"]:
-        return ()
-    ac = {"fired": {"ac": "on"}, "cleared": {"ac": "off"}}
-    return [CommandsToKafka(settings["commands"], {"limit": ac})]
+def _limits(settings: Settings) -> Iterator[Rule]:
+    """A highest value, `limit` or what is `above`, and a lowest one, `below`."""
+    hysteresis = number(settings, "hysteresis", 0)
+    times: dict[str, Any] = {
+        "hold": settings["hold"],
+        "release": settings["release"],
+        "unit": settings["value_unit"],
+    }
+    for setting, field in (("above", "above"), ("limit", "at_least")):
+        if settings[setting]:
+            limit = number(settings, setting)
+            clear = limit - hysteresis if hysteresis else None
+            command = [replace(one, **_AIR_CONDITIONING) for one in _commands(settings)]
+            yield Threshold("limit", value="value", clear=clear, command=command, **{**times, field: limit})
+            break
+    if settings["below"]:
+        limit = number(settings, "below")
+        clear = limit + hysteresis if hysteresis else None
+        yield Threshold("low", value="value", below=limit, clear=clear, **times)
 
+
+_AIR_CONDITIONING: Mapping[str, Any] = {"fired": {"ac": "on"}, "cleared": {"ac": "off"}}
+
+
+def _commands(settings: Settings) -> Sequence[Command]:
+    """Where `commands` go: a topic, unless an address of the web or of MQTT says otherwise."""
+    place = settings["commands"]
+    if not place:
+        return ()
+    if not place.startswith(("topic:", "http://", "https://", "mqtt://", "mqtts://")):
+        place = f"topic:{place}"
+    return (command_of(place),)
+
+
+_UNIT = "{value_unit}"
 
 APP = App(
     name="iot",
@@ -193,13 +222,18 @@ APP = App(
     ),
     settings={
         "limit": "30",
+        "above": "",
+        "below": "",
         "hysteresis": "0",
         "hold": "0s",
         "release": "0s",
         "dead": "2h",
         "stuck": "6h",
         "jump": "10",
-        "deviation": "3",
+        "deviation": "1.2",
+        "quiet": "12h",
+        "zone": "UTC",
+        "value_unit": "",
         "commands": "",
         "map": "",
         "fences": "",
@@ -208,11 +242,11 @@ APP = App(
         "on_route": "50",
         "off_hold": "1m",
     },
-    outlets=_commands,
+    commands=_commands,
     example=EXAMPLE,
     panels=(
-        LinesPanel("Readings", "readings", "value", by="sensor"),
-        MapPanel("Places", "places", "longitude", "latitude", "sensor", value="value"),
+        LinesPanel("Readings", "readings", "value", by="sensor", unit=_UNIT),
+        MapPanel("Places", "places", "longitude", "latitude", "sensor", value="value", unit=_UNIT),
         MapPanel(
             "Places by their distance from the route",
             "routes",
@@ -224,7 +258,7 @@ APP = App(
         ),
         LinesPanel("Distance from the route", "routes", "metres", by="sensor", unit="m"),
         NumberPanel("Readings in all", "days", "readings"),
-        SpreadPanel("How readings are spread", "days", "spread"),
+        SpreadPanel("How readings are spread", "days", "spread", unit=_UNIT),
         RowsPanel(
             "Sensors",
             "days",

@@ -7,8 +7,8 @@ Of JSON and CSV, ``--set time=… --set sensor=… --set value=…`` say which f
 from __future__ import annotations
 
 import json as plain_json
-from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +23,13 @@ from ..app import AppFormat, Feed, Message, Settings
 from ..replay.compressed_files import as_text, opened, suffix_of
 from ..replay.csv_records import cells_of, csv_records
 from .columns import in_columns
+from .reading_times import check_unit, conclusion, microseconds_of, time_in, time_type
 from .sensor_things import SENSOR_THINGS
 from .sparkplug.rows import SPARKPLUG
 from .vehicles import VEHICLES
 
-_TIME = pl.Datetime("us", "UTC")
-_UNITS = {"s": 1_000_000, "ms": 1_000, "us": 1}
-
 _MORE = ("group", "latitude", "longitude")
+_HEAD = 100
 
 USUAL = {
     "time": "time",
@@ -40,34 +39,15 @@ USUAL = {
     "pattern": "",
     **dict.fromkeys(_MORE, ""),
 }
-"""A time is ISO 8601 text; with a `unit` (s, ms or us) a number since 1970, whole or not, with a `pattern`
-text such as ``%Y/%m/%d``. Numbers may stand as strings. Without a `sensor` all readings are of one."""
-
-
-def _time_type(settings: Settings) -> pl.DataType:
-    unit = settings["unit"]
-    if unit and unit not in _UNITS:
-        raise ValueError(f"--set unit={unit}: a time is in {', '.join(_UNITS)} since 1970, or ISO 8601 text")
-    if settings["pattern"]:
-        return pl.String()
-    # A double is exact to a quarter of a microsecond for centuries to come.
-    return pl.Float64() if unit else _TIME
-
-
-def _when(column: str, settings: Settings) -> pl.Expr:
-    """The time in a column; null where there is none, which makes the reading a dead letter."""
-    if settings["pattern"]:
-        text = pl.col(column).str
-        return text.to_datetime(settings["pattern"], time_unit="us", time_zone="UTC", strict=False)
-    if settings["unit"]:
-        microseconds = (pl.col(column) * _UNITS[settings["unit"]]).round()
-        return microseconds.cast(pl.Int64, strict=False).cast(_TIME)
-    return pl.col(column)
+"""A time is ISO 8601 text, or a number since 1970, whole or not, whose size says its unit unless `unit` (s,
+ms, us or ns) does; with a `pattern` it is text such as ``%Y/%m/%d``. Numbers may stand as strings. Without a
+`sensor` all readings are of one."""
 
 
 def _json_rows(feed: Feed, settings: Settings) -> Stream:
+    check_unit(settings)
     columns = {
-        "at": field(settings["time"], _time_type(settings), text=bool(settings["unit"])),
+        "at": field(settings["time"], time_type(settings), text=True),
         "value": field(settings["value"], pl.Float64, text=True),
     }
     for name in ("sensor", *_MORE):
@@ -78,8 +58,9 @@ def _json_rows(feed: Feed, settings: Settings) -> Stream:
 
 
 def _csv_rows(feed: Feed, settings: Settings) -> Stream:
+    check_unit(settings)
     names = {name: settings[setting] for name, setting in (("at", "time"), ("value", "value"))}
-    kinds = {names["at"]: _time_type(settings), names["value"]: pl.Float64()}
+    kinds = {names["at"]: time_type(settings), names["value"]: pl.Float64()}
     for name in ("sensor", *_MORE):
         if settings[name]:
             names[name] = settings[name]
@@ -89,7 +70,7 @@ def _csv_rows(feed: Feed, settings: Settings) -> Stream:
 
 def _rows(feed: Feed, value: Decoder, names: Mapping[str, str], settings: Settings) -> Stream:
     """The columns of every format, in one form."""
-    at = _when(names["at"], settings)
+    at = time_in(names["at"], settings)
     stream = feed.stream(value, time=at)
     more = {name: pl.col(names[name]) for name in ("sensor", *_MORE) if name in names}
     return in_columns(
@@ -98,10 +79,15 @@ def _rows(feed: Feed, value: Decoder, names: Mapping[str, str], settings: Settin
 
 
 def _json_messages(path: Path, settings: Settings) -> Iterator[Message]:
+    for value, cells in _json_lines(path, settings):
+        yield _message(value, cells, settings)
+
+
+def _json_lines(path: Path, settings: Settings) -> Iterator[tuple[bytes, dict[str, Any]]]:
     with opened(path) as file:
         for line in file:
             if value := line.strip():
-                yield _message(value, _json_cells(value, settings), settings)
+                yield value, _json_cells(value, settings)
 
 
 def _json_cells(value: bytes, settings: Settings) -> dict[str, Any]:
@@ -120,6 +106,11 @@ def _json_cells(value: bytes, settings: Settings) -> dict[str, Any]:
 
 
 def _csv_messages(path: Path, settings: Settings) -> Iterator[Message]:
+    for value, cells in _csv_lines(path, settings):
+        yield _message(value, cells, settings)
+
+
+def _csv_lines(path: Path, settings: Settings) -> Iterator[tuple[bytes, dict[str, Any]]]:
     """Each record with the header before it, so that a message says what it is."""
     with as_text(path) as file:
         records = csv_records(file)
@@ -127,7 +118,7 @@ def _csv_messages(path: Path, settings: Settings) -> Iterator[Message]:
         names = cells_of(header)
         for record in records:
             value = f"{header}\n{record}".encode(errors="surrogateescape")
-            yield _message(value, dict(zip(names, cells_of(record))), settings)
+            yield value, dict(zip(names, cells_of(record)))
 
 
 def _message(value: bytes, cells: Mapping[str, Any], settings: Settings) -> Message:
@@ -136,17 +127,22 @@ def _message(value: bytes, cells: Mapping[str, Any], settings: Settings) -> Mess
 
 
 def _sent_ms(cells: Mapping[str, Any], settings: Settings) -> int | None:
-    stamp = cells.get(settings["time"])
-    try:
-        if settings["unit"]:
-            return int(float(stamp) * _UNITS[settings["unit"]] // 1_000)  # type: ignore[arg-type]
-        if settings["pattern"]:
-            at = datetime.strptime(str(stamp), settings["pattern"])
-        else:
-            at = datetime.fromisoformat(str(stamp))
-        return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
-    except (ValueError, TypeError, OverflowError):
-        return None
+    microseconds = microseconds_of(cells.get(settings["time"]), settings)
+    return None if microseconds is None else int(microseconds // 1_000)
+
+
+def _concluded(
+    lines: Callable[[Path, Settings], Iterator[tuple[bytes, dict[str, Any]]]],
+) -> Callable[[Path, Settings], str]:
+    """What a recording's first message says of its times."""
+
+    def note(path: Path, settings: Settings) -> str:
+        for _, cells in islice(lines(path, settings), _HEAD):
+            if (stamp := cells.get(settings["time"])) is not None:
+                return conclusion(stamp, settings)
+        return ""
+
+    return note
 
 
 FORMATS = (
@@ -157,6 +153,7 @@ FORMATS = (
         lambda path, head: head.lstrip()[:1] == b"{" and not SENSOR_THINGS.recognises(path, head),
         _json_messages,
         USUAL,
+        _concluded(_json_lines),
     ),
     AppFormat(
         "csv",
@@ -165,6 +162,7 @@ FORMATS = (
         lambda path, head: suffix_of(path) == ".csv",
         _csv_messages,
         {**USUAL, "time": "timestamp", "sensor": ""},
+        _concluded(_csv_lines),
     ),
     VEHICLES,
     SENSOR_THINGS,

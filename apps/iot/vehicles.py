@@ -38,7 +38,12 @@ _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
 
 _REPEATED = {"entity"}
 
-USUAL = {"group": "route", "map": "yes", **dict.fromkeys(("limit", "stuck", "jump", "deviation"), "")}
+USUAL = {
+    "group": "route",
+    "map": "yes",
+    "value_unit": "km/h",
+    **dict.fromkeys(("limit", "stuck", "jump", "deviation"), ""),
+}
 """A vehicle's group is its `route` or its `trip`, or none. Its speed may stay the same and may jump, as a
 sensor's readings should not; a `limit` is in km/h."""
 _KM_H = 3.6

@@ -12,7 +12,7 @@ import pyarrow as pa
 from ...operators.definition.deduplication import MANY
 from ...operators.definition.stream import Stream
 from ...operators.rules.alerting import Alerting, Outlet
-from ...operators.rules.command import command_of
+from ...operators.rules.command import Command, command_of
 from ...operators.rules.rule import Rule
 from ...operators.rules.toml_rules import KINDS, read_rules_by_part
 from ...operators.sketching.account import Account
@@ -47,9 +47,10 @@ class Job:
         parts = [part for part in app.parts if part.wanted(settings)]
         if rules is not None:
             by_part = read_rules_by_part(rules, [part.name for part in parts], {**KINDS, **app.kinds})
+            by_part = _with_usual_commands(by_part, app.commands(settings))
         else:
             by_part = {part.name: list(part.rules(settings)) for part in parts}
-        return cls(app, form, settings, _with_commands(by_part, done))
+        return cls(app.with_units(settings), form, settings, _with_commands(by_part, done))
 
     def streams(self, feed: Feed) -> dict[str, Stream]:
         """The stream of each part that has something to do, by its name.
@@ -113,6 +114,16 @@ def _without_commands(given: Mapping[str, str]) -> tuple[dict[str, str], dict[st
         else:
             others[name] = value
     return others, lines
+
+
+def _with_usual_commands(
+    by_part: Mapping[str, Sequence[Rule]], commands: Sequence[Command]
+) -> dict[str, list[Rule]]:
+    """The rules of a file, those without a command with the app's own."""
+    return {
+        part: [rule if rule.commands or not commands else replace(rule, command=commands) for rule in rules]
+        for part, rules in by_part.items()
+    }
 
 
 def _with_commands(

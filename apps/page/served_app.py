@@ -43,7 +43,7 @@ class ServedApp:
         job = Job.of(app, format, given, rules)
         runs = [part.name for part in job.parts]
         own = {name: table for name, table in tables.items() if name in runs}
-        return cls(app, own, job.rules, log_of(app, job.rules))
+        return cls(job.app, own, job.rules, log_of(app, job.rules))
 
     def described(self) -> dict[str, Any]:
         """All that a page needs to ask and to draw, as plain JSON."""

@@ -120,6 +120,10 @@ def replayed(
     # One partition: what is late, and what comes first, is then as recorded, in every run.
     ensure_topic(admin({"bootstrap.servers": servers}), feed.topic, 1, TOPIC_CONFIG)
 
+    for path in request.paths:
+        if not path.is_dir() and (note := job.form.note(path, job.settings)):
+            console.print(f"{path}: {note}", highlight=False, markup=False)
+
     to, view = request.to, None
     if request.page is not None and stack is not None:
         from ..page.in_process_page import PageBeside, ShownRun

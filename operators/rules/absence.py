@@ -151,7 +151,7 @@ class Flatline(LimitRule):
 
     def stretch(self, figure: Figure, length_us: int) -> Measured:
         """That a value has stayed the same for so long, up to this one."""
-        description = f"{self.value} has been {figure} for {duration_text(length_us)}"
+        description = f"{self.value} has been {self.with_unit(figure)} for {duration_text(length_us)}"
         return Measured(Figure.exactly(length_us / 1e6), description)
 
     def _because(self, said: Any, figure: Figure) -> str:

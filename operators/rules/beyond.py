@@ -59,6 +59,11 @@ class Beyond(LimitRule):
         if not isinstance(self.hourly, bool):
             raise TypeError(f"{self._where}: hourly must be True or False, got {self.hourly!r}")
 
+    @property
+    def limits_value(self) -> bool:
+        """See `LimitRule`."""
+        return False
+
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
         """See `LimitRule`."""
         # A window that ends at six is of the hour before.
@@ -74,10 +79,8 @@ class Beyond(LimitRule):
             max(figure.upper / bound.lower, figure.upper / bound.upper),
         )
         hour = " of this hour" * self.hourly
-        description = (
-            f"{self.value} is {figure}, the p{100 * self.q:g}{hour} of {number(seen)} before was {bound}, "
-            f"times {times}"
-        )
+        seen_text = f"{self.with_unit(figure)}, the p{100 * self.q:g}{hour} of {number(seen)} before"
+        description = f"{self.value} is {seen_text} was {self.with_unit(bound)}, times {times}"
         return Measured(times, description)
 
 

@@ -93,6 +93,11 @@ class Change(LimitRule):
         over_us = 0 if isinstance(self.over, int) else self._duration("over")
         return baseline_of(self.against, self.over if isinstance(self.over, int) else 0, over_us, self.zone)
 
+    @property
+    def limits_value(self) -> bool:
+        """See `LimitRule`."""
+        return self.by in ("difference", "distance")
+
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
         """See `LimitRule`."""
         past = self.baseline.past(memory, row.at_us)
@@ -115,9 +120,10 @@ class Change(LimitRule):
                 score_figure.value, 0.0, score_figure.upper
             )  # the nearest point lies between the bounds
         description = (
-            f"{self.value} is {figure}, {self._baseline_text} was {number(past.mean)}"
+            f"{self.value} is {self.with_unit(figure)}, {self._baseline_text} was "
+            f"{self.with_unit(number(past.mean))}"
             f"{f' ± {number(past.spread)}' if self.by in ('z', 'deviation') else ''}, "
-            f"{self.by} {score_figure}"
+            f"{self.by} {self._of_limit(score_figure)}"
         )
         return Measured(score_figure, description, self.least is None or figure.value >= self.least)
 

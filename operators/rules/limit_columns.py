@@ -17,8 +17,10 @@ from .evaluator import WindowAlert
 from .event_columns import FIRED, SWITCH, at_rest, turn_rows
 from .key_columns import KeyColumns
 from .rule import LimitRule, Measured
+from .seasonal_past import UNKNOWN, measure_deviations
 from .threshold import Ratio, Threshold
 from .time_zones import local_us
+from .unusual import Unusual
 from .value_with_bounds import Figure, FigureColumns
 from .window_rows import WindowBatch, order_text
 
@@ -268,6 +270,25 @@ class HourColumns(EwmaColumns):
         return np.array(hours, np.int64)[numbers]
 
 
+class UnusualColumns(LimitColumns[Unusual]):
+    """Against the season and the largest deviations of before."""
+
+    rest: ClassVar[Mapping[str, Any]] = UNKNOWN
+
+    def _sides(self, batch: WindowBatch, rows: np.ndarray, figures: FigureColumns) -> _Sides:
+        rule, places = self._rule, self._memory.add(self._keys(batch, rows))
+        times = rule.local(batch.starts[rows])
+        measured = measure_deviations(self._memory, places, times, figures[0], rule.warm, rule.limit.at)
+        sides = rule.limit.sides(measured[0], measured[0], measured[0])
+        return _Sides(rows, places, sides, (*figures, *measured)).only(~np.isnan(measured[0]))
+
+    def _measured(self, row: Any, parts: tuple[Any, ...]) -> Measured:
+        return self._rule.deviating(Figure(*parts[:3]), *parts[3:])
+
+    def _forget(self, places: np.ndarray) -> None:
+        """Each key's past is remembered."""
+
+
 _METHODS = (
     "window",
     "advance",
@@ -300,6 +321,7 @@ _COLUMNS: dict[type[LimitRule], type[LimitColumns[Any]]] = {
     Threshold: LimitColumns,
     Ratio: RatioColumns,
     Flatline: FlatlineColumns,
+    Unusual: UnusualColumns,
 }
 
 

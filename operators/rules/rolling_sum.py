@@ -61,7 +61,8 @@ class RollingSum(LimitRule):
         if kept:
             memory["rows"] = kept
         total = Figure(*(sum(one[part] for one in kept) for part in (1, 2, 3)))
-        return Measured(total, f"{self.value} adds up to {total} in {duration_text(self._duration('over'))}")
+        over = duration_text(self._duration("over"))
+        return Measured(total, f"{self.value} adds up to {self.with_unit(total)} in {over}")
 
     def window(
         self, state: RuleState, rows: Sequence[Row], start_us: int, end_us: int, step_us: int

@@ -177,6 +177,8 @@ class LimitRule(Rule):
         quantile of them. A row with less says nothing.
     report
         Other answers that are reported with an event, such as ``["sample.values"]``.
+    unit
+        The value's unit, such as ``"°C"``: said with it wherever an event's reason does.
 
     A kind of your own says what it holds against the limit, given the row, a memory of the row's key (plain
     JSON, which it may change) and the answer:
@@ -214,6 +216,8 @@ class LimitRule(Rule):
     per: Sequence[str] = field(default=(), kw_only=True)
     support: Mapping[str, float] = field(default_factory=dict, kw_only=True)
     report: Sequence[str] = field(default=(), kw_only=True)
+    # How a value is called doesn't change what is remembered of it.
+    unit: str = field(default="", kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -225,6 +229,8 @@ class LimitRule(Rule):
             raise TypeError(
                 f'{self._where}: report is {self.report!r}; write a list of answers, ["sample.values"]'
             )
+        if not isinstance(self.unit, str):
+            raise TypeError(f'{self._where}: unit is {self.unit!r}; write a text, such as "°C"')
         for name in ("every", "surely", "each"):
             if not isinstance(given := getattr(self, name), bool):
                 raise TypeError(f"{self._where}: {name} must be True or False, got {given!r}")
@@ -277,7 +283,16 @@ class LimitRule(Rule):
         `memory` is the key's own, plain JSON, to read and to change. While there is anything in it the key is
         kept, however long it has no rows, unless `forgets` says otherwise.
         """
-        return Measured(figure, f"{self.value} is {figure}")
+        return Measured(figure, f"{self.value} is {self.with_unit(figure)}")
+
+    def with_unit(self, text: Any) -> str:
+        """A figure of the value, or what stands for one, with the value's unit behind it."""
+        return f"{text} {self.unit}" if self.unit else str(text)
+
+    @property
+    def limits_value(self) -> bool:
+        """Whether the limit is held against the value, or something else in its unit."""
+        return True
 
     def figures(self, row: Row) -> Iterator[tuple[tuple[Any, ...], Figure | None]]:
         """The figures of a row, each with what is added to its key."""
@@ -384,12 +399,15 @@ class LimitRule(Rule):
 
     def _because(self, said: State, figure: Figure) -> str:
         if said == "cleared":
-            clear = "" if self.clear is None else f" (clear at {self.clear:g})"
+            clear = "" if self.clear is None else f" (clear at {self._of_limit(f'{self.clear:g}')})"
             held = f" for {duration_text(self.holds.release_us)}" * bool(self.holds.release_us)
-            return f": back{held} from {self.limit}{clear}"
+            return f": back{held} from {self._of_limit(self.limit)}{clear}"
         held = f" for {duration_text(self.holds.hold_us)}" * bool(self.holds.hold_us)
         sure = "" if figure.exact or self.surely else "; an estimate, which may be short of it"
-        return f": {self.limit}{held}{sure if self._unsure(figure) else ''}"
+        return f": {self._of_limit(self.limit)}{held}{sure if self._unsure(figure) else ''}"
+
+    def _of_limit(self, text: Any) -> str:
+        return self.with_unit(text) if self.limits_value else str(text)
 
     def _other_answers(self, said: State, row: Row) -> str:
         """The other answers that are reported when an event begins."""

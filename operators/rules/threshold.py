@@ -59,6 +59,11 @@ class Ratio(LimitRule):
         """See `Rule`."""
         return self.value, self.to, *self.report
 
+    @property
+    def limits_value(self) -> bool:
+        """See `LimitRule`."""
+        return False
+
     def figures(self, row: Row) -> Iterator[tuple[tuple[Any, ...], Figure | None]]:
         """See `LimitRule`."""
         part = figure_of(*answer_at(row.answers, self.value))

@@ -32,10 +32,23 @@ from .rolling_sum import RollingSum
 from .rule import Rule
 from .sta_lta import StaLta
 from .threshold import Ratio, Threshold
+from .unusual import Unusual
 
 KINDS: dict[str, type[Rule]] = {
     kind.__name__.lower(): kind
-    for kind in (Threshold, Ratio, RollingSum, Change, Beyond, Burst, StaLta, Absence, Flatline, NewTerm)
+    for kind in (
+        Threshold,
+        Ratio,
+        RollingSum,
+        Change,
+        Unusual,
+        Beyond,
+        Burst,
+        StaLta,
+        Absence,
+        Flatline,
+        NewTerm,
+    )
 }
 """The package's own kinds of rules that a file can name."""
 

@@ -40,6 +40,13 @@ def recorded(
         ("ms", "1700000000250"),
         ("ms", "1700000000250.0"),
         ("us", "1700000000250000"),
+        ("ns", "1700000000250000000"),
+        ("", "1700000000.25"),
+        ("", "1700000000250"),
+        ("", "1700000000250000"),
+        ("", "1700000000250000000"),
+        ("", '"2023-11-14 22:13:20.25"'),
+        ("", '"20231114T231320,25+01"'),
         ("", '"2023-11-14T22:13:20.25Z"'),
     ],
 )
@@ -47,7 +54,7 @@ def recorded(
 def test_times_and_values_may_be_fractions_and_texts(
     form: str, unit: str, time: str, quoted: bool, tmp_path: Path
 ) -> None:
-    time = f'"{time}"' if quoted and unit else time
+    time = f'"{time}"' if quoted and '"' not in time else time
     value = '"21.5"' if quoted else "21.5"
     path = tmp_path / f"readings.{form}"
     path.write_text(
@@ -81,3 +88,50 @@ def test_a_number_that_is_no_time_is_a_dead_letter(form: str, time: str, tmp_pat
     tester = StreamTester(rows.tumbling("1m").agg(n=count()), start=datetime.now(UTC))
     account = tester.feed_messages(batch.values.to_pylist())
     assert (account.counted, account.dead_lettered) == (2, 2) and len(tester.refused) == 2
+
+
+NOTES = {
+    "1700000000.25": "times are seconds since 1970, by their size: the first, 1700000000.25, is "
+    "2023-11-14T22:13:20.250+00:00",
+    "1700000000250": "times are milliseconds since 1970, by their size: the first, 1700000000250, is "
+    "2023-11-14T22:13:20.250+00:00",
+    "1700000000250000": "times are microseconds since 1970, by their size",
+    "1700000000250000000": "times are nanoseconds since 1970, by their size",
+    "86400": "times are numbers too small for any since 1973: the first is 86400; --set unit=s",
+}
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+@pytest.mark.parametrize(("time", "said"), NOTES.items())
+def test_the_unit_of_times_is_concluded_and_said(form: str, time: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / f"readings.{form}"
+    path.write_text(
+        f'{{"value":1}}\n{{"time":{time},"value":1}}\n' if form == "json" else f"time,value\n{time},1\n"
+    )
+    job = Job.of(app_of("iot"), None, {"time": "time"}, recording=path)
+    assert job.form.note(path, job.settings).startswith(said)
+    named = Job.of(app_of("iot"), None, {"time": "time", "unit": "ms"}, recording=path)
+    assert named.form.note(path, named.settings) == ""
+
+
+def test_times_in_words_and_wrong_files_need_no_note(tmp_path: Path) -> None:
+    path = tmp_path / "readings.json"
+    for text in ('{"time":"2023-11-14T22:13:20Z","value":1}', '{"time":"soon"}', "{broken", "[]"):
+        path.write_text(text + "\n")
+        job = Job.of(app_of("iot"), "json", {})
+        assert job.form.note(path, job.settings) == ""
+
+
+def test_a_number_that_is_too_small_for_a_time_is_a_dead_letter() -> None:
+    job = Job.of(app_of("iot"), "json", {})
+    rows = job.form.source(Feed("t", "localhost:1"), job.settings)
+    tester = StreamTester(rows.tumbling("1m").agg(n=count()), start=datetime.now(UTC))
+    times = ("86400", "-1700000000", "1e300", '"nan"', "1700000000")
+    account = tester.feed_messages([f'{{"time":{time},"value":1}}'.encode() for time in times])
+    assert (account.counted, account.dead_lettered) == (1, 4)
+
+
+def test_a_unit_that_there_is_not_is_named() -> None:
+    job = Job.of(app_of("iot"), "json", {"unit": "minutes"})
+    with pytest.raises(ValueError, match="--set unit=minutes: a time is in s, ms, us, ns since 1970"):
+        job.streams(Feed("t", "localhost:1"))
