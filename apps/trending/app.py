@@ -24,6 +24,7 @@ from .formats.posts import POSTS
 from .formats.twitter_v1 import TWITTER_V1
 from .formats.twitter_v2 import TWITTER_V2
 from .sentiment import sentiment, wanted
+from .surge import Surge
 from .trend import Trend
 
 _WINDOWS_A_DAY = 288
@@ -76,7 +77,7 @@ def _top(rows: Stream) -> Stream:
 
 def _volume_rules(settings: Settings) -> Sequence[Rule]:
     return [
-        Change(
+        Surge(
             "volume",
             kind="volume",
             value="posts",
@@ -86,6 +87,7 @@ def _volume_rules(settings: Settings) -> Sequence[Rule]:
             above=number(settings, "surge"),
             clear=1,
             release="6h",
+            cooldown="12h",
             warm=_WINDOWS_A_DAY,
             least=number(settings, "support"),
             absent=0,
@@ -169,11 +171,11 @@ APP = App(
         AppPart("earthquakes", shaking, _earthquake_rules, shown=False, of=pl.col("felt")),
         AppPart("sentiment", sentiment, _sentiment_rules, wanted=wanted, most=("posts", 10)),
     ),
-    kinds={"earthquake": Earthquake, "trend": Trend},
+    kinds={"earthquake": Earthquake, "surge": Surge, "trend": Trend},
     settings={
         "support": "10",
         "burst": "6",
-        "surge": "10",
+        "surge": "6",
         "swing": "0.4",
         "share": "1",
         "rearm": "0.2",
