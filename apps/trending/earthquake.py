@@ -45,8 +45,9 @@ EXCLUDED = (
 
 _LONGEST_WORDS = 12
 _EARTH_KM = 6371.0
-_IN_TAGS = 5
-"""Letters of a keyword with which a tag may begin that goes on, as #terremotoEcuador does."""
+_BEGINS_TAGS, _IN_TAGS = 5, 9
+"""Letters of a keyword with which a tag may begin that goes on, as #sismoCDMX does, and of one that it may have
+anywhere, as #PrayForTerremoto does. Shorter ones are parts of other words, as sismo is of narcisismo."""
 
 
 def felt(settings: Mapping[str, str]) -> pl.Expr:
@@ -68,7 +69,8 @@ def felt(settings: Mapping[str, str]) -> pl.Expr:
 def pattern_of(listed: str, tags: bool = True) -> str:
     """A regular expression of words and phrases, with commas between, each whole unless it ends in a ``*``.
 
-    Those of scripts without spaces may stand anywhere. With `tags` a tag may go on behind a longer word.
+    Those of scripts without spaces may stand anywhere. With `tags` a tag may go on
+    before or behind a longer word.
     Raises `ValueError` for a list without one.
 
     >>> import polars as pl
@@ -77,7 +79,7 @@ def pattern_of(listed: str, tags: bool = True) -> str:
     [False, True, True, True, True]
     """
     phrases = [phrase.strip().lower() for phrase in listed.split(",")]
-    whole, anywhere, begun = [], [], []
+    whole, anywhere, begun, inside = [], [], [], []
     for phrase in phrases:
         stem, any_ending = phrase.removesuffix("*"), phrase.endswith("*")
         if not stem:
@@ -88,13 +90,15 @@ def pattern_of(listed: str, tags: bool = True) -> str:
             continue
         # In fright the last letter is often written more than once.
         whole.append(text + (r"\w*" if any_ending else f"{_escaped(stem[-1])}*"))
-        if len(stem) >= _IN_TAGS:
+        if len(stem) >= _BEGINS_TAGS:
             begun.append(text)
+        if len(stem) >= _IN_TAGS:
+            inside.append(rf"\w*{text}")
     if not whole and not anywhere:
         raise ValueError(f"words must be separated by commas, as in quake, sismo; got {listed!r}")
     parts = [rf"\b(?:{'|'.join(whole)})\b"] if whole else []
     if begun and tags:
-        parts.append(rf"[#＃](?:{'|'.join(begun)})")
+        parts.append(rf"[#＃](?:{'|'.join([*begun, *inside])})")
     return "(?i)" + "|".join([*parts, *anywhere])
 
 

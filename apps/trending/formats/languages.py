@@ -15,6 +15,9 @@ _KNOWN = (
 """Languages that a short text may be in: among all that the detector knows, it would often be a rare one."""
 
 _SURE = 0.7
+_FEWEST = 5
+"""Letters of a text that is in any language: 台風 is Japanese and Chinese."""
+
 _LONGEST = 300
 _UNDETERMINED = ("und", "")
 _NO_WORDS = r"https?://\S+|www\.\S+|[@#＠＃]\S+"
@@ -38,7 +41,7 @@ def languages_of(posts: pl.Series) -> pl.Series:
 
 
 def _language(text: str) -> str | None:
-    if not any(map(str.isalpha, text)):
+    if sum(map(str.isalpha, text)) < _FEWEST:
         return None
     language, probability = _detector().classify(text)
     return language if probability >= _SURE else None

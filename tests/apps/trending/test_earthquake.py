@@ -99,6 +99,8 @@ def test_ids_are_of_no_subject_unless_one_is_named() -> None:
         ("un sismo", {}, True),
         ("no es simulacro, está temblando", {}, True),
         ("#TemblorMX", {}, True),
+        ("#PrayForChileTerremoto", {}, True),
+        ("#narcisismo #youthquake", {}, False),
         ("さっきの地震こわい", {}, True),
         ("depremde uyandım", {}, True),
         ("big quake at the bank", {"excluded": "at the bank"}, False),

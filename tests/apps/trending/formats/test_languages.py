@@ -33,6 +33,8 @@ def test_languages(language: str) -> None:
     assert detected("xx-YY", TEXTS[language]) == "xx-YY"
 
 
-@pytest.mark.parametrize("text", [None, "", "lol", "😂😂", "https://example.org/der/die/das", "123 #eins"])
+@pytest.mark.parametrize(
+    "text", [None, "", "lol", "台風 🌀", "😂😂", "https://example.org/der/die/das", "123 #eins"]
+)
 def test_what_has_hardly_a_word_is_in_none(text: str | None) -> None:
     assert detected(None, text) is None
