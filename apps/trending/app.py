@@ -10,13 +10,12 @@ from ...operators.definition.aggregates import distinct, first, sample, top_k
 from ...operators.definition.aggregates import sum as total
 from ...operators.definition.stream import Stream
 from ...operators.rules.alerting import Outlet
-from ...operators.rules.burst import Burst
 from ...operators.rules.change import Change
 from ...operators.rules.rule import Rule
 from ...operators.rules.to_topic import CommandsToKafka
 from ..app import App, AppPart, Settings, number
 from ..panels import LinesPanel, NumberPanel, RankedPanel, SamplesPanel
-from .earthquake import Earthquake, felt, shaking
+from .earthquake import Earthquake, shaking
 from .example import EXAMPLE
 from .formats.jetstream import JETSTREAM
 from .formats.mastodon import MASTODON
@@ -25,8 +24,12 @@ from .formats.posts import POSTS
 from .formats.twitter_v1 import TWITTER_V1
 from .formats.twitter_v2 import TWITTER_V2
 from .sentiment import sentiment, wanted
+from .surge import Surge
+from .trend import Trend
 
 _WINDOWS_A_DAY = 288
+_TERMS = {"tag": "tags", "link": "links", "words": "words", "emoji": "emoji", "language": "langs"}
+"""Kinds of what trends, and the columns that hold them."""
 
 
 def _volume(rows: Stream) -> Stream:
@@ -37,18 +40,15 @@ def _volume(rows: Stream) -> Stream:
 
 
 def _trends(rows: Stream) -> Stream:
-    """Each tag, link, word and language with its posts and its authors, in windows of five minutes."""
-    term = pl.element()
-    lists = [
-        pl.col(column).list.eval(pl.struct(pl.lit(kind).alias("kind"), term.alias("term"))).fill_null([])
-        for kind, column in (("tag", "tags"), ("link", "links"), ("words", "words"), ("language", "langs"))
-    ]
+    """Each tag, link, word, emoji and language with its posts and its authors, in windows of five minutes."""
+    rows = rows.filter(~pl.col("muted")).with_columns(langs=pl.concat_list("lang").list.drop_nulls())
+    lists = {kind: pl.col(column).fill_null([]) for kind, column in _TERMS.items()}
+    kinds = [pl.lit(kind).repeat_by(terms.list.len()) for kind, terms in lists.items()]
     return (
-        rows.filter(~pl.col("muted"))
-        .with_columns(langs=pl.concat_list("lang").list.drop_nulls())
-        .select("id", "author", "text", entry=pl.concat_list(lists))
-        .explode("entry")
-        .with_columns(kind=pl.col("entry").struct.field("kind"), term=pl.col("entry").struct.field("term"))
+        rows.select(
+            "id", "author", "text", kind=pl.concat_list(kinds), term=pl.concat_list(list(lists.values()))
+        )
+        .explode("kind", "term")
         .filter(pl.col("term").is_not_null())
         .group_by("kind", "term")
         .tumbling("5m", delay="1m")
@@ -69,6 +69,7 @@ def _top(rows: Stream) -> Stream:
             tags=top_k("tags", k=10),
             links=top_k("links", k=10),
             words=top_k("words", k=20),
+            emoji=top_k("emoji", k=10),
             languages=top_k("lang", k=10),
         )
     )
@@ -76,7 +77,7 @@ def _top(rows: Stream) -> Stream:
 
 def _volume_rules(settings: Settings) -> Sequence[Rule]:
     return [
-        Change(
+        Surge(
             "volume",
             kind="volume",
             value="posts",
@@ -86,6 +87,7 @@ def _volume_rules(settings: Settings) -> Sequence[Rule]:
             above=number(settings, "surge"),
             clear=1,
             release="6h",
+            cooldown="12h",
             warm=_WINDOWS_A_DAY,
             least=number(settings, "support"),
             absent=0,
@@ -95,7 +97,7 @@ def _volume_rules(settings: Settings) -> Sequence[Rule]:
 
 def _trend_rules(settings: Settings) -> Sequence[Rule]:
     return [
-        Burst(
+        Trend(
             "trend",
             kind="trend",
             value="authors",
@@ -166,14 +168,14 @@ APP = App(
         AppPart("volume", _volume, _volume_rules),
         AppPart("trends", _trends, _trend_rules, most=("authors", 10)),
         AppPart("top", _top),
-        AppPart("earthquakes", shaking, _earthquake_rules, shown=False, of=felt()),
+        AppPart("earthquakes", shaking, _earthquake_rules, shown=False, of=pl.col("felt")),
         AppPart("sentiment", sentiment, _sentiment_rules, wanted=wanted, most=("posts", 10)),
     ),
-    kinds={"earthquake": Earthquake},
+    kinds={"earthquake": Earthquake, "surge": Surge, "trend": Trend},
     settings={
         "support": "10",
         "burst": "6",
-        "surge": "10",
+        "surge": "6",
         "swing": "0.4",
         "share": "1",
         "rearm": "0.2",
@@ -195,10 +197,11 @@ APP = App(
             by="term",
             samples="sample",
             # Languages burst, too, but nobody writes about them.
-            where={"kind": ("tag", "link", "words")},
+            where={"kind": ("tag", "link", "words", "emoji")},
         ),
         RankedPanel("Tags", "top", "tags"),
         RankedPanel("Words", "top", "words"),
+        RankedPanel("Emoji", "top", "emoji"),
         RankedPanel("Links", "top", "links"),
         RankedPanel("Languages", "top", "languages"),
         LinesPanel("People who feel an earthquake, a second", "earthquakes", "posts"),

@@ -8,8 +8,9 @@ social sensors", WWW 2010 (keywords, short texts, location from the posters'); P
 
 from __future__ import annotations
 
+import re
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import asin, cos, radians, sin, sqrt
 from typing import Any
@@ -23,25 +24,87 @@ from ...operators.rules.row import Row
 from ...operators.rules.rule import Measured
 from ...operators.rules.sta_lta import StaLta
 from ...operators.rules.value_with_bounds import Figure
+from .formats.words import SPACELESS
 
 KEYWORDS = (
-    "earthquake quake tremor terremoto temblor temblando tembló tiembla sismo gempa deprem lindol séisme "
-    "erdbeben σεισμός землетрясение 地震 揺れた 지진 भूकंप"
+    "earthquake*, quake, quakes, tremor, tremors, aftershock, aftershocks, terremoto*, temblor*, temblando, "
+    "tembló, temblo, tiembla, tiemblan, sismo, sismos, gempa*, deprem*, lindol, lumilindol, séisme, séismes, "
+    "seisme, tremblement de terre, erdbeben*, cutremur*, potres*, zemljotres*, σεισμός, σεισμος, σεισμό, "
+    "σεισμο, землетрясени*, 지진*, भूकंप*, भुकम्प*, động đất, زلزال, الزلزال, زلزله, 地震, 揺れた, 揺れてる, "
+    "揺れている, แผ่นดินไหว"
 )
-"""What people write who feel one, in the languages of places that shake."""
+"""What people write who feel one, in the languages of places that shake; with any ending where a * stands."""
+
+EXCLUDED = (
+    "quake champions, quake live, quakecon, quake con, quake ii, quake iii, quake iv, quake remastered, "
+    "quake arena, quake engine, quake mod, quake mods, quake wars, earthquake drill*, shakeout, "
+    "simulacro de, simulacro nacional, simulacros, deprem tatbikat*, essential tremor*, hand tremor*, "
+    "terremoto político, political earthquake, 지진아, 地震計, 避難訓練, 地震訓練, 防災訓練"
+)
+"""Words and phrases with which a post is of something else: games, drills, illnesses, politics."""
 
 _LONGEST_WORDS = 12
 _EARTH_KM = 6371.0
+_BEGINS_TAGS, _IN_TAGS = 5, 9
+"""Letters of a keyword with which a tag may begin that goes on, as #sismoCDMX does, and of one that it may have
+anywhere, as #PrayForTerremoto does. Shorter ones are parts of other words, as sismo is of narcisismo."""
 
 
-def felt() -> pl.Expr:
-    """Which posts they are: short, own words, without a link; or all, of a crawl of earthquakes."""
-    words = r"(?i)" + "|".join(KEYWORDS.split())
+def felt(settings: Mapping[str, str]) -> pl.Expr:
+    """Which posts they are: short, own words, without a link; or all, of a crawl of earthquakes.
+
+    Raises `ValueError` for a list of words without a word.
+    """
     text = pl.col("text")
+    words = settings["keywords"] or KEYWORDS
+    excluded = ", ".join(one for one in (EXCLUDED, settings["excluded"]) if one)
+    # Posts in which nobody would count a dozen words, as scripts without spaces are written.
     short = text.str.count_matches(r"\S+") <= _LONGEST_WORDS
     linked = text.str.contains(r"https?://") | (pl.col("links").list.len() > 0).fill_null(False)
-    own = text.str.contains(words) & short & ~linked & ~pl.col("repost")
+    about = text.str.contains(pattern_of(words)) & ~text.str.contains(pattern_of(excluded, tags=False))
+    own = about & short & ~linked & ~pl.col("repost")
     return (pl.col("about") == "earthquake") | own.fill_null(False)
+
+
+def pattern_of(listed: str, tags: bool = True) -> str:
+    """A regular expression of words and phrases, with commas between, each whole unless it ends in a ``*``.
+
+    Those of scripts without spaces may stand anywhere. With `tags` a tag may go on
+    before or behind a longer word.
+    Raises `ValueError` for a list without one.
+
+    >>> import polars as pl
+    >>> texts = pl.Series(["Narcisismo puro", "un sismo!", "#SismoCDMX", "今地震だ", "depremde"])
+    >>> texts.str.contains(pattern_of("sismo, 地震, deprem*")).to_list()
+    [False, True, True, True, True]
+    """
+    phrases = [phrase.strip().lower() for phrase in listed.split(",")]
+    whole, anywhere, begun, inside = [], [], [], []
+    for phrase in phrases:
+        stem, any_ending = phrase.removesuffix("*"), phrase.endswith("*")
+        if not stem:
+            continue
+        text = r"\s*".join(map(_escaped, stem.split()))
+        if re.search(f"[{SPACELESS}]", stem):
+            anywhere.append(text)
+            continue
+        # In fright the last letter is often written more than once.
+        whole.append(text + (r"\w*" if any_ending else f"{_escaped(stem[-1])}*"))
+        if len(stem) >= _BEGINS_TAGS:
+            begun.append(text)
+        if len(stem) >= _IN_TAGS:
+            inside.append(rf"\w*{text}")
+    if not whole and not anywhere:
+        raise ValueError(f"words must be separated by commas, as in quake, sismo; got {listed!r}")
+    parts = [rf"\b(?:{'|'.join(whole)})\b"] if whole else []
+    if begun and tags:
+        parts.append(rf"[#＃](?:{'|'.join([*begun, *inside])})")
+    return "(?i)" + "|".join([*parts, *anywhere])
+
+
+def _escaped(word: str) -> str:
+    # Of the characters that mean something in a pattern; Python's own escapes others, too.
+    return re.sub(r"([\\.+*?()|\[\]{}^$#&~-])", r"\\\1", word)
 
 
 def shaking(rows: Stream) -> Stream:

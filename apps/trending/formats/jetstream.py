@@ -11,8 +11,9 @@ from ....operators.definition.stream import Stream
 from ....operators.formats.json import json
 from ....operators.formats.json_fields import field
 from ...app import AppFormat, Feed, Settings
+from .lists import TEXTS
 from .recordings import Event, messages_by, recognised_by
-from .rows import TEXTS, TIME, USUAL, of_lists, rows
+from .rows import TIME, USUAL, of_lists, rows
 
 _FEATURE = pl.Struct({"tag": pl.String, "uri": pl.String})
 _RECORD = pl.Struct(

@@ -80,7 +80,7 @@ IDS = AppFormat(
     _id_rows,
     _holds_ids,
     _id_messages,
-    {**USUAL, "about": "earthquake"},
+    USUAL,
 )
 COUNTS = AppFormat(
     "counts",

@@ -15,8 +15,9 @@ from ....operators.definition.stream import Stream
 from ....operators.formats.json import json
 from ...app import AppFormat, Feed, Settings
 from ...replay.lines import milliseconds
+from .lists import TEXTS
 from .recordings import Event, messages_by
-from .rows import TEXTS, TIME, USUAL, rows
+from .rows import TIME, USUAL, rows
 
 
 def _rows(feed: Feed, settings: Settings) -> Stream:

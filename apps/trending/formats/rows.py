@@ -1,28 +1,33 @@
 """The columns that posts of every network have.
 
-`id`, `author`, `lang`, `text`, `tags` and `links` (each once), `words` and pairs
-of them, `place` (a name) and `spot` ("latitude,longitude"), `repost`, `n` (how many posts a row stands for),
-`about` (what the whole recording is a crawl of) and `muted`. What a network doesn't say is null.
+`id`, `author`, `lang` (what the post says, or else is in), `text`, `tags` (the network's and those in the
+text, shares' symbols with their $), `links` and `emoji`, each once, `words` and pairs of them, `place` (a
+name) and `spot` ("latitude,longitude"), `repost`, `n` (how many posts a row stands for), `about` (what the
+whole recording is a crawl of), `muted`, and whether an earthquake is `felt`. What a network doesn't say is
+null, lists of tags, links and emoji are empty then.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import polars as pl
 
 from ....operators.definition.stream import Stream
 from ...app import Settings
-from .stop_words import STOP_WORDS
+from ..earthquake import felt
+from .languages import languages_of
+from .lists import TEXTS
+from .marks import emoji_of, tags_of
+from .words import words_of
 
-USUAL = {"muted": "", "words": "2", "about": ""}
-"""`muted`: words and tags, with commas between, whose posts are in no trend. `words`: up to how many in a
-row are counted together, 0 for none. `about`: what a recording is a crawl of, such as earthquake."""
+USUAL = {"muted": "", "words": "2", "about": "", "keywords": "", "excluded": ""}
+"""`muted`: words, tags and emoji, with commas between, whose posts are in no trend. `words`: up to how many
+in a row are counted together, 0 for none. `about`: what a recording is a crawl of, such as earthquake.
+`keywords` and `excluded`: with which words a post is of an earthquake, and with which it isn't."""
 
 TIME = pl.Datetime("us", "UTC")
-TEXTS = pl.List(pl.String)
-_LONGEST = 30
-"""Characters of a word: what is longer is no word."""
 
 
 def rows(stream: Stream, settings: Settings, **known: pl.Expr) -> Stream:
@@ -38,12 +43,14 @@ def rows(stream: Stream, settings: Settings, **known: pl.Expr) -> Stream:
         **columns, n=known.get("n", pl.lit(1)).cast(pl.Int64), about=pl.lit(settings["about"])
     )
     selected = selected.with_columns(
-        tags=_each_once(pl.col("tags").list.eval(_folded(pl.element()))),
+        lang=pl.struct("lang", "text").map_batches(languages_of, pl.String, is_elementwise=True),
+        tags=_tags(),
+        emoji=pl.col("text").map_batches(emoji_of, TEXTS, is_elementwise=True),
         links=_each_once(pl.col("links")),
-        words=_words(pl.col("text")),
+        words=_words(pl.col("text"), settings),
         repost=pl.col("repost").fill_null(False),
     )
-    return selected.with_columns(words=_together(settings)).with_columns(muted=_muted(settings))
+    return selected.with_columns(muted=_muted(settings), felt=felt(settings))
 
 
 def of_lists(column: pl.Expr, inner: str) -> pl.Expr:
@@ -62,39 +69,26 @@ def _each_once(column: pl.Expr) -> pl.Expr:
     ).list.unique(maintain_order=True)
 
 
-def _folded(text: pl.Expr) -> pl.Expr:
-    return text.str.to_lowercase()
+def _tags() -> pl.Expr:
+    """Those that the network names, and those in the text, in lower case."""
+    written = pl.col("text").map_batches(tags_of, TEXTS, is_elementwise=True)
+    both = pl.concat_list(pl.col("tags").fill_null([]), written.fill_null([]))
+    return _each_once(both.list.eval(pl.element().str.to_lowercase()))
 
 
-def _words(text: pl.Expr) -> pl.Expr:
-    """Words in lower case, without links, names of accounts and tags, and those that every text has."""
-    plain = _folded(text).str.replace_all(r"https?://\S+|www\.\S+|[@#]\S+", " ")
-    words = plain.str.extract_all(r"[\p{L}\p{N}][\p{L}\p{N}'’_-]*")
-    word = pl.element()
-    long = word.str.len_chars().is_between(2, _LONGEST)
-    return words.list.eval(word.filter(long & ~word.is_in(STOP_WORDS) & ~word.str.contains(r"^\p{N}+$")))
-
-
-def _together(settings: Settings) -> pl.Expr:
-    """Words and those that stand in a row, each once a post."""
+def _words(text: pl.Expr, settings: Settings) -> pl.Expr:
     choice = settings["words"]
     if choice not in ("0", "1", "2", "3"):
         raise ValueError(f"--set words must be a number of words in a row from 0 to 3, got {choice}")
-    words, most = pl.col("words"), int(choice)
-    if not most:
-        return words.list.head(0)
-    terms = words
-    for length in range(2, most + 1):
-        row = [pl.element().shift(-place) for place in range(length)]
-        run = words.list.eval(pl.concat_str(row, separator=" ").drop_nulls())
-        terms = pl.concat_list(terms, run)
-    return terms.list.unique(maintain_order=True)
+    if choice == "0":
+        return pl.lit([], TEXTS)
+    return text.map_batches(partial(words_of, most=int(choice)), TEXTS, is_elementwise=True)
 
 
 def _muted(settings: Settings) -> pl.Expr:
-    """Whether a post has one of the muted words or tags."""
+    """Whether a post has one of the muted words, tags or emoji."""
     muted = [word.strip().lower().lstrip("#") for word in settings["muted"].split(",") if word.strip()]
     if not muted:
         return pl.lit(False)
-    lists = [pl.col(name).list.set_intersection(muted).list.len() > 0 for name in ("tags", "words")]
+    lists = [pl.col(name).list.set_intersection(muted).list.len() > 0 for name in ("tags", "words", "emoji")]
     return pl.any_horizontal(*(one.fill_null(False) for one in lists))

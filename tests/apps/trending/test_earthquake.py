@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import app_of
 
 from .formats.test_twitter_v1 import PLACE, status
-from .parts import ran
+from .parts import post, ran
 from .posts import NOON
 
 
@@ -53,7 +53,7 @@ def test_the_share_of_the_stream_scales_the_onset() -> None:
         str(((NOON.timestamp() + at) * 1_000 - 1_288_834_974_657).__int__() << 22).encode() for at in stamps
     ]
     for share, fires in (("1", 0), ("0.5", 1)):
-        _, alerts = ran("earthquakes", ids, "ids", {"share": share})
+        _, alerts = ran("earthquakes", ids, "ids", {"share": share, "about": "earthquake"})
         assert len([alert for alert in alerts if alert.state == "fired"]) == fires
 
 
@@ -68,10 +68,53 @@ def test_recorded_quakes_are_reported_on_time_and_none_before(
     recordings: Path, file: str, origin: str, within: int
 ) -> None:
     path = recordings / "social" / f"{file}_earthquake-tweetids_entire_period.csv"
-    job = Job.of(app_of("trending"), recording=path)
+    crawl = {"about": "earthquake"}
+    job = Job.of(app_of("trending"), None, crawl, recording=path)
     begin = datetime.fromisoformat(origin).timestamp()
     messages = list(job.form.messages(path, job.settings))
     early = [message.value for message in messages if message.sent_ms / 1_000 < begin + 600]
-    _, alerts = ran("earthquakes", early, job.form.name)
+    _, alerts = ran("earthquakes", early, job.form.name, crawl)
     assert 0 < alerts[0].at_us / 1e6 - begin <= within and alerts[0].state == "fired"
     assert len([alert for alert in alerts if alert.state == "fired"]) == 1
+
+
+def test_ids_are_of_no_subject_unless_one_is_named() -> None:
+    ids = [str((1 << 60) + (n << 38)).encode() for n in range(90)]
+    ids += [str((1 << 60) + (100 << 38) + (n << 22)).encode() for n in range(10)]
+    tester, alerts = ran("earthquakes", ids, "ids")
+    assert alerts == [] and tester.account.filtered == 100
+    _, alerts = ran("earthquakes", ids, "ids", {"about": "earthquake"})
+    assert [alert.state for alert in alerts][:1] == ["fired"]
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "counts"),
+    [
+        ("narcisismo puro", {}, False),
+        ("Quake Champions is free today", {}, False),
+        ("#QuakeChampions", {}, False),
+        ("youthquake, Quaker oats", {}, False),
+        ("just an earthquake drill", {}, False),
+        ("EARTHQUAKEEE", {}, True),
+        ("un sismo", {}, True),
+        ("no es simulacro, está temblando", {}, True),
+        ("#TemblorMX", {}, True),
+        ("#PrayForChileTerremoto", {}, True),
+        ("#narcisismo #youthquake", {}, False),
+        ("さっきの地震こわい", {}, True),
+        ("depremde uyandım", {}, True),
+        ("big quake at the bank", {"excluded": "at the bank"}, False),
+        ("water in the street", {"keywords": "water, inundaci*"}, True),
+        ("INUNDACIÓN", {"keywords": "water, inundaci*"}, True),
+        ("earthquake", {"keywords": "water"}, False),
+    ],
+)
+def test_words_count_and_not_parts_of_words(text: str, given: dict[str, str], counts: bool) -> None:
+    posts = [post(NOON + timedelta(seconds=n), f"a{n}", text) for n in range(5)]
+    tester, _ = ran("earthquakes", posts, given=given)
+    assert tester.account.counted == 5 * counts
+
+
+def test_a_list_without_a_word_is_refused() -> None:
+    with pytest.raises(ValueError, match="words must be separated by commas, as in quake, sismo; got ' , '"):
+        ran("earthquakes", [], given={"keywords": " , "})

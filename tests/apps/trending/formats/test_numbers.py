@@ -23,7 +23,7 @@ def test_ids_come_in_the_order_of_their_own_times(recordings: Path, name: str) -
     assert [message.sent_ms for message in messages] == [(one >> 22) + 1_288_834_974_657 for one in ids]
     rows, account, _ = rows_of(IDS, [message.value for message in messages[:50]])
     assert [row["id"] for row in rows] == [str(one) for one in ids[:50]]
-    assert account.counted == 50 and {row["about"] for row in rows} == {"earthquake"}
+    assert account.counted == 50 and {row["about"] for row in rows} == {""}
 
 
 def test_lines_without_an_id_are_dead_letters(tmp_path: Path) -> None:

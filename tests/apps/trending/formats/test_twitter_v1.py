@@ -44,7 +44,7 @@ def test_statuses_are_rows_with_the_entities_of_the_whole_text() -> None:
     rows, account, _ = rows_of(TWITTER_V1, STATUSES)
     assert account.counted == 5
     assert [row["text"] for row in rows] == ["whole #rain", "RT @x: cut", "felt it", "here", "from its id"]
-    assert [row["tags"] for row in rows] == [["rain"], ["news"], None, None, None]
+    assert [row["tags"] for row in rows] == [["rain"], ["news"], [], [], []]
     assert [row["links"] for row in rows][:2] == [["https://a.b/c"], []]
     assert [row["repost"] for row in rows] == [False, True, False, False, False]
     assert [row["spot"] for row in rows] == [None, None, "9.9,-84.1", "9.93,-84.11", None]

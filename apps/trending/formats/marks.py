@@ -1,0 +1,68 @@
+"""Tags, symbols of shares and emoji in texts, each as a word of its own.
+
+Sources: Unicode Technical Standard 51 (what is one emoji), twitter-text's conformance tests (what is a tag).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import polars as pl
+
+from .lists import empty_lists, replace_lists
+
+# In front of a tag stands no letter (a#b), and no address (/#top). One that was cut off ends in an ellipsis.
+_TAG = r"(?:^|[^\w&/])[#＃]\w*[\p{L}\p{M}]\w*…?"
+_SHARE = r"(?:^|[^\w$])\$[A-Za-z]{1,6}(?:[._][A-Za-z]{1,2})?\b"
+
+_TAIL = r"(?:[\x{E0020}-\x{E007E}]+\x{E007F})?"
+_PICTURE = rf"\p{{Extended_Pictographic}}\x{{FE0F}}?\p{{Emoji_Modifier}}?{_TAIL}"
+EMOJI = "|".join(
+    [
+        rf"{_PICTURE}(?:\x{{200D}}{_PICTURE})+",
+        r"\p{Regional_Indicator}{2}",
+        rf"\p{{Emoji_Presentation}}\x{{FE0F}}?\p{{Emoji_Modifier}}?{_TAIL}",
+        # What is a picture only if one says so; hearts have been sent bare for too long.
+        r"\p{Extended_Pictographic}(?:\x{FE0F}\p{Emoji_Modifier}?|\p{Emoji_Modifier})|[❤♥]",
+        r"[0-9#*]\x{FE0F}?\x{20E3}",
+    ]
+)
+"""What people see as one picture: with its skin tone, joined to others, as a flag or a key."""
+
+_LINKS = r"https?://\S+|www\.\S+"
+
+
+def tags_of(texts: pl.Series) -> pl.Series:
+    """The tags of each text, without their #, and symbols of shares with their $.
+
+    >>> tags_of(pl.Series(["#Rain in #東京, $BRK.B up", "no. 1"])).to_list()
+    [['Rain', '東京', '$BRK.B'], []]
+    """
+    return _of_some(texts, texts.str.contains("[#＃$]"), _tags)
+
+
+def emoji_of(texts: pl.Series) -> pl.Series:
+    """The emoji of each text, each once.
+
+    >>> emoji_of(pl.Series(["so 🔥🔥 👩🏽‍🚀!", "none © here"])).to_list()
+    [['🔥', '👩🏽\u200d🚀'], []]
+    """
+    return _of_some(texts, texts.str.len_bytes() != texts.str.len_chars(), _emoji)
+
+
+def _tags(texts: pl.Series) -> pl.Series:
+    plain = texts.str.replace_all(_LINKS, " ")
+    lists = pl.concat_list(plain.str.extract_all(_TAG), plain.str.extract_all(_SHARE))
+    mark = pl.element()
+    names = pl.coalesce(mark.str.extract(r"[#＃](\w+)$", 1), mark.str.extract(r"(\$[\w.]+)$", 1))
+    return pl.select(lists.list.eval(names.drop_nulls())).to_series()
+
+
+def _emoji(texts: pl.Series) -> pl.Series:
+    return texts.str.extract_all(EMOJI).list.unique(maintain_order=True)
+
+
+def _of_some(texts: pl.Series, some: pl.Series, lists: Callable[[pl.Series], pl.Series]) -> pl.Series:
+    """The lists of some of the texts; those of the others are empty."""
+    rows, empty = some.arg_true(), empty_lists(len(texts))
+    return replace_lists(empty, rows, lists(texts.gather(rows))) if len(rows) else empty
