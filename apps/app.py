@@ -118,7 +118,8 @@ class AppPart:
     window and for each value of the first key. If `total` names one, so is a table of its windows merged into
     one, for which they must lie side by side. A part that isn't `wanted` with what ``--set`` gave does not
     run. It looks at the rows that `of` is true of, and no other's time passes in it. In a part with `repeats`
-    events count as often as they are delivered.
+    events count as often as they are delivered. `derive` adds to the rows of its answers what follows from
+    them, such as one answer divided by another.
     """
 
     name: str
@@ -131,6 +132,7 @@ class AppPart:
     total: str = ""
     of: pl.Expr | None = None
     repeats: bool = False
+    derive: Callable[[list[dict[str, Any]]], list[dict[str, Any]]] = lambda rows: rows
 
 
 @dataclass(frozen=True)

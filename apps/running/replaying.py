@@ -165,9 +165,10 @@ def result(
 def exact_answers(job: Job, feed: Feed, outcome: Outcome, sent: Sequence[Message]) -> dict[str, Any]:
     """The answers of each part that is shown, with their exact figures; its total beside it."""
     streams, totals = job.streams(feed), {part.name: part.total for part in job.parts if part.total}
+    derive = {part.name: part.derive for part in job.parts}
     answers, counts = {}, exact_counts_together(streams, outcome.tables, sent)
     for name, table in outcome.tables.items():
-        answers[name] = compared(table, counts[name])
+        answers[name] = derive[name](compared(table, counts[name]))
         if name in totals:
             answers[totals[name]] = compared(*in_all(table, counts[name]))
     return answers

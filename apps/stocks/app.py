@@ -20,18 +20,33 @@ from ..panels import LinesPanel, NumberPanel, RankedPanel, RowsPanel, SamplesPan
 from .example import EXAMPLE
 from .formats.alpaca import ALPACA
 from .formats.binance import BINANCE
+from .formats.bitstamp import BITSTAMP
+from .formats.bybit import BYBIT
 from .formats.coinbase import COINBASE
+from .formats.databento import DATABENTO
+from .formats.deribit import DERIBIT
+from .formats.gemini import GEMINI
+from .formats.iex import IEX
+from .formats.kraken import KRAKEN
+from .formats.okx import OKX
 from .formats.polygon import POLYGON
 from .formats.table import TABLE
 from .rules.bands import PriceBand
+from .rules.flow import OrderImbalance, with_averages
 from .rules.moves import ReturnScore, RollingMove, SessionMove, SplitSeen
+from .rules.status import Halt, SilentSymbol
 from .rules.tape import Block, LargeTrade, OutOfOrder
+from .rules.valuation import NotValued
+from .symbol_lists import SymbolList
 
 _INDEX = r"(?i)[\^$]?(I:)?(SPX|GSPC|INX|S&?P[ _-]?500([ _-].*)?)"
 """Market-wide halts go by the S&P 500, under the names that feeds have for it."""
 
 _NEW_YORK: dict[str, Any] = {"zone": "America/New_York", "hours": "09:30-16:00"}
 """Where and when the rules of US exchanges apply."""
+
+_PRICED = pl.col("kind") != "status"
+"""Rows that are trades or bars."""
 
 _BAR = {
     "open": first("open"),
@@ -56,10 +71,14 @@ def _tape(rows: Stream) -> Stream:
             low=min_("low"),
             size=last("size"),
             value=last("value"),
+            shares=last("shares"),
             side=last("side"),
             span=max_("span"),
             adjusted=last("adjusted"),
             split=last("split"),
+            auction=last("auction"),
+            halted=last("halted"),
+            reason=last("reason"),
             arrived=min_("arrived"),
             times=count(),
         )
@@ -99,12 +118,48 @@ def _flow(rows: Stream) -> Stream:
     )
 
 
+def _vwap(rows: Stream) -> Stream:
+    """The trades of each quarter of an hour but those of auctions, whose volume stands beside them."""
+    continuous = pl.col("auction").is_null()
+    of = {name: pl.when(continuous).then(name) for name in ("size", "bought", "sold", "price")}
+    return (
+        rows.filter(pl.col("kind") == "trades")
+        .with_columns(
+            size=of["size"],
+            bought=of["bought"],
+            sold=of["sold"],
+            points=of["price"] * pl.col("size"),
+            auctioned=pl.when(~continuous).then("size"),
+        )
+        .group_by("symbol")
+        .tumbling("15m", delay="5s")
+        .agg(
+            trades=count(),
+            volume=sum_("size"),
+            points=sum_("points"),
+            bought=sum_("bought"),
+            sold=sum_("sold"),
+            auctioned=sum_("auctioned"),
+        )
+    )
+
+
+def _unvalued(rows: Stream) -> Stream:
+    return (
+        rows.filter(pl.col("unvalued").is_not_null())
+        .group_by("venue", "unvalued")
+        .tumbling("1m", delay="5s")
+        .agg(trades=count(), symbols=distinct("symbol"), examples=top_k("symbol", k=3))
+    )
+
+
 def _market(rows: Stream) -> Stream:
     return (
         rows.group_by("kind")
         .tumbling("1d", delay="5s")
         .agg(
             rows=count(),
+            unvalued=count("unvalued"),
             symbols=distinct("symbol"),
             top=top_k("symbol", k=20),
         )
@@ -158,13 +213,20 @@ def _tape_rules(settings: Settings) -> Sequence[Rule]:
         ),
     ]
     if _yes(settings, "luld"):
-        tier1 = tuple(name.strip() for name in settings["tier1"].split(",") if name.strip())
+        tier1 = SymbolList.of(settings["tier1"], "tier1").entries
         for name, hold in (("price band", "0s"), ("trading pause", "15s")):
             rules.append(PriceBand(name, kind="luld", at_least=100, hold=hold, tier1=tier1, **_NEW_YORK))
-    for name, value in (("block_shares", "size"), ("block_value", "value")):
+    auctions = _yes(settings, "auctions")
+    for name, value in (("block_shares", "shares"), ("block_value", "value")):
         if settings[name]:
             least = number(settings, name, 0)
-            rules.append(Block(name.replace("_", " by "), kind="block", value=value, at_least=least))
+            block = Block(
+                name.replace("_", " by "), kind="block", value=value, at_least=least, auctions=auctions
+            )
+            rules.append(block)
+    if settings["silence"]:
+        zone, hours = settings["zone"], settings["hours"]
+        rules.append(SilentSymbol("silence", longer=settings["silence"], zone=zone, hours=hours))
     rules += [
         LargeTrade(
             "large trade",
@@ -176,6 +238,7 @@ def _tape_rules(settings: Settings) -> Sequence[Rule]:
         ),
         Threshold("duplicate", kind="sequence", value="times", at_least=2, every=True),
         OutOfOrder("out of order", kind="sequence"),
+        Halt("trading halt", kind="halt", value="halted", at_least=1),
     ]
     return rules
 
@@ -208,6 +271,19 @@ def _hour_rules(settings: Settings) -> Sequence[Rule]:
     ]
 
 
+def _flow_rules(settings: Settings) -> Sequence[Rule]:
+    if not settings["imbalance"]:
+        return []
+    least = number(settings, "imbalance", 0)
+    return [OrderImbalance("order imbalance", kind="flow", at_least=least, support={"trades": 50})]
+
+
+def _value_rules(settings: Settings) -> Sequence[Rule]:
+    if not settings["block_value"]:
+        return []
+    return [NotValued("not valued", kind="instruments", value="trades", at_least=1)]
+
+
 def _yes(settings: Settings, name: str) -> bool:
     if settings[name] not in ("yes", "no"):
         raise ValueError(f"--set {name} must be yes or no, got {settings[name]}")
@@ -217,15 +293,20 @@ def _yes(settings: Settings, name: str) -> bool:
 APP = App(
     name="stocks",
     title="Stocks and coins: gains, drops, bands, blocks, unusual volume",
-    formats=(BINANCE, COINBASE, POLYGON, ALPACA, TABLE),
+    formats=(
+        *(BINANCE, COINBASE, OKX, BYBIT, KRAKEN, BITSTAMP, GEMINI, DERIBIT),
+        *(POLYGON, ALPACA, DATABENTO, IEX, TABLE),
+    ),
     parts=(
-        AppPart("hours", _hours, _hour_rules, shown=False),
+        AppPart("hours", _hours, _hour_rules, shown=False, of=_PRICED),
         # Trades that come twice are reported there.
         AppPart("tape", _tape, _tape_rules, at="at", shown=False, repeats=True),
-        AppPart("minutes", _minutes, shown=False),
-        AppPart("movers", _movers),
+        AppPart("minutes", _minutes, shown=False, of=_PRICED),
+        AppPart("movers", _movers, of=_PRICED),
         AppPart("flow", _flow),
-        AppPart("market", _market),
+        AppPart("vwap", _vwap, _flow_rules, derive=with_averages),
+        AppPart("market", _market, of=_PRICED),
+        AppPart("unvalued", _unvalued, _value_rules, shown=False),
     ),
     kinds={
         "session": SessionMove,
@@ -236,6 +317,9 @@ APP = App(
         "block": Block,
         "large": LargeTrade,
         "order": OutOfOrder,
+        "halted": Halt,
+        "silence": SilentSymbol,
+        "imbalance": OrderImbalance,
     },
     settings={
         "gain": "10",
@@ -254,6 +338,13 @@ APP = App(
         "zone": "America/New_York",
         "hours": "09:30-16:00",
         "splits": "3",
+        "symbols": "",
+        "instruments": "",
+        "currency": "USD",
+        "rates": "",
+        "auctions": "no",
+        "silence": "",
+        "imbalance": "",
         "luld": "yes",
         "tier1": "",
         "index": _INDEX,
@@ -277,6 +368,7 @@ APP = App(
         LinesPanel("Volume by hour", "hours", "volume", by="symbol"),
         SamplesPanel("Blocks", "flow", "blocks"),
         RankedPanel("Most traded", "market", "top"),
+        LinesPanel("VWAP", "vwap", "points", to="volume", against="factor", by="symbol", limits=False),
         SpreadPanel("Sizes of trades", "flow", "sizes"),
         NumberPanel("Trades", "minutes", "trades"),
         NumberPanel("Traded value", "minutes", "value"),

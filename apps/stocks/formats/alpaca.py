@@ -1,8 +1,10 @@
-"""Alpaca's websocket: trades (t), minute bars (b) and daily ones (d), of stocks and crypto.
+"""Alpaca's websocket: trades (t), minute bars (b) and daily ones (d), of stocks and crypto, and statuses (s).
 
 Every event is by itself or in a list. Trades of crypto name the taker's side (``tks``), those of stocks
 don't. A daily bar is sent again every minute, so days are read only if requested, by ``--set events=d``. Bars
-that are corrected later (u), corrections (c) and cancellations (x) are filtered.
+that are corrected later (u), corrections (c) and cancellations (x) are filtered. So are official opens and
+closes (conditions Q and M): they repeat the auction's price, and nothing is traded. Statuses are those of the
+tapes: halted (H, P, of tapes A and B 2) or trading (T, of tapes A and B 3).
 """
 
 from __future__ import annotations
@@ -13,13 +15,17 @@ import polars as pl
 
 from ....operators.definition.stream import Stream
 from ...app import AppFormat, Feed, Settings
+from ..instruments import instrument_names as names
 from .captured import captured, holds
 from .frames import events
-from .trades import as_trades, chosen, iso_time, number, text, whole
+from .trades import as_trades, auction_of, chosen, iso_time, number, text, whole
 
-_FIELDS = ("T", "S", "i", "x", "p", "s", "t", "tks", "o", "h", "l", "c", "v")
+_FIELDS = ("T", "S", "i", "x", "p", "s", "t", "tks", "o", "h", "l", "c", "v", "sc", "sm", "rc", "rm")
 _SPANS = {"b": 60, "d": 86_400}
-_EVENTS = ("t", *_SPANS)
+_EVENTS = ("t", *_SPANS, "s")
+_STATES = {"H": 1.0, "P": 1.0, "2": 1.0, "T": 0.0, "3": 0.0}
+_OFFICIAL = '"[MQ]"'
+_AUCTIONS = (('"O"', "opening"), ('"6"', "closing"), ('"5"', "reopening"), ('"X"', "crossing"))
 _KNOWN = {*_EVENTS, "q", "u", "c", "x", "s", "l", "o"}
 
 
@@ -30,15 +36,26 @@ def rows(feed: Feed, settings: Settings) -> Stream:
     stream = events(feed, _FIELDS, _at(element, wanted))
     of = {name: pl.col(f"event_{name}") for name in _FIELDS}
     kind = text(of["T"])
-    trade = ((kind == "t") & kind.is_in(wanted)).fill_null(False)
+    conditions = of["c"].cast(pl.String, strict=False).fill_null("")
+    official = (kind == "t").fill_null(False) & conditions.str.contains(_OFFICIAL)
+    trade = ((kind == "t") & kind.is_in(wanted)).fill_null(False) & ~official
+    status = (kind == "s").fill_null(False) & text(of["sc"]).is_in(list(_STATES)) & ("s" in wanted)
+    status = status.fill_null(False)
     bar = (kind.is_in(list(_SPANS)) & kind.is_in(wanted)).fill_null(False)
     at = _at(of, wanted)
     return as_trades(
         stream,
+        settings,
+        names.ALPACA,
         # A day begins at midnight in New York.
         at=pl.when(kind == "d").then(at.dt.truncate("1d")).otherwise(at),
         symbol=text(of["S"]),
-        kind=pl.when(trade).then(pl.lit("trades")).otherwise(pl.lit("bars")),
+        kind=pl.when(trade)
+        .then(pl.lit("trades"))
+        .when(bar)
+        .then(pl.lit("bars"))
+        .when(status)
+        .then(pl.lit("status")),
         price=pl.coalesce(number(of["p"], trade), number(of["c"], bar)),
         open=number(of["o"], bar),
         high=number(of["h"], bar),
@@ -47,7 +64,14 @@ def rows(feed: Feed, settings: Settings) -> Stream:
         side=text(of["tks"]).replace_strict({"B": "buy", "S": "sell"}, default=None),
         venue=pl.when(trade).then(text(of["x"])),
         seq=whole(of["i"], trade),
-        span=kind.replace_strict(_SPANS, default=0),
+        span=pl.when(~status).then(kind.replace_strict(_SPANS, default=0)),
+        auction=pl.when(trade).then(auction_of(conditions, _AUCTIONS)),
+        halted=pl.when(status).then(
+            text(of["sc"]).replace_strict(_STATES, default=None, return_dtype=pl.Float64)
+        ),
+        reason=pl.when(status).then(
+            pl.concat_str(text(of["sm"]), text(of["rc"]), text(of["rm"]), separator=", ", ignore_nulls=True)
+        ),
     )
 
 
@@ -65,5 +89,5 @@ ALPACA = AppFormat(
     rows,
     lambda path, head: holds(head, _is),
     captured(lambda parsed: (parsed.get("S"), parsed.get("t")) if isinstance(parsed, dict) else (None, None)),
-    {"events": "t,b"},
+    {"events": "t,b,s"},
 )

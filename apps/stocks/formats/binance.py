@@ -15,8 +15,9 @@ from ....operators.definition.stream import Stream
 from ....operators.formats.json import json
 from ....operators.formats.json_fields import field
 from ...app import AppFormat, Feed, Settings
+from ..instruments import instrument_names as names
 from .captured import captured, holds
-from .trades import as_trades, chosen, number, since_1970, text, whole
+from .trades import ALL_DAY, as_trades, chosen, number, since_1970, text, whole
 
 _FIELDS = ("e", "s", "t", "a", "p", "q", "T", "m")
 _EVENTS = ("trade", "aggTrade")
@@ -35,6 +36,8 @@ def rows(feed: Feed, settings: Settings) -> Stream:
     maker = text(of["m"])
     return as_trades(
         stream,
+        settings,
+        names.BINANCE,
         at=at,
         symbol=pl.when(trade).then(text(of["s"])),
         kind=pl.lit("trades"),
@@ -65,5 +68,5 @@ BINANCE = AppFormat(
     rows,
     lambda path, head: holds(head, _is),
     captured(lambda parsed: (_event(parsed).get("s"), _event(parsed).get("T") or _event(parsed).get("E"))),
-    {"events": "trade,aggTrade", "zone": "UTC", "hours": "", "block_shares": "", "luld": "no", "splits": "0"},
+    {"events": "trade,aggTrade", **ALL_DAY},
 )

@@ -23,8 +23,13 @@ SymbolAndTime = Callable[[Any], tuple[Any, Any]]
 """The symbol and the time of an event, as it has them."""
 
 
-def captured(symbol_and_time: SymbolAndTime) -> Callable[[Path, Settings], Iterator[Message]]:
-    """The messages of such a recording, by symbol, sent when they were received, or else at their time."""
+def captured(
+    symbol_and_time: SymbolAndTime, apart: bool = True
+) -> Callable[[Path, Settings], Iterator[Message]]:
+    """The messages of such a recording, by symbol, sent when they were received, or else at their time.
+
+    A frame that is a list is one message for each of its events, unless `apart` is False.
+    """
 
     def messages(path: Path, settings: Settings) -> Iterator[Message]:
         with opened(path) as file:
@@ -32,7 +37,7 @@ def captured(symbol_and_time: SymbolAndTime) -> Callable[[Path, Settings], Itera
                 received, frame = _split(line.strip())
                 if not frame:
                     continue
-                for value, event in _events(frame):
+                for value, event in _events(frame, apart):
                     symbol, at = symbol_and_time(event)
                     key = None if symbol is None else str(symbol).encode()
                     yield Message(value, key, received if received is not None else sent_ms(at))
@@ -40,14 +45,23 @@ def captured(symbol_and_time: SymbolAndTime) -> Callable[[Path, Settings], Itera
     return messages
 
 
-def holds(head: bytes, wanted: Callable[[Any], bool]) -> bool:
+def holds(head: bytes, wanted: Callable[[Any], bool], apart: bool = True) -> bool:
     """Whether one of the events at a file's beginning is a wanted one."""
     lines = head.split(b"\n")
     return any(
         wanted(event)
         for line in (lines[:-1] if len(lines) > 1 else lines)
-        for _, event in _events(_split(line.strip())[1])
+        for _, event in _events(frame_of(line.strip()), apart)
     )
+
+
+def frame_of(line: bytes) -> bytes:
+    """A line without the time at which it was received.
+
+    >>> frame_of(b'1618677817.06: {"type":"match"}')
+    b'{"type":"match"}'
+    """
+    return _split(line)[1]
 
 
 def sent_ms(at: Any) -> int | None:
@@ -56,6 +70,8 @@ def sent_ms(at: Any) -> int | None:
     >>> sent_ms("2021-04-17T16:43:37.089723Z"), sent_ms(1618677817089), sent_ms("soon")
     (1618677817089, 1618677817089, None)
     """
+    if isinstance(at, str) and re.fullmatch(r"\d+(\.\d+)?", at):
+        at = float(at)
     if isinstance(at, int | float) and not isinstance(at, bool):
         for most, unit in ((1e11, 1000), (1e14, 1), (1e17, 1e-3)):
             if abs(at) < most:
@@ -74,14 +90,14 @@ def _split(line: bytes) -> tuple[int | None, bytes]:
     return (int(float(match[1]) * 1000), line[match.end() :]) if match else (None, line)
 
 
-def _events(frame: bytes) -> Iterator[tuple[bytes, Any]]:
+def _events(frame: bytes, apart: bool) -> Iterator[tuple[bytes, Any]]:
     """The events of a frame, each with what it holds."""
     try:
         parsed = json.loads(frame)
     except ValueError:
         yield frame, None
         return
-    if not isinstance(parsed, list):
+    if not isinstance(parsed, list) or not apart:
         yield frame, parsed
         return
     for one in parsed:

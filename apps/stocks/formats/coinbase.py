@@ -15,8 +15,9 @@ from ....operators.definition.stream import Stream
 from ....operators.formats.json import json
 from ....operators.formats.json_fields import field
 from ...app import AppFormat, Feed, Settings
+from ..instruments import instrument_names as names
 from .captured import captured, holds
-from .trades import as_trades, chosen, iso_time, number, text, whole
+from .trades import ALL_DAY, as_trades, chosen, iso_time, number, text, whole
 
 _FIELDS = ("type", "product_id", "price", "size", "last_size", "side", "time", "trade_id")
 _EVENTS = ("match", "last_match", "ticker")
@@ -36,6 +37,8 @@ def rows(feed: Feed, settings: Settings) -> Stream:
     side = text(pl.col("side"))
     return as_trades(
         stream,
+        settings,
+        names.COINBASE,
         at=at,
         symbol=pl.when(trade).then(text(pl.col("product_id"))),
         kind=pl.lit("trades"),
@@ -63,5 +66,5 @@ COINBASE = AppFormat(
     rows,
     lambda path, head: holds(head, _is),
     captured(_symbol_and_time),
-    {"events": "match", "zone": "UTC", "hours": "", "block_shares": "", "luld": "no", "splits": "0"},
+    {"events": "match", **ALL_DAY},
 )

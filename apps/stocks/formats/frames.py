@@ -56,4 +56,5 @@ def events(feed: Feed, fields: tuple[str, ...], time: pl.Expr) -> Stream:
         message={"arrived": "offset"},
     )
     columns = [pl.col("events").struct.field(name).alias(f"event_{name}") for name in fields]
-    return stream.explode("events").select("arrived", *columns)
+    place = pl.int_ranges(0, pl.col("events").list.len())
+    return stream.with_columns(place=place).explode("events", "place").select("arrived", "place", *columns)

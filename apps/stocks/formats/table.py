@@ -23,6 +23,7 @@ from ....operators.formats.messages import Messages
 from ...app import AppFormat, Feed, Message, Settings
 from ...replay.compressed_files import as_text
 from ...replay.csv_records import csv_records
+from ..instruments.instrument_names import TABLES
 from .headers import cells, header_of, mark_of, places
 from .moments import moment
 from .trades import DAY, TIME, as_trades
@@ -125,7 +126,7 @@ def rows(feed: Feed, settings: Settings) -> Stream:
     table = PriceTable(settings["header"], settings["symbol"], settings["pattern"], settings["time_zone"])
     stream = feed.stream(table, time="at", message={"arrived": "offset"})
     given = {name: pl.col(name) for name in table.schema}
-    return as_trades(stream, **{**given, "symbol": pl.col("symbol").fill_null("?")})
+    return as_trades(stream, settings, TABLES, **{**given, "symbol": pl.col("symbol").fill_null("?")})
 
 
 def messages(path: Path, settings: Settings) -> Iterator[Message]:

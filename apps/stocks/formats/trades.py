@@ -2,27 +2,36 @@
 
 at        when: of a trade its own time, of a bar its beginning (UTC; a day's is its date at midnight)
 symbol    as the feed writes it
-kind      "trades" or "bars"
+kind      "trades", "bars", or "status": that a symbol's trading has halted or goes on
 price     of a bar, its close; `open`, `high` and `low` are the price, too, of a trade
 size      shares, coins or contracts; of a bar, its volume
+value     what it is worth, in the currency of the settings; null where that isn't known, and `unvalued` why:
+          the size of a `contract`, or the rate of a `currency`
+shares    the size, where it counts shares
 side      of a trade, what the aggressor (the taker) did: "buy" or "sell"; null where the feed doesn't say
 venue     where; null where the feed doesn't say
-seq       the trade's number, as its symbol's numbers rise at its venue
+seq       the trade's number, as its symbol's numbers rise at its venue; below 0 if it only names the trade
 span      seconds that the row covers: 0 of a trade, 86,400 of a day
 adjusted  the close as adjusted later; split  into how many shares each became on that day
+auction   of a trade in an auction, which: "opening", "closing", "reopening" or "crossing"
+halted    of a status, 1 of a halt and 0 if trading goes on; reason  what the exchange says of it
 event     what names the trade, by its number, or the bar, by all that it says; null of a trade without number
 
-A number that can't be read makes its message a dead letter. Messages that are neither trade nor bar are
-filtered.
+A number that can't be read makes its message a dead letter. Messages that are neither trade, bar nor status
+are filtered.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import polars as pl
 
 from ....operators.definition.stream import Stream
+from ...app import Settings
+from ..instruments.instrument_names import NamePattern
+from ..instruments.valuation import valued
+from ..symbol_lists import SymbolList
 
 TIME = pl.Datetime("us", "UTC")
 DAY = 86_400
@@ -44,39 +53,71 @@ COLUMNS = {
     "span": pl.Int64(),
     "adjusted": pl.Float64(),
     "split": pl.Float64(),
+    "auction": pl.String(),
+    "halted": pl.Float64(),
+    "reason": pl.String(),
     "arrived": pl.Int64(),
 }
+ALL_DAY = {"zone": "UTC", "hours": "", "block_shares": "", "luld": "no", "splits": "0"}
+"""Settings of exchanges that never close and whose instruments are no shares."""
+_PLACES = 100_000
+"""More events than a frame holds."""
 
 
-def as_trades(stream: Stream, **given: pl.Expr) -> Stream:
+def as_trades(
+    stream: Stream,
+    settings: Settings,
+    names: Sequence[NamePattern],
+    named: pl.Expr | None = None,
+    **given: pl.Expr,
+) -> Stream:
     """A format's rows in the columns of all; those that aren't given are null.
 
-    Rows follow in the order in which they arrived: `arrived` is a column of the stream's already.
+    Rows follow in the order in which they arrived: `arrived` is a column of the stream's already, and so is
+    `place`, a row's place in its message, if that holds several. What instruments are, their files say, else
+    `names`, where `named` is true. Raises `ValueError` for settings that can't be.
     """
+    place = pl.col("place") if "place" in stream.columns else pl.lit(0)
     rows = stream.select(
         **{
             name: given.get(name, pl.col("arrived") if name == "arrived" else pl.lit(None)).cast(kind)
             for name, kind in COLUMNS.items()
-        }
+        },
+        place=place,
+        named=pl.lit(True) if named is None else named.fill_null(False),
     )
+    listed = SymbolList.of(settings["symbols"], "symbols").matches(pl.col("symbol"))
+    if listed is not None:
+        rows = rows.filter(listed)
     prices = {name: pl.coalesce(name, "price") for name in ("open", "high", "low")}
     where = ("symbol", pl.col("venue").fill_null(""), pl.col("at").cast(pl.Int64))
+    is_trade = pl.col("kind") == "trades"
     trade = pl.concat_str(*where, "seq", separator=" ")
     # Rows of prices without extremes may be trades, and several trades may be alike.
     bar = pl.when(pl.col("high").is_not_null()).then(
         pl.concat_str(*where, "span", *(pl.col(name).fill_null(0) for name in _OF_BAR), separator=" ")
     )
-    value = pl.col("price") * pl.col("size")
-    return rows.filter(pl.col("price") > 0).with_columns(
-        **prices,
-        event=pl.when(pl.col("kind") == "trades").then(trade).otherwise(bar),
-        value=value,
-        bought=pl.when(pl.col("side") == "buy").then(pl.col("size")),
-        sold=pl.when(pl.col("side") == "sell").then(pl.col("size")),
-        trade=pl.when(pl.col("kind") == "trades").then(
-            pl.struct(pl.col("at").dt.to_string(_ISO), "symbol", "side", "price", "size", "venue")
-        ),
-        weight=pl.when(pl.col("kind") == "trades").then(value.fill_null(0.0)).otherwise(0.0),
+    worth = valued(settings, names, pl.col("named"))
+    # What has no number is named by where it came from, so that no two trades are taken for one.
+    unnumbered = -(pl.col("arrived") * _PLACES + pl.col("place")) - 1
+    return (
+        rows.filter((pl.col("price") > 0) | (pl.col("kind") == "status"))
+        .with_columns(
+            **prices,
+            event=pl.when(is_trade).then(trade).when(pl.col("kind") == "bars").then(bar),
+            value=worth.value,
+            unvalued=pl.when(is_trade & pl.col("size").is_not_null()).then(worth.unvalued),
+            shares=worth.shares,
+            bought=pl.when(pl.col("side") == "buy").then(pl.col("size")),
+            sold=pl.when(pl.col("side") == "sell").then(pl.col("size")),
+        )
+        .with_columns(
+            seq=pl.when(pl.col("kind") == "bars").then("seq").otherwise(pl.coalesce("seq", unnumbered)),
+            trade=pl.when(is_trade).then(
+                pl.struct(pl.col("at").dt.to_string(_ISO), "symbol", "side", "price", "size", "venue")
+            ),
+            weight=pl.when(is_trade).then(pl.col("value").fill_null(0.0)).otherwise(0.0),
+        )
     )
 
 
@@ -98,6 +139,27 @@ def number(raw: pl.Expr, where: pl.Expr, needed: bool = True) -> pl.Expr:
 def whole(raw: pl.Expr, where: pl.Expr) -> pl.Expr:
     """A whole number, of the rows `where` there may be one; null where it is not one."""
     return pl.when(where).then(text(raw)).cast(pl.Int64, strict=False)
+
+
+def name_number(raw: pl.Expr, where: pl.Expr) -> pl.Expr:
+    """A number for an id: itself, or of a UUID 60 bits of it, below 0 since they rise in no order.
+
+    >>> import polars as pl
+    >>> raw = pl.Series(["7", '"20f43950-d8dd-5b31-9112-a178eb6023af"', '"x"'])
+    >>> pl.select(name_number(pl.lit(raw), pl.lit(True))).to_series().to_list()
+    [7, -148411620183102900, None]
+    """
+    digits = text(raw).str.replace_all("-", "").str.slice(0, 15)
+    hexadecimal = text(raw).str.contains(r"^[0-9a-f]{8}-[0-9a-f-]{27}$")
+    bits = pl.when(hexadecimal).then(digits).str.to_integer(base=16, strict=False)
+    return pl.when(where).then(pl.coalesce(text(raw).cast(pl.Int64, strict=False), -bits - 1))
+
+
+def auction_of(conditions: pl.Expr, auctions: Sequence[tuple[str, str]]) -> pl.Expr:
+    """The first of `auctions`, each a pattern and its name, that a trade's conditions hold; null of none."""
+    return pl.coalesce(
+        *(pl.when(conditions.str.contains(codes)).then(pl.lit(name)) for codes, name in auctions)
+    )
 
 
 def since_1970(given: pl.Expr) -> pl.Expr:

@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 from ....operators.rules.row import Row
 from ....operators.rules.rule import Measured
 from ....operators.rules.value_with_bounds import Figure, number
+from ..symbol_lists import SymbolList
 from .prices import DAY, PriceRule, Tick
 from .sessions import Hours
 
@@ -76,20 +77,21 @@ class PriceBand(PriceRule):
 
     The limit is held against how far the price is on its way from the reference to the band, in percent:
     ``at_least=100`` is at the band. With ``hold="15s"`` it is what leads to a trading pause. `tier1` lists
-    the symbols of Tier 1, or holds ``"*"`` for all; the others are of Tier 2. Bars are held against the bands
-    by their lowest and highest price, those of a day not at all. All other fields are those of `PriceRule`.
+    the symbols of Tier 1, by name or wildcard (`SymbolList`); the others are of Tier 2. Bars are held against
+    the bands by their lowest and highest price, those of a day not at all. All other fields are those of
+    `PriceRule`.
     """
 
     tier1: tuple[str, ...] = field(default=(), kw_only=True)
 
     @cached_property
-    def _first_tier(self) -> frozenset[str]:
-        return frozenset(self.tier1)
+    def _first_tier(self) -> SymbolList:
+        return SymbolList(tuple(self.tier1))
 
     def figures(self, row: Row) -> Iterator[tuple[tuple[Any, ...], Figure | None]]:
         """See `LimitRule`."""
         for more, figure in super().figures(row):
-            yield more, None if row.answers["span"] >= DAY else figure
+            yield more, None if (row.answers["span"] or 0) >= DAY else figure
 
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
         """See `LimitRule`."""
@@ -97,7 +99,7 @@ class PriceBand(PriceRule):
         if not REGULAR.opens <= tick.at.second < REGULAR.closes:
             return None
         reference = self._reference(memory, tick, row)
-        tier = 1 if "*" in self._first_tier or row.key["symbol"] in self._first_tier else 2
+        tier = 1 if self.tier1 and row.key["symbol"] in self._first_tier else 2
         close = tick.prior if tick.prior is not None else reference
         bands_ = bands(reference, close, tier, tick.at.day, tick.at.second)
         low, high = row.answers["low"], row.answers["high"]

@@ -14,7 +14,7 @@ from ....operators.rules.rule import LimitRule, Measured, Rule, RuleState
 from ....operators.rules.value_with_bounds import Figure, number
 from .prices import in_order
 
-_SHOWN = ("price", "size", "side", "span", "arrived")
+_SHOWN = ("price", "size", "value", "side", "span", "auction", "arrived")
 
 
 class Tape(LimitRule):
@@ -48,28 +48,36 @@ class Tape(LimitRule):
         memory["last"] = price
         given = {"buy": "bought", "sell": "sold"}.get(answers["side"] or "")
         guess = f"{memory['tick']}, by the tick test" if "tick" in memory else "traded"
-        money = number(price * answers["size"])
-        return f"{given or guess}: {number(answers['size'])} at {number(price)}, {money} in all"
+        value = answers.get("value")
+        money = "of unknown worth" if value is None else f"{number(value)} in all"
+        auction = f" in the {answers['auction']} auction" if answers.get("auction") else ""
+        return f"{given or guess}{auction}: {number(answers['size'])} at {number(price)}, {money}"
 
 
 @dataclass(frozen=True)
 class Block(Tape):
-    """A trade is large by its `value`: ``"size"`` in shares or ``"value"`` in money.
+    """A trade is large by its `value`: ``"size"``, ``"shares"``, or ``"value"`` in money.
 
-    All other fields are those of `LimitRule`.
+    Prints of auctions are no blocks, unless `auctions` is True: then they are named as such. All other fields
+    are those of `LimitRule`.
     """
 
     per: Sequence[str] = field(default=("symbol",), kw_only=True)
     every: bool = field(default=True, kw_only=True)
+    auctions: bool = field(default=False, kw_only=True)
 
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
         """See `LimitRule`."""
-        return Measured(figure, f"{self.taker_side(memory, row.answers)}; its {self.value} is {figure}")
+        taker = self.taker_side(memory, row.answers)
+        if row.answers.get("auction") and not self.auctions:
+            return None
+        what = {"shares": "size"}.get(self.value, self.value)
+        return Measured(figure, f"{taker}; its {what} is {figure}")
 
 
 @dataclass(frozen=True)
 class LargeTrade(Tape, Beyond):
-    """A trade is larger than its symbol's trades usually are, by their quantile sketch.
+    """A trade is larger than its symbol's trades usually are, by their quantile sketch; auctions don't count.
 
     All fields are those of `Beyond`.
     """
@@ -80,6 +88,8 @@ class LargeTrade(Tape, Beyond):
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
         """See `LimitRule`."""
         taker = self.taker_side(memory.setdefault("tape", {}), row.answers)
+        if row.answers.get("auction"):
+            return None
         measured = Beyond.measure(self, memory.setdefault("sizes", {}), row, figure)
         return None if measured is None else measured._replace(description=f"{taker}; {measured.description}")
 
@@ -88,7 +98,8 @@ class LargeTrade(Tape, Beyond):
 class OutOfOrder(Rule):
     """Trades of a symbol at a venue arrived after others with higher numbers; fired once for each window.
 
-    The figure is how many. Numbers that rise with gaps, as most feeds have, are in order.
+    The figure is how many. Numbers that rise with gaps, as most feeds have, are in order. Those below 0 only
+    name trades.
     """
 
     def paths(self) -> Iterable[str]:
@@ -110,7 +121,7 @@ class OutOfOrder(Rule):
         """See `Rule`."""
         by_key: dict[tuple[Any, Any], list[Row]] = {}
         for row in self.concerned(rows):
-            if row.key["seq"] is not None and row.answers["span"] == 0:
+            if row.key["seq"] is not None and row.key["seq"] >= 0 and row.answers["span"] == 0:
                 by_key.setdefault((row.key["symbol"], row.key["venue"]), []).append(row)
         for (symbol, venue), trades in sorted(by_key.items(), key=str):
             key = _key([symbol, venue])

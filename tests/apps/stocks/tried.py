@@ -74,7 +74,8 @@ def fed(
             sent = [now if m.sent_ms is None else datetime.fromtimestamp(m.sent_ms / 1000, UTC) for m in some]
             tester.feed_messages([m.value for m in some], [m.key for m in some], timestamps=sent)
         tables[part.name] = tester.finish().tables().to_arrow()
-        account, refused = tester.account, [letter.reason for letter in tester.refused]
+        if len(tables) == 1:
+            account, refused = tester.account, [letter.reason for letter in tester.refused]
         if exactly and part.shown:
-            answers[part.name] = with_exact(streams[part.name], tables[part.name], messages)
+            answers[part.name] = part.derive(with_exact(streams[part.name], tables[part.name], messages))
     return Tried(account, events(by_key.alerts), tables, refused, answers)

@@ -1,0 +1,68 @@
+"""Deribit's websocket: the channels ``trades``; `direction` is the taker's, `trade_seq` rises by instrument.
+
+The amount of perpetuals and futures in a coin is in dollars, of options and linear contracts in coins.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from ....operators.definition.stream import Stream
+from ...app import AppFormat, Feed, Settings
+from ..instruments.instrument_names import DERIBIT as NAMES
+from .captured import captured, holds
+from .listed import ListedFrames, listed_events
+from .trades import ALL_DAY, as_trades, number, since_1970, text, whole
+
+_FIELDS = ("trade_seq", "timestamp", "price", "instrument_name", "direction", "amount")
+
+
+def rows(feed: Feed, settings: Settings) -> Stream:
+    """The trades of a topic."""
+    frames = ListedFrames({"channel": "params.channel"}, "params.data", _FIELDS, "channel", r"trades\..+")
+    stream = listed_events(feed, frames, _at(pl.element().struct.field("timestamp")))
+    of = {name: pl.col(f"event_{name}") for name in _FIELDS}
+    trade = of["instrument_name"].is_not_null()
+    return as_trades(
+        stream,
+        settings,
+        NAMES,
+        at=_at(of["timestamp"]),
+        symbol=text(of["instrument_name"]),
+        kind=pl.lit("trades"),
+        price=number(of["price"], trade),
+        size=number(of["amount"], trade),
+        side=text(of["direction"]),
+        venue=pl.lit("Deribit"),
+        seq=whole(of["trade_seq"], trade),
+        span=pl.lit(0),
+    )
+
+
+def _at(raw: pl.Expr) -> pl.Expr:
+    return since_1970(text(raw).cast(pl.Int64, strict=False))
+
+
+def _params(event: Any) -> dict[str, Any]:
+    params = event.get("params") if isinstance(event, dict) and "jsonrpc" in event else None
+    return params if isinstance(params, dict) else {}
+
+
+def _symbol_and_time(event: Any) -> tuple[Any, Any]:
+    data = _params(event).get("data")
+    first = data[0] if isinstance(data, list) and data else data
+    if not isinstance(first, dict):
+        return None, None
+    return first.get("instrument_name"), first.get("timestamp")
+
+
+DERIBIT = AppFormat(
+    "deribit",
+    "Deribit's websocket: trades of futures, options, spot",
+    rows,
+    lambda path, head: holds(head, lambda one: bool({"channel", "channels"} & _params(one).keys())),
+    captured(_symbol_and_time),
+    ALL_DAY,
+)

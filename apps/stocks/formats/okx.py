@@ -1,0 +1,71 @@
+"""OKX's websocket, version 5: the channels ``trades`` and ``trades-all`` of all instruments.
+
+`side` is the taker's. Sizes of all but spot are in contracts, whose size only the exchange's file tells
+(``/api/v5/public/instruments``). Other channels and subscriptions are filtered.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import polars as pl
+
+from ....operators.definition.stream import Stream
+from ...app import AppFormat, Feed, Settings
+from ..instruments.instrument_names import OKX as NAMES
+from .captured import captured, holds
+from .listed import ListedFrames, listed_events
+from .trades import ALL_DAY, as_trades, chosen, number, since_1970, text, whole
+
+_FIELDS = ("instId", "tradeId", "px", "sz", "side", "ts")
+_EVENTS = ("trades", "trades-all")
+
+
+def rows(feed: Feed, settings: Settings) -> Stream:
+    """The trades of a topic."""
+    channels = "|".join(map(re.escape, chosen(settings, "events", _EVENTS)))
+    frames = ListedFrames({"channel": "arg.channel"}, "data", _FIELDS, "channel", channels)
+    stream = listed_events(feed, frames, _at(pl.element().struct.field("ts")))
+    of = {name: pl.col(f"event_{name}") for name in _FIELDS}
+    trade = of["instId"].is_not_null()
+    return as_trades(
+        stream,
+        settings,
+        NAMES,
+        at=_at(of["ts"]),
+        symbol=text(of["instId"]),
+        kind=pl.lit("trades"),
+        price=number(of["px"], trade),
+        size=number(of["sz"], trade),
+        side=text(of["side"]),
+        venue=pl.lit("OKX"),
+        seq=whole(of["tradeId"], trade),
+        span=pl.lit(0),
+    )
+
+
+def _at(raw: pl.Expr) -> pl.Expr:
+    return since_1970(text(raw).cast(pl.Int64, strict=False))
+
+
+def _symbol_and_time(event: Any) -> tuple[Any, Any]:
+    topic = event.get("arg") if isinstance(event, dict) else None
+    data = event.get("data") if isinstance(topic, dict) else None
+    first = data[0] if isinstance(data, list) and data and isinstance(data[0], dict) else {}
+    return (topic.get("instId") if isinstance(topic, dict) else None, first.get("ts"))
+
+
+def _is(event: Any) -> bool:
+    topic = event.get("arg") if isinstance(event, dict) else None
+    return isinstance(topic, dict) and "channel" in topic and ("data" in event or "event" in event)
+
+
+OKX = AppFormat(
+    "okx",
+    "OKX's websocket: trades of spot, swaps, futures, options",
+    rows,
+    lambda path, head: holds(head, _is),
+    captured(_symbol_and_time),
+    {"events": "trades,trades-all", **ALL_DAY},
+)

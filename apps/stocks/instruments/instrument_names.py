@@ -1,0 +1,78 @@
+"""Instruments whose symbol says what they are, by rules that their exchange has published.
+
+A symbol that no pattern matches as a whole is of an unknown instrument: only the exchange's file tells.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+_FIAT = "USD|EUR|GBP|JPY|AUD|CAD|CHF|TRY|BRL|ZAR|UAH|RUB|NGN|PLN|RON|ARS|MXN|COP|CZK|SGD|HKD|AED|KRW|IDR"
+_STABLE = "USDT|USDC|FDUSD|TUSD|BUSD|GUSD|RLUSD|PYUSD|USDP|PAX|USD1|USDE|DAI|EURI|EURC|AEUR|IDRT|BIDR|BVND"
+_COINS = "BTC|XBT|ETH|BNB|SOL|XRP|TRX|DOGE|DOT|BCH|LTC|VAI"
+_QUOTES = f"{_STABLE}|{_FIAT}|{_COINS}"
+_DAY = r"\d{1,2}[A-Z]{3}\d{2}"
+_OCC = r"[A-Z]+\d{6}[CP]\d{8}"
+"""A standard option on US stocks; the root of one whose contract was adjusted ends in a digit."""
+
+
+class NamePattern(NamedTuple):
+    """Symbols that match `pattern` as a whole, and what they are: see `Instrument`.
+
+    The currency is the pattern's first group where it has one. `shares` are sizes that count shares.
+    """
+
+    pattern: str
+    contract: float = 1.0
+    inverse: bool = False
+    currency: str = ""
+    shares: bool = False
+
+
+BINANCE = (
+    # Coin-margined: "the contract size is 100 USD for BTC, 10 USD for others"; others are in coins.
+    NamePattern(r"BTC(USD)_(?:PERP|\d{6})", 100.0, inverse=True),
+    NamePattern(r".+(USD)_(?:PERP|\d{6})", 10.0, inverse=True),
+    NamePattern(rf".+?({_QUOTES})(?:_\d{{6}})?"),
+)
+COINBASE = (NamePattern(r"[^-]+-([^-]+)"),)
+OKX = (NamePattern(r"[^-]+-([^-]+)"),)
+"""Spot alone: swaps, futures and options are in contracts, whose size only the file tells."""
+BYBIT = (
+    NamePattern(r".+?(USDT|USDC|USDE|USD1|DAI|EUR|BTC|ETH|MNT|BRL|BRZ|TRY|PLN|AED)"),
+    # Inverse contracts are of one dollar each.
+    NamePattern(r"[A-Z0-9]+(USD)(?:[FGHJKMNQUVXZ]\d{2})?", 1.0, inverse=True),
+    NamePattern(rf"[A-Z0-9]+?(USDT)-{_DAY}"),
+    NamePattern(rf"[A-Z0-9]+(?:PERP|-{_DAY})", currency="USDC"),
+)
+KRAKEN = (
+    NamePattern(r"[^/]+/([^/]+)"),
+    # Perpetual and fixed inverse futures are of one dollar each, multi-collateral ones in coins.
+    NamePattern(r"[PF]I_[A-Z0-9]+(USD)(?:_\d{6})?", 1.0, inverse=True),
+    NamePattern(r"[PF]F_[A-Z0-9]+(USD|EUR|GBP)(?:_\d{6})?"),
+)
+BITSTAMP = (NamePattern(rf"(?i).+?({_QUOTES})(?:-perp)?"),)
+GEMINI = (NamePattern(rf"(?i).+?({_QUOTES})(?:perp)?"),)
+DERIBIT = (
+    # The amount of a perpetual or a future in a coin is in dollars, of all else in coins.
+    NamePattern(rf"[A-Z0-9]+-(?:PERPETUAL|{_DAY})", 1.0, inverse=True, currency="USD"),
+    NamePattern(rf"[A-Z0-9]+_([A-Z0-9]+)(?:-(?:PERPETUAL|{_DAY})(?:-[\dd]+-[CP])?)?"),
+    NamePattern(rf"([A-Z0-9]+)-{_DAY}-\d+-[CP]"),
+)
+POLYGON = (
+    NamePattern(r"[^-:]+-([A-Z]+)"),
+    NamePattern(rf"O:{_OCC}", 100.0, currency="USD"),
+    NamePattern(r"[^-:]+", currency="USD", shares=True),
+)
+ALPACA = (
+    NamePattern(r"[^/]+/([A-Z]+)"),
+    NamePattern(_OCC, 100.0, currency="USD"),
+    NamePattern(r"[^/]+", currency="USD", shares=True),
+)
+STOCKS = (NamePattern(r".+", currency="USD", shares=True),)
+TABLES = (
+    *BINANCE[:2],
+    NamePattern(r"[A-Z0-9]{2,}?(USDT|USDC|FDUSD|BUSD)"),
+    # Prices of a file stand in the currency of whoever reads it.
+    NamePattern(r"(?s).+", currency="*", shares=True),
+)

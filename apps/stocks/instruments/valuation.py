@@ -1,0 +1,111 @@
+"""What trades are worth, in one currency; null where it isn't known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import polars as pl
+
+from ...app import Settings
+from .instrument_files import read_instruments
+from .instrument_names import NamePattern
+
+_DOLLARS = (
+    *("USD", "USDT", "USDC", "USDP", "PAX", "BUSD", "TUSD", "FDUSD", "GUSD", "PYUSD", "RLUSD", "USD1"),
+    *("USDE", "USDS", "DAI"),
+)
+"""Dollars, and what is pegged to them."""
+
+
+class Valued(NamedTuple):
+    """Columns of what trades are worth.
+
+    `value` is in the currency of the settings; `unvalued` why there is none, ``"contract"`` where the
+    instrument isn't known and ``"currency"`` where its rate isn't; `shares` the size where it counts shares.
+    """
+
+    value: pl.Expr
+    unvalued: pl.Expr
+    shares: pl.Expr
+
+
+def valued(settings: Settings, names: Sequence[NamePattern], decided: pl.Expr | None = None) -> Valued:
+    """What rows of `symbol`, `price` and `size` are worth, by the instruments' files, else by `names`.
+
+    Names decide where `decided` is true, everywhere unless given. Raises `ValueError` for settings that can't
+    be.
+    """
+    symbol, price, size = pl.col("symbol"), pl.col("price"), pl.col("size")
+    given, rates = read_instruments(settings["instruments"]), _rates(settings)
+    by_name = [
+        symbol.str.contains(_whole(one.pattern)) & (True if decided is None else decided) for one in names
+    ]
+    contract = _of_names(by_name, [pl.lit(one.contract) for one in names])
+    inverse = _of_names(by_name, [pl.lit(one.inverse) for one in names])
+    currency = _of_names(by_name, [_currency(one, settings["currency"]) for one in names])
+    shares = _of_names(by_name, [pl.lit(one.shares) for one in names])
+    if given:
+        keys, known = list(given), list(given.values())
+        listed = symbol.is_in(keys)
+        contract = pl.coalesce(_mapped(symbol, keys, [one.contract for one in known], pl.Float64()), contract)
+        inverse = pl.coalesce(_mapped(symbol, keys, [one.inverse for one in known], pl.Boolean()), inverse)
+        currency = pl.coalesce(_mapped(symbol, keys, [one.currency for one in known], pl.String()), currency)
+        shares = shares & ~listed
+    rate = _mapped(currency, list(rates), list(rates.values()), pl.Float64())
+    units = size * contract * rate
+    value = pl.when(inverse).then(units).otherwise(price * units)
+    unvalued = (
+        pl.when(contract.is_null()).then(pl.lit("contract")).when(rate.is_null()).then(pl.lit("currency"))
+    )
+    return Valued(value, unvalued, pl.when(shares).then(size))
+
+
+def _whole(pattern: str) -> str:
+    flags = pattern[: pattern.index(")") + 1] if pattern.startswith(("(?i)", "(?s)")) else ""
+    return f"{flags}^(?:{pattern.removeprefix(flags)})$"
+
+
+def _of_names(by_name: Sequence[pl.Expr], values: Sequence[pl.Expr]) -> pl.Expr:
+    """The value of the first name that matches."""
+    return pl.coalesce(*(pl.when(here).then(value) for here, value in zip(by_name, values)))
+
+
+def _currency(one: NamePattern, own: str) -> pl.Expr:
+    if one.currency:
+        return pl.lit(own if one.currency == "*" else one.currency)
+    return pl.col("symbol").str.extract(_whole(one.pattern)).str.to_uppercase()
+
+
+def _mapped(column: pl.Expr, keys: list[str], values: list[object], kind: pl.DataType) -> pl.Expr:
+    return column.replace_strict(keys, values, default=None, return_dtype=kind)
+
+
+def _rates(settings: Settings) -> dict[str, float]:
+    """What one of each currency is worth in that of the settings. Raises `ValueError`.
+
+    >>> rates = _rates({"currency": "EUR", "rates": "USD=0.9, BTC=50000"})
+    >>> [rates.get(name) for name in ("EUR", "BTC", "USDT", "GBP")]
+    [1.0, 50000.0, 0.9, None]
+    """
+    own = settings["currency"].strip().upper()
+    if not own:
+        raise ValueError("--set currency must be one, such as USD")
+    rates = {own: 1.0}
+    for part in (part.strip() for part in settings["rates"].split(",")):
+        name, _, text = part.partition("=")
+        if not part:
+            continue
+        try:
+            rate = float(text)
+        except ValueError:
+            rate = math.nan
+        if not name.strip() or not 0 < rate < math.inf:
+            raise ValueError(
+                f"--set rates={settings['rates']}: {part!r} is not a currency and its rate; write EUR=1.08"
+            )
+        rates[name.strip().upper()] = rate
+    for dollar in _DOLLARS if "USD" in rates else ():
+        rates.setdefault(dollar, rates["USD"])
+    return rates

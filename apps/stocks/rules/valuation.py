@@ -1,0 +1,42 @@
+"""Reporting that trades could not be valued: once, with what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ....operators.rules.row import Row
+from ....operators.rules.rule import LimitRule, Measured
+from ....operators.rules.value_with_bounds import Figure, figure_of, number
+
+_WHY = {
+    "contract": "the size of a contract is not known; name the exchange's own file by --set instruments=FILE",
+    "currency": "their currency's rate is not known; give it by --set rates=EUR=1.08, or --set currency=EUR",
+}
+
+
+@dataclass(frozen=True)
+class NotValued(LimitRule):
+    """Trades of a venue have no value, so that no rule about money looks at them; said once of each reason.
+
+    All fields are those of `LimitRule`.
+    """
+
+    def paths(self) -> Iterable[str]:
+        """See `Rule`."""
+        return (*super().paths(), "symbols", "examples")
+
+    def names(self) -> Iterable[str]:
+        """See `Rule`."""
+        return (*super().names(), "unvalued")
+
+    def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
+        """See `LimitRule`."""
+        symbols = figure_of(row.answers["symbols"])
+        examples = ", ".join(str(one["item"]) for one in row.answers["examples"] or ())
+        many = "" if symbols is None else f" of {number(round(symbols.value))} symbols, such as {examples},"
+        return Measured(figure, f"{figure} trades{many} are not valued: {_WHY[row.key['unvalued']]}")
+
+    def _because(self, said: Any, figure: Figure) -> str:
+        return ""
