@@ -19,6 +19,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Literal
 
+from ....sketches.core.errors import StreamgaugeError
 from ..batch import Batch, Positions
 from ..component import Place
 from .file_content import PACKED, Content, Incomplete, PlainContent, open_content
@@ -45,7 +46,7 @@ _Order = tuple[int, int]
 _Listing = dict[str, tuple[Path, os.stat_result]]
 
 
-class _NotYet(Exception):
+class _NotYet(StreamgaugeError):
     """From where a file must be read can't be said yet; `holds` says that later files of its log wait."""
 
     def __init__(self, holds: bool) -> None:
