@@ -22,7 +22,7 @@ from typing import Literal
 from ....sketches.core.errors import StreamgaugeError
 from ..batch import Batch, Positions
 from ..component import Place
-from .file_content import PACKED, Content, Incomplete, PlainContent, open_content
+from .file_content import Content, Incomplete, PlainContent, open_content
 from .file_identity import SPAN, file_key
 from .lines import Multiline
 from .rotation import is_rotated, rotation_number, stream_of
