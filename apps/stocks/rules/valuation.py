@@ -35,8 +35,13 @@ class NotValued(LimitRule):
         """See `LimitRule`."""
         symbols = figure_of(row.answers["symbols"])
         examples = ", ".join(str(one["item"]) for one in row.answers["examples"] or ())
-        many = "" if symbols is None else f" of {number(round(symbols.value))} symbols, such as {examples},"
-        return Measured(figure, f"{figure} trades{many} are not valued: {_WHY[row.key['unvalued']]}")
+        many = 0 if symbols is None else round(symbols.value)
+        of = (
+            f"{figure} trades of {examples}"
+            if many <= 1
+            else f"{figure} trades of {number(many)} symbols, such as {examples},"
+        )
+        return Measured(figure, f"{of} have no value: {_WHY[row.key['unvalued']]}")
 
     def _because(self, said: Any, figure: Figure) -> str:
         return ""
