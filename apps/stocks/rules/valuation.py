@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,10 @@ class NotValued(LimitRule):
     def names(self) -> Iterable[str]:
         """See `Rule`."""
         return (*super().names(), "unvalued")
+
+    def concerned(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """See `Rule`. Those without a reason have a value."""
+        return (row for row in super().concerned(rows) if row.key["unvalued"] is not None)
 
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
         """See `LimitRule`."""
