@@ -176,8 +176,8 @@ def test_several_files_and_answers_a_line_behind_their_times(tmp_path: Path) -> 
         f"https://x.example/v1 -> 162691640{n}.5: {json.dumps(one)}" for n, one in enumerate((DAPI, OKX))
     ]
     (tmp_path / "b.txt").write_text("\n".join([*lines, 'configuration: {"trades": []}']))
-    found = read_instruments(f"{tmp_path / 'a.json'}, {tmp_path / 'b.txt'}")
-    assert {"BTCUSDT", "BTCUSD_PERP", "BTC-USDT-SWAP"} <= found.keys()
+    instruments = read_instruments(f"{tmp_path / 'a.json'}, {tmp_path / 'b.txt'}")
+    assert {"BTCUSDT", "BTCUSD_PERP", "BTC-USDT-SWAP"} <= instruments.keys()
 
 
 @pytest.mark.parametrize(

@@ -70,8 +70,8 @@ def worth(symbol: str, by: tuple, **given: str) -> tuple[float | None, str | Non
     ],
 )
 def test_a_name_says_what_it_is_or_nothing(by: str, symbol: str, value: float | str) -> None:
-    found, why, _ = worth(symbol, getattr(names, by))
-    assert (found, why) == ((None, value) if isinstance(value, str) else (value, None))
+    value_, why, _ = worth(symbol, getattr(names, by))
+    assert (value_, why) == ((None, value) if isinstance(value, str) else (value, None))
 
 
 def test_sizes_are_shares_of_stocks_alone() -> None:
