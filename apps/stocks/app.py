@@ -145,8 +145,10 @@ def _vwap(rows: Stream) -> Stream:
 
 
 def _unvalued(rows: Stream) -> Stream:
+    """The trades by why they have no value, null of those that have one, whose symbols are null as well."""
     return (
-        rows.filter(pl.col("unvalued").is_not_null())
+        rows.filter(pl.col("kind") == "trades")
+        .with_columns(symbol=pl.when(pl.col("unvalued").is_not_null()).then("symbol"))
         .group_by("venue", "unvalued")
         .tumbling("1m", delay="5s")
         .agg(trades=count(), symbols=distinct("symbol"), examples=top_k("symbol", k=3))

@@ -1,6 +1,7 @@
 """Exchanges' own files of instruments, as their interfaces give them.
 
-A file is one JSON value, or one a line, each of which may stand behind the time at which it was received.
+A file is one JSON value, or one a line, each of which may stand behind the time at which it was received;
+lines that hold none are passed over.
 Which exchange's it is follows from what it holds; `_READERS` names them.
 """
 
@@ -55,7 +56,8 @@ def _values(data: bytes) -> Iterator[Any]:
         yield json.loads(data)
     except ValueError:
         for line in data.splitlines():
-            if frame := frame_of(line.strip()):
+            frame = frame_of(line.strip())
+            if frame[:1] in (b"{", b"["):
                 yield json.loads(frame)
 
 

@@ -71,8 +71,10 @@ ALPACA = (
 )
 STOCKS = (NamePattern(r".+", currency="USD", shares=True),)
 TABLES = (
-    *BINANCE[:2],
-    NamePattern(r"[A-Z0-9]{2,}?(USDT|USDC|FDUSD|BUSD)"),
+    # Files of data.binance.vision are called BTCUSD_PERP-trades-2024-01-01.
+    NamePattern(r"BTC(USD)_(?:PERP|\d{6})(?:-.*)?", 100.0, inverse=True),
+    NamePattern(r"[A-Z0-9]+(USD)_(?:PERP|\d{6})(?:-.*)?", 10.0, inverse=True),
+    NamePattern(r"[A-Z0-9]{2,}?(USDT|USDC|FDUSD|BUSD)(?:[-_].*)?"),
     # Prices of a file stand in the currency of whoever reads it.
     NamePattern(r"(?s).+", currency="*", shares=True),
 )

@@ -53,7 +53,8 @@ class SilentSymbol(Rule):
     """A symbol that traded has had no trade for longer than `longer` while its market was open.
 
     It clears with the next trade. Time while the market is closed (`zone`, `hours`, as for `PriceRule`), and
-    while a status says that trading is halted, is no silence: it begins when trading goes on. Raises
+    while a status says that trading is halted, is no silence: it begins when trading goes on, which only a
+    status says. Raises
     `ValueError` for a `longer` that isn't a length of time, and for hours or zones that there aren't.
     """
 
@@ -110,7 +111,9 @@ class SilentSymbol(Rule):
                 before = {} if memory is None else memory
                 if "on" in before:
                     yield self._cleared(key, row.at_us, row.at_us - before["seen"])
-                state["keys"][key] = {"seen": max(row.at_us, before.get("seen", row.at_us))}
+                seen = max(row.at_us, before.get("seen", row.at_us))
+                # Trades that are reported late don't end a halt.
+                state["keys"][key] = {"seen": seen, "halted": before.get("halted", False)}
             elif memory is not None and "on" not in memory:
                 memory.update(seen=max(row.at_us, memory["seen"]), halted=bool(halted))
 

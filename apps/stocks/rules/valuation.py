@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,12 +31,21 @@ class NotValued(LimitRule):
         """See `Rule`."""
         return (*super().names(), "unvalued")
 
+    def concerned(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """See `Rule`. Those without a reason have a value."""
+        return (row for row in super().concerned(rows) if row.key["unvalued"] is not None)
+
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
         """See `LimitRule`."""
         symbols = figure_of(row.answers["symbols"])
         examples = ", ".join(str(one["item"]) for one in row.answers["examples"] or ())
-        many = "" if symbols is None else f" of {number(round(symbols.value))} symbols, such as {examples},"
-        return Measured(figure, f"{figure} trades{many} are not valued: {_WHY[row.key['unvalued']]}")
+        many = 0 if symbols is None else round(symbols.value)
+        of = (
+            f"{figure} trades of {examples}"
+            if many <= 1
+            else f"{figure} trades of {number(many)} symbols, such as {examples},"
+        )
+        return Measured(figure, f"{of} have no value: {_WHY[row.key['unvalued']]}")
 
     def _because(self, said: Any, figure: Figure) -> str:
         return ""

@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import json
+import pickle
 import re
 from collections import Counter
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from streamgauge.apps.app import Feed
 from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import app_of
 from streamgauge.apps.running.exact import all_inside
@@ -179,6 +181,14 @@ def test_what_happens_in_the_example_is_reported() -> None:
 def test_what_can_not_be_set_is_said(given: dict, said: str) -> None:
     with pytest.raises(ValueError, match=re.escape(said)):
         Job.of(app_of("stocks"), "alpaca", given)
+
+
+@pytest.mark.parametrize("form", [form.name for form in app_of("stocks").formats])
+def test_a_stream_of_each_format_can_be_written_down_and_sent_to_workers(form: str) -> None:
+    job = Job.of(app_of("stocks"), form)
+    for stream in job.streams(Feed("trades", "nowhere:1")).values():
+        assert pickle.loads(pickle.dumps(stream)).definition() == stream.definition()
+        json.dumps(stream.definition())
 
 
 def result_of(kafka: Any, twin: Path, engine: str) -> dict[str, Any]:

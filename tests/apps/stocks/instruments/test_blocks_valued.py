@@ -45,7 +45,7 @@ def test_what_is_unknown_is_said_once_and_counted(tmp_path: Path) -> None:
     assert not result.of("block by value")
     said = {one["key"][1]: one["why"] for one in result.of("not valued")}
     assert len(result.of("not valued")) == 2
-    assert said["contract"].startswith("3 trades of 1 symbols, such as BTC-210924-40000-C, are not valued")
+    assert said["contract"].startswith("3 trades of BTC-210924-40000-C have no value: the size of a contract")
     assert "--set instruments=FILE" in said["contract"] and "--set rates=" in said["currency"]
     assert query(result.tables["market"])["unvalued"].to_list() == [6, 6]
     rated = tried(path, {"rates": "BTC=60000"}, parts=["tape", "unvalued"])

@@ -175,9 +175,9 @@ def test_several_files_and_answers_a_line_behind_their_times(tmp_path: Path) -> 
     lines = [
         f"https://x.example/v1 -> 162691640{n}.5: {json.dumps(one)}" for n, one in enumerate((DAPI, OKX))
     ]
-    (tmp_path / "b.txt").write_text("\n".join(lines))
-    found = read_instruments(f"{tmp_path / 'a.json'}, {tmp_path / 'b.txt'}")
-    assert {"BTCUSDT", "BTCUSD_PERP", "BTC-USDT-SWAP"} <= found.keys()
+    (tmp_path / "b.txt").write_text("\n".join([*lines, 'configuration: {"trades": []}']))
+    instruments = read_instruments(f"{tmp_path / 'a.json'}, {tmp_path / 'b.txt'}")
+    assert {"BTCUSDT", "BTCUSD_PERP", "BTC-USDT-SWAP"} <= instruments.keys()
 
 
 @pytest.mark.parametrize(

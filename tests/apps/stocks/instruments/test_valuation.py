@@ -65,15 +65,19 @@ def worth(symbol: str, by: tuple, **given: str) -> tuple[float | None, str | Non
         ("ALPACA", "AAPL", 150),
         ("TABLES", "AAPL", 150),
         ("TABLES", "ETHUSD_PERP", 30),
+        ("TABLES", "BTCUSD_PERP-aggTrades-2024-01-01", 300),
+        ("TABLES", "DOGEUSDT-1m-2024-01-01", 150),
     ],
 )
 def test_a_name_says_what_it_is_or_nothing(by: str, symbol: str, value: float | str) -> None:
-    found, why, _ = worth(symbol, getattr(names, by))
-    assert (found, why) == ((None, value) if isinstance(value, str) else (value, None))
+    value_, why, _ = worth(symbol, getattr(names, by))
+    assert (value_, why) == ((None, value) if isinstance(value, str) else (value, None))
 
 
 def test_sizes_are_shares_of_stocks_alone() -> None:
     assert [worth(one, names.ALPACA)[2] for one in ("AAPL", "DOGE/USD")] == [3.0, None]
+    tables = ("AAPL", "DOGEUSDT-trades-2024-01", "ETHUSD_PERP")
+    assert [worth(one, names.TABLES)[2] for one in tables] == [3.0, None, None]
 
 
 def test_rates_and_the_currency_are_those_that_are_set() -> None:

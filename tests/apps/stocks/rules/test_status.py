@@ -69,6 +69,9 @@ def test_silence_during_a_halt_is_none() -> None:
     assert not heard(rule, rows, "2026-06-01T14:34:00")
     assert said(heard(rule, rows, "2026-06-01T14:36:00")) == [("fired", "A", "14:35:00")]
     assert not heard(rule, [*rows, at("2026-06-01T14:33:00")], "2026-06-01T14:37:00")
+    # Trades that are reported late come during a halt, and don't end it.
+    late = [*rows[:2], at("2026-06-01T14:02:00")]
+    assert not heard(rule, late, "2026-06-01T14:20:00")
 
 
 def test_silence_while_the_market_is_closed_is_none() -> None:
