@@ -24,8 +24,8 @@ from .formats.posts import POSTS
 from .formats.twitter_v1 import TWITTER_V1
 from .formats.twitter_v2 import TWITTER_V2
 from .sentiment import sentiment, wanted
-from .surge import Surge
 from .trend import Trend
+from .volume_surge import VolumeSurge
 
 _WINDOWS_A_DAY = 288
 _TERMS = {"tag": "tags", "link": "links", "words": "words", "emoji": "emoji", "language": "langs"}
@@ -77,7 +77,7 @@ def _top(rows: Stream) -> Stream:
 
 def _volume_rules(settings: Settings) -> Sequence[Rule]:
     return [
-        Surge(
+        VolumeSurge(
             "volume",
             kind="volume",
             value="posts",
@@ -171,7 +171,7 @@ APP = App(
         AppPart("earthquakes", shaking, _earthquake_rules, shown=False, of=pl.col("felt")),
         AppPart("sentiment", sentiment, _sentiment_rules, wanted=wanted, most=("posts", 10)),
     ),
-    kinds={"earthquake": Earthquake, "surge": Surge, "trend": Trend},
+    kinds={"earthquake": Earthquake, "surge": VolumeSurge, "trend": Trend},
     settings={
         "support": "10",
         "burst": "6",

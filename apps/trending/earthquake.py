@@ -46,8 +46,8 @@ EXCLUDED = (
 _LONGEST_WORDS = 12
 _EARTH_KM = 6371.0
 _BEGINS_TAGS, _IN_TAGS = 5, 9
-"""Letters of a keyword with which a tag may begin that goes on, as #sismoCDMX does, and of one that it may have
-anywhere, as #PrayForTerremoto does. Shorter ones are parts of other words, as sismo is of narcisismo."""
+"""Letters of a keyword with which a tag may begin that goes on, as #sismoCDMX does, and of one that it may
+have anywhere, as #PrayForTerremoto does. Shorter ones are parts of other words, as sismo is of narcisismo."""
 
 
 def felt(settings: Mapping[str, str]) -> pl.Expr:

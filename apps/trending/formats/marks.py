@@ -29,6 +29,8 @@ EMOJI = "|".join(
 )
 """What people see as one picture: with its skin tone, joined to others, as a flag or a key."""
 
+_QUALIFIED = {"❤": "❤\ufe0f", "♥": "♥\ufe0f"}
+
 _LINKS = r"https?://\S+|www\.\S+"
 
 
@@ -59,7 +61,9 @@ def _tags(texts: pl.Series) -> pl.Series:
 
 
 def _emoji(texts: pl.Series) -> pl.Series:
-    return texts.str.extract_all(EMOJI).list.unique(maintain_order=True)
+    found = texts.str.extract_all(EMOJI).rename("emoji").to_frame()
+    qualified = pl.col("emoji").list.eval(pl.element().replace(_QUALIFIED))
+    return found.select(qualified.list.unique(maintain_order=True)).to_series()
 
 
 def _of_some(texts: pl.Series, some: pl.Series, lists: Callable[[pl.Series], pl.Series]) -> pl.Series:

@@ -52,7 +52,7 @@ def words_of(texts: pl.Series, most: int) -> pl.Series:
         uncommon = others.str.contains(_UNCOMMON).arg_true()
         if len(uncommon):
             others = others.scatter(uncommon, others.gather(uncommon).str.normalize("NFKC"))
-        texts = texts.scatter(foreign, others)
+        texts = texts.clone().scatter(foreign, others)  # in place
     plain = texts.str.replace_all(_MARKED, " ").str.to_lowercase()
     if len(foreign):
         spaceless = foreign.filter(plain.gather(foreign).str.contains(f"[{SPACELESS}]"))

@@ -12,7 +12,7 @@ from ...operators.rules.value_with_bounds import Figure
 
 
 @dataclass(frozen=True)
-class Surge(Change):
+class VolumeSurge(Change):
     """A `Change` whose values are means of the last windows, so that what lasts counts more than a peak.
 
     mean_of
@@ -21,7 +21,7 @@ class Surge(Change):
     `least` is held against the window itself. All else is as `Change` says.
     Raises `ValueError` for a field that it can't have.
 
-    >>> surge = Surge("surge", value="posts", against="ewma", above=5, warm=20, over=100, mean_of=3)
+    >>> surge = VolumeSurge("surge", value="posts", against="ewma", above=5, warm=20, over=100, mean_of=3)
     >>> minute, state, alerts = 60_000_000, surge.begin(), []
     >>> usual = [8, 12, 9, 11, 10] * 10
     >>> for at, posts in enumerate([*usual, 15, 10, 9, 11, 10, 15, 15, 15]):

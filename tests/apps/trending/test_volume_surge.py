@@ -8,17 +8,17 @@ import random
 
 import pytest
 
-from streamgauge.apps.trending.surge import Surge
+from streamgauge.apps.trending.volume_surge import VolumeSurge
 from streamgauge.operators.rules.row import Row
 
 MINUTE = 60_000_000
 
 
-def surge(**more: object) -> Surge:
-    return Surge("surge", value="n", **{"against": "ewma", "above": 4, "over": 50, "warm": 10, **more})
+def surge(**more: object) -> VolumeSurge:
+    return VolumeSurge("surge", value="n", **{"against": "ewma", "above": 4, "over": 50, "warm": 10, **more})
 
 
-def over(rule: Surge, values: list[float], pause: bool = False) -> list[int]:
+def over(rule: VolumeSurge, values: list[float], pause: bool = False) -> list[int]:
     state, fired = rule.begin(), []
     for at, value in enumerate(values):
         row = Row({}, at * MINUTE, (at + 1) * MINUTE, {"n": value})
