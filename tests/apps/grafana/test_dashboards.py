@@ -119,10 +119,10 @@ def answered(target: dict[str, Any], token: str) -> list[dict[str, Any]]:
     answer = httpx.request(options["method"], url, headers=headers, trust_env=False, timeout=120)
     assert answer.status_code == 200, answer.text
     root = answer.json()
-    found_rows = root[target["root_selector"]] if target["root_selector"] else [root]
+    root_rows = root[target["root_selector"]] if target["root_selector"] else [root]
     return [
         {column["text"]: (column["type"], selected(row, column["selector"])) for column in target["columns"]}
-        for row in found_rows
+        for row in root_rows
     ]
 
 

@@ -13,10 +13,10 @@ import random
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import Protocol
 from weakref import WeakSet
 
 from ..formats.jsonable import jsonable
@@ -24,11 +24,8 @@ from ..rules.alert import Alert
 from .account import OutletAccount
 from .errors import OutletError
 from .grouping import AlertGroups, Notification
-from .matchers import labels_of, match_all
-from .silences import Silence
-
-if TYPE_CHECKING:
-    from .outlet import NotifyingOutlet
+from .matchers import Matcher, labels_of, match_all
+from .silences import AlertSilence
 
 log = logging.getLogger("streamgauge.rules")
 
@@ -41,7 +38,28 @@ _SILENCE_SECONDS = 5.0
 """How late it is noticed that a silence has ended."""
 _AT_EXIT_SECONDS = 5.0
 
-_open: WeakSet[Delivery] = WeakSet()
+_open: WeakSet[OutletQueue] = WeakSet()
+
+
+class Recipient(Protocol):
+    """The outlet that a queue is of; see `NotifyingOutlet`."""
+
+    @property
+    def kind(self) -> str: ...  # noqa: D102
+    @property
+    def title(self) -> str: ...  # noqa: D102
+    @property
+    def group_by(self) -> Sequence[str] | None: ...  # noqa: D102
+    @property
+    def matchers(self) -> Sequence[Matcher]: ...  # noqa: D102
+    @property
+    def silences_ends(self) -> bool: ...  # noqa: D102
+    @property
+    def resend_seconds(self) -> float | None: ...  # noqa: D102
+    def current_silences(self) -> Sequence[AlertSilence]: ...  # noqa: D102
+    def send(self, notification: Notification) -> None: ...  # noqa: D102
+    def resend(self) -> None: ...  # noqa: D102
+    def disconnect(self) -> None: ...  # noqa: D102
 
 
 @dataclass(eq=False)
@@ -50,10 +68,10 @@ class _Queued:
     since: float
 
 
-class Delivery:
+class OutletQueue:
     """What waits for one outlet, and the thread that sends it, which begins with the first alert."""
 
-    def __init__(self, outlet: NotifyingOutlet, seconds: Mapping[str, float]) -> None:
+    def __init__(self, outlet: Recipient, seconds: Mapping[str, float]) -> None:
         self._outlet = outlet
         self._patience = seconds["patience"]
         self._groups = AlertGroups(outlet.group_by, seconds["group_wait"], seconds["group_interval"])
@@ -149,7 +167,7 @@ class Delivery:
             self._account.silenced += 1
         return True
 
-    def _silence_of(self, labels: Mapping[str, str]) -> Silence | None:
+    def _silence_of(self, labels: Mapping[str, str]) -> AlertSilence | None:
         silences = self._outlet.current_silences()
         if not silences:
             return None
