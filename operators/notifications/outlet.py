@@ -112,6 +112,10 @@ class NotifyingOutlet(ABC):
         """See `operators.rules.alerting.WritingOutlet`: the alert is sent later."""
         self._queue.offer(alert)
 
+    def knows(self, alert: Alert) -> bool:
+        """Whether it was given the alert before, in this process."""
+        return self._queue.knows(alert)
+
     def pending(self) -> list[Alert]:
         """The alerts that wait, for those who keep them."""
         return self._queue.pending()

@@ -33,6 +33,8 @@ QUEUED = 200
 """Notifications that wait for an outlet; with one more, the oldest is given up."""
 HELD = 1_000
 """Events under silences that are remembered, to be sent if they outlast them."""
+KNOWN = 20_000
+"""Ids of alerts that are remembered as given in this process: more than ever wait."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 _SILENCE_SECONDS = 5.0
 """How late it is noticed that a silence has ended."""
@@ -77,6 +79,7 @@ class OutletQueue:
         self._groups = AlertGroups(outlet.group_by, seconds["group_wait"], seconds["group_interval"])
         self._queue: deque[_Queued] = deque()
         self._held: OrderedDict[str, Alert] = OrderedDict()
+        self._known: OrderedDict[str, None] = OrderedDict()
         self._account = OutletAccount()
         self._sending: _Queued | None = None
         self._attempts = 0
@@ -98,6 +101,9 @@ class OutletQueue:
         labels = labels_of(alert)
         with self._changed:
             self._account.given += 1
+            self._known[alert.id] = None
+            if len(self._known) > KNOWN:
+                self._known.popitem(last=False)
             if not match_all(self._outlet.matchers, labels):
                 self._account.unmatched += 1
                 return
@@ -110,6 +116,11 @@ class OutletQueue:
                 self._collect(time.monotonic())  # the thread may hang
             self._start()
             self._changed.notify_all()
+
+    def knows(self, alert: Alert) -> bool:
+        """Whether the alert was given lately, whatever became of it."""
+        with self._changed:
+            return alert.id in self._known
 
     def pending(self) -> list[Alert]:
         """The alerts that wait, in the order in which they came; not those that are only counted."""
