@@ -144,7 +144,7 @@ def trial_notification(now: datetime | None = None) -> Notification:
         rule="streamgauge test",
         kind="test",
         state="fired",
-        key=("test",),
+        key=(),
         at_us=at_us,
         since_us=at_us,
         value=None,
@@ -152,6 +152,5 @@ def trial_notification(now: datetime | None = None) -> Notification:
         upper=None,
         limit=None,
         why="TEST: nothing has happened; somebody tries whether alerts arrive here",
-        app="streamgauge",
     )
     return Notification([alert], {}, is_test=True)

@@ -40,7 +40,9 @@ _SILENCE_SECONDS = 5.0
 """How late it is noticed that a silence has ended."""
 _AT_EXIT_SECONDS = 5.0
 
-_open: WeakSet[OutletQueue] = WeakSet()
+_queues: WeakSet[OutletQueue] = WeakSet()
+_queues_lock = threading.Lock()
+"""Of `_queues`, which threads add to while others go through it."""
 
 
 class Recipient(Protocol):
@@ -89,6 +91,13 @@ class OutletQueue:
         self._reported_silences: set[str] = set()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
+        with _queues_lock:
+            _queues.add(self)
+
+    @property
+    def title(self) -> str:
+        """What its outlet is called."""
+        return self._outlet.title
 
     @property
     def account(self) -> OutletAccount:
@@ -190,7 +199,6 @@ class OutletQueue:
             self._thread = threading.Thread(
                 target=self._run, name=f"streamgauge-{self._outlet.kind}", daemon=True
             )
-            _open.add(self)
             self._thread.start()
 
     def _run(self) -> None:
@@ -303,9 +311,24 @@ class OutletQueue:
             self._give_up(self._queue[0], "the run has ended")
 
 
+def accounts_by_title() -> dict[str, OutletAccount]:
+    """What became of the alerts of all outlets of this process; of those of one name together."""
+    accounts: dict[str, OutletAccount] = {}
+    for queue in _all_queues():
+        account = accounts.setdefault(queue.title, OutletAccount())
+        for name, count in vars(queue.account).items():
+            setattr(account, name, getattr(account, name) + count)
+    return accounts
+
+
+def _all_queues() -> list[OutletQueue]:
+    with _queues_lock:
+        return list(_queues)
+
+
 @atexit.register
 def _close_all() -> None:
     """Of programs that don't close their outlets: what waits is sent before they end."""
-    for delivery in list(_open):
-        if delivery.pending():
-            delivery.close(_AT_EXIT_SECONDS)
+    for queue in _all_queues():
+        if queue.pending():
+            queue.close(_AT_EXIT_SECONDS)

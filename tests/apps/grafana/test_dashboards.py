@@ -26,6 +26,7 @@ from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import APPS, app_of
 from streamgauge.operators.serving.file_table import FileTable
 from streamgauge.operators.serving.http.service import Service
+from streamgauge.rules import Alerting, AlertsToWebhook, Threshold
 
 from ...operators.serving.http.served import TOKEN, fed, serving
 from ...waiting import until
@@ -71,7 +72,9 @@ def test_each_metric_of_the_dashboard_is_one_of_a_live_run_s(kafka, ran: Ran) ->
         value=json_decoder({"n": pl.Int64}),
         bootstrap_servers=kafka.bootstrap_servers,
     )
-    run = posts.tumbling("1m").agg(n=count()).start(group_id=topic, metrics=0)
+    outlet = AlertsToWebhook("http://127.0.0.1:9/nobody")
+    alerting = Alerting([Threshold("many", value="n", above=1_000)], to=[outlet])
+    run = posts.tumbling("1m").agg(n=count()).start(group_id=topic, metrics=0, sinks=[alerting])
     try:
         address = f"http://{run.metrics_address}/metrics"
 
