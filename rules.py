@@ -13,7 +13,7 @@
 | applying them | `Alerting`, a sink of a run; `read_rules` reads them from TOML |
 | where alerts go | `AlertsToConsole`, `AlertsToFile`, `AlertsToKafka`, `AlertsToWebhook`, `CommandsToKafka` |
 | to where people are | `AlertsToAlertmanager`, `AlertsToSlack`, `AlertsToMattermost`, `AlertsToEmail` |
-| | `AlertsToNtfy`, `AlertsToMqtt`; `read_outlets` reads them from TOML, `Silence` holds alerts back |
+| | `AlertsToNtfy`, `AlertsToMqtt`; `read_outlets` reads them from TOML, `AlertSilence` holds alerts back |
 | what a rule has done | `Command`: a topic, a web address, MQTT or a program, as any rule's `command` |
 | a rule of your own | a subclass of `LimitRule`, which gives what it `Measured`, or of `Rule` |
 """
@@ -22,7 +22,7 @@ from .operators.notifications.alertmanager import AlertsToAlertmanager
 from .operators.notifications.mail import AlertsToEmail
 from .operators.notifications.mqtt import AlertsToMqtt
 from .operators.notifications.ntfy import AlertsToNtfy
-from .operators.notifications.silences import Silence
+from .operators.notifications.silences import AlertSilence
 from .operators.notifications.slack import AlertsToMattermost, AlertsToSlack
 from .operators.notifications.toml_outlets import read_outlets
 from .operators.notifications.webhook import AlertsToWebhook
@@ -48,6 +48,7 @@ from .operators.rules.value_with_bounds import Figure
 __all__ = [
     "Absence",
     "Alert",
+    "AlertSilence",
     "Alerting",
     "AlertsToAlertmanager",
     "AlertsToConsole",
@@ -73,7 +74,6 @@ __all__ = [
     "RollingSum",
     "Row",
     "Rule",
-    "Silence",
     "StaLta",
     "Threshold",
     "Unusual",

@@ -88,12 +88,12 @@ def silence(
 
         streamgauge alerts silence outlets.toml 'rule="hot"' 'key=~"hall.*"' --for 2h --why painters
     """
-    from ...operators.notifications.silences import Silence
+    from ...operators.notifications.silences import AlertSilence
     from ...operators.notifications.toml_outlets import read_outlets
     from ...operators.windows.durations import microseconds
 
     until = datetime.now(UTC).replace(microsecond=0) + timedelta(microseconds=microseconds(length))
-    one = Silence(match, until, why=why)
+    one = AlertSilence(match, until, why=why)
     read_outlets(file)  # a file that is wrong is refused, and stays as it is
     text = file.read_text(encoding="utf-8")
     # JSON's texts are TOML's, too.

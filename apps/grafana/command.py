@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from ...operators.watching.terminal import json_line
+from ...operators.watching.terminal import write_json
 
 app = typer.Typer(
     name="grafana",
@@ -39,7 +39,7 @@ def runs() -> None:
     """
     from .run_dashboard import run_dashboard
 
-    _print(run_dashboard())
+    write_json(run_dashboard())
 
 
 @app.command()
@@ -68,8 +68,4 @@ def answers(
     names = [one["table"] for one in tables]
     if unknown := [name for name in table or () if name not in names]:
         raise ValueError(f"{url} has no table {unknown[0]!r}; it has {', '.join(names) or 'none'}")
-    _print(table_dashboard(url, [one for one in tables if not table or one["table"] in table]))
-
-
-def _print(dashboard: dict[str, Any]) -> None:
-    print(json_line(dashboard))
+    write_json(table_dashboard(url, [one for one in tables if not table or one["table"] in table]))

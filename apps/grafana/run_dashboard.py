@@ -10,6 +10,7 @@ from .panels import GrafanaPanel, grafana_dashboard
 _GROUP = 'group=~"$group"'
 _RATE = "[$__rate_interval]"
 _PARTITION = "{{topic}}[{{partition}}]"
+_OUTLET = "{{outlet}} {{result}}"
 _STACKED = {"custom": {"stacking": {"mode": "normal"}, "fillOpacity": 30}}
 _HEALTH = {
     "mappings": [
@@ -173,6 +174,21 @@ def run_dashboard() -> dict[str, Any]:
             ),
         ],
     }
+    rows["Alerts to people"] = [
+        GrafanaPanel(
+            "timeseries",
+            "Alerts by what became of them",
+            "Of all outlets of all processes that are scraped, whatever their group.",
+            [_target(f"sum by (outlet, result) (rate(streamgauge_outlet_alerts_total{_RATE}))", _OUTLET)],
+            "cps",
+        ),
+        GrafanaPanel(
+            "timeseries",
+            "Alerts that wait",
+            "For their group, for an outlet that is away, or for a silence to end.",
+            [_target("sum by (outlet) (streamgauge_outlet_pending_alerts)", "{{outlet}}")],
+        ),
+    ]
     return grafana_dashboard("streamgauge: runs", "streamgauge-runs", "prometheus", rows, [group])
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -49,9 +50,14 @@ def outlet_accounts(to: Sequence[Outlet]) -> dict[str, OutletAccount]:
 
 def flush(to: Sequence[Outlet]) -> None:
     """Have outlets send what waits in them, before a run notes what waits."""
-    for outlet in to:
-        if isinstance(outlet, NotifyingOutlet):
-            outlet.flush()
+    _together(to, NotifyingOutlet.flush)
+
+
+def _together(to: Sequence[Outlet], end: Callable[[NotifyingOutlet], None]) -> None:
+    """All outlets at a time: one that hangs takes none of the others' seconds."""
+    some = [outlet for outlet in to if isinstance(outlet, NotifyingOutlet)]
+    with ThreadPoolExecutor(len(some) or 1) as pool:
+        list(pool.map(end, some))
 
 
 @contextmanager
@@ -60,8 +66,6 @@ def closing(to: Sequence[Outlet], seconds: float = 10.0) -> Iterator[None]:
     try:
         yield
     finally:
-        for outlet in to:
-            if isinstance(outlet, NotifyingOutlet):
-                outlet.close(seconds)
+        _together(to, lambda outlet: outlet.close(seconds))
         for title, account in outlet_accounts(to).items():
             write_line(f"alerts to {title}: {account}", sys.stderr)

@@ -97,7 +97,7 @@ class AlertsToAlertmanager(HttpOutlet):
             labels["test"] = "true"
         annotations = {"summary": line(alert), "description": escaped(alert.why), "id": alert.id}
         annotations |= {
-            name: f"{value:g}"
+            name: f"{value:g}" if isinstance(value, float) else str(value)
             for name, value in (("value", alert.value), ("limit", alert.limit))
             if value is not None
         }

@@ -39,7 +39,7 @@ class HttpOutlet(NotifyingOutlet, ABC):
             raise ValueError(f"{self.kind}: url is not an address of the web")
         if self.token and self.user:
             raise ValueError(f"{self.kind}: give a token, or a user and a password, not both")
-        if not self.token.isascii() or any(letter in self.token for letter in "\r\n"):
+        if not self.token.isascii() or any(letter.isspace() for letter in self.token):
             raise ValueError(f"{self.kind}: token must be of plain letters, digits and signs")
         super().__post_init__()
 
@@ -56,6 +56,8 @@ class HttpOutlet(NotifyingOutlet, ABC):
         auth = (self.user, self.password) if self.user else None
         try:
             answer = httpx.post(url, json=body, headers=sent, auth=auth, timeout=_TIMEOUT_SECONDS)
+        except (httpx.LocalProtocolError, httpx.UnsupportedProtocol):
+            raise OutletError("its address, headers or token can't be sent as they are") from None
         except httpx.TransportError as error:
             raise OutletError(self._clean(str(error) or type(error).__name__), may_pass=True) from None
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:

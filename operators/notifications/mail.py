@@ -83,7 +83,7 @@ class AlertsToEmail(NotifyingOutlet):
         return self.host
 
     def send(self, notification: Notification) -> None:
-        """See `NotifyingOutlet`."""
+        """See `NotifyingOutlet`. Raises `OutletError` if the server accepts it for nobody."""
         message = self.message(notification)
         try:
             with self._connected() as server:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from ..rendering.names import visible_name
 from ..rules.alert import Alert
@@ -67,7 +67,7 @@ class Matcher:
                 re.compile(value)
             except re.error as error:
                 raise ValueError(f"{text}: not a pattern: {error}") from None
-        return cls(label, sign, value)
+        return cls(label, cast(Sign, sign), value)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether it is true of an alert with these labels."""

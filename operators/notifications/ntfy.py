@@ -68,7 +68,8 @@ class AlertsToNtfy(HttpOutlet):
 
 def _fitting(texts: Sequence[str]) -> str:
     """As many lines as a message may have; the others are counted."""
-    kept, size = [], 0
+    kept: list[str] = []
+    size = 0
     for number, text in enumerate(texts):
         size += len(text.encode("utf-8", "replace")) + 1
         if size > _LONGEST_BYTES:

@@ -12,12 +12,12 @@ from typing import ClassVar
 from ..rules.alert import Alert
 from ..windows.durations import Duration, microseconds
 from .account import OutletAccount
-from .delivery import Delivery
 from .grouping import Notification
 from .matchers import LABELS, Matcher, parse_matchers
-from .silences import Silence
+from .outlet_queue import OutletQueue
+from .silences import AlertSilence
 
-Silences = Sequence[Silence] | Callable[[], Sequence[Silence]]
+Silences = Sequence[AlertSilence] | Callable[[], Sequence[AlertSilence]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,8 @@ class NotifyingOutlet(ABC):
     name
         What it is called in logs and accounts; its kind and its host unless named.
     match
-        Matchers of the alerts that it is for (`Silence` says how they are written); all alerts unless given.
+        Matchers of the alerts that it is for (`AlertSilence` says how they are written); all unless
+        given.
     silences
         Which alerts are held back, or a function that gives them each time.
     group_by, group_wait, group_interval
@@ -54,7 +55,7 @@ class NotifyingOutlet(ABC):
     """Whether a silence holds back that an event is over that had been sent."""
     resend_seconds: ClassVar[float | None] = None
     """How often `resend` is called; None for never."""
-    _delivery: Delivery = field(init=False, repr=False, compare=False)
+    _queue: OutletQueue = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.group_by is not None:
@@ -70,10 +71,10 @@ class NotifyingOutlet(ABC):
             except ValueError as error:
                 raise ValueError(f"{self.kind}: {name}: {error}") from None
         silences = self.silences
-        if not callable(silences) and not all(isinstance(one, Silence) for one in silences):
-            raise ValueError(f"{self.kind}: silences must be a list of Silence, got {silences!r}")
+        if not callable(silences) and not all(isinstance(one, AlertSilence) for one in silences):
+            raise ValueError(f"{self.kind}: silences must be a list of AlertSilence, got {silences!r}")
         self.matchers  # noqa: B018 - refused when it is made
-        object.__setattr__(self, "_delivery", Delivery(self, seconds))
+        object.__setattr__(self, "_queue", OutletQueue(self, seconds))
 
     @cached_property
     def matchers(self) -> tuple[Matcher, ...]:
@@ -100,7 +101,7 @@ class NotifyingOutlet(ABC):
     def disconnect(self) -> None:  # noqa: B027 - few are connected
         """Let go of connections; the next `send` makes new ones."""
 
-    def current_silences(self) -> Sequence[Silence]:
+    def current_silences(self) -> Sequence[AlertSilence]:
         """Those that there are now."""
         return self.silences() if callable(self.silences) else self.silences
 
@@ -109,27 +110,31 @@ class NotifyingOutlet(ABC):
 
     def write(self, alert: Alert) -> None:
         """See `operators.rules.alerting.WritingOutlet`: the alert is sent later."""
-        self._delivery.offer(alert)
+        self._queue.offer(alert)
+
+    def knows(self, alert: Alert) -> bool:
+        """Whether it was given the alert before, in this process."""
+        return self._queue.knows(alert)
 
     def pending(self) -> list[Alert]:
         """The alerts that wait, for those who keep them."""
-        return self._delivery.pending()
+        return self._queue.pending()
 
     def flush(self, seconds: float = 10.0) -> None:
         """Send all that waits now, whatever its group says, for at most so many seconds."""
-        self._delivery.flush(seconds)
+        self._queue.flush(seconds)
 
     def close(self, seconds: float = 10.0) -> None:
         """Send all that waits now, for at most so many seconds; what remains is given up and counted.
 
         If the memory of the rules is kept, as in a named group's, its next run sends what was given up here.
         """
-        self._delivery.close(seconds)
+        self._queue.close(seconds)
 
     @property
     def account(self) -> OutletAccount:
         """What became of the alerts so far."""
-        return self._delivery.account
+        return self._queue.account
 
 
 def trial_notification(now: datetime | None = None) -> Notification:
@@ -139,7 +144,7 @@ def trial_notification(now: datetime | None = None) -> Notification:
         rule="streamgauge test",
         kind="test",
         state="fired",
-        key=("test",),
+        key=(),
         at_us=at_us,
         since_us=at_us,
         value=None,
@@ -147,6 +152,5 @@ def trial_notification(now: datetime | None = None) -> Notification:
         upper=None,
         limit=None,
         why="TEST: nothing has happened; somebody tries whether alerts arrive here",
-        app="streamgauge",
     )
     return Notification([alert], {}, is_test=True)

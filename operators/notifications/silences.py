@@ -15,7 +15,7 @@ log = logging.getLogger("streamgauge.rules")
 
 
 @dataclass(frozen=True)
-class Silence:
+class AlertSilence:
     """Hold alerts back that all matchers of `match` are true of, from `since` (at once) `until` a time.
 
     A matcher is ``LABEL="TEXT"``, ``LABEL=~"PATTERN"``, or one of both with ``!`` before its sign's
@@ -26,7 +26,8 @@ class Silence:
 
     >>> from datetime import datetime, timezone
     >>> import streamgauge as sg
-    >>> painters = sg.rules.Silence(['key=~"hall.*"'], until=datetime(2026, 6, 1, 18, tzinfo=timezone.utc))
+    >>> six = datetime(2026, 6, 1, 18, tzinfo=timezone.utc)
+    >>> painters = sg.rules.AlertSilence(['key=~"hall.*"'], until=six)
     >>> painters.holds({"rule": "hot", "key": "hall-2"}, datetime(2026, 6, 1, 12, tzinfo=timezone.utc))
     True
     """
@@ -70,12 +71,12 @@ class SilenceFile:
     stays.
     """
 
-    def __init__(self, path: Path, read: Callable[[Path], Sequence[Silence]]) -> None:
+    def __init__(self, path: Path, read: Callable[[Path], Sequence[AlertSilence]]) -> None:
         self._path, self._read = path, read
         self._version = self._state()
         self._silences = tuple(read(path))
 
-    def __call__(self) -> Sequence[Silence]:
+    def __call__(self) -> Sequence[AlertSilence]:
         """Those that there are now."""
         version = self._state()
         if version != self._version:

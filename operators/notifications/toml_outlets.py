@@ -31,7 +31,7 @@ from .mail import AlertsToEmail
 from .mqtt import AlertsToMqtt
 from .ntfy import AlertsToNtfy
 from .outlet import NotifyingOutlet, Silences
-from .silences import Silence, SilenceFile
+from .silences import AlertSilence, SilenceFile
 from .slack import AlertsToMattermost, AlertsToSlack
 from .webhook import AlertsToWebhook
 
@@ -78,18 +78,18 @@ def read_outlets(path: str | Path) -> list[NotifyingOutlet]:
     return outlets
 
 
-def read_silences(path: str | Path) -> list[Silence]:
+def read_silences(path: str | Path) -> list[AlertSilence]:
     """The silences of a TOML file. Raises `ValueError` and `OSError` as `read_outlets` does."""
     path = Path(path)
     silences = []
     for number, entry in enumerate(_tables(_document(path), "silence", path), 1):
-        known = [field.name for field in fields(Silence)]
+        known = [field.name for field in fields(AlertSilence)]
         if unknown := [name for name in entry if name not in known]:
             raise ValueError(
                 f"{path}: silence {number}: {unknown[0]!r} is not known; it has {', '.join(known)}"
             )
         try:
-            silences.append(Silence(**entry))
+            silences.append(AlertSilence(**entry))
         except (ValueError, TypeError) as error:
             raise ValueError(f"{path}: silence {number}: {error}") from None
     return silences
@@ -114,7 +114,7 @@ def _tables(document: Mapping[str, Any], name: str, path: Path) -> Sequence[dict
 
 def _outlet(entry: Mapping[str, Any], where: str, silences: Silences) -> NotifyingOutlet:
     kind = entry.get("kind")
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"{where}: kind must be one of {', '.join(KINDS)}, got {kind!r}")
     known = [field.name for field in fields(KINDS[kind]) if field.init and field.name != "silences"]
     given = {name: _expanded(value, f"{where}: {name}") for name, value in entry.items() if name != "kind"}

@@ -256,11 +256,10 @@ class _PartitionAlerts:
         self._send_pending(pending)
 
     def _send_pending(self, pending: Iterable[tuple[Alert, Sequence[str]]]) -> None:
-        """Hand over again what an earlier run had not sent, unless it waits here already."""
-        known = {
-            name: {alert.id for alert in outlet.pending()}
-            for name, outlet in self._alerting.notifying.items()
-        }
+        """Hand over again what had not been sent, unless it was handed over in this process.
+
+        A memory is older than what its outlets have done since: on Spark each micro-batch begins with one.
+        """
         for alert, names in pending:
             for name in names:
                 outlet = self._alerting.notifying.get(name)
@@ -271,6 +270,7 @@ class _PartitionAlerts:
                         alert.rule,
                         name.rpartition("#")[0],
                     )
-                elif alert.id not in known[name]:
+                    continue
+                if not outlet.knows(alert):
                     outlet.write(alert)
-                    self._handed_over[alert.id] = alert
+                self._handed_over[alert.id] = alert

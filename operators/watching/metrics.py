@@ -21,6 +21,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from ..notifications.outlet_queue import accounts_by_title
 from .figures import Figures
 from .health import Health
 
@@ -82,6 +83,7 @@ def families(runs: Iterable[tuple[Figures, Health]]) -> Iterator[Metric]:
     yield from _inputs(runs)
     yield from _totals(runs)
     yield from _work(runs)
+    yield from _outlets()
 
 
 _Runs = list[tuple[Figures, Health]]
@@ -201,6 +203,17 @@ def _work(runs: _Runs) -> Iterator[Metric]:
 
 def _gauge(name: str, text: str, labels: list[str]) -> GaugeMetricFamily:
     return GaugeMetricFamily(f"streamgauge_{name}", text, labels=labels)
+
+
+def _outlets() -> Iterator[Metric]:
+    labels = ["outlet", "result"]
+    counts = _counter("outlet_alerts", "Alerts of this process's outlets by what became of them.", labels)
+    pending = _gauge("outlet_pending_alerts", "Alerts that wait in an outlet.", labels[:1])
+    for title, account in sorted(accounts_by_title().items()):
+        for result in ("sent", "failed", "silenced", "unmatched"):
+            counts.add_metric([title, result], getattr(account, result))
+        pending.add_metric([title], account.pending)
+    yield from (counts, pending)
 
 
 def _counter(name: str, text: str, labels: list[str]) -> CounterMetricFamily:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -15,11 +17,16 @@ import pytest
 from confluent_kafka import Producer
 from prometheus_client.parser import text_string_to_metric_families as parsed
 
-from streamgauge import Stream, count
+from streamgauge import Client, Stream, StreamTester, count
 from streamgauge import json as json_decoder
+from streamgauge.apps.app import Feed
 from streamgauge.apps.grafana.panels import WIDTH
 from streamgauge.apps.grafana.table_dashboard import table_dashboard
+from streamgauge.apps.jobs.job import Job
+from streamgauge.apps.registry import APPS, app_of
+from streamgauge.operators.serving.file_table import FileTable
 from streamgauge.operators.serving.http.service import Service
+from streamgauge.rules import Alerting, AlertsToWebhook, Threshold
 
 from ...operators.serving.http.served import TOKEN, fed, serving
 from ...waiting import until
@@ -65,7 +72,9 @@ def test_each_metric_of_the_dashboard_is_one_of_a_live_run_s(kafka, ran: Ran) ->
         value=json_decoder({"n": pl.Int64}),
         bootstrap_servers=kafka.bootstrap_servers,
     )
-    run = posts.tumbling("1m").agg(n=count()).start(group_id=topic, metrics=0)
+    outlet = AlertsToWebhook("http://127.0.0.1:9/nobody")
+    alerting = Alerting([Threshold("many", value="n", above=1_000)], to=[outlet])
+    run = posts.tumbling("1m").agg(n=count()).start(group_id=topic, metrics=0, sinks=[alerting])
     try:
         address = f"http://{run.metrics_address}/metrics"
 
@@ -108,21 +117,21 @@ def selected(row: Any, selector: str) -> Any:
     return row
 
 
-def answered(target: dict[str, Any], token: str) -> list[dict[str, Any]]:
+def answered(target: dict[str, Any], token: str, edges: tuple[str, str] = (FROM, TO)) -> list[dict[str, Any]]:
     """The rows of a query as Grafana would have them, in columns."""
-    span = {"${__from:date:iso}": FROM, "${__to:date:iso}": TO}
+    span = dict(zip(("${__from:date:iso}", "${__to:date:iso}"), edges))
     options = target["url_options"]
     params = [(one["key"], span.get(one["value"], one["value"])) for one in options["params"]]
     url = httpx.URL(target["url"])
     url = url.copy_with(params=[*url.params.multi_items(), *params])
-    headers = {"Authorization": f"Bearer {token}"}
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
     answer = httpx.request(options["method"], url, headers=headers, trust_env=False, timeout=120)
     assert answer.status_code == 200, answer.text
     root = answer.json()
-    found_rows = root[target["root_selector"]] if target["root_selector"] else [root]
+    root_rows = root[target["root_selector"]] if target["root_selector"] else [root]
     return [
         {column["text"]: (column["type"], selected(row, column["selector"])) for column in target["columns"]}
-        for row in found_rows
+        for row in root_rows
     ]
 
 
@@ -178,3 +187,42 @@ def test_names_with_dots_are_selected_as_they_are() -> None:
 def test_a_server_without_answers_is_named(tables, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         table_dashboard("http://h", tables)
+
+
+@pytest.fixture(scope="module")
+def demo_tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The tables of the demo's apps, of the first messages of each."""
+    folder, tables = tmp_path_factory.mktemp("demo"), {}
+    now_ms = int(datetime(2026, 6, 1, 12, tzinfo=UTC).timestamp() * 1000)
+    for app in map(app_of, APPS):
+        if app.example is None:
+            continue
+        job = Job.of(app, app.example.format, app.example.settings)
+        messages = list(islice(app.example.messages(0, now_ms), 3_000))
+        for name, stream in job.streams(Feed(app.name, "localhost:9092")).items():
+            tester = StreamTester(stream, start=datetime(2026, 6, 1, 12, tzinfo=UTC))
+            sent = [datetime.fromtimestamp((message.sent_ms or now_ms) / 1000, UTC) for message in messages]
+            tester.feed_messages([message.value for message in messages], timestamps=sent)
+            tester.finish()
+            table = tester.tables()
+            if table.to_arrow().num_rows:
+                tables[f"{app.name}-{name}"] = folder / f"{app.name}-{name}.parquet"
+                table.write(tables[f"{app.name}-{name}"])
+    return tables
+
+
+def test_each_query_gives_rows_from_the_demo_s_tables(demo_tables: dict[str, Path]) -> None:
+    assert len({name.partition("-")[0] for name in demo_tables}) == 5
+    tables = {name: FileTable(name, path, look=None) for name, path in demo_tables.items()}
+    with serving(Service(tables)) as server:
+        with Client(server.url) as client:
+            described = client.tables()
+        dashboard = table_dashboard(server.url, described)
+        assert_laid_out(dashboard)
+        spans = {one["table"]: (one["from"], one["to"]) for one in described}
+        empty = [
+            (title, target["url"])
+            for title, target in targets(dashboard)
+            if not answered(target, "", spans[target["url"].split("/")[4]])
+        ]
+        assert empty == [] and len(list(targets(dashboard))) > 50

@@ -142,6 +142,13 @@ def test_an_address_without_a_server_may_have_one_later(web: WebServer) -> None:
     assert raised.value.may_pass
 
 
+def test_headers_that_can_not_be_sent_are_not_tried_again(web: WebServer) -> None:
+    outlet = AlertsToWebhook(web.url, headers={"X-Key": "s3cret\nX-Other: 1"})
+    with pytest.raises(OutletError, match="can't be sent as they are") as raised:
+        outlet.send(one())
+    assert not raised.value.may_pass and not web.requests
+
+
 @pytest.mark.parametrize(
     ("make", "said"),
     [
@@ -152,7 +159,7 @@ def test_an_address_without_a_server_may_have_one_later(web: WebServer) -> None:
         (lambda: AlertsToSlack("http://h/", group_by=["host"]), "group_by must be a list of app, rule"),
         (lambda: AlertsToSlack("http://h/", group_wait="soon"), "group_wait: 'soon' is not a duration"),
         (lambda: AlertsToSlack("http://h/", match=["rule"]), "match: a matcher must be like"),
-        (lambda: AlertsToSlack("http://h/", silences=["rule"]), "silences must be a list of Silence"),
+        (lambda: AlertsToSlack("http://h/", silences=["rule"]), "silences must be a list of AlertSilence"),
         (lambda: AlertsToNtfy("https://ntfy.sh/"), "url must end with the topic"),
         (
             lambda: AlertsToNtfy("https://ntfy.sh/a", priority=6),

@@ -10,7 +10,7 @@ import pytest
 from streamgauge.operators.notifications.matchers import Matcher, labels_of
 from streamgauge.operators.notifications.silences import SilenceFile
 from streamgauge.operators.notifications.toml_outlets import read_silences
-from streamgauge.rules import Silence
+from streamgauge.rules import AlertSilence
 
 from .alerts import alert
 
@@ -49,11 +49,11 @@ def test_matchers(text: str, keys: list[str]) -> None:
 )
 def test_what_is_no_matcher_is_named(text: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        Silence([text], until=NOW)
+        AlertSilence([text], until=NOW)
 
 
 def test_a_silence_has_its_time_and_all_its_matchers() -> None:
-    silence = Silence(['rule="hot"', 'key="hall"'], NOW + timedelta(hours=1), since=NOW)
+    silence = AlertSilence(['rule="hot"', 'key="hall"'], NOW + timedelta(hours=1), since=NOW)
     labels = labels_of(alert("hall"))
     assert [silence.holds(labels, NOW + timedelta(minutes=m)) for m in (-1, 0, 59, 60)] == [
         False,
@@ -75,7 +75,7 @@ def test_a_silence_has_its_time_and_all_its_matchers() -> None:
 )
 def test_silences_that_can_not_be_are_named(given, said: str) -> None:
     with pytest.raises(ValueError, match=said):
-        Silence(**given)
+        AlertSilence(**given)
 
 
 def test_a_file_is_read_again_when_it_has_changed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

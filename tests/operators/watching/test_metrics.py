@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -10,10 +11,13 @@ from prometheus_client.openmetrics.exposition import generate_latest as openmetr
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parsed_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parsed
 
+from streamgauge.errors import OutletError
+from streamgauge.operators.notifications.grouping import Notification
 from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.watching.figures import Figures, InputFigures, WorkFigures
 from streamgauge.operators.watching.health import Health, health_of
 from streamgauge.operators.watching.metrics import PARTITIONS, families, watch
+from streamgauge.rules import Alert, AlertsToWebhook
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp()
 
@@ -83,7 +87,8 @@ def test_names_units_and_types_are_those_of_prometheus() -> None:
     assert strict == decoded.keys() and len(decoded) > 20
     for name, family in decoded.items():
         assert re.fullmatch(r"streamgauge_[a-z_]+", name) and family.documentation.endswith(".")
-        assert {sample.labels["group"] for sample in family.samples} == {"one", "two"}
+        if not name.startswith("streamgauge_outlet_"):  # which are of the process, of no group
+            assert {sample.labels["group"] for sample in family.samples} == {"one", "two"}
         if family.type == "histogram":
             assert name.endswith(("_seconds", "_bytes"))
 
@@ -104,3 +109,24 @@ def test_the_number_of_series_is_bounded() -> None:
     assert sum(len(family.samples) for family in result) < 3 * PARTITIONS + 100
     [lag] = [family for family in result if family.name == "streamgauge_lag_messages"]
     assert lag.samples[0].value == sum(range(3 * PARTITIONS))
+
+
+def test_outlets_are_counted_by_their_names() -> None:
+    class Nobody(AlertsToWebhook):
+        def send(self, notification: Notification) -> None:
+            raise OutletError("not here")
+
+    alert = Alert("hot", "threshold", "fired", ("a",), 0, 0, 31.0, 31.0, 31.0, 30.0, "31 > 30")
+    outlets = [Nobody("http://127.0.0.1:9/", name="two of them", match=["rule=hot"]) for _ in range(2)]
+    for outlet in outlets:
+        outlet.write(alert)
+        outlet.write(replace(alert, rule="cold"))
+        outlet.close(60)
+    registry = CollectorRegistry()
+    stop = watch(registry, lambda: (figures(), health_of(figures())))
+    labels = {"outlet": "two of them"}
+    for result, count in (("failed", 2), ("unmatched", 2), ("sent", 0), ("silenced", 0)):
+        name = "streamgauge_outlet_alerts_total"
+        assert registry.get_sample_value(name, {**labels, "result": result}) == count
+    assert registry.get_sample_value("streamgauge_outlet_pending_alerts", labels) == 0
+    stop()

@@ -13,10 +13,10 @@ import random
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import Protocol
 from weakref import WeakSet
 
 from ..formats.jsonable import jsonable
@@ -24,11 +24,8 @@ from ..rules.alert import Alert
 from .account import OutletAccount
 from .errors import OutletError
 from .grouping import AlertGroups, Notification
-from .matchers import labels_of, match_all
-from .silences import Silence
-
-if TYPE_CHECKING:
-    from .outlet import NotifyingOutlet
+from .matchers import Matcher, labels_of, match_all
+from .silences import AlertSilence
 
 log = logging.getLogger("streamgauge.rules")
 
@@ -36,12 +33,37 @@ QUEUED = 200
 """Notifications that wait for an outlet; with one more, the oldest is given up."""
 HELD = 1_000
 """Events under silences that are remembered, to be sent if they outlast them."""
+KNOWN = 20_000
+"""Ids of alerts that are remembered as given in this process: more than ever wait."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
 _SILENCE_SECONDS = 5.0
 """How late it is noticed that a silence has ended."""
 _AT_EXIT_SECONDS = 5.0
 
-_open: WeakSet[Delivery] = WeakSet()
+_queues: WeakSet[OutletQueue] = WeakSet()
+_queues_lock = threading.Lock()
+"""Of `_queues`, which threads add to while others go through it."""
+
+
+class Recipient(Protocol):
+    """The outlet that a queue is of; see `NotifyingOutlet`."""
+
+    @property
+    def kind(self) -> str: ...  # noqa: D102
+    @property
+    def title(self) -> str: ...  # noqa: D102
+    @property
+    def group_by(self) -> Sequence[str] | None: ...  # noqa: D102
+    @property
+    def matchers(self) -> Sequence[Matcher]: ...  # noqa: D102
+    @property
+    def silences_ends(self) -> bool: ...  # noqa: D102
+    @property
+    def resend_seconds(self) -> float | None: ...  # noqa: D102
+    def current_silences(self) -> Sequence[AlertSilence]: ...  # noqa: D102
+    def send(self, notification: Notification) -> None: ...  # noqa: D102
+    def resend(self) -> None: ...  # noqa: D102
+    def disconnect(self) -> None: ...  # noqa: D102
 
 
 @dataclass(eq=False)
@@ -50,15 +72,16 @@ class _Queued:
     since: float
 
 
-class Delivery:
+class OutletQueue:
     """What waits for one outlet, and the thread that sends it, which begins with the first alert."""
 
-    def __init__(self, outlet: NotifyingOutlet, seconds: Mapping[str, float]) -> None:
+    def __init__(self, outlet: Recipient, seconds: Mapping[str, float]) -> None:
         self._outlet = outlet
         self._patience = seconds["patience"]
         self._groups = AlertGroups(outlet.group_by, seconds["group_wait"], seconds["group_interval"])
         self._queue: deque[_Queued] = deque()
         self._held: OrderedDict[str, Alert] = OrderedDict()
+        self._known: OrderedDict[str, None] = OrderedDict()
         self._account = OutletAccount()
         self._sending: _Queued | None = None
         self._attempts = 0
@@ -68,6 +91,13 @@ class Delivery:
         self._reported_silences: set[str] = set()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
+        with _queues_lock:
+            _queues.add(self)
+
+    @property
+    def title(self) -> str:
+        """What its outlet is called."""
+        return self._outlet.title
 
     @property
     def account(self) -> OutletAccount:
@@ -80,6 +110,9 @@ class Delivery:
         labels = labels_of(alert)
         with self._changed:
             self._account.given += 1
+            self._known[alert.id] = None
+            if len(self._known) > KNOWN:
+                self._known.popitem(last=False)
             if not match_all(self._outlet.matchers, labels):
                 self._account.unmatched += 1
                 return
@@ -92,6 +125,11 @@ class Delivery:
                 self._collect(time.monotonic())  # the thread may hang
             self._start()
             self._changed.notify_all()
+
+    def knows(self, alert: Alert) -> bool:
+        """Whether the alert was given lately, whatever became of it."""
+        with self._changed:
+            return alert.id in self._known
 
     def pending(self) -> list[Alert]:
         """The alerts that wait, in the order in which they came; not those that are only counted."""
@@ -149,7 +187,7 @@ class Delivery:
             self._account.silenced += 1
         return True
 
-    def _silence_of(self, labels: Mapping[str, str]) -> Silence | None:
+    def _silence_of(self, labels: Mapping[str, str]) -> AlertSilence | None:
         silences = self._outlet.current_silences()
         if not silences:
             return None
@@ -161,7 +199,6 @@ class Delivery:
             self._thread = threading.Thread(
                 target=self._run, name=f"streamgauge-{self._outlet.kind}", daemon=True
             )
-            _open.add(self)
             self._thread.start()
 
     def _run(self) -> None:
@@ -274,9 +311,24 @@ class Delivery:
             self._give_up(self._queue[0], "the run has ended")
 
 
+def accounts_by_title() -> dict[str, OutletAccount]:
+    """What became of the alerts of all outlets of this process; of those of one name together."""
+    accounts: dict[str, OutletAccount] = {}
+    for queue in _all_queues():
+        account = accounts.setdefault(queue.title, OutletAccount())
+        for name, count in vars(queue.account).items():
+            setattr(account, name, getattr(account, name) + count)
+    return accounts
+
+
+def _all_queues() -> list[OutletQueue]:
+    with _queues_lock:
+        return list(_queues)
+
+
 @atexit.register
 def _close_all() -> None:
     """Of programs that don't close their outlets: what waits is sent before they end."""
-    for delivery in list(_open):
-        if delivery.pending():
-            delivery.close(_AT_EXIT_SECONDS)
+    for queue in _all_queues():
+        if queue.pending():
+            queue.close(_AT_EXIT_SECONDS)
