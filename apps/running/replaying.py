@@ -122,7 +122,7 @@ def replayed(
 
     for path in request.paths:
         if not path.is_dir() and (note := job.form.note(path, job.settings)):
-            console.print(f"{path}: {note}", highlight=False, markup=False)
+            console.print(f"{path}: {note}", highlight=False, markup=False, soft_wrap=True)
 
     to, view = request.to, None
     if request.page is not None and stack is not None:

@@ -34,6 +34,8 @@ deviations."""
 SLOTS = 48
 _TAUGHT = 1.25
 """A deviation past the limit counts as so many limits at most: the next event shall be seen beside it."""
+_FELT = 10.0
+"""A row moves means by so many of the largest deviations at most."""
 _NEVER = np.int64(np.iinfo(np.int64).min)
 _LENGTHS = len(LENGTHS_S)
 
@@ -144,10 +146,13 @@ def _hold_and_learn(
 
         speaks = days[key] >= WARM_DAYS and n >= warm
         most = -1.0
-        smallest = 1e-9 * (abs(value) + abs(level[key]))  # what rounding makes of nothing
+        smallest = max(1e-9 * abs(level[key]), 1e-30)  # what rounding makes of nothing
+        felt = rest
         for k in range(len(lengths)):
             rows_of_length = max(lengths[k] / step, least_rows[k])
-            near[key, k] += max(1.0 / rows_of_length, 1.0 / n) * (rest - near[key, k])
+            weight = max(1.0 / rows_of_length, 1.0 / n)
+            # Of one row its value is the mean: a difference would keep what rounding made of a huge one.
+            near[key, k] = felt if weight >= 1.0 else near[key, k] + weight * (felt - near[key, k])
             deviation = near[key, k] - far[key, k]
             size = abs(deviation) / scale
             before = smallest
@@ -156,7 +161,7 @@ def _hold_and_learn(
             if speaks:
                 if size / before > most:
                     most = size / before
-                    measured[0, i] = most
+                    measured[0, i] = min(most, 1e6)
                     measured[1, i] = rows_of_length * step if k else 0.0
                     measured[2, i] = far[key, k] + season
                     measured[3, i] = deviation
@@ -164,13 +169,18 @@ def _hold_and_learn(
                     measured[5, i] = min(days[key], largest.shape[2] - 1)
                     measured[6, i] = which
                 largest[key, k, 0] = max(np.float64(largest[key, k, 0]), min(size, before * factor))
+                if k == 0:
+                    # One broken value, such as 65,535, shall not move all means. A new level passes for what
+                    # it is after some rows, since each of them raises the largest deviation.
+                    most_felt = _FELT * before * scale
+                    felt = far[key, 0] + min(max(rest - far[key, 0], -most_felt), most_felt)
             elif days[key] >= 1 and n > 2 * rows_of_length:
                 largest[key, k, 0] = max(np.float64(largest[key, k, 0]), size)
         for k in range(len(lengths)):
             rows_of_past = 24.0 * max(lengths[k] / step, least_rows[k])
-            far[key, k] += max(1.0 / rows_of_past, 1.0 / n) * (rest - far[key, k])
+            far[key, k] += max(1.0 / rows_of_past, 1.0 / n) * (felt - far[key, k])
 
-        above = value - level[key]
+        above = felt + season - level[key]
         if day_rows[key, slot]:
             weight = max(step / day_s, 1.0 / n)
             errors[key, 0] += weight * (abs(above) - errors[key, 0])
@@ -188,4 +198,4 @@ def _hold_and_learn(
         day_mean[key, slot] += max(0.1, 1.0 / day_rows[key, slot]) * (learned - day_mean[key, slot])
         weight = max(0.3, 1.0 / week_rows[key, slot_of_week])
         week_mean[key, slot_of_week] += weight * (learned - week_mean[key, slot_of_week])
-        level[key] += max(step / day_s, 1.0 / n) * (value - level[key])
+        level[key] += max(step / day_s, 1.0 / n) * above

@@ -36,8 +36,10 @@ class Unusual(LimitRule):
 
     The bound: if days are alike and independent, a day's largest deviation exceeds those of n days before by
     chance with probability 1/(n + 1), so ``above=1`` fires on at most 3/(n + 1) of a key's days, n up to 35:
-    once in twelve days; with a larger limit it is rarer. It holds whatever the distribution is. After a
-    shift the level follows, and the season after some days. A key's memory is 3 kB, for ever.
+    once in twelve days; with a larger limit it is rarer. It holds whatever the distribution is, as long as
+    records are by less than a quarter of the limit: a larger one is remembered as one of a quarter, so that
+    one event doesn't hide the next. After a shift the level follows, and the season after some days. A key's
+    memory is 3 kB, for ever.
 
     All other fields are those of `LimitRule`; `each` and `absent` aren't possible. Raises `ValueError` or
     `TypeError` for a wrong one.
@@ -111,7 +113,9 @@ class Unusual(LimitRule):
             number(float(f"{part:.4g}"))
             for part in (abs(of["deviation"]), of["expected"], of["before"], of["times"])
         )
-        length = duration_text(round(of["length"]) * 1_000_000)
+        # The interval is an estimate: its last seconds say nothing.
+        seconds = 60 * round(of["length"] / 60) if of["length"] >= 600 else round(of["length"])
+        length = duration_text(seconds * 1_000_000)
         over = f"; over {length} it was" if of["length"] else ","
         season = _SEASONS[int(of["season"])]
         then = f"{self.with_unit(apart)} {way} what it was {season}, {self.with_unit(usual)}"
