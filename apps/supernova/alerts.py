@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...operators.definition.stream import Stream
+from .catalogs.cross_match import MATCHED, Crossing
 from .cuts.sets import SETS, cut_set
 from .pictures import with_pictures
 from .sky import cell
@@ -63,6 +64,7 @@ COLUMNS = (
     *("object", "alert", "at", "night", "ra", "dec", "cell", "band", "mag", "error", "limit", "age", "rate"),
     *("detections", "rb", "drb", "passed", "candidate", "tracked", "looked_at", "fates", "points"),
     *("science", "template", "difference"),
+    *(name for name in MATCHED if name != "excluded"),
 )
 """Of every format. `rate` is in mag/d, negative while it brightens, from the latest detection in the band.
 `passed` is 1 for alerts that all requested cuts keep; only these have a `candidate` (the magnitude), a
@@ -70,18 +72,21 @@ COLUMNS = (
 `points` are its light curve: the alert and, if it passed, the looks before it."""
 
 
-def alerts(packets: Stream, survey: str, cuts: str, everything: bool) -> Stream:
-    """The rows of packets that `packets.decoder` read.
+def alerts(packets: Stream, survey: str, cuts: str, everything: bool, crossing: Crossing) -> Stream:
+    """The rows of packets that `packets.decoder` read, beside what `crossing` has at their places.
 
     `cuts` names the set that candidates pass; with `everything` rules look at the other alerts, too. Raises
     `ValueError` for a set that the survey hasn't.
     """
-    cut_set_ = cut_set(survey, cuts)
+    cut_set_ = cut_set(survey, cuts).then(crossing.cuts)
     rows = packets.with_columns(**_HISTORY).with_columns(
         rate=(pl.col("mag") - pl.col("before").struct.field("mag")) / pl.col("before").struct.field("ago"),
         cell=cell(pl.col("ra"), pl.col("dec")),
     )
-    rows = rows.with_columns(passing=cut_set_.passed, fates=pl.concat_list(_fates(survey)))
+    rows = crossing.add(rows)
+    rows = rows.with_columns(
+        passing=cut_set_.passed, fates=pl.concat_list([one.then(crossing.cuts).fate for one in SETS[survey]])
+    )
     passing = pl.col("passing")
     rows = rows.with_columns(
         at=pl.col("at").cast(pl.Datetime("us", "UTC")),
@@ -94,7 +99,3 @@ def alerts(packets: Stream, survey: str, cuts: str, everything: bool) -> Stream:
         .otherwise(pl.concat_list(_OWN)),
     )
     return rows.map_batches(with_pictures, dict(rows.columns)).select(*COLUMNS)
-
-
-def _fates(survey: str) -> list[pl.Expr]:
-    return [one.fate for one in SETS[survey]]

@@ -30,6 +30,7 @@ from .example import EXAMPLE
 from .formats import FORMATS
 from .rules import Candidate, Watch
 
+_MATCHES = ("match", "match_type", "match_distance", "match_in", "host", "host_distance", "host_z")
 _FAINTEST = {one.name: one.faintest for sets in SETS.values() for one in sets}
 
 
@@ -66,6 +67,7 @@ def _objects(rows: Stream) -> Stream:
             rate=last("rate"),
             ra=last("ra"),
             dec=last("dec"),
+            **{name: last(name) for name in _MATCHES},
         )
     )
 
@@ -82,6 +84,8 @@ def _curves(rows: Stream) -> Stream:
         "rate",
         "rb",
         "drb",
+        *_MATCHES,
+        "matches",
         "science",
         "template",
         "difference",
@@ -153,6 +157,11 @@ APP = App(
                 "rate": "mag/d",
                 "ra": "RA",
                 "dec": "Dec",
+                "match": "match",
+                "match_type": "its type",
+                "match_distance": "″ away",
+                "host": "host",
+                "host_distance": "host, ″ away",
             },
             order="-passed",
         ),
@@ -172,7 +181,16 @@ APP = App(
         SpreadPanel("Magnitudes", "nights", "magnitudes", unit="mag"),
         RankedPanel("Densest cells of the sky", "nights", "densest", k=5),
     ),
-    settings={"known": "", "watch": "", "radius": "2", "flash": "2.5"},
+    settings={
+        "known": "",
+        "watch": "",
+        "radius": "2",
+        "flash": "2.5",
+        "catalog": "",
+        "catalog_radius": "2",
+        "exclude": "",
+        "host": "",
+    },
     event=("object", "alert", "at"),
     example=EXAMPLE,
 )

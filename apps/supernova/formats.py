@@ -12,6 +12,7 @@ from ...operators.definition.stream import Stream
 from ...operators.formats.registry import Registry
 from ..app import AppFormat, Feed, Settings
 from .alerts import alerts
+from .catalogs.cross_match import Crossing
 from .packets.decoder import CONTAINER, Packets, Survey
 from .packets.schemas import packaged
 from .recordings import archived, messages
@@ -34,7 +35,8 @@ def packets(survey: Survey, settings: Settings) -> Packets:
 def _rows(survey: Survey, feed: Feed, settings: Settings) -> Stream:
     """Windows go by when messages were sent: an alert that comes days after its night is not late."""
     source = feed.stream(packets(survey, settings))
-    return alerts(source, survey, settings["cuts"], everything=bool(settings["watch"]))
+    everything, crossing = bool(settings["watch"]), Crossing.of(settings)
+    return alerts(source, survey, settings["cuts"], everything, crossing)
 
 
 def _is_ztf(path: Path, head: bytes) -> bool:
