@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import threading
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -25,8 +26,8 @@ _PARQUET = b"PAR1"
 _HEADER_WITHIN = 200
 """Lines among which the header is; Gaia's exports begin with that many of comments, TNS's with a date."""
 _LONGEST_LINE = 1 << 20
-_BLOCK = 8 << 20
-_ROWS = 200_000
+_BLOCK = 4 << 20
+_ROWS = 65_536
 _LONGEST_NAME = 100
 _lock = threading.Lock()
 
@@ -43,7 +44,7 @@ class Entry(NamedTuple):
 class Extract:
     """The objects of a file: positions in zones, names, and a number for each different type.
 
-    10 million rows take about half a gigabyte. `unplaced` is how many rows have no position at all; they are
+    10 million rows take about half a gigabyte, and less than one while they are read (`bench/catalogs.py`). `unplaced` is how many rows have no position at all; they are
     left out.
     """
 
@@ -120,29 +121,35 @@ def _read(path: str, changed_ns: int, size: int) -> Extract:
     source = _Source.of(path)
     columns = ExtractColumns.of(source.names)
     numbers: dict[str | None, int] = {}
-    keys, dec, types, redshifts, names = [], [], [], [], []
+    # They grow in place: parts that are put together in the end would be in memory twice.
+    keys, dec, types, redshifts = array("d"), array("d"), array("i"), array("f")
+    names: list[pa.Array] = []
     read, unplaced = 0, 0
     for batch in _batches(source, columns):
         rows = _checked(path, columns, columns.rows(batch), read)
         read += batch.height
         unplaced += batch.height - rows.height
-        keys.append(zone_keys(rows["ra"].to_numpy(), rows["dec"].to_numpy()))
-        dec.append(rows["dec"].to_numpy())
+        if not rows.height:
+            continue
+        keys.frombytes(zone_keys(rows["ra"].to_numpy(), rows["dec"].to_numpy()).tobytes())
+        dec.frombytes(rows["dec"].to_numpy().tobytes())
         kinds = rows["type"].unique().to_list()
         coded = {kind: numbers.setdefault(kind, len(numbers)) for kind in kinds}
         as_number = rows["type"].replace_strict(coded, return_dtype=pl.Int32) if coded else rows["type"]
-        types.append(as_number.to_numpy().astype(np.int32))
+        types.frombytes(as_number.to_numpy().astype(np.int32).tobytes())
         if columns.z is not None:
-            redshifts.append(rows["z"].fill_null(float("nan")).to_numpy())
+            redshifts.frombytes(rows["z"].fill_null(float("nan")).to_numpy().tobytes())
         names.append(_as_arrow(rows["name"], columns.of_gaia))
-    placed = Zones.sort(_joined(keys, np.float64), _joined(dec, np.float64))
+    # What reading left behind is given back before sorting needs room.
+    pa.default_memory_pool().release_unused()
+    placed = Zones.sort(np.frombuffer(keys, np.float64), np.frombuffer(dec, np.float64))
     return Extract(
         path,
         placed,
         names,
         list(numbers) or [None],
-        _joined(types, np.int32),
-        _joined(redshifts, np.float32) if columns.z is not None else None,
+        np.frombuffer(types, np.int32),
+        np.frombuffer(redshifts, np.float32) if columns.z is not None else None,
         unplaced,
     )
 
@@ -153,14 +160,11 @@ def _as_arrow(names: pl.Series, of_gaia: bool) -> pa.Array:
         numbers = names.cast(pl.Int64, strict=False)
         if not numbers.null_count():
             return numbers.to_arrow()
-    return names.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.string())
-
-
-def _joined(parts: list[Any], dtype: Any) -> Any:
-    """The parts as one array; the list is emptied, so that they aren't kept beside it."""
-    joined = np.concatenate(parts) if parts else np.empty(0, dtype)
-    parts.clear()
-    return joined.astype(dtype, copy=False)
+    large = names.to_arrow(compat_level=pl.CompatLevel.oldest())
+    _, offsets, letters = large.cast(pa.string()).buffers()
+    # Copies that are as large as what they hold: the buffers that Polars made have room for more.
+    exact = [None if one is None else pa.py_buffer(one.to_pybytes()) for one in (offsets, letters)]
+    return pa.StringArray.from_buffers(len(large), *exact)
 
 
 def _checked(path: str, columns: ExtractColumns, rows: pl.DataFrame, read: int) -> pl.DataFrame:
@@ -224,7 +228,7 @@ class _Source(NamedTuple):
 def _parquet_file(path: str) -> Any:
     import pyarrow.parquet as parquet
 
-    return parquet.ParquetFile(path, memory_map=True)
+    return parquet.ParquetFile(path, buffer_size=_BLOCK)
 
 
 def _batches(source: _Source, columns: ExtractColumns) -> Iterator[pl.DataFrame]:
