@@ -13,8 +13,9 @@ from ...operators.formats.registry import Registry
 from ..app import AppFormat, Feed, Settings
 from .alerts import alerts
 from .catalogs.cross_match import Crossing
-from .packets.decoder import CONTAINER, Packets, Survey
+from .packets.decoder import CONTAINER, Packets, Survey, schema_name
 from .packets.schemas import packaged
+from .packets.ztf import survey_of_schema
 from .recordings import archived, messages
 
 _PARQUET = b"PAR1"
@@ -42,7 +43,14 @@ def _rows(survey: Survey, feed: Feed, settings: Settings) -> Stream:
 def _is_ztf(path: Path, head: bytes) -> bool:
     if ".tar" in path.suffixes and tarfile.is_tarfile(path):
         head = next(archived(path), b"")
-    return head.startswith(CONTAINER) and b"prv_candidate" in head
+    if not head.startswith(CONTAINER) or b"prv_candidate" not in head:
+        return False
+    if (survey := survey_of_schema(schema_name(head))) is not None:
+        raise ValueError(
+            f"{path} has alerts of {survey}; they have the form of ZTF's, but ZTF's cuts and scores don't suit "
+            "them, and there are none of theirs"
+        )
+    return True
 
 
 def _is_fink(path: Path, head: bytes) -> bool:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from io import BytesIO
 from typing import Any, Literal
 
 import polars as pl
@@ -107,6 +108,17 @@ def records(data: memoryview) -> list[Any]:
     """All records of an Avro container. Raises `Misread` for one that is broken."""
     packets: list[Any] = _container(data)
     return packets
+
+
+def schema_name(head: bytes) -> str:
+    """The full name of the schema that a container begins with; empty where that can't be read."""
+    import fastavro
+
+    try:
+        schema = fastavro.reader(BytesIO(head)).writer_schema
+    except Exception:
+        return ""
+    return str(schema.get("name", "")) if isinstance(schema, dict) else ""
 
 
 def _single(packets: list[Any]) -> Any:

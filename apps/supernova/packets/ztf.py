@@ -20,12 +20,47 @@ _SINCE, _UNTIL = 2_440_588, 2_560_000
 """From 1970 to 2296: a Julian date beyond is none."""
 
 
+_OTHERS = {
+    "PGIR": "Palomar Gattini-IR",
+    "WNTR": "WINTER",
+    "WIRC": "WIRC",
+    "TRB": "TURBO",
+    "TURBO": "TURBO",
+}
+"""Surveys whose packets have the form of ZTF's, by how their objects' names begin."""
+_NAMESPACES = {
+    **dict.fromkeys(("pgir", "gattini"), "Palomar Gattini-IR (PGIR)"),
+    **dict.fromkeys(("winter", "wntr"), "WINTER (WNTR)"),
+    "wirc": "WIRC",
+    "turbo": "TURBO",
+}
+_SHOWN = 60
+
+
+def survey_of_schema(name: str) -> str | None:
+    """The other survey that a schema of ZTF's form is of, by its full name; None for ZTF's own and brokers'.
+
+    >>> survey_of_schema("winter.alert"), survey_of_schema("ztf.alert")
+    ('WINTER (WNTR)', None)
+    """
+    return next((_NAMESPACES[part] for part in name.lower().split(".") if part in _NAMESPACES), None)
+
+
+def _of_another(name: str, publisher: Any) -> str:
+    """Why the object of that name is not ZTF's: whose it is, as far as that is known."""
+    survey = next((other for begin, other in _OTHERS.items() if name.upper().startswith(begin)), None)
+    whose = survey or (f"{str(publisher)[:_SHOWN]!r}" if publisher else "another survey")
+    return f"an alert of {whose}, not of ZTF: its object is {name[:_SHOWN]!r}; the cuts are ZTF's"
+
+
 def packet(record: Any) -> dict[str, Any]:
     """What is kept of a packet. Raises `Misread` for what is not one of ZTF's."""
     candidate = part(record, "candidate", "ZTF")
-    name = record.get("objectId")
+    name = record.get("objectId", record.get("objectid"))
     if name is None or name == "":
         raise Misread("not an alert of ZTF's: it has no objectId")
+    if not str(name).startswith("ZTF"):
+        raise Misread(_of_another(str(name), record.get("publisher")))
     jd = needed(candidate, "jd", _SINCE, _UNTIL)
     at, band = time_ms(jd - _JD_OF_MJD), _band(candidate)
     first = number(candidate.get("jdstarthist"))

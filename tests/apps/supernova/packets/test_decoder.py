@@ -66,6 +66,26 @@ def test_every_filler_is_null(filler: Any) -> None:
         assert row["past"][0]["mag"] is None and row["past"][0]["ago"] == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "whose"),
+    [
+        ("PGIR21aeiljk", "Palomar Gattini-IR"),
+        ("WNTR24aaaab", "WINTER"),
+        ("TURBO25abc", "TURBO"),
+        ("TRB25abc", "TURBO"),
+        ("X1", "'some pipeline'"),
+        (17, "'some pipeline'"),
+    ],
+)
+@pytest.mark.parametrize("field", ["objectId", "objectid"])
+def test_packets_of_other_surveys_are_named_and_not_taken_for_ztf_s(
+    name: Any, whose: str, field: str
+) -> None:
+    one = {key: value for key, value in packet(random.Random(9)).items() if key != "objectId"}
+    reason = refused(as_json({**one, field: name, "publisher": "some pipeline"}))
+    assert f"an alert of {whose}, not of ZTF: its object is {str(name)!r}" in reason
+
+
 def test_fields_of_any_further_schema_are_taken_by_name() -> None:
     """As 4.01 added forced photometry to 3.3, and Fink its own fields."""
     one = packet(random.Random(6))
