@@ -44,8 +44,8 @@ class Entry(NamedTuple):
 class Extract:
     """The objects of a file: positions in zones, names, and a number for each different type.
 
-    10 million rows take about half a gigabyte, and less than one while they are read (`bench/catalogs.py`). `unplaced` is how many rows have no position at all; they are
-    left out.
+    10 million rows take about half a gigabyte, and less than one while they are read (`bench/catalogs.py`).
+    `unplaced` is how many rows have no position at all; they are left out.
     """
 
     path: str

@@ -36,12 +36,14 @@ class Packets:
     """A `Decoder` of a survey's alert packets into the columns of `PACKET`.
 
     A message may be an Avro container that holds one alert, as ZTF sends them; JSON; in Confluent's wire
-    format, as Rubin sends them, with the schema from the `registry`, or, without one, from the package
-    `lsst-alert-packet`; or plain Avro whose schema is the message's key, as Fink sends them.
+    format, as Rubin sends them, with the schema from the files `schemas`, from the `registry`, or, without
+    either, from the package `lsst-alert-packet`; or plain Avro whose schema is the message's key, as Fink
+    sends them.
     """
 
     survey: Survey
     registry: Registry | None = None
+    schemas: tuple[str, ...] = ()
 
     version = 1
 
@@ -84,7 +86,7 @@ class Packets:
 
     @cached_property
     def _schemas(self) -> Schemas:
-        return Schemas(self.registry)
+        return Schemas(self.registry, self.schemas)
 
     @cached_property
     def _readings(self) -> dict[bytes, Read]:
@@ -101,7 +103,7 @@ class Packets:
         return self._readings[key]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"survey": self.survey, "registry": self.registry}
+        return {"survey": self.survey, "registry": self.registry, "schemas": self.schemas}
 
 
 def records(data: memoryview) -> list[Any]:

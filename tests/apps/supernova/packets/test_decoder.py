@@ -16,6 +16,7 @@ import pytest
 
 from streamgauge.apps.supernova.packets.decoder import Packets
 from streamgauge.apps.supernova.packets.packet import NEIGHBOURS
+from streamgauge.apps.supernova.packets.schemas import schemas_of
 from streamgauge.operators.formats.messages import Messages
 from streamgauge.operators.formats.registry import Registry
 
@@ -164,6 +165,68 @@ def test_rubin_s_schemas_come_from_the_package_and_the_others_are_named(recordin
     )
     assert "not Avro of the schema lsst.v9_0.alert" in refused(value[:-3], None, "rubin")
     assert "not an alert packet" in refused(value, None, "ztf")
+
+
+def rubin_schema(version: str) -> dict[str, Any]:
+    """The least of a schema of Rubin's, and in a namespace such as theirs."""
+    names = ("midpointMjdTai", "ra", "dec")
+    fields = [{"name": "diaObjectId", "type": "long"}, *({"name": name, "type": "double"} for name in names)]
+    source = {"type": "record", "name": "diaSource", "fields": fields}
+    return {
+        "type": "record",
+        "namespace": f"lsst.v{version}",
+        "name": "alert",
+        "fields": [{"name": "diaSource", "type": source}],
+    }
+
+
+RUBIN = {"diaSource": {"diaObjectId": 5, "midpointMjdTai": 61000.0, "ra": 1.0, "dec": 2.0}}
+
+
+def framed(number: int, schema: dict[str, Any]) -> bytes:
+    file = BytesIO(b"\0" + number.to_bytes(4, "big"))
+    file.seek(5)
+    fastavro.schemaless_writer(file, fastavro.parse_schema(schema), RUBIN)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("form", ["avsc", "avro"])
+def test_rubin_s_schemas_come_from_a_file_if_one_is_named(tmp_path: Path, form: str) -> None:
+    schema, path = rubin_schema("11_2"), tmp_path / f"packet.{form}"
+    if form == "avsc":
+        path.write_text(json.dumps(schema))
+    else:
+        with path.open("wb") as file:
+            fastavro.writer(file, schema, [RUBIN])
+    decoder = pickle.loads(pickle.dumps(Packets("rubin", schemas=(str(path),))))
+    values = [framed(1102, schema), framed(900, schema), b"\0\0\0\4\x4e\1"]
+    decoded = decoder.decode(Messages.of(values))
+    assert decoded.frame["object"].to_list() == ["5"]
+    assert "its schema 900 is in no file of --set schema, which have 1102" in decoded.reasons[0]
+    assert "not Avro of the schema" in decoded.reasons[1]
+
+
+def test_rubin_s_containers_need_neither_package_nor_registry() -> None:
+    file = BytesIO()
+    fastavro.writer(file, rubin_schema("11_2"), [RUBIN])
+    assert decoded(file.getvalue(), survey="rubin")["object"] == "5"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "no Avro schema can be read from it"),
+        ('{"type": "record", "name": "alert", "fields": []}', "its schema is 'alert', not one such as"),
+        ('"string"', "its schema is not a record"),
+    ],
+)
+def test_files_without_a_schema_of_rubin_s_are_refused(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "x.avsc"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=said):
+        schemas_of([str(path)])
+    with pytest.raises(OSError):
+        schemas_of([str(tmp_path / "none.avsc")])
 
 
 def test_rubin_s_schemas_come_from_a_registry_if_one_is_named() -> None:
