@@ -25,13 +25,14 @@ CONES = 10_000
 _PART = 1_000_000
 
 _READ = """
-import resource, sys, time
+import re, sys, time
 import numpy as np
 from streamgauge.apps.supernova.catalogs.extract import extract
 begin = time.process_time()
 read = extract(sys.argv[1])
 loaded = time.process_time() - begin
-memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+# Not getrusage's: that of a process that was forked begins with its parent's.
+memory = int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024
 dice = np.random.default_rng(2)
 cones = int(sys.argv[2])
 ra, dec = dice.uniform(0, 360, cones), np.degrees(np.arcsin(dice.uniform(-1, 1, cones)))

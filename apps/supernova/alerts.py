@@ -48,7 +48,7 @@ _HISTORY = {
 }
 """What the earlier looks say; `before` is the latest detection in the band, in another exposure."""
 
-_OWN = pl.struct("at", "band", "mag", "error", "limit", own=True)
+_OWN = pl.struct("at", "band", "mag", "error", "limit", own=True, forced=False)
 _EARLIER = _past.list.eval(
     pl.struct(
         _each["at"],
@@ -57,6 +57,14 @@ _EARLIER = _past.list.eval(
         pl.when(_seen.fill_null(False)).then(_each["error"]).alias("error"),
         _each["limit"],
         own=False,
+        forced=False,
+    )
+)
+_FORCED = pl.col("forced").list.eval(
+    pl.struct(
+        *(_each[name] for name in ("at", "band", "mag", "error", "limit")),
+        own=False,
+        forced=True,
     )
 )
 
@@ -69,7 +77,7 @@ COLUMNS = (
 """Of every format. `rate` is in mag/d, negative while it brightens, from the latest detection in the band.
 `passed` is 1 for alerts that all requested cuts keep; only these have a `candidate` (the magnitude), a
 `tracked` flux (µJy) and pictures. `fates` says for each set of cuts which of them felled the alert, and
-`points` are its light curve: the alert and, if it passed, the looks before it."""
+`points` are its light curve: the alert and, if it passed, forced photometry and the looks before it."""
 
 
 def alerts(packets: Stream, survey: str, cuts: str, everything: bool, crossing: Crossing) -> Stream:
@@ -95,7 +103,7 @@ def alerts(packets: Stream, survey: str, cuts: str, everything: bool, crossing: 
         tracked=pl.when(passing).then(10.0 ** ((_ZERO_FLUX - pl.col("mag")) / 2.5)),
         looked_at=passing | pl.lit(everything),
         points=pl.when(passing)
-        .then(pl.concat_list(pl.concat_list(_OWN), _EARLIER))
+        .then(pl.concat_list(_FORCED, pl.concat_list(_OWN), _EARLIER))
         .otherwise(pl.concat_list(_OWN)),
     )
     return rows.map_batches(with_pictures, dict(rows.columns)).select(*COLUMNS)

@@ -97,12 +97,12 @@ def _curves(rows: Stream) -> Stream:
         .with_columns(pl.col("points").struct.unnest())
         .with_columns(at=pl.col("at").cast(pl.Datetime("us", "UTC")))
         .with_columns(*(pl.when(own).then(pl.col(name)).alias(name) for name in ours))
-        .with_columns(seen=pl.when(own).then(pl.col("mag")))
+        .with_columns(seen=pl.when(own).then(pl.col("mag")), forced=pl.col("forced").cast(pl.Int64))
     )
     return (
         looks.group_by("object", "band", "at")
         .tumbling("1m")
-        .agg(**{name: last(name) for name in ("mag", "error", "limit", "seen", *ours)})
+        .agg(**{name: last(name) for name in ("mag", "error", "limit", "forced", "seen", *ours)})
     )
 
 

@@ -45,7 +45,7 @@ class Packets:
     registry: Registry | None = None
     schemas: tuple[str, ...] = ()
 
-    version = 1
+    version = 2
 
     @property
     def schema(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ....operators.formats.per_message import Misread
-from .packet import NEIGHBOURS, latest_first, needed, number, part, stamp, time_ms
+from .packet import NEIGHBOURS, forced_flux, latest_first, needed, number, part, stamp, time_ms
 
 _BANDS = {1: "g", 2: "r", 3: "i"}
 _SIGNS = {"t": True, "1": True, "true": True, "f": False, "0": False, "false": False}
@@ -20,6 +20,8 @@ _SINCE, _UNTIL = 2_440_588, 2_560_000
 """From 1970 to 2296: a Julian date beyond is none."""
 
 
+_FAILED = -99_999.0
+"""A flux that forced photometry could not measure."""
 _OTHERS = {
     "PGIR": "Palomar Gattini-IR",
     "WNTR": "WINTER",
@@ -82,6 +84,7 @@ def packet(record: Any) -> dict[str, Any]:
         **{name: number(candidate.get(name)) for name in NEIGHBOURS},
         "roid": number(record.get("roid")),
         "past": past,
+        "forced": latest_first(_forced(one, jd, band) for one in record.get("fp_hists") or ()),
         **{
             name: stamp(record.get(f"cutout{name.title()}")) for name in ("science", "template", "difference")
         },
@@ -104,6 +107,22 @@ def _point(record: Any, jd: float, band: str | None) -> dict[str, Any] | None:
     own = _band(record)
     at = time_ms(then - _JD_OF_MJD)
     return {"at": at, "ago": jd - then, "band": own, "same": own == band, **_measured(record)}
+
+
+def _forced(record: Any, jd: float, band: str | None) -> dict[str, Any] | None:
+    """Photometry at the object's place; None without a flux and what it means, and where it failed."""
+    if not isinstance(record, Mapping):
+        return None
+    then, flux, error, zero_point = (
+        number(record.get(name)) for name in ("jd", "forcediffimflux", "forcediffimfluxunc", "magzpsci")
+    )
+    if then is None or not _SINCE <= then <= _UNTIL or flux is None or zero_point is None:
+        return None
+    if error is None or error <= 0 or flux == _FAILED:
+        return None
+    own = _band(record)
+    when = {"at": time_ms(then - _JD_OF_MJD), "ago": jd - then, "band": own, "same": own == band}
+    return {**when, **forced_flux(flux, error, zero_point)}
 
 
 def _band(record: Mapping[str, Any]) -> str | None:

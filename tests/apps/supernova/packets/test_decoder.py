@@ -151,7 +151,7 @@ def test_it_is_judged_message_by_message_travels_and_is_part_of_the_definition()
     whole = decoder.decode(Messages.of(values)).frame
     parts = [decoder.decode(Messages.of([value])).frame for value in values]
     assert whole.equals(pl.concat(parts)) and dict(whole.schema) == decoder.schema
-    assert decoder.definition() == {"survey": "ztf", "version": 1}
+    assert decoder.definition() == {"survey": "ztf", "version": 2}
 
 
 def test_rubin_s_schemas_come_from_the_package_and_the_others_are_named(recordings: Path) -> None:
@@ -165,6 +165,33 @@ def test_rubin_s_schemas_come_from_the_package_and_the_others_are_named(recordin
     )
     assert "not Avro of the schema lsst.v9_0.alert" in refused(value[:-3], None, "rubin")
     assert "not an alert packet" in refused(value, None, "ztf")
+
+
+def test_forced_photometry_is_apart_and_its_fluxes_are_magnitudes() -> None:
+    one = packet(random.Random(6))
+    good = {"jd": JD - 2, "fid": 1, "forcediffimflux": 1000.0, "forcediffimfluxunc": 10.0, "magzpsci": 26.0}
+    faint = {**good, "jd": JD - 3, "forcediffimflux": 29.0}
+    negative = {**good, "jd": JD - 1, "forcediffimflux": -500.0}
+    broken = [
+        {**good, "forcediffimflux": -99999.0},
+        {**good, "forcediffimfluxunc": 0.0},
+        {**good, "magzpsci": None},
+        {**good, "jd": float("nan")},
+        None,
+    ]
+    row = decoded(as_json({**one, "fp_hists": [faint, good, *broken, negative]}))
+    points = row.pop("forced")
+    assert [(p["ago"], p["mag"], p["positive"]) for p in points] == [
+        (1, None, False),
+        (2, 18.5, True),
+        (3, None, True),
+    ]
+    assert points[0]["limit"] == pytest.approx(26 - 2.5 * 1.69897) and points[1]["error"] == pytest.approx(
+        0.01086, abs=1e-5
+    )
+    # Nothing else of a packet goes by it.
+    without = decoded(as_json(one))
+    assert without.pop("forced") == [] and without == row
 
 
 def rubin_schema(version: str) -> dict[str, Any]:
