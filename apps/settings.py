@@ -20,17 +20,19 @@ ConfigFile = Annotated[
 
 
 def named_values(given: Sequence[str] | None) -> dict[str, str]:
-    """What ``--set NAME=VALUE`` gave, once or more often. Raises `ValueError` for anything else.
+    """What ``--set NAME=VALUE`` gave; several values of one name are a list with commas.
 
-    >>> named_values(["limit=78", "pattern=%H=%M"])
-    {'limit': '78', 'pattern': '%H=%M'}
+    >>> named_values(["limit=78", "pattern=%H=%M", "catalog=tns.csv", "catalog=gaia.csv"])
+    {'limit': '78', 'pattern': '%H=%M', 'catalog': 'tns.csv,gaia.csv'}
+
+    Raises `ValueError` for anything else.
     """
-    values = {}
+    values: dict[str, str] = {}
     for one in given or ():
         name, sign, value = one.partition("=")
         if not sign or not name:
             raise ValueError(f"--set {one}: write NAME=VALUE")
-        values[name] = value
+        values[name] = f"{values[name]},{value}" if name in values else value
     return values
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from ...operators.definition.stream import Stream
+from .catalogs.cross_match import MATCHED, Crossing
 from .cuts.sets import SETS, cut_set
 from .pictures import with_pictures
 from .sky import cell
@@ -47,7 +48,7 @@ _HISTORY = {
 }
 """What the earlier looks say; `before` is the latest detection in the band, in another exposure."""
 
-_OWN = pl.struct("at", "band", "mag", "error", "limit", own=True)
+_OWN = pl.struct("at", "band", "mag", "error", "limit", own=True, forced=False)
 _EARLIER = _past.list.eval(
     pl.struct(
         _each["at"],
@@ -56,6 +57,14 @@ _EARLIER = _past.list.eval(
         pl.when(_seen.fill_null(False)).then(_each["error"]).alias("error"),
         _each["limit"],
         own=False,
+        forced=False,
+    )
+)
+_FORCED = pl.col("forced").list.eval(
+    pl.struct(
+        *(_each[name] for name in ("at", "band", "mag", "error", "limit")),
+        own=False,
+        forced=True,
     )
 )
 
@@ -63,25 +72,29 @@ COLUMNS = (
     *("object", "alert", "at", "night", "ra", "dec", "cell", "band", "mag", "error", "limit", "age", "rate"),
     *("detections", "rb", "drb", "passed", "candidate", "tracked", "looked_at", "fates", "points"),
     *("science", "template", "difference"),
+    *(name for name in MATCHED if name != "excluded"),
 )
 """Of every format. `rate` is in mag/d, negative while it brightens, from the latest detection in the band.
 `passed` is 1 for alerts that all requested cuts keep; only these have a `candidate` (the magnitude), a
 `tracked` flux (µJy) and pictures. `fates` says for each set of cuts which of them felled the alert, and
-`points` are its light curve: the alert and, if it passed, the looks before it."""
+`points` are its light curve: the alert and, if it passed, forced photometry and the looks before it."""
 
 
-def alerts(packets: Stream, survey: str, cuts: str, everything: bool) -> Stream:
-    """The rows of packets that `packets.decoder` read.
+def alerts(packets: Stream, survey: str, cuts: str, everything: bool, crossing: Crossing) -> Stream:
+    """The rows of packets that `packets.decoder` read, beside what `crossing` has at their places.
 
     `cuts` names the set that candidates pass; with `everything` rules look at the other alerts, too. Raises
     `ValueError` for a set that the survey hasn't.
     """
-    cut_set_ = cut_set(survey, cuts)
+    cut_set_ = cut_set(survey, cuts).then(crossing.cuts)
     rows = packets.with_columns(**_HISTORY).with_columns(
         rate=(pl.col("mag") - pl.col("before").struct.field("mag")) / pl.col("before").struct.field("ago"),
         cell=cell(pl.col("ra"), pl.col("dec")),
     )
-    rows = rows.with_columns(passing=cut_set_.passed, fates=pl.concat_list(_fates(survey)))
+    rows = crossing.add(rows)
+    rows = rows.with_columns(
+        passing=cut_set_.passed, fates=pl.concat_list([one.then(crossing.cuts).fate for one in SETS[survey]])
+    )
     passing = pl.col("passing")
     rows = rows.with_columns(
         at=pl.col("at").cast(pl.Datetime("us", "UTC")),
@@ -90,11 +103,7 @@ def alerts(packets: Stream, survey: str, cuts: str, everything: bool) -> Stream:
         tracked=pl.when(passing).then(10.0 ** ((_ZERO_FLUX - pl.col("mag")) / 2.5)),
         looked_at=passing | pl.lit(everything),
         points=pl.when(passing)
-        .then(pl.concat_list(pl.concat_list(_OWN), _EARLIER))
+        .then(pl.concat_list(_FORCED, pl.concat_list(_OWN), _EARLIER))
         .otherwise(pl.concat_list(_OWN)),
     )
     return rows.map_batches(with_pictures, dict(rows.columns)).select(*COLUMNS)
-
-
-def _fates(survey: str) -> list[pl.Expr]:
-    return [one.fate for one in SETS[survey]]

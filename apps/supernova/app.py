@@ -30,6 +30,7 @@ from .example import EXAMPLE
 from .formats import FORMATS
 from .rules import Candidate, Watch
 
+_MATCHES = ("match", "match_type", "match_distance", "match_in", "host", "host_distance", "host_z")
 _FAINTEST = {one.name: one.faintest for sets in SETS.values() for one in sets}
 
 
@@ -66,6 +67,7 @@ def _objects(rows: Stream) -> Stream:
             rate=last("rate"),
             ra=last("ra"),
             dec=last("dec"),
+            **{name: last(name) for name in _MATCHES},
         )
     )
 
@@ -82,6 +84,8 @@ def _curves(rows: Stream) -> Stream:
         "rate",
         "rb",
         "drb",
+        *_MATCHES,
+        "matches",
         "science",
         "template",
         "difference",
@@ -93,12 +97,12 @@ def _curves(rows: Stream) -> Stream:
         .with_columns(pl.col("points").struct.unnest())
         .with_columns(at=pl.col("at").cast(pl.Datetime("us", "UTC")))
         .with_columns(*(pl.when(own).then(pl.col(name)).alias(name) for name in ours))
-        .with_columns(seen=pl.when(own).then(pl.col("mag")))
+        .with_columns(seen=pl.when(own).then(pl.col("mag")), forced=pl.col("forced").cast(pl.Int64))
     )
     return (
         looks.group_by("object", "band", "at")
         .tumbling("1m")
-        .agg(**{name: last(name) for name in ("mag", "error", "limit", "seen", *ours)})
+        .agg(**{name: last(name) for name in ("mag", "error", "limit", "forced", "seen", *ours)})
     )
 
 
@@ -153,6 +157,11 @@ APP = App(
                 "rate": "mag/d",
                 "ra": "RA",
                 "dec": "Dec",
+                "match": "match",
+                "match_type": "its type",
+                "match_distance": "″ away",
+                "host": "host",
+                "host_distance": "host, ″ away",
             },
             order="-passed",
         ),
@@ -172,7 +181,16 @@ APP = App(
         SpreadPanel("Magnitudes", "nights", "magnitudes", unit="mag"),
         RankedPanel("Densest cells of the sky", "nights", "densest", k=5),
     ),
-    settings={"known": "", "watch": "", "radius": "2", "flash": "2.5"},
+    settings={
+        "known": "",
+        "watch": "",
+        "radius": "2",
+        "flash": "2.5",
+        "catalog": "",
+        "catalog_radius": "2",
+        "exclude": "",
+        "host": "",
+    },
     event=("object", "alert", "at"),
     example=EXAMPLE,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tarfile
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -10,10 +11,13 @@ from pyarrow import ArrowInvalid
 
 from ...operators.definition.stream import Stream
 from ...operators.formats.registry import Registry
-from ..app import AppFormat, Feed, Settings
+from ..app import AppFormat, Feed, Message, Settings
+from ..replay.compressed_files import opened
 from .alerts import alerts
-from .packets.decoder import CONTAINER, Packets, Survey
-from .packets.schemas import packaged
+from .catalogs.cross_match import Crossing
+from .packets.decoder import CONTAINER, Packets, Survey, schema_name
+from .packets.schemas import packaged, schemas_of
+from .packets.ztf import survey_of_schema
 from .recordings import archived, messages
 
 _PARQUET = b"PAR1"
@@ -22,25 +26,43 @@ _PARQUET = b"PAR1"
 def packets(survey: Survey, settings: Settings) -> Packets:
     """The decoder of a survey's messages.
 
-    Raises `ImportError` if nothing is there that knows Rubin's schemas, `ValueError` for a registry's address
-    that is not one.
+    Raises `OSError` or `ValueError` for files that have no schema, and for a registry's address that is not
+    one.
     """
-    address = settings.get("registry")
-    if survey == "rubin" and not address:
+    address, files = settings.get("registry"), settings.get("schema", "")
+    schemas = tuple(one.strip() for one in files.split(",") if one.strip())
+    schemas_of(schemas)
+    return Packets(survey, Registry.of(address) if address else None, schemas)
+
+
+def _rubin_messages(path: Path, settings: Settings) -> Iterator[Message]:
+    """Those of a recording. Raises `ImportError` if its schema is in nothing that is known."""
+    decoder = packets("rubin", settings)
+    with opened(path) as file:
+        framed = file.read(1) == b"\0"
+    if framed and decoder.registry is None and not decoder.schemas:
         packaged()
-    return Packets(survey, Registry.of(address) if address else None)
+    return messages(path, decoder)
 
 
 def _rows(survey: Survey, feed: Feed, settings: Settings) -> Stream:
     """Windows go by when messages were sent: an alert that comes days after its night is not late."""
     source = feed.stream(packets(survey, settings))
-    return alerts(source, survey, settings["cuts"], everything=bool(settings["watch"]))
+    everything, crossing = bool(settings["watch"]), Crossing.of(settings)
+    return alerts(source, survey, settings["cuts"], everything, crossing)
 
 
 def _is_ztf(path: Path, head: bytes) -> bool:
     if ".tar" in path.suffixes and tarfile.is_tarfile(path):
         head = next(archived(path), b"")
-    return head.startswith(CONTAINER) and b"prv_candidate" in head
+    if not head.startswith(CONTAINER) or b"prv_candidate" not in head:
+        return False
+    if (survey := survey_of_schema(schema_name(head))) is not None:
+        raise ValueError(
+            f"{path} has alerts of {survey}; they have the form of ZTF's, but ZTF's cuts don't suit them, "
+            "and there are none of theirs"
+        )
+    return True
 
 
 def _is_fink(path: Path, head: bytes) -> bool:
@@ -90,7 +112,7 @@ FORMATS = (
         "Rubin's packets: Avro in the wire format of a schema registry, containers, JSON, Parquet",
         partial(_rows, "rubin"),
         _is_rubin,
-        lambda path, settings: messages(path, packets("rubin", settings)),
-        {"cuts": "rising", "registry": ""},
+        _rubin_messages,
+        {"cuts": "rising", "registry": "", "schema": ""},
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from ...operators.rules.value_with_bounds import Figure, answer_at, figure_of
 from ...operators.windows.durations import Duration
 from .places import Places
 
-_SHOWN = ("ra", "dec", "age", "rate", "rb", "drb")
+_SHOWN = ("ra", "dec", "age", "rate", "rb", "drb", "matches", "host", "host_distance", "host_z")
 """What reasons say of an alert."""
 
 
@@ -180,4 +180,14 @@ def _described(row: Row) -> str:
         (answers.get("drb"), "drb {:.2f}"),
     ]
     words = ", ".join(text.format(value) for value, text in parts if value is not None)
-    return f"; {words}" if words else ""
+    return "".join(f"; {part}" for part in (words, *_nearby(answers)) if part)
+
+
+def _nearby(answers: Mapping[str, Any]) -> Iterator[str]:
+    """What extracts of catalogues have at the place."""
+    if (matches := answers.get("matches")) is not None:
+        yield f"matches {matches}"
+    if (host := answers.get("host")) is not None:
+        z = answers.get("host_z")
+        redshift = "" if z is None else f", z {z:.4g}"
+        yield f"host {host} {answers.get('host_distance', 0):.2f}″ away{redshift}"

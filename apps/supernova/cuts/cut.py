@@ -8,7 +8,7 @@ not (`unless`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import polars as pl
@@ -35,6 +35,10 @@ class CutSet:
     source: str
     cuts: Sequence[Cut]
     faintest: float = 99.0
+
+    def then(self, cuts: Sequence[Cut]) -> CutSet:
+        """The set with further cuts behind its own."""
+        return replace(self, cuts=(*self.cuts, *cuts))
 
     @property
     def felled_at(self) -> pl.Expr:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from io import BytesIO
 from typing import Any, Literal
 
 import polars as pl
@@ -35,14 +36,16 @@ class Packets:
     """A `Decoder` of a survey's alert packets into the columns of `PACKET`.
 
     A message may be an Avro container that holds one alert, as ZTF sends them; JSON; in Confluent's wire
-    format, as Rubin sends them, with the schema from the `registry`, or, without one, from the package
-    `lsst-alert-packet`; or plain Avro whose schema is the message's key, as Fink sends them.
+    format, as Rubin sends them, with the schema from the files `schemas`, from the `registry`, or, without
+    either, from the package `lsst-alert-packet`; or plain Avro whose schema is the message's key, as Fink
+    sends them.
     """
 
     survey: Survey
     registry: Registry | None = None
+    schemas: tuple[str, ...] = ()
 
-    version = 1
+    version = 2
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -83,7 +86,7 @@ class Packets:
 
     @cached_property
     def _schemas(self) -> Schemas:
-        return Schemas(self.registry)
+        return Schemas(self.registry, self.schemas)
 
     @cached_property
     def _readings(self) -> dict[bytes, Read]:
@@ -100,13 +103,24 @@ class Packets:
         return self._readings[key]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"survey": self.survey, "registry": self.registry}
+        return {"survey": self.survey, "registry": self.registry, "schemas": self.schemas}
 
 
 def records(data: memoryview) -> list[Any]:
     """All records of an Avro container. Raises `Misread` for one that is broken."""
     packets: list[Any] = _container(data)
     return packets
+
+
+def schema_name(head: bytes) -> str:
+    """The full name of the schema that a container begins with; empty where that can't be read."""
+    import fastavro
+
+    try:
+        schema = fastavro.reader(BytesIO(head)).writer_schema
+    except Exception:
+        return ""
+    return str(schema.get("name", "")) if isinstance(schema, dict) else ""
 
 
 def _single(packets: list[Any]) -> Any:

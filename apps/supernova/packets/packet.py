@@ -18,6 +18,8 @@ from ....operators.formats.per_message import Misread
 _FILLER = -999.0
 _EPOCH_MJD = 40587
 _DAY_MS = 86_400_000
+_SIGNIFICANT, _LIMIT = 3, 5
+"""Standard errors, as IPAC's guide to ZTF's forced photometry has them (Masci et al. 2023, section 10)."""
 _TIME = pa.timestamp("ms", "UTC")
 
 NEIGHBOURS = (
@@ -60,13 +62,15 @@ PACKET = pa.struct(
         "moving": pa.bool_(),
         **dict.fromkeys(NEIGHBOURS, pa.float64()),
         "past": pa.list_(POINT),
+        "forced": pa.list_(POINT),
         "science": pa.binary(),
         "template": pa.binary(),
         "difference": pa.binary(),
     }
 )
 """A packet: `night` is the survey's own name of it, `age` the days since the first detection, `in_band` how
-many detections there are in this band, `past` the latest look first."""
+many detections there are in this band, `past` the latest look first, `forced` the photometry at the object's
+place in exposures with and without a detection, which no cut looks at."""
 
 
 def number(value: Any) -> float | None:
@@ -109,6 +113,21 @@ def time_ms(mjd: float) -> int:
 def latest_first(points: Iterable[dict[str, Any] | None]) -> list[dict[str, Any]]:
     """Earlier looks in their order, those without a time left out."""
     return sorted((point for point in points if point is not None), key=lambda point: point["ago"])
+
+
+def forced_flux(flux: float, error: float, zero_point: float) -> dict[str, Any]:
+    """A flux at a place that was given: a magnitude from 3 σ on, and the limit of 5 σ.
+
+    >>> forced_flux(1000.0, 10.0, 26.0)["mag"], forced_flux(20.0, 10.0, 26.0)["mag"]
+    (18.5, None)
+    """
+    seen = flux >= _SIGNIFICANT * error
+    return {
+        "mag": zero_point - 2.5 * math.log10(flux) if seen else None,
+        "error": 2.5 / math.log(10) * error / flux if seen else None,
+        "limit": zero_point - 2.5 * math.log10(_LIMIT * error),
+        "positive": flux > 0,
+    }
 
 
 def stamp(cutout: Any) -> bytes | None:

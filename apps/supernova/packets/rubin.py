@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ....operators.formats.per_message import Misread
-from .packet import NEIGHBOURS, latest_first, needed, number, part, stamp, time_ms
+from .packet import NEIGHBOURS, forced_flux, latest_first, needed, number, part, stamp, time_ms
 
 _ZERO_POINT = 31.4
 """The AB magnitude of one nanojansky."""
@@ -52,6 +52,7 @@ def packet(record: Any) -> dict[str, Any]:
         **dict.fromkeys(NEIGHBOURS),
         "rb": number(source.get("reliability")),
         "past": past,
+        "forced": latest_first(_forced(one, mjd, band) for one in record.get("prvDiaForcedSources") or ()),
         **{
             name: stamp(record.get(f"cutout{name.title()}")) for name in ("science", "template", "difference")
         },
@@ -85,6 +86,18 @@ def _point(source: Any, mjd: float, band: Any) -> dict[str, Any] | None:
         return None
     own = source.get("band")
     return {"at": _at(then), "ago": mjd - then, "band": own, "same": own == band, **_measured(source)}
+
+
+def _forced(source: Any, mjd: float, band: Any) -> dict[str, Any] | None:
+    """Photometry at the object's place; None without a flux and its error."""
+    if not isinstance(source, Mapping):
+        return None
+    then, flux, error = (number(source.get(name)) for name in ("midpointMjdTai", "psfFlux", "psfFluxErr"))
+    if then is None or not _SINCE <= then <= _UNTIL or flux is None or error is None or error <= 0:
+        return None
+    own = source.get("band")
+    when = {"at": _at(then), "ago": mjd - then, "band": own, "same": own == band}
+    return {**when, **forced_flux(flux, error, _ZERO_POINT)}
 
 
 def _magnitude(nanojanskys: float) -> float:

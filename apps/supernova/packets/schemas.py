@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,19 +14,25 @@ from ....operators.formats.avro_schema import load
 from ....operators.formats.per_message import Read
 from ....operators.formats.registry import FRAME, Registry, UnknownSchema, refusing
 
+_VERSION = re.compile(r"lsst\.v(\d+)_(\d+)\.alert")
+
 
 @dataclass(frozen=True)
 class Schemas:
-    """Schemas of a registry or, without one, of the package `lsst-alert-packet`, whose 9.0 is number 900."""
+    """Schemas of files, whose `lsst.v9_0.alert` is number 900, of a registry, or of `lsst-alert-packet`.
+
+    The latter is a package under the GPL, and used only where neither files nor a registry are named.
+    """
 
     registry: Registry | None
+    files: tuple[str, ...] = ()
     _known: dict[int, Read] = field(default_factory=dict)
 
     def reading(self, number: int) -> Read:
         """Reads packets of that schema, or refuses them if there is none.
 
-        Raises `ImportError` without a registry and without the package, `Unavailable` where the registry
-        can't be queried.
+        Raises `ImportError` where nothing is named that has schemas, and without the package; `OSError` or
+        `ValueError` for files that are none; `Unavailable` where the registry can't be queried.
         """
         if number not in self._known:
             try:
@@ -36,6 +45,13 @@ class Schemas:
         return self._known[number]
 
     def _text(self, number: int) -> Any:
+        if self.files:
+            by_number = schemas_of(self.files)
+            if number in by_number:
+                return by_number[number]
+            if self.registry is None:
+                names = ", ".join(str(known) for known in sorted(by_number))
+                raise UnknownSchema(f"its schema {number} is in no file of --set schema, which have {names}")
         if self.registry is not None:
             return self.registry.schema(number).schema_str
         major, minor = divmod(number, 100)
@@ -50,13 +66,52 @@ class Schemas:
         return load_schema(str(path))
 
 
+def schemas_of(files: Iterable[str]) -> dict[int, Any]:
+    """The schemas in files, by their numbers: an .avsc, beside which its parts may be, or a container.
+
+    Raises `OSError` for a file that can't be read, `ValueError` for one that has no schema of Rubin's.
+    """
+    by_number = {}
+    for file in files:
+        schema = _schema_in(Path(file))
+        name = f"{schema.get('namespace', '')}.{schema.get('name', '')}".lstrip(".")
+        version = _VERSION.fullmatch(schema.get("name", "")) or _VERSION.fullmatch(name)
+        if version is None:
+            raise ValueError(
+                f"--set schema={file}: its schema is {name!r}, not one such as 'lsst.v9_0.alert'"
+            )
+        by_number[int(version[1]) * 100 + int(version[2])] = schema
+    return by_number
+
+
+def _schema_in(path: Path) -> dict[str, Any]:
+    import fastavro
+    from fastavro.schema import load_schema
+
+    with path.open("rb") as file:
+        container = file.read(4) == b"Obj\x01"
+        file.seek(0)
+        try:
+            if container:
+                schema = json.loads(fastavro.reader(file).metadata["avro.schema"])
+            else:
+                schema = load_schema(str(path))
+        except Exception as error:
+            reason = f"{type(error).__name__}: {str(error)[:300]}"
+            raise ValueError(f"--set schema={path}: no Avro schema can be read from it: {reason}") from None
+    if not isinstance(schema, dict):
+        raise ValueError(f"--set schema={path}: its schema is not a record")
+    return schema
+
+
 def packaged() -> Path:
-    """The folder of the package's schemas. Raises `ImportError`, saying what to install."""
+    """The folder of the package's schemas. Raises `ImportError`, saying what to do."""
     try:
         from lsst.alert import packet
     except ImportError:
         raise ImportError(
-            "Rubin's packets name the schema they were written with: install the package that has them, by "
-            "pip install 'streamgauge[rubin]', or name a registry by --set registry=URL"
+            "Rubin's packets in the wire format name the schema they were written with, and don't have it: "
+            "name a registry by --set registry=URL or a file by --set schema=FILE, an .avsc or a container; "
+            "or install the package that has them, under the GPL, by pip install 'streamgauge[rubin]'"
         ) from None
     return Path(packet.__file__).parent / "schema"

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ....operators.formats.per_message import Misread
-from .packet import NEIGHBOURS, latest_first, needed, number, part, stamp, time_ms
+from .packet import NEIGHBOURS, forced_flux, latest_first, needed, number, part, stamp, time_ms
 
 _BANDS = {1: "g", 2: "r", 3: "i"}
 _SIGNS = {"t": True, "1": True, "true": True, "f": False, "0": False, "false": False}
@@ -20,12 +20,49 @@ _SINCE, _UNTIL = 2_440_588, 2_560_000
 """From 1970 to 2296: a Julian date beyond is none."""
 
 
+_FAILED = -99_999.0
+"""A flux that forced photometry could not measure."""
+_OTHERS = {
+    "PGIR": "Palomar Gattini-IR",
+    "WNTR": "WINTER",
+    "WIRC": "WIRC",
+    "TRB": "TURBO",
+    "TURBO": "TURBO",
+}
+"""Surveys whose packets have the form of ZTF's, by how their objects' names begin."""
+_NAMESPACES = {
+    **dict.fromkeys(("pgir", "gattini"), "Palomar Gattini-IR (PGIR)"),
+    **dict.fromkeys(("winter", "wntr"), "WINTER (WNTR)"),
+    "wirc": "WIRC",
+    "turbo": "TURBO",
+}
+_SHOWN = 60
+
+
+def survey_of_schema(name: str) -> str | None:
+    """The other survey that a schema of ZTF's form is of, by its full name; None for ZTF's own and brokers'.
+
+    >>> survey_of_schema("winter.alert"), survey_of_schema("ztf.alert")
+    ('WINTER (WNTR)', None)
+    """
+    return next((_NAMESPACES[part] for part in name.lower().split(".") if part in _NAMESPACES), None)
+
+
+def _of_another(name: str, publisher: Any) -> str:
+    """Why the object of that name is not ZTF's: whose it is, as far as that is known."""
+    survey = next((other for begin, other in _OTHERS.items() if name.upper().startswith(begin)), None)
+    whose = survey or (f"{str(publisher)[:_SHOWN]!r}" if publisher else "another survey")
+    return f"an alert of {whose}, not of ZTF: its object is {name[:_SHOWN]!r}; the cuts are ZTF's"
+
+
 def packet(record: Any) -> dict[str, Any]:
     """What is kept of a packet. Raises `Misread` for what is not one of ZTF's."""
     candidate = part(record, "candidate", "ZTF")
-    name = record.get("objectId")
+    name = record.get("objectId", record.get("objectid"))
     if name is None or name == "":
         raise Misread("not an alert of ZTF's: it has no objectId")
+    if not str(name).startswith("ZTF"):
+        raise Misread(_of_another(str(name), record.get("publisher")))
     jd = needed(candidate, "jd", _SINCE, _UNTIL)
     at, band = time_ms(jd - _JD_OF_MJD), _band(candidate)
     first = number(candidate.get("jdstarthist"))
@@ -47,6 +84,7 @@ def packet(record: Any) -> dict[str, Any]:
         **{name: number(candidate.get(name)) for name in NEIGHBOURS},
         "roid": number(record.get("roid")),
         "past": past,
+        "forced": latest_first(_forced(one, jd, band) for one in record.get("fp_hists") or ()),
         **{
             name: stamp(record.get(f"cutout{name.title()}")) for name in ("science", "template", "difference")
         },
@@ -69,6 +107,22 @@ def _point(record: Any, jd: float, band: str | None) -> dict[str, Any] | None:
     own = _band(record)
     at = time_ms(then - _JD_OF_MJD)
     return {"at": at, "ago": jd - then, "band": own, "same": own == band, **_measured(record)}
+
+
+def _forced(record: Any, jd: float, band: str | None) -> dict[str, Any] | None:
+    """Photometry at the object's place; None without a flux and what it means, and where it failed."""
+    if not isinstance(record, Mapping):
+        return None
+    then, flux, error, zero_point = (
+        number(record.get(name)) for name in ("jd", "forcediffimflux", "forcediffimfluxunc", "magzpsci")
+    )
+    if then is None or not _SINCE <= then <= _UNTIL or flux is None or zero_point is None:
+        return None
+    if error is None or error <= 0 or flux == _FAILED:
+        return None
+    own = _band(record)
+    when = {"at": time_ms(then - _JD_OF_MJD), "ago": jd - then, "band": own, "same": own == band}
+    return {**when, **forced_flux(flux, error, zero_point)}
 
 
 def _band(record: Mapping[str, Any]) -> str | None:

@@ -74,7 +74,7 @@ def _earlier(dice: random.Random, jd: float) -> dict[str, Any]:
     }
 
 
-def container(*packets: dict[str, Any]) -> bytes:
+def container(*packets: dict[str, Any], space: str = "ztf") -> bytes:
     """Packets in an Avro container, with a schema of the form that ZTF's have."""
     candidate = {name for one in packets for name in one["candidate"]}
     fields = [{"name": name, "type": ["null", "double", "string"]} for name in sorted(candidate)]
@@ -86,7 +86,7 @@ def container(*packets: dict[str, Any]) -> bytes:
     schema: dict[str, Any] = {
         "type": "record",
         "name": "alert",
-        "namespace": "ztf",
+        "namespace": space,
         "fields": [
             {"name": "objectId", "type": "string"},
             {"name": "candid", "type": "long"},

@@ -179,6 +179,17 @@ def test_a_flash_is_far_above_the_object_s_own_past_in_its_band() -> None:
     assert curve.filter(pl.col("mag").is_null() & (pl.col("limit") == 20.6))["at"].n_unique() == 13
 
 
+def test_forced_photometry_is_in_light_curves_and_gives_way_to_detections() -> None:
+    one = passing("ZTF26forced", JD, 18.0)
+    flux = {"fid": 1, "forcediffimflux": 1000.0, "forcediffimfluxunc": 10.0, "magzpsci": 26.0}
+    # One is in an exposure of its own, the other in that of the alert.
+    one["fp_hists"] = [{**flux, "jd": JD - 2}, {**flux, "jd": JD}]
+    testers, fed = run(Job.of(app_of("supernova"), "ztf"), [Message(as_json(one), b"k", 1_756_800_000_000)])
+    assert [alert["key"] for alert in fed] == ["ZTF26forced"]
+    curve = testers["curves"].windows().sort("at", "band")
+    assert curve["mag"].to_list() == [None, 18.5, 18.5, 18.0] and curve["forced"].to_list() == [0, 0, 1, 0]
+
+
 @pytest.mark.parametrize(
     ("format", "given", "said"),
     [

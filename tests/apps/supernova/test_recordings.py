@@ -39,6 +39,16 @@ def test_a_container_of_many_is_a_message_each(tmp_path: Path) -> None:
     assert [one.sent_ms for one in sent] == [1_756_792_800_000 + at * 86_400_000 for at in range(5)]
 
 
+@pytest.mark.parametrize(("space", "whose"), [("winter", "WINTER"), ("pgir", "PGIR"), ("turbo", "TURBO")])
+def test_files_of_surveys_whose_packets_look_like_ztf_s_are_named(
+    tmp_path: Path, space: str, whose: str
+) -> None:
+    path = tmp_path / "alerts.avro"
+    path.write_bytes(container(packet(random.Random(1)), space=space))
+    with pytest.raises(ValueError, match=rf"alerts\.avro has alerts of .*{whose}"):
+        APP.format(None, path)
+
+
 @pytest.mark.parametrize("packing", ["gz", ""])
 def test_a_night_of_the_archive_is_a_tar_of_containers(tmp_path: Path, packing: str) -> None:
     dice = random.Random(5)
@@ -55,12 +65,12 @@ def test_a_night_of_the_archive_is_a_tar_of_containers(tmp_path: Path, packing: 
 
 def test_lines_of_json_are_sent_as_they_are_and_broken_ones_too(tmp_path: Path) -> None:
     dice = random.Random(2)
-    values = [as_json(packet(dice, "a")), b'{"candidate": 3', as_json(packet(dice, "b"))]
+    values = [as_json(packet(dice, "ZTFa")), b'{"candidate": 3', as_json(packet(dice, "ZTFb"))]
     path = tmp_path / "alerts.jsonl"
     path.write_bytes(b"\n".join([values[0], b"", *values[1:]]) + b"\n")
     assert APP.format(None, path).name == "fink"
     sent = list(messages(path, Packets("ztf")))
-    assert [one.value for one in sent] == values and [one.key for one in sent] == [b"a", None, b"b"]
+    assert [one.value for one in sent] == values and [one.key for one in sent] == [b"ZTFa", None, b"ZTFb"]
 
 
 def test_tables_are_sent_in_the_order_of_their_times(tmp_path: Path) -> None:

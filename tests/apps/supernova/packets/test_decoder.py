@@ -16,6 +16,7 @@ import pytest
 
 from streamgauge.apps.supernova.packets.decoder import Packets
 from streamgauge.apps.supernova.packets.packet import NEIGHBOURS
+from streamgauge.apps.supernova.packets.schemas import schemas_of
 from streamgauge.operators.formats.messages import Messages
 from streamgauge.operators.formats.registry import Registry
 
@@ -64,6 +65,26 @@ def test_every_filler_is_null(filler: Any) -> None:
         assert all(row[name] is None for name in NEIGHBOURS if name != "roid")
         assert row["mag"] is row["positive"] is row["age"] is row["band"] is row["detections"] is None
         assert row["past"][0]["mag"] is None and row["past"][0]["ago"] == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "whose"),
+    [
+        ("PGIR21aeiljk", "Palomar Gattini-IR"),
+        ("WNTR24aaaab", "WINTER"),
+        ("TURBO25abc", "TURBO"),
+        ("TRB25abc", "TURBO"),
+        ("X1", "'some pipeline'"),
+        (17, "'some pipeline'"),
+    ],
+)
+@pytest.mark.parametrize("field", ["objectId", "objectid"])
+def test_packets_of_other_surveys_are_named_and_not_taken_for_ztf_s(
+    name: Any, whose: str, field: str
+) -> None:
+    one = {key: value for key, value in packet(random.Random(9)).items() if key != "objectId"}
+    reason = refused(as_json({**one, field: name, "publisher": "some pipeline"}))
+    assert f"an alert of {whose}, not of ZTF: its object is {str(name)!r}" in reason
 
 
 def test_fields_of_any_further_schema_are_taken_by_name() -> None:
@@ -130,7 +151,7 @@ def test_it_is_judged_message_by_message_travels_and_is_part_of_the_definition()
     whole = decoder.decode(Messages.of(values)).frame
     parts = [decoder.decode(Messages.of([value])).frame for value in values]
     assert whole.equals(pl.concat(parts)) and dict(whole.schema) == decoder.schema
-    assert decoder.definition() == {"survey": "ztf", "version": 1}
+    assert decoder.definition() == {"survey": "ztf", "version": 2}
 
 
 def test_rubin_s_schemas_come_from_the_package_and_the_others_are_named(recordings: Path) -> None:
@@ -144,6 +165,95 @@ def test_rubin_s_schemas_come_from_the_package_and_the_others_are_named(recordin
     )
     assert "not Avro of the schema lsst.v9_0.alert" in refused(value[:-3], None, "rubin")
     assert "not an alert packet" in refused(value, None, "ztf")
+
+
+def test_forced_photometry_is_apart_and_its_fluxes_are_magnitudes() -> None:
+    one = packet(random.Random(6))
+    good = {"jd": JD - 2, "fid": 1, "forcediffimflux": 1000.0, "forcediffimfluxunc": 10.0, "magzpsci": 26.0}
+    faint = {**good, "jd": JD - 3, "forcediffimflux": 29.0}
+    negative = {**good, "jd": JD - 1, "forcediffimflux": -500.0}
+    broken = [
+        {**good, "forcediffimflux": -99999.0},
+        {**good, "forcediffimfluxunc": 0.0},
+        {**good, "magzpsci": None},
+        {**good, "jd": float("nan")},
+        None,
+    ]
+    row = decoded(as_json({**one, "fp_hists": [faint, good, *broken, negative]}))
+    points = row.pop("forced")
+    assert [(p["ago"], p["mag"], p["positive"]) for p in points] == [
+        (1, None, False),
+        (2, 18.5, True),
+        (3, None, True),
+    ]
+    assert points[0]["limit"] == pytest.approx(26 - 2.5 * 1.69897) and points[1]["error"] == pytest.approx(
+        0.01086, abs=1e-5
+    )
+    # Nothing else of a packet goes by it.
+    without = decoded(as_json(one))
+    assert without.pop("forced") == [] and without == row
+
+
+def rubin_schema(version: str) -> dict[str, Any]:
+    """The least of a schema of Rubin's, and in a namespace such as theirs."""
+    names = ("midpointMjdTai", "ra", "dec")
+    fields = [{"name": "diaObjectId", "type": "long"}, *({"name": name, "type": "double"} for name in names)]
+    source = {"type": "record", "name": "diaSource", "fields": fields}
+    return {
+        "type": "record",
+        "namespace": f"lsst.v{version}",
+        "name": "alert",
+        "fields": [{"name": "diaSource", "type": source}],
+    }
+
+
+RUBIN = {"diaSource": {"diaObjectId": 5, "midpointMjdTai": 61000.0, "ra": 1.0, "dec": 2.0}}
+
+
+def framed(number: int, schema: dict[str, Any]) -> bytes:
+    file = BytesIO(b"\0" + number.to_bytes(4, "big"))
+    file.seek(5)
+    fastavro.schemaless_writer(file, fastavro.parse_schema(schema), RUBIN)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("form", ["avsc", "avro"])
+def test_rubin_s_schemas_come_from_a_file_if_one_is_named(tmp_path: Path, form: str) -> None:
+    schema, path = rubin_schema("11_2"), tmp_path / f"packet.{form}"
+    if form == "avsc":
+        path.write_text(json.dumps(schema))
+    else:
+        with path.open("wb") as file:
+            fastavro.writer(file, schema, [RUBIN])
+    decoder = pickle.loads(pickle.dumps(Packets("rubin", schemas=(str(path),))))
+    values = [framed(1102, schema), framed(900, schema), b"\0\0\0\4\x4e\1"]
+    decoded = decoder.decode(Messages.of(values))
+    assert decoded.frame["object"].to_list() == ["5"]
+    assert "its schema 900 is in no file of --set schema, which have 1102" in decoded.reasons[0]
+    assert "not Avro of the schema" in decoded.reasons[1]
+
+
+def test_rubin_s_containers_need_neither_package_nor_registry() -> None:
+    file = BytesIO()
+    fastavro.writer(file, rubin_schema("11_2"), [RUBIN])
+    assert decoded(file.getvalue(), survey="rubin")["object"] == "5"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "no Avro schema can be read from it"),
+        ('{"type": "record", "name": "alert", "fields": []}', "its schema is 'alert', not one such as"),
+        ('"string"', "its schema is not a record"),
+    ],
+)
+def test_files_without_a_schema_of_rubin_s_are_refused(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "x.avsc"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=said):
+        schemas_of([str(path)])
+    with pytest.raises(OSError):
+        schemas_of([str(tmp_path / "none.avsc")])
 
 
 def test_rubin_s_schemas_come_from_a_registry_if_one_is_named() -> None:

@@ -94,3 +94,18 @@ def test_bodies_of_the_solar_system_move() -> None:
 def test_what_is_no_alert_of_rubin_s_is_refused(record: Any, said: str) -> None:
     with pytest.raises(Misread, match=said):
         packet(record)
+
+
+def test_forced_photometry_is_apart() -> None:
+    forced = [
+        source(60_999.0, 1000.0, psfFluxErr=10.0),
+        source(60_998.0, 20.0, psfFluxErr=10.0),
+        source(psfFluxErr=None),
+        3,
+    ]
+    result = packet({"diaSource": source(), "prvDiaForcedSources": forced})
+    assert [(point["ago"], point["mag"] and round(point["mag"], 3)) for point in result["forced"]] == [
+        (1, 23.9),
+        (2, None),
+    ]
+    assert result["past"] == [] and result["age"] == 0
