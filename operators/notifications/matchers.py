@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from ..rendering.names import visible_name
-from ..rules.alert import Alert
+from .alert import Alert
 
 LABELS = ("app", "rule", "kind", "key", "state")
 """What an alert is known by."""
