@@ -61,9 +61,9 @@ def _tags(texts: pl.Series) -> pl.Series:
 
 
 def _emoji(texts: pl.Series) -> pl.Series:
-    found = texts.str.extract_all(EMOJI).rename("emoji").to_frame()
+    pictures = texts.str.extract_all(EMOJI).rename("emoji").to_frame()
     qualified = pl.col("emoji").list.eval(pl.element().replace(_QUALIFIED))
-    return found.select(qualified.list.unique(maintain_order=True)).to_series()
+    return pictures.select(qualified.list.unique(maintain_order=True)).to_series()
 
 
 def _of_some(texts: pl.Series, some: pl.Series, lists: Callable[[pl.Series], pl.Series]) -> pl.Series:
