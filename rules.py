@@ -18,7 +18,6 @@
 | a rule of your own | a subclass of `LimitRule`, which gives what it `Measured`, or of `Rule` |
 """
 
-from .operators.notifications.alert import Alert
 from .operators.notifications.alertmanager import AlertsToAlertmanager
 from .operators.notifications.mail import AlertsToEmail
 from .operators.notifications.mqtt import AlertsToMqtt
@@ -28,6 +27,7 @@ from .operators.notifications.slack import AlertsToMattermost, AlertsToSlack
 from .operators.notifications.toml_outlets import read_outlets
 from .operators.notifications.webhook import AlertsToWebhook
 from .operators.rules.absence import Absence, Flatline
+from .operators.rules.alert import Alert
 from .operators.rules.alerting import Alerting
 from .operators.rules.beyond import Beyond
 from .operators.rules.burst import Burst

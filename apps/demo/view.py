@@ -13,8 +13,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ...operators.notifications.alert import Alert
 from ...operators.rendering.answers import cell, plain
+from ...operators.rules.alert import Alert
 
 _LINE_SECONDS = 10.0
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...operators.notifications.alert import Alert
+from ...operators.rules.alert import Alert
 from ...operators.sketching.account import Account
 from ...sketches.core.errors import StreamgaugeError
 from .job import least

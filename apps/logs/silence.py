@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...operators.notifications.alert import Alert
+from ...operators.rules.alert import Alert
 from ...operators.rules.row import Row
 from ...operators.rules.rule import Rule, RuleState, _text
 from ...operators.rules.value_with_bounds import Figure

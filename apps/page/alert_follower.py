@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from ...operators.kafka.faults import passing, refused
 from ...operators.kafka.topics import admin, begin_offsets, end_offsets, partitions_of
-from ...operators.notifications.alert import Alert
+from ...operators.rules.alert import Alert
 from ...operators.secrets import Settings, without_secrets
 from ...operators.serving.topic_reading import reader, reason_of
 from ...operators.sketching.position import Input

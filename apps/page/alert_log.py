@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from ...operators.notifications.alert import Alert
+from ...operators.rules.alert import Alert
 from ...operators.serving.watchers import Watchers
 from ..jobs.outcome import events
 

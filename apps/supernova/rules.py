@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from ...operators.notifications.alert import Alert
+from ...operators.rules.alert import Alert
 from ...operators.rules.row import Row
 from ...operators.rules.rule import Rule, RuleState
 from ...operators.rules.value_with_bounds import Figure, answer_at, figure_of

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...operators.notifications.alert import Alert
+from ...operators.rules.alert import Alert
 from ...operators.rules.burst import Burst
 from ...operators.rules.row import Row
 from ...operators.rules.rule import RuleState

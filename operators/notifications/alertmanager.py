@@ -13,8 +13,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 from ..rendering.names import escaped
+from ..rules.alert import Alert, moment
 from ..windows.durations import Duration, microseconds
-from .alert import Alert, moment
 from .grouping import Notification
 from .http import HttpOutlet
 from .matchers import labels_of

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from ..rendering.names import visible_name
-from .alert import Alert
+from ..rules.alert import Alert
 
 LABELS = ("app", "rule", "kind", "key", "state")
 """What an alert is known by."""

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import ClassVar
 
+from ..rules.alert import Alert
 from ..windows.durations import Duration, microseconds
 from .account import OutletAccount
-from .alert import Alert
 from .grouping import Notification
 from .matchers import LABELS, Matcher, parse_matchers
 from .outlet_queue import OutletQueue

@@ -20,8 +20,8 @@ from typing import Protocol
 from weakref import WeakSet
 
 from ..formats.jsonable import jsonable
+from ..rules.alert import Alert
 from .account import OutletAccount
-from .alert import Alert
 from .errors import OutletError
 from .grouping import AlertGroups, Notification
 from .matchers import Matcher, labels_of, match_all

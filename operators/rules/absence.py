@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ..notifications.alert import Alert
 from ..windows.durations import Duration, duration_text
+from .alert import Alert
 from .limit import Limit
 from .row import Row
 from .rule import LimitRule, Measured, Rule, RuleState, _text

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...sketches.core.jit import kernel
-from ..notifications.alert import Alert
 from .absence import Absence
+from .alert import Alert
 from .evaluator import WindowAlert
 from .key_columns import KeyColumns
 from .window_rows import WindowBatch, order_text

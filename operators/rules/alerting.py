@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from ..kafka.outgoing_message import Outgoing
-from ..notifications.alert import Alert
 from ..notifications.outlet import NotifyingOutlet
 from ..sinks.sink import (
     ClosedWindow,
@@ -22,6 +21,7 @@ from ..sinks.sink import (
     common_keys,
 )
 from ..windows.durations import Duration, microseconds
+from .alert import Alert
 from .rule import Rule
 from .rule_engine import RuleEngine, RuleView, rule_view
 from .stale_feed import StaleFeed

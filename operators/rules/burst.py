@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ..notifications.alert import Alert
+from .alert import Alert
 from .count_min_baseline import HashedMoments, Usual
 from .event_state import turn
 from .row import Row

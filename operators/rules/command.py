@@ -11,7 +11,7 @@ from string import Template
 from typing import Any, Literal
 
 from ...sketches.core.errors import StreamgaugeError
-from ..notifications.alert import Alert
+from .alert import Alert
 
 Accepted = Literal["any", "address", "ipv4", "ipv6"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple, Protocol, Self
 
-from ..notifications.alert import Alert
+from .alert import Alert
 from .rule import Rule, RuleState
 from .window_rows import WindowBatch
 

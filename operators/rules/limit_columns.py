@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 import numpy as np
 
 from ...sketches.core.jit import kernel
-from ..notifications.alert import Alert, State
 from .absence import Flatline
+from .alert import Alert, State
 from .baselines import Ewma, OfHours, Past, Rows
 from .change import Change
 from .evaluator import WindowAlert

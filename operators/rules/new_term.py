@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..notifications.alert import Alert
 from ..rendering.names import visible_name
 from ..windows.durations import Duration, duration_text
+from .alert import Alert
 from .row import Row
 from .rule import Rule, RuleState, _text
 from .value_with_bounds import Figure, answer_at, figure_of

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..notifications.alert import Alert
 from ..windows.durations import Duration, duration_text
+from .alert import Alert
 from .row import Row
 from .rule import LimitRule, Measured, RuleState, _text
 from .value_with_bounds import Figure

@@ -14,8 +14,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from ..formats.jsonable import jsonable
-from ..notifications.alert import Alert, State
 from ..windows.durations import Duration, duration_text, microseconds
+from .alert import Alert, State
 from .command import Command, commands_of
 from .event_state import Holds, turn
 from .limit import Limit, Side

@@ -21,13 +21,13 @@ import polars as pl
 import pyarrow as pa
 
 from ...sketches.core.answers import USUAL_QUANTILES
-from ..notifications.alert import Alert
 from ..table.query import query
 from ..table.schema import aggregates_of, keys_of
 from ..table.window_groups import WindowGroups
 from ..table.windows import declared_windows
 from ..windows.table import TableWindows
 from ..windows.window import EARLIEST
+from .alert import Alert
 from .evaluator import Evaluator, WindowAlert
 from .evaluators import evaluator_of
 from .row import Row

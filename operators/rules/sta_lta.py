@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-from ..notifications.alert import Alert
 from ..windows.durations import Duration, duration_text
+from .alert import Alert
 from .event_state import turn
 from .row import Row
 from .rule import LimitRule, Measured, RuleState

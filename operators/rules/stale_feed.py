@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..notifications.alert import Alert, State
 from ..windows.durations import Duration, duration_text, microseconds
+from .alert import Alert, State
 
 
 class StaleFeed:

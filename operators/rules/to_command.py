@@ -10,19 +10,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from ..formats.encode import json_bytes
 from ..formats.jsonable import jsonable
 from ..kafka.outgoing_message import ANY_PARTITION, Outgoing
-from ..notifications.alert import Alert
 from ..notifications.grouping import Notification
 from ..notifications.http import HttpOutlet
 from ..notifications.mqtt_publisher import MqttPublisher
 from ..notifications.outlet import NotifyingOutlet
 from ..sinks.sink import SinkTopic
 from ..windows.durations import Duration
+from .alert import Alert
 from .command import Command, UnsafeKeyError
 from .rule import Rule
-from .to_topic import key_bytes
+from .to_topic import json_bytes, key_bytes
 
 log = logging.getLogger("streamgauge.rules")
 

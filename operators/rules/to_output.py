@@ -8,8 +8,8 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..notifications.alert import Alert
 from ..watching.terminal import json_line, write_json, write_line
+from .alert import Alert
 
 _TAIL_BYTES = 4 * 1024 * 1024
 """How much of a file's end is looked at for alerts that are there: far more than one crash repeats."""

@@ -11,7 +11,7 @@ import pytest
 
 from streamgauge.operators.definition.aggregates import count, top_k
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.notifications.alert import Alert
+from streamgauge.operators.rules.alert import Alert
 from streamgauge.operators.rules.to_output import AlertsToConsole
 from streamgauge.operators.testing import StreamTester
 from streamgauge.spark_udafs.sinks import AnswersToConsole, Batch

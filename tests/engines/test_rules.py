@@ -10,7 +10,7 @@ import pytest
 
 from streamgauge import StreamTester, count, rules
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.notifications.alert import Alert
+from streamgauge.operators.rules.alert import Alert
 from streamgauge.spark_udafs.alerts import AlertingSink
 from streamgauge.spark_udafs.run import on_spark, write
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from ....operators.notifications.alert import Alert
+from ....operators.rules.alert import Alert
 from ....operators.rules.row import Row
 from ....operators.rules.rule import Rule, RuleState
 from ....operators.rules.value_with_bounds import Figure

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, get_args
 
-from ....operators.notifications.alert import State
+from ....operators.rules.alert import State
 from ....operators.rules.baselines import Ewma
 from ....operators.rules.row import Row
 from ....operators.rules.rule import Measured

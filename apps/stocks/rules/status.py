@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ....operators.notifications.alert import Alert
+from ....operators.rules.alert import Alert
 from ....operators.rules.row import Row
 from ....operators.rules.rule import LimitRule, Measured, Rule, RuleState
 from ....operators.rules.time_zones import zone_of

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ....operators.notifications.alert import Alert
+from ....operators.rules.alert import Alert
 from ....operators.rules.beyond import Beyond
 from ....operators.rules.row import Row
 from ....operators.rules.rule import LimitRule, Measured, Rule, RuleState

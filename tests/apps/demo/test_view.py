@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from streamgauge.apps.demo.view import AppLook, DemoView, showing
-from streamgauge.operators.notifications.alert import Alert
+from streamgauge.operators.rules.alert import Alert
 
 HOT = Alert("limit", "threshold", "fired", ("a\x1b[2J",), 60_000_000, 0, 31.0, 31.0, 31.0, 30.0, "31 > 30")
 VIEW = DemoView("http://127.0.0.1:8055", 12.4, [AppLook("iot", "local", "reading", 1234, [HOT] * 20)])

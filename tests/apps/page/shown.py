@@ -39,7 +39,7 @@ from streamgauge.operators.definition.aggregates import (
 )
 from streamgauge.operators.definition.aggregates import sum as total
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.notifications.alert import Alert
+from streamgauge.operators.rules.alert import Alert
 from streamgauge.operators.rules.alerting import Alerting
 from streamgauge.operators.rules.threshold import Ratio
 from streamgauge.operators.serving.live import LiveTable

@@ -17,7 +17,7 @@ import pytest
 
 from streamgauge.operators.definition.aggregates import count, distinct, last, quantiles
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.notifications.alert import Alert
+from streamgauge.operators.rules.alert import Alert
 from streamgauge.operators.rules.evaluator import RowByRow
 from streamgauge.operators.rules.evaluators import evaluator_of
 from streamgauge.operators.rules.rule_engine import RuleEngine, rule_view

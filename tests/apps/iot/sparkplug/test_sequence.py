@@ -6,7 +6,7 @@ import json
 import random
 
 from streamgauge.apps.iot.sparkplug.sequence import SequenceGap
-from streamgauge.operators.notifications.alert import Alert
+from streamgauge.operators.rules.alert import Alert
 from streamgauge.operators.rules.row import Row
 
 RULE = SequenceGap("sequence", kind="sequence")

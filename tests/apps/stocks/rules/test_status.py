@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streamgauge.apps.stocks.rules.status import Halt, SilentSymbol
-from streamgauge.operators.notifications.alert import Alert
+from streamgauge.operators.rules.alert import Alert
 from streamgauge.operators.rules.row import Row
 from streamgauge.operators.rules.rule import Rule
 
