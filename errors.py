@@ -40,9 +40,9 @@ from .operators.formats.registry import UnknownSchema
 from .operators.formats.retryable_error import Unavailable
 from .operators.kafka.source import CorruptError, NoAnswer, PositionGone, ReadError
 from .operators.kafka.topics import TopicError
-from .operators.notifications.errors import OutletError
 from .operators.plugins import PluginError
 from .operators.rules.command import UnsafeKeyError
+from .operators.rules.notifications.errors import OutletError
 from .operators.serving.http.client import QueryError
 from .operators.sinks.sink import SinkError
 from .operators.sql.errors import SqlError

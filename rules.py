@@ -18,14 +18,6 @@
 | a rule of your own | a subclass of `LimitRule`, which gives what it `Measured`, or of `Rule` |
 """
 
-from .operators.notifications.alertmanager import AlertsToAlertmanager
-from .operators.notifications.mail import AlertsToEmail
-from .operators.notifications.mqtt import AlertsToMqtt
-from .operators.notifications.ntfy import AlertsToNtfy
-from .operators.notifications.silences import AlertSilence
-from .operators.notifications.slack import AlertsToMattermost, AlertsToSlack
-from .operators.notifications.toml_outlets import read_outlets
-from .operators.notifications.webhook import AlertsToWebhook
 from .operators.rules.absence import Absence, Flatline
 from .operators.rules.alert import Alert
 from .operators.rules.alerting import Alerting
@@ -34,6 +26,14 @@ from .operators.rules.burst import Burst
 from .operators.rules.change import Change
 from .operators.rules.command import Command
 from .operators.rules.new_term import NewTerm
+from .operators.rules.notifications.alertmanager import AlertsToAlertmanager
+from .operators.rules.notifications.mail import AlertsToEmail
+from .operators.rules.notifications.mqtt import AlertsToMqtt
+from .operators.rules.notifications.ntfy import AlertsToNtfy
+from .operators.rules.notifications.silences import AlertSilence
+from .operators.rules.notifications.slack import AlertsToMattermost, AlertsToSlack
+from .operators.rules.notifications.toml_outlets import read_outlets
+from .operators.rules.notifications.webhook import AlertsToWebhook
 from .operators.rules.rolling_sum import RollingSum
 from .operators.rules.row import Row
 from .operators.rules.rule import LimitRule, Measured, Rule

@@ -47,7 +47,7 @@ def test(
 
         streamgauge alerts test outlets.toml --outlet ops --json
     """
-    from ...operators.notifications.toml_outlets import read_outlets
+    from ...operators.rules.notifications.toml_outlets import read_outlets
     from .trial import OutletsFailed, try_outlet
 
     outlets = read_outlets(file)
@@ -88,8 +88,8 @@ def silence(
 
         streamgauge alerts silence outlets.toml 'rule="hot"' 'key=~"hall.*"' --for 2h --why painters
     """
-    from ...operators.notifications.silences import AlertSilence
-    from ...operators.notifications.toml_outlets import read_outlets
+    from ...operators.rules.notifications.silences import AlertSilence
+    from ...operators.rules.notifications.toml_outlets import read_outlets
     from ...operators.windows.durations import microseconds
 
     until = datetime.now(UTC).replace(microsecond=0) + timedelta(microseconds=microseconds(length))

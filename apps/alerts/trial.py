@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...operators.notifications.errors import OutletError
-from ...operators.notifications.outlet import NotifyingOutlet, trial_notification
+from ...operators.rules.notifications.errors import OutletError
+from ...operators.rules.notifications.outlet import NotifyingOutlet, trial_notification
 from ...sketches.core.errors import StreamgaugeError
 
 

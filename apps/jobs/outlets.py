@@ -8,11 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from ...operators.notifications.account import OutletAccount
-from ...operators.notifications.outlet import NotifyingOutlet
-from ...operators.notifications.toml_outlets import read_outlets
-from ...operators.notifications.webhook import AlertsToWebhook
 from ...operators.rules.alerting import Outlet
+from ...operators.rules.notifications.account import OutletAccount
+from ...operators.rules.notifications.outlet import NotifyingOutlet
+from ...operators.rules.notifications.toml_outlets import read_outlets
+from ...operators.rules.notifications.webhook import AlertsToWebhook
 from ...operators.rules.to_output import AlertsToFile
 from ...operators.rules.to_topic import AlertsToKafka
 from ...operators.watching.terminal import write_line

@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from ..kafka.outgoing_message import Outgoing
-from ..notifications.outlet import NotifyingOutlet
 from ..sinks.sink import (
     ClosedWindow,
     Origin,
@@ -22,6 +21,7 @@ from ..sinks.sink import (
 )
 from ..windows.durations import Duration, microseconds
 from .alert import Alert
+from .notifications.outlet import NotifyingOutlet
 from .rule import Rule
 from .rule_engine import RuleEngine, RuleView, rule_view
 from .stale_feed import StaleFeed
@@ -58,7 +58,7 @@ class WritingOutlet(Protocol):
 
 Outlet = SendingOutlet | WritingOutlet
 """`AlertsToKafka`, `CommandsToKafka`, `AlertsToConsole`, `AlertsToFile`, `AlertsToWebhook`, one of those to
-people (`operators.notifications`), or an object of your own."""
+people (`operators.rules.notifications`), or an object of your own."""
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,14 @@ from typing import Any, ClassVar
 
 from ..formats.jsonable import jsonable
 from ..kafka.outgoing_message import ANY_PARTITION, Outgoing
-from ..notifications.grouping import Notification
-from ..notifications.http import HttpOutlet
-from ..notifications.mqtt_publisher import MqttPublisher
-from ..notifications.outlet import NotifyingOutlet
 from ..sinks.sink import SinkTopic
 from ..windows.durations import Duration
 from .alert import Alert
 from .command import Command, UnsafeKeyError
+from .notifications.grouping import Notification
+from .notifications.http import HttpOutlet
+from .notifications.mqtt_publisher import MqttPublisher
+from .notifications.outlet import NotifyingOutlet
 from .rule import Rule
 from .to_topic import json_bytes, key_bytes
 

@@ -21,9 +21,9 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from ..notifications.outlet_queue import accounts_by_title
 from .figures import Figures
 from .health import Health
+from .outlet_counts import counts_by_title
 
 PARTITIONS = 1_000
 """Input partitions of a run that get series of their own."""
@@ -209,10 +209,10 @@ def _outlets() -> Iterator[Metric]:
     labels = ["outlet", "result"]
     counts = _counter("outlet_alerts", "Alerts of this process's outlets by what became of them.", labels)
     pending = _gauge("outlet_pending_alerts", "Alerts that wait in an outlet.", labels[:1])
-    for title, account in sorted(accounts_by_title().items()):
+    for title, numbers in sorted(counts_by_title().items()):
         for result in ("sent", "failed", "silenced", "unmatched"):
-            counts.add_metric([title, result], getattr(account, result))
-        pending.add_metric([title], account.pending)
+            counts.add_metric([title, result], numbers[result])
+        pending.add_metric([title], numbers["pending"])
     yield from (counts, pending)
 
 

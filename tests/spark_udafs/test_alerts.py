@@ -10,7 +10,7 @@ import pytest
 from streamgauge import SketchTable, StreamTester
 from streamgauge.rules import Alerting, Threshold
 
-from ..operators.notifications.test_outlet_queue import Outlet, complete
+from ..operators.rules.notifications.test_outlet_queue import Outlet, complete
 from ..operators.rules.plain import NOON, WINDOWS, row
 from ..waiting import until
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.operators.notifications.matchers import labels_of
-from streamgauge.operators.notifications.toml_outlets import read_silences
+from streamgauge.operators.rules.notifications.matchers import labels_of
+from streamgauge.operators.rules.notifications.toml_outlets import read_silences
 
 from ...operators.ingest.sources.mqtt_broker import MqttBroker
-from ...operators.notifications.alerts import alert
-from ...operators.notifications.servers import SmtpServer, WebServer
+from ...operators.rules.notifications.alerts import alert
+from ...operators.rules.notifications.servers import SmtpServer, WebServer
 from ..command import Ran
 
 

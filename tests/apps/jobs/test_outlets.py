@@ -17,10 +17,10 @@ from streamgauge.apps.registry import app_of
 from streamgauge.apps.running.replaying import AppReplay, replayed
 from streamgauge.apps.running.watching import ENGINES
 from streamgauge.operators.kafka.topics import admin, ensure_topic
-from streamgauge.operators.notifications.outlet import NotifyingOutlet
+from streamgauge.operators.rules.notifications.outlet import NotifyingOutlet
 from streamgauge.rules import AlertsToFile, AlertsToKafka
 
-from ...operators.notifications.servers import WebServer
+from ...operators.rules.notifications.servers import WebServer
 from ...waiting import until
 from ..running.test_replaying import SET, lines, readings
 from ..running.test_watching import alerts_in, alerts_of, sent

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from streamgauge.errors import OutletError
-from streamgauge.operators.notifications.outlet import trial_notification
+from streamgauge.operators.rules.notifications.outlet import trial_notification
 from streamgauge.rules import (
     AlertsToAlertmanager,
     AlertsToMattermost,

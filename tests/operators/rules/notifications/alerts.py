@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from streamgauge.operators.notifications.grouping import Notification
+from streamgauge.operators.rules.notifications.grouping import Notification
 from streamgauge.rules import Alert
 
 NOON_US = 1_780_315_200_000_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...sketches.core.errors import StreamgaugeError
+from ....sketches.core.errors import StreamgaugeError
 
 
 class OutletError(StreamgaugeError):

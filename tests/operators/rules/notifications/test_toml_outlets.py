@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.operators.notifications.toml_outlets import KINDS, read_silences
+from streamgauge.operators.rules.notifications.toml_outlets import KINDS, read_silences
 from streamgauge.rules import AlertsToAlertmanager, AlertsToEmail, AlertsToSlack, read_outlets, read_rules
 
 ALL = """

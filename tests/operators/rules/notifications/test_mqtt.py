@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import pytest
 
 from streamgauge.errors import OutletError
-from streamgauge.operators.notifications import mqtt_publisher
-from streamgauge.operators.notifications.outlet import trial_notification
+from streamgauge.operators.rules.notifications import mqtt_publisher
+from streamgauge.operators.rules.notifications.outlet import trial_notification
 from streamgauge.operators.rules.to_command import command_outlets
 from streamgauge.rules import AlertsToMqtt, Command, Threshold
 
-from ..ingest.sources.mqtt_broker import MqttBroker
+from ...ingest.sources.mqtt_broker import MqttBroker
 from .alerts import ALERT, EVIL, alert, one
 
 

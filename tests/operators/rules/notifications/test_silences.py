@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.operators.notifications.matchers import Matcher, labels_of
-from streamgauge.operators.notifications.silences import SilenceFile
-from streamgauge.operators.notifications.toml_outlets import read_silences
+from streamgauge.operators.rules.notifications.matchers import Matcher, labels_of
+from streamgauge.operators.rules.notifications.silences import SilenceFile
+from streamgauge.operators.rules.notifications.toml_outlets import read_silences
 from streamgauge.rules import AlertSilence
 
 from .alerts import alert

@@ -19,8 +19,9 @@ from datetime import UTC, datetime
 from typing import Protocol
 from weakref import WeakSet
 
-from ..formats.jsonable import jsonable
-from ..rules.alert import Alert
+from ...formats.jsonable import jsonable
+from ...watching.outlet_counts import watch_outlet
+from ..alert import Alert
 from .account import OutletAccount
 from .errors import OutletError
 from .grouping import AlertGroups, Notification
@@ -93,6 +94,7 @@ class OutletQueue:
         self._thread: threading.Thread | None = None
         with _queues_lock:
             _queues.add(self)
+        watch_outlet(self)
 
     @property
     def title(self) -> str:
@@ -104,6 +106,10 @@ class OutletQueue:
         """What became of the alerts so far."""
         with self._changed:
             return replace(self._account)
+
+    def counts(self) -> Mapping[str, int]:
+        """The account as plain values."""
+        return self.account.to_dict()
 
     def offer(self, alert: Alert) -> None:
         """Take an alert; returns at once."""
@@ -309,16 +315,6 @@ class OutletQueue:
             self._queue.append(_Queued(notification, 0.0))
         while self._queue:
             self._give_up(self._queue[0], "the run has ended")
-
-
-def accounts_by_title() -> dict[str, OutletAccount]:
-    """What became of the alerts of all outlets of this process; of those of one name together."""
-    accounts: dict[str, OutletAccount] = {}
-    for queue in _all_queues():
-        account = accounts.setdefault(queue.title, OutletAccount())
-        for name, count in vars(queue.account).items():
-            setattr(account, name, getattr(account, name) + count)
-    return accounts
 
 
 def _all_queues() -> list[OutletQueue]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from ..formats.jsonable import jsonable
+from ...formats.jsonable import jsonable
 from .grouping import Notification
 from .http import HttpOutlet
 

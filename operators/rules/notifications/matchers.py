@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from ..rendering.names import visible_name
-from ..rules.alert import Alert
+from ...rendering.names import visible_name
+from ..alert import Alert
 
 LABELS = ("app", "rule", "kind", "key", "state")
 """What an alert is known by."""

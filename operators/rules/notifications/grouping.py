@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..rules.alert import Alert
+from ..alert import Alert
 from .matchers import labels_of
 
 LISTED = 100

@@ -14,15 +14,15 @@ import pytest
 
 from streamgauge import StreamTester
 from streamgauge.errors import OutletError
-from streamgauge.operators.notifications import outlet_queue
-from streamgauge.operators.notifications.grouping import LISTED, Notification
-from streamgauge.operators.notifications.outlet import NotifyingOutlet
+from streamgauge.operators.rules.notifications import outlet_queue
+from streamgauge.operators.rules.notifications.grouping import LISTED, Notification
+from streamgauge.operators.rules.notifications.outlet import NotifyingOutlet
 from streamgauge.operators.sinks.sink import ClosedWindow, Origin
 from streamgauge.operators.table.window_groups import WindowGroups
 from streamgauge.rules import Alerting, AlertSilence, Threshold
 
-from ...waiting import until
-from ..rules.plain import NOON, WINDOWS, row
+from ....waiting import until
+from ..plain import NOON, WINDOWS, row
 from .alerts import ALERT, alert
 
 LATER = datetime(2100, 1, 1, tzinfo=UTC)
@@ -236,7 +236,7 @@ def test_a_program_that_ends_sends_what_waits() -> None:
     code = """
 from dataclasses import dataclass
 from typing import ClassVar
-from streamgauge.operators.notifications.outlet import NotifyingOutlet
+from streamgauge.operators.rules.notifications.outlet import NotifyingOutlet
 from streamgauge.rules import Alert
 
 @dataclass(frozen=True)

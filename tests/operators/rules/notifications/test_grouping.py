@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from streamgauge.operators.notifications.grouping import GROUPS, LISTED, AlertGroups
+from streamgauge.operators.rules.notifications.grouping import GROUPS, LISTED, AlertGroups
 
 from .alerts import ALERT, alert
 

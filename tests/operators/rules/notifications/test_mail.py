@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from streamgauge.errors import OutletError
-from streamgauge.operators.notifications.outlet import trial_notification
+from streamgauge.operators.rules.notifications.outlet import trial_notification
 from streamgauge.rules import AlertsToEmail
 
 from .alerts import ALERT, EVIL, one

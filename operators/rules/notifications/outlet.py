@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import ClassVar
 
-from ..rules.alert import Alert
-from ..windows.durations import Duration, microseconds
+from ...windows.durations import Duration, microseconds
+from ..alert import Alert
 from .account import OutletAccount
 from .grouping import Notification
 from .matchers import LABELS, Matcher, parse_matchers

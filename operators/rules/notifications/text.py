@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ..rendering.names import escaped
-from ..rules.alert import Alert, moment
+from ...rendering.names import escaped
+from ..alert import Alert, moment
 from .grouping import Notification
 from .matchers import labels_of
 

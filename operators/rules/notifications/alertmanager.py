@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
-from ..rendering.names import escaped
-from ..rules.alert import Alert, moment
-from ..windows.durations import Duration, microseconds
+from ...rendering.names import escaped
+from ...windows.durations import Duration, microseconds
+from ..alert import Alert, moment
 from .grouping import Notification
 from .http import HttpOutlet
 from .matchers import labels_of
