@@ -25,13 +25,15 @@ def named_values(given: Sequence[str] | None) -> dict[str, str]:
     >>> named_values(["limit=78", "pattern=%H=%M", "catalog=tns.csv", "catalog=gaia.csv"])
     {'limit': '78', 'pattern': '%H=%M', 'catalog': 'tns.csv,gaia.csv'}
 
-    Raises `ValueError` for anything else.
+    Raises `ValueError` for anything else, and for a rule's command that is given twice.
     """
     values: dict[str, str] = {}
     for one in given or ():
         name, sign, value = one.partition("=")
         if not sign or not name:
             raise ValueError(f"--set {one}: write NAME=VALUE")
+        if name in values and "." in name:
+            raise ValueError(f"--set {name} is given twice; a rules file may have several commands of a rule")
         values[name] = f"{values[name]},{value}" if name in values else value
     return values
 

@@ -110,8 +110,8 @@ def as_bytes(column: str) -> AsBytes:
 
 
 def json_bytes(value: Any) -> bytes:
-    """A value as compact JSON (`jsonable`)."""
-    return json_text(value).encode()
+    """A value as compact JSON (`jsonable`); what UTF-8 can't hold is escaped."""
+    return json_text(value).encode("utf-8", "backslashreplace")
 
 
 def json_rows(rows: pl.DataFrame) -> list[bytes]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from ..formats.encode import json_bytes
 from ..formats.jsonable import jsonable
 from ..kafka.outgoing_message import ANY_PARTITION, Outgoing
 from ..sinks.sink import SinkTopic
@@ -21,7 +22,7 @@ from .notifications.http import HttpOutlet
 from .notifications.mqtt_publisher import MqttPublisher
 from .notifications.outlet import NotifyingOutlet
 from .rule import Rule
-from .to_topic import json_bytes, key_bytes
+from .to_topic import key_bytes
 
 log = logging.getLogger("streamgauge.rules")
 

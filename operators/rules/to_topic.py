@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..formats.encode import json_bytes
 from ..formats.jsonable import jsonable
 from ..kafka.outgoing_message import ANY_PARTITION, Outgoing
 from ..sinks.sink import SinkTopic
@@ -107,11 +107,4 @@ def key_bytes(alert: Alert) -> bytes | None:
         else key.encode("utf-8", "backslashreplace")
         if isinstance(key, str)
         else json_bytes(key)
-    )
-
-
-def json_bytes(value: Any) -> bytes:
-    """A value as JSON; what UTF-8 can't hold is escaped."""
-    return json.dumps(jsonable(value), ensure_ascii=False, separators=(",", ":")).encode(
-        "utf-8", "backslashreplace"
     )

@@ -7,7 +7,6 @@ import threading
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -98,6 +97,10 @@ def label_of(path: str) -> str:
     return _printable(Path(path).name.split(".")[0])
 
 
+_kept: dict[str, tuple[tuple[int, int, int], Extract]] = {}
+"""What this process has read, by path: of a file that changes its last version."""
+
+
 def check_extract(path: str) -> None:
     """Read how a file begins: raises `OSError` or `ValueError` for what is not an extract."""
     source = _Source.of(path)
@@ -112,12 +115,18 @@ def extract(path: str) -> Extract:
     Raises `OSError` for a file that can't be read, `ValueError` naming the first row that is wrong.
     """
     stat = Path(path).stat()
+    stamp = stat.st_mtime_ns, stat.st_size, stat.st_ino
     with _lock:
-        return _read(path, stat.st_mtime_ns, stat.st_size)
+        known = _kept.get(path)
+        if known is None or known[0] != stamp:
+            # Two versions of a large one would not fit beside each other.
+            known = None
+            _kept.pop(path, None)
+            known = _kept[path] = stamp, _read(path)
+        return known[1]
 
 
-@lru_cache(maxsize=16)
-def _read(path: str, changed_ns: int, size: int) -> Extract:
+def _read(path: str) -> Extract:
     source = _Source.of(path)
     columns = ExtractColumns.of(source.names)
     numbers: dict[str | None, int] = {}

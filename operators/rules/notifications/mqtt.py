@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from ...formats.encode import json_bytes
 from ..alert import Alert
-from ..to_topic import json_bytes
 from .grouping import Notification
 from .mqtt_publisher import MqttPublisher
 from .outlet import NotifyingOutlet

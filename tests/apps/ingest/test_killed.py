@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import os
 import random
@@ -84,7 +85,7 @@ def _number(path: Path) -> int:
 def _differs(numbers: list[int], written: int) -> str:
     """Short: a whole list says nothing."""
     lost = sorted(set(range(written)) - set(numbers))
-    jumps = [pair for pair in zip(numbers, numbers[1:], strict=False) if pair[1] != pair[0] + 1]
+    jumps = [pair for pair in itertools.pairwise(numbers) if pair[1] != pair[0] + 1]
     return f"{len(numbers)} of {written}; lost: {lost[:50]}; out of order at: {jumps[:10]}"
 
 

@@ -205,23 +205,33 @@ def test_wrong_settings_are_said(format: str, given: dict, said: str) -> None:
     assert said in str(refused.value)
 
 
-def result_of(kafka: Any, recordings: Path, engine: str) -> dict[str, Any]:
+def result_of(kafka: Any, recordings: Path, engine: str, given: dict[str, str]) -> dict[str, Any]:
     path = recordings / "astronomy" / "ztf_few_slsn_alerts.parquet"
-    job = Job.of(app_of("supernova"), recording=path)
+    job = Job.of(app_of("supernova"), given=given, recording=path)
     return replayed(AppReplay(job, [path], engine), kafka.bootstrap_servers, Console(file=io.StringIO()))
 
 
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.soak
-def test_both_engines_report_the_same(kafka, spark, recordings: Path) -> None:
-    local, other = (result_of(kafka, recordings, engine) for engine in ("local", "spark"))
+def test_both_engines_report_the_same(kafka, spark, recordings: Path, tmp_path: Path) -> None:
+    places = {one["objectId"]: one["candidate"] for one in fink_rows(recordings)}
+    extract = tmp_path / "mine.csv"
+    lines = [
+        f"{one['ra']},{one['dec']},{name},{'AGN' if at % 3 else 'G'}"
+        for at, (name, one) in enumerate(places.items())
+    ]
+    extract.write_text("\n".join(["ra,dec,name,type", *lines]) + "\n")
+    given = {"catalog": str(extract), "exclude": "agn", "host": "20"}
+    local, other = (result_of(kafka, recordings, engine, given) for engine in ("local", "spark"))
     assert {**other, "engine": "local"} == local
+    assert all("; matches " in one["why"] for one in local["alerts"] if one["kind"] == "candidate")
+    assert {row["cut"] for row in local["answers"]["funnel"]} > {"not catalogued"}
 
 
 @pytest.mark.kafka
 def test_the_recorded_alerts_through_a_broker(kafka, recordings: Path) -> None:
-    local = result_of(kafka, recordings, "local")
+    local = result_of(kafka, recordings, "local", {})
     assert local["account"]["counted"] == 55 and local["all_inside_bounds"]
     funnel = local["answers"]["funnel"]
     assert sum(row["alerts"] for row in funnel if (row["set"], row["cut"]) == ("bts", "passed")) == 29
