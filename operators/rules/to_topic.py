@@ -22,6 +22,7 @@ class AlertsToKafka:
     in order; the headers `id` and `state` tell alerts apart without decoding. The topic is made, with one
     partition, unless it is there. Raises `ValueError` for a topic without a name.
 
+    >>> import json
     >>> import streamgauge as sg
     >>> alert = sg.rules.Alert("hot", "threshold", "fired", ("a",), 0, 0, 31.0, 31.0, 31.0, 30.0, "31 > 30")
     >>> [message] = sg.rules.AlertsToKafka("alerts").messages(alert)
@@ -55,6 +56,7 @@ class CommandsToKafka:
 
     Raises `ValueError` or `TypeError` for commands that can't be sent.
 
+    >>> import json
     >>> import streamgauge as sg
     >>> off = sg.rules.CommandsToKafka("commands", {"hot": {"fired": {"ac": "on"}, "cleared": {"ac": "off"}}})
     >>> alert = sg.rules.Alert("hot", "threshold", "fired", ("a",), 0, 0, 31.0, 31.0, 31.0, 30.0, "31 > 30")

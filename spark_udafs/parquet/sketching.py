@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from os import PathLike, fspath
 
 import numpy as np
 import polars as pl
@@ -29,12 +30,12 @@ from .source import bound
 
 
 def sketch_parquet(
-    path: str,
+    path: str | PathLike[str],
     *,
     where: ds.Expression | None = None,
     rows: Stream | None = None,
     spark: SparkSession | None = None,
-    log: str | None = None,
+    log: str | PathLike[str] | None = None,
     files_per_trigger: int | None = None,
 ) -> Sketching:
     """Begin a table of sketches of Parquet files: a file, a folder, or a pattern as Spark has them.
@@ -68,6 +69,7 @@ def sketch_parquet(
     ([500], [35.0])
     """
     spark = spark or SparkSession.active()
+    path, log = fspath(path), None if log is None else fspath(log)
     plain_frame = spark.read.parquet(path)
     files = tuple(sorted(plain_frame.inputFiles())) if log is None else ()
     arriving = None if log is None else Arriving(path, log, files_per_trigger)

