@@ -256,9 +256,11 @@ class Archiver:
             part = messages.slice(low, high)
             where = Input(part.topics[int(part.topic[0])], int(part.partition[0]))
             while len(part):
+                if self._moved:
+                    # Another archiver has published what was dropped here, or a part of it: what follows in
+                    # hand may not follow that. The reader is assigned again, and gives it once more.
+                    return
                 growing = self._growing[where]
-                if int(part.offset[0]) < growing.writer.next_offset:
-                    break  # another archiver's file has it, and the reader is assigned again
                 fits = self._fitting(growing.writer, part)
                 growing.writer.add(part.slice(0, fits))
                 growing.since = growing.since or time.monotonic()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import uuid
 from collections.abc import Callable
@@ -56,6 +57,31 @@ class Topic:
 @pytest.fixture
 def topic(kafka: Any, tmp_path: Path) -> Callable[..., Topic]:
     return lambda partitions=1: Topic(kafka, tmp_path / "archive", partitions)
+
+
+def test_a_shorter_file_of_another_archiver_leaves_nothing_out(
+    topic: Callable[..., Topic], tmp_path: Path
+) -> None:
+    posts, others = topic(), LocalStore(tmp_path / "other")
+    posts.send(40)
+    Archiver(posts.config, [posts.name], others).run_once()
+    posts.send(160, first=40)
+
+    class Overtaken(LocalStore):
+        """Another archiver publishes first, and less than this one has read."""
+
+        overtaken = False
+
+        def create(self, path: str, data: pa.Buffer) -> bool:
+            if path.endswith(".parquet") and not self.overtaken:
+                self.overtaken = True
+                shutil.copytree(tmp_path / "other", posts.folder, dirs_exist_ok=True)
+            return super().create(path, data)
+
+    archiver = Archiver(posts.config, [posts.name], Overtaken(posts.folder), ArchiveOptions(size_bytes=800))
+    account = archiver.run_once()
+    assert posts.values() == [b"value %d" % number for number in range(200)]
+    assert (account.messages, account.dropped_files, account.lost) == (160, 1, 0)
 
 
 def test_messages_are_archived_as_they_are(topic: Callable[..., Topic]) -> None:
@@ -162,6 +188,7 @@ def test_a_late_file_of_a_paused_archiver_is_dropped(topic: Callable[..., Topic]
     posts.send(6)
     paused = posts.archiver()
     paused._begin(paused._inputs())
+    paused._assign()
     with Reader(posts.config, {(posts.name, 0): EARLIEST}, headers=True) as reader:
         paused._add(next(reader.read_to({(posts.name, 0): 6})).slice(0, 4))
     posts.archiver().run_once()
