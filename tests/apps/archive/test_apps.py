@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from polars.testing import assert_frame_equal
+from polars.testing import assert_frame_equal, assert_series_equal
 
 from streamgauge.apps.app import Feed
 from streamgauge.apps.demo.synthetic import MadeUp
@@ -55,5 +55,29 @@ def test_an_archive_gives_what_the_live_run_gave(name: str, kafka: Any, tmp_path
     for part, stream in streams.items():
         again = run_archive(stream.over_archive(str(tmp_path)), RunOptions())
         assert again.account == live[part].account, part
-        # Sums of fractions depend on their order in the last digits.
-        assert_frame_equal(answers_of(again.table), answers_of(live[part].table), rel_tol=1e-12)
+        assert_alike(answers_of(again.table), answers_of(live[part].table))
+
+
+def assert_alike(one: pl.DataFrame, other: pl.DataFrame) -> None:
+    """Equal but for estimates, each of which lies within the other's bounds.
+
+    A distinct count is estimated otherwise of a sketch that was merged than of one that saw all values, and
+    how often a run has cut its stream depends on the machine.
+    """
+    estimates = [
+        name
+        for name, kind in one.schema.items()
+        if isinstance(kind, pl.Struct)
+        and [field.name for field in kind.fields] == ["estimate", "lower", "upper"]
+    ]
+    # Sums of fractions depend on their order in the last digits.
+    assert_frame_equal(one.drop(estimates), other.drop(estimates), rel_tol=1e-12)
+    for name in estimates:
+        mine, theirs = one[name].struct, other[name].struct
+        for first, second in ((mine, theirs), (theirs, mine)):
+            value = second.field("estimate")
+            # Those that are exact are equal, but for the last digits.
+            near = value.abs() * 1e-12
+            inside = (first.field("lower") - near <= value) & (value <= first.field("upper") + near)
+            assert inside.fill_null(True).all(), name
+        assert_series_equal(one[name].is_null(), other[name].is_null())
