@@ -1,4 +1,4 @@
-"""Files that are there as a whole or not at all, for readers and after a power cut; what a cut leaves."""
+"""Files that are there as a whole or not at all, for readers and after a power cut."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from ...app import AppFormat, Feed, Settings
 from ..instruments.instrument_names import DERIBIT as NAMES
 from .captured import captured, holds
 from .listed import ListedFrames, listed_events
-from .trades import ALL_DAY, as_trades, number, since_1970, text, whole
+from .trades import ALL_DAY, as_trades, number, text, unix_time, whole
 
 _FIELDS = ("trade_seq", "timestamp", "price", "instrument_name", "direction", "amount")
 
@@ -22,14 +22,14 @@ _FIELDS = ("trade_seq", "timestamp", "price", "instrument_name", "direction", "a
 def rows(feed: Feed, settings: Settings) -> Stream:
     """The trades of a topic."""
     frames = ListedFrames({"channel": "params.channel"}, "params.data", _FIELDS, "channel", r"trades\..+")
-    stream = listed_events(feed, frames, _at(pl.element().struct.field("timestamp")))
+    stream = listed_events(feed, frames, unix_time(pl.element().struct.field("timestamp")))
     of = {name: pl.col(f"event_{name}") for name in _FIELDS}
     trade = of["instrument_name"].is_not_null()
     return as_trades(
         stream,
         settings,
         NAMES,
-        at=_at(of["timestamp"]),
+        at=unix_time(of["timestamp"]),
         symbol=text(of["instrument_name"]),
         kind=pl.lit("trades"),
         price=number(of["price"], trade),
@@ -39,10 +39,6 @@ def rows(feed: Feed, settings: Settings) -> Stream:
         seq=whole(of["trade_seq"], trade),
         span=pl.lit(0),
     )
-
-
-def _at(raw: pl.Expr) -> pl.Expr:
-    return since_1970(text(raw).cast(pl.Int64, strict=False))
 
 
 def _params(event: Any) -> dict[str, Any]:

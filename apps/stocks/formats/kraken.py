@@ -22,7 +22,7 @@ from ...app import AppFormat, Feed, Settings
 from ..instruments.instrument_names import KRAKEN as NAMES
 from .captured import captured, holds
 from .listed import ListedFrames, listed_events
-from .trades import ALL_DAY, TIME, as_trades, iso_time, name_number, number, since_1970, text
+from .trades import ALL_DAY, TIME, as_trades, iso_time, name_number, number, text, unix_time
 
 _FIELDS = (
     *("symbol", "side", "price", "qty", "trade_id", "timestamp"),
@@ -112,7 +112,7 @@ def rows(feed: Feed, settings: Settings) -> Stream:
 
 def _at(of: Mapping[str, pl.Expr]) -> pl.Expr:
     us = (text(of["seconds"]).cast(pl.Float64, strict=False) * 1e6).round().cast(pl.Int64).cast(TIME)
-    ms = since_1970(text(of["time"]).cast(pl.Int64, strict=False))
+    ms = unix_time(of["time"])
     return pl.coalesce(iso_time(of["timestamp"]), ms, us)
 
 

@@ -16,7 +16,7 @@ from ...app import AppFormat, Feed, Settings
 from ..instruments.instrument_names import OKX as NAMES
 from .captured import captured, holds
 from .listed import ListedFrames, listed_events
-from .trades import ALL_DAY, as_trades, chosen, number, since_1970, text, whole
+from .trades import ALL_DAY, as_trades, chosen, number, text, unix_time, whole
 
 _FIELDS = ("instId", "tradeId", "px", "sz", "side", "ts")
 _EVENTS = ("trades", "trades-all")
@@ -26,14 +26,14 @@ def rows(feed: Feed, settings: Settings) -> Stream:
     """The trades of a topic."""
     channels = "|".join(map(re.escape, chosen(settings, "events", _EVENTS)))
     frames = ListedFrames({"channel": "arg.channel"}, "data", _FIELDS, "channel", channels)
-    stream = listed_events(feed, frames, _at(pl.element().struct.field("ts")))
+    stream = listed_events(feed, frames, unix_time(pl.element().struct.field("ts")))
     of = {name: pl.col(f"event_{name}") for name in _FIELDS}
     trade = of["instId"].is_not_null()
     return as_trades(
         stream,
         settings,
         NAMES,
-        at=_at(of["ts"]),
+        at=unix_time(of["ts"]),
         symbol=text(of["instId"]),
         kind=pl.lit("trades"),
         price=number(of["px"], trade),
@@ -43,10 +43,6 @@ def rows(feed: Feed, settings: Settings) -> Stream:
         seq=whole(of["tradeId"], trade),
         span=pl.lit(0),
     )
-
-
-def _at(raw: pl.Expr) -> pl.Expr:
-    return since_1970(text(raw).cast(pl.Int64, strict=False))
 
 
 def _symbol_and_time(event: Any) -> tuple[Any, Any]:

@@ -17,7 +17,7 @@ from ...app import AppFormat, Feed, Settings
 from ..instruments import instrument_names as names
 from .captured import captured, holds
 from .frames import events
-from .trades import as_trades, auction_of, chosen, number, since_1970, text, whole
+from .trades import as_trades, auction_of, chosen, number, text, unix_time, whole
 
 _FIELDS = ("ev", "sym", "pair", "x", "p", "s", "t", "q", "i", "c", "o", "h", "l", "v")
 _TRADES, _SPANS = ("T", "XT"), {"A": 1, "AM": 60, "XA": 60, "XAS": 1}
@@ -72,7 +72,7 @@ def _at(of: dict[str, pl.Expr], wanted: list[str]) -> pl.Expr:
     kind = text(of["ev"])
     trade = kind.is_in(_TRADES) & kind.is_in(wanted)
     stamp = pl.when(trade).then(of["t"]).when(kind.is_in(list(_SPANS)) & kind.is_in(wanted)).then(of["s"])
-    return since_1970(text(stamp).cast(pl.Int64, strict=False))
+    return unix_time(stamp)
 
 
 def _event(event: Any) -> dict[str, Any]:

@@ -181,6 +181,11 @@ def since_1970(given: pl.Expr) -> pl.Expr:
     return us.cast(TIME)
 
 
+def unix_time(raw: pl.Expr) -> pl.Expr:
+    """The same of a whole number as the message has it; null for what is none."""
+    return since_1970(text(raw).cast(pl.Int64, strict=False))
+
+
 def iso_time(raw: pl.Expr) -> pl.Expr:
     """A time from RFC 3339 text, to the microsecond; null where it is not one.
 

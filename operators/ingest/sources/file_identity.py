@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Self
 
+from ..batch import Positions
 from .file_content import Content
 
 SPAN = 1024
@@ -62,6 +63,13 @@ class FilePosition:
             gone=given.get("gone", 0),
             replaced=given.get("replaced", False),
         )
+
+    @classmethod
+    def by_key(cls, positions: Positions) -> dict[str, Self]:
+        """Those of files; other parts of a source's positions are left out."""
+        return {
+            key: cls.parse(position) for key, position in positions.items() if position and "head" in position
+        }
 
     def describe(self) -> dict[str, Any]:
         """For JSON."""

@@ -52,11 +52,7 @@ class SpoolSource:
     def __init__(self, settings: Spool, positions: Positions) -> None:
         self._settings = settings
         self._folder = Path(settings.folder).absolute()
-        self._known = {
-            key: FilePosition.parse(position)
-            for key, position in positions.items()
-            if position and "head" in position
-        }
+        self._known = FilePosition.by_key(positions)
         self._file: TailedFile | None = None
         self._read: set[str] = set()
         self._damaged: set[str] = set()

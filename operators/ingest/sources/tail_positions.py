@@ -23,12 +23,7 @@ class TailPositions:
     """
 
     def __init__(self, positions: Positions) -> None:
-        # Other parts of a source's positions are left out.
-        self._known = {
-            key: FilePosition.parse(position)
-            for key, position in positions.items()
-            if position and "head" in position
-        }
+        self._known = FilePosition.by_key(positions)
         self._changed: dict[str, dict[str, Any] | None] = {}
 
     def __len__(self) -> int:
