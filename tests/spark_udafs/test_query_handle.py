@@ -119,10 +119,10 @@ def test_a_query_whose_process_comes_up_too_late_begins_again(caplog: pytest.Log
     later = [SlowStart(), Done(None)]
     running = Running(SlowStart(), "here", lambda: later.pop(0))
     assert running.awaitTermination() and not later and running.exception() is None
-    assert [record.message.split("; ")[-1] for record in caplog.records] == [
+    assert [record.getMessage().split("; ")[-1] for record in caplog.records] == [
         f"beginning again ({tried} of 10)" for tried in (2, 3)
     ]
-    assert all(record.message.startswith("the query of here: ") for record in caplog.records)
+    assert all(record.getMessage().startswith("the query of here: ") for record in caplog.records)
     # Only looking at it begins it again, too.
     looked = Running(SlowStart(), "here", lambda: Query(None))
     assert looked.isActive and looked.exception() is None

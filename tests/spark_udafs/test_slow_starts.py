@@ -33,8 +33,8 @@ class Failing:
 
 def test_it_is_tried_a_few_times_and_said_in_a_line_each(caplog: pytest.LogCaptureFixture) -> None:
     assert patiently("as_table", Failing(2)) == 3
-    assert [record.message[:28] for record in caplog.records] == ["as_table: a Python process t"] * 2
-    assert all("\n" not in record.message for record in caplog.records)
+    assert [record.getMessage()[:28] for record in caplog.records] == ["as_table: a Python process t"] * 2
+    assert all("\n" not in record.getMessage() for record in caplog.records)
     for failing, calls in ((Failing(99), TRIES), (Failing(99, "the disk is full"), 1)):
         with pytest.raises(RuntimeError, match=failing.reported):
             patiently("as_table", failing)
@@ -89,4 +89,4 @@ def test_a_stream_whose_source_came_up_too_late_counts_all_once(
     )
     query.awaitTermination()
     assert pa.concat_tables(given)["n"].to_pylist() == [10]
-    assert sum("beginning again" in record.message for record in caplog.records) == 1
+    assert sum("beginning again" in record.getMessage() for record in caplog.records) == 1
