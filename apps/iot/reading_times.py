@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from ...operators.formats.iso_times import read_times
+from ...operators.formats.iso_times import read_microseconds
 from ..app import Settings
 
 UNITS = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0, "ns": 0.001}
@@ -102,8 +102,8 @@ def microseconds_of(stamp: Any, settings: Settings) -> float | None:
         pass
     if settings["unit"] or settings["pattern"] or not isinstance(stamp, str):
         return None
-    read = read_times(pl.Series([stamp])).dt.epoch("us")[0]
-    return None if read is None else float(read)
+    at = read_microseconds(stamp)
+    return None if at is None else float(at)
 
 
 def conclusion(stamp: Any, settings: Settings) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.iso_times import read_times
+from streamgauge.operators.formats.iso_times import read_microseconds, read_times
 from streamgauge.operators.formats.json import json
 from streamgauge.operators.formats.messages import Messages
 from streamgauge.operators.testing import StreamTester
@@ -40,6 +40,25 @@ def test_every_form_is_the_instant_that_python_reads(forms: list[str]) -> None:
 def test_what_is_not_a_time_is_null_beside_what_is() -> None:
     result = read_times(pl.Series([*NONE, None, "2013-07-04 00:00:00"]))
     assert result.to_list() == [None] * (len(NONE) + 1) + [datetime(2013, 7, 4, tzinfo=UTC)]
+
+
+def test_one_text_is_read_as_many_are() -> None:
+    odd = ["0000-01-01T00:00:00Z", "9999-12-31T23:59:59-14:00", "0001-01-01 00:00:00+14:00"]
+    odd += [
+        "2016-12-31T23:59:60Z",
+        "2013-07-04T24:00:00",
+        "2013-07-04T21:31:07+24:00",
+        "2013-07-04T21:31:07-00:00",
+    ]
+    odd += [
+        "2013-07-04T21:31:07+02:60",
+        " 2013-07-04T21:31:07",
+        "2013-07-04T21:31:07\n",
+        "2013-07-04T21:31:07.1234567899Z",
+    ]
+    texts = [*EXTENDED, *BASIC, *NONE, *odd]
+    wanted = read_times(pl.Series(texts)).dt.epoch("us").to_list()
+    assert [read_microseconds(text) for text in texts] == wanted
 
 
 def test_nanoseconds_stay_where_they_are_asked_for() -> None:
