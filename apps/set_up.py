@@ -131,6 +131,16 @@ def preparing_kafka(python: Path, environment: dict[str, str]) -> subprocess.Pop
     return quietly(python, environment, prepare)
 
 
+def compiling(python: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    """Begin to compile the package's modules to bytecode, as pip does with all others.
+
+    Where PYTHONDONTWRITEBYTECODE is set, as in many containers, each process would compile them again.
+    """
+    folders = [str(path) for path in ROOT.iterdir() if path.is_dir() and path.name[0] not in "._"]
+    code = f"import compileall\nfor folder in {folders}: compileall.compile_dir(folder, quiet=2)"
+    return quietly(python, environment, code)
+
+
 def quietly(python: Path, environment: dict[str, str], code: str) -> subprocess.Popen[bytes]:
     """Begin to run something of the package."""
     return subprocess.Popen(
@@ -160,7 +170,9 @@ def main(folder: Path) -> None:
     install(python, "all else", *_RAW, "-e", ".[dev]")
     shown = Shown("Kafka")
     wait(jars, shown, "fetching its jars")
+    modules = compiling(python, package)
     wait(preparing_kafka(python, package), shown, "recording what it loads")
+    wait(modules, shown, "compiling the package's modules")
     shown.done()
 
 

@@ -81,3 +81,16 @@ def test_what_fetches_the_jars_finds_the_package_before_it_is_installed(tmp_path
         check=True,
     )
     assert Path(ran.stdout.strip()).is_relative_to(tmp_path)
+
+
+def test_modules_are_compiled_where_processes_do_not_keep_bytecode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(set_up, "ROOT", tmp_path)
+    for name in ("room/deep", ".venv"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "one.py").write_text("x = 1")
+    (tmp_path / "room" / "broken.py").write_text("x =")
+    compiling = set_up.compiling(Path(sys.executable), {"PYTHONDONTWRITEBYTECODE": "1"})
+    assert compiling.wait() == 0
+    assert [path.parent.parent for path in tmp_path.rglob("one.*.pyc")] == [tmp_path / "room" / "deep"]
