@@ -28,6 +28,7 @@ class LinesPanel:
     Sums and counts of windows that are merged into longer ones are shown for the length of one window, so
     that a limit stays where it is. With `from_first`, several lines are drawn as changes in percent from the
     first value of each, such as the prices of dear and cheap shares; one line alone is drawn as it is.
+    `unit` also stands in place of the % or × that `against` has.
 
     >>> LinesPanel("Errors in requests", "hosts", "errors", to="requests", by="host").against
     'share'

@@ -5,21 +5,31 @@ import { beside, remember, view } from "./address.js";
 
 const HINT_SECONDS = 6;
 
-/** Begin, if the address says so. `paths` are those of all apps, `at` is which is shown; `left` is called when it ends. */
-export function kiosk(paths, at, left) {
+let hint = null;
+
+/**
+ * Begin, if the address says so, to turn when the page was `drawn` (a promise). `paths` are those of all apps, `at` is
+ * which is shown; `left` is called when it ends.
+ */
+export function kiosk(paths, at, drawn, left) {
   if (view.kiosk === null) return;
   const root = document.documentElement;
-  root.dataset.kiosk = "";
-  const hint = el("p", { class: "hint", role: "status" }, "Esc leaves the kiosk");
+  let timer = null;
+  const later = () => {
+    if (view.kiosk !== null) timer = setTimeout(turn, view.kiosk * 1000);
+  };
+  // What went wrong is said by who draws.
+  drawn.then(later, () => {});
+  if (hint) return;
+  hint = el("p", { class: "hint", role: "status" }, "Esc leaves the kiosk");
   document.body.append(hint);
   setTimeout(() => hint.remove(), HINT_SECONDS * 1000);
-  let timer = setTimeout(turn, view.kiosk * 1000);
 
   async function turn() {
     const bottom = root.scrollHeight - innerHeight;
     if (scrollY < bottom - 8) scrollTo({ top: Math.min(bottom, scrollY + innerHeight * 0.9) });
     else if (!(await next())) scrollTo({ top: 0 });
-    if (view.kiosk !== null) timer = setTimeout(turn, view.kiosk * 1000);
+    later();
   }
 
   /** Go to the next app, if there is another one and the server answers. */
@@ -31,12 +41,12 @@ export function kiosk(paths, at, left) {
   }
 
   addEventListener("keydown", function leave(event) {
-    if (event.key !== "Escape" || view.kiosk === null) return;
+    if (event.key !== "Escape") return;
+    removeEventListener("keydown", leave);
     clearTimeout(timer);
     view.kiosk = null;
     delete root.dataset.kiosk;
     hint.remove();
-    removeEventListener("keydown", leave);
     remember();
     left();
   });

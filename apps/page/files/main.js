@@ -1,6 +1,6 @@
 // The page: its head, an app's panels in their order, and when they update.
 
-import { address, beside, recall, remember, view } from "./address.js";
+import { KIOSK_SECONDS, address, beside, recall, remember, view } from "./address.js";
 import { alerts } from "./alerts.js";
 import { el, empty, put } from "./dom.js";
 import { kiosk } from "./kiosk.js";
@@ -80,7 +80,7 @@ async function copy(button) {
 }
 
 function onWall() {
-  view.kiosk = 20;
+  view.kiosk = KIOSK_SECONDS;
   view.alert = null;
   location.assign(address());
 }
@@ -257,6 +257,7 @@ function gently(work) {
 }
 
 async function begin() {
+  document.documentElement.toggleAttribute("data-kiosk", view.kiosk !== null);
   ({ apps } = await get("/apps"));
   if (location.pathname === SQL) {
     head();
@@ -266,8 +267,9 @@ async function begin() {
   const app = name === null ? apps[0] : apps.find((one) => one.name === name);
   head(app?.name);
   if (app) {
-    await show(app);
-    return kiosk(apps.map((one) => `/app/${encodeURIComponent(one.name)}`), apps.indexOf(app), redraw);
+    const drawn = show(app);
+    kiosk(apps.map((one) => `/app/${encodeURIComponent(one.name)}`), apps.indexOf(app), drawn, redraw);
+    return drawn;
   }
   if (name !== null) put(main, empty(`There is no app ${name} here`, `There are: ${apps.map((one) => one.name).join(", ") || "none"}.`));
   else put(main, empty("No app is shown here", "Start the server with --app or --group, such as: streamgauge serve --app iot --group iot-sensors."));

@@ -90,7 +90,7 @@ export function shown(row, panel) {
 }
 
 export function unit(panel) {
-  if (!panel.to) return panel.unit ?? "";
+  if (!panel.to || panel.unit) return panel.unit ?? "";
   return panel.against === "factor" ? "×" : "%";
 }
 
