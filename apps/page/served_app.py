@@ -115,7 +115,7 @@ def _rule(rule: Rule, part: str) -> dict[str, Any]:
     share of, whether its limit is one of that, and the unit of the figures in its alerts.
     """
     kind = rule.kind or type(rule).__name__.lower()
-    result = {"name": rule.name, "part": part, "kind": kind, "every": rule.over_at_once}
+    result: dict[str, Any] = {"name": rule.name, "part": part, "kind": kind, "every": rule.over_at_once}
     if isinstance(rule, LimitRule):
         result |= {
             "value": rule.value,
