@@ -214,10 +214,16 @@ class App:
 
     def with_units(self, settings: Settings) -> App:
         """The app whose panels have the units that settings name, such as ``{value_unit}``."""
+
+        def named(unit: str) -> str:
+            return settings.get(unit.strip("{}"), "") if unit[:1] == "{" else unit
+
         panels: list[Any] = list(self.panels)
         for number, panel in enumerate(panels):
             if (unit := getattr(panel, "unit", ""))[:1] == "{":
-                panels[number] = replace(panel, unit=settings.get(unit.strip("{}"), ""))
+                panels[number] = replace(panel, unit=named(unit))
+            elif units := getattr(panel, "units", {}):
+                panels[number] = replace(panel, units={path: named(one) for path, one in units.items()})
         return replace(self, panels=panels)
 
     def chosen(self, form: AppFormat, given: Settings) -> dict[str, str]:

@@ -28,6 +28,7 @@ class LinesPanel:
     Sums and counts of windows that are merged into longer ones are shown for the length of one window, so
     that a limit stays where it is. With `from_first`, several lines are drawn as changes in percent from the
     first value of each, such as the prices of dear and cheap shares; one line alone is drawn as it is.
+    `unit` also stands in place of the % or × that `against` has.
 
     >>> LinesPanel("Errors in requests", "hosts", "errors", to="requests", by="host").against
     'share'
@@ -102,7 +103,8 @@ class RowsPanel:
 
     `columns` are the keys and values shown, each with its heading; all of them unless named. `order` is what
     it is first sorted by, largest on top if it begins with ``-``; the newest on top without it. At most
-    `most` rows are requested. A tape of trades is the rows of a part with `at`.
+    `most` rows are requested, and more as somebody scrolls on. `units` are those of some columns. A tape of
+    trades is the rows of a part with `at`.
     """
 
     title: str
@@ -111,6 +113,7 @@ class RowsPanel:
     order: str = ""
     each_window: bool = False
     most: int = 200
+    units: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -257,7 +257,7 @@ APP = App(
             unit="m",
         ),
         LinesPanel("Distance from the route", "routes", "metres", by="sensor", unit="m"),
-        NumberPanel("Readings in all", "days", "readings"),
+        NumberPanel("Readings in all", "days", "readings", unit="readings"),
         SpreadPanel("How readings are spread", "days", "spread", unit=_UNIT),
         RowsPanel(
             "Sensors",
@@ -270,6 +270,7 @@ APP = App(
                 "high": "highest",
             },
             order="-readings",
+            units={"low": _UNIT, "spread.p50": _UNIT, "high": _UNIT},
         ),
     ),
 )

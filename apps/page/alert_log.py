@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from ...operators.rules.alert import Alert
@@ -88,25 +88,41 @@ class AlertLog:
             alerts = list(self._alerts.values())
         return sorted(alerts, key=lambda a: (a.at_us, a.rule, str(a.key), a.state != "cleared"))
 
-    def describe(self, last: int = 200) -> dict[str, Any]:
-        """At most `last` events, those that last first, the latest on top; all are counted, also by rule."""
+    def describe(self, last: int = 200, rule: str | None = None, text: str = "") -> dict[str, Any]:
+        """At most `last` events, those that last first, the latest on top; all are counted, also by rule.
+
+        With `rule` only that one's, with `text` only those that have it in their key or their reason.
+        """
         with self._lock:
             alerts, dropped, number = self.alerts, self._dropped, self._number
-        happened = events(alerts)
+        happened = self._events(alerts)
         by_rule: dict[str, int] = {}
-        for event, active in zip(happened, self._lasting(happened)):
+        for event in happened:
             by_rule[event["rule"]] = by_rule.get(event["rule"], 0) + 1
-            event["active"] = active
-        happened.sort(key=lambda event: (event["active"], event["at"]), reverse=True)
+        wanted = [event for event in happened if rule in (None, event["rule"]) and _has(event, text)]
         return {
             "number": number,
             "stale": self._stale,
             "dropped": dropped,
             "active": sum(event["active"] for event in happened),
             "by_rule": by_rule,
-            "events": happened[:last],
-            "more": max(0, len(happened) - last),
+            "events": wanted[:last],
+            "more": max(0, len(wanted) - last),
         }
+
+    def event(self, alert_id: str) -> dict[str, Any] | None:
+        """The event whose alert has this `id`; None if it is not kept, or was withdrawn."""
+        with self._lock:
+            alerts = self.alerts if alert_id in self._alerts else []
+        return next((event for event in self._events(alerts) if event["id"] == alert_id), None)
+
+    def _events(self, alerts: list[Alert]) -> list[dict[str, Any]]:
+        """The events of alerts, those that last first, the latest on top."""
+        happened = events(alerts)
+        for event, active in zip(happened, self._lasting(happened)):
+            event["active"] = active
+        happened.sort(key=lambda event: (event["active"], event["at"]), reverse=True)
+        return happened
 
     def _lasting(self, happened: list[dict[str, Any]]) -> list[bool]:
         """Whether each event, in the order of event time, lasts: of a rule and key only the last one can."""
@@ -142,3 +158,12 @@ class AlertLog:
 
     def _changed(self) -> None:
         self._watchers.changed()
+
+
+def _has(event: Mapping[str, Any], text: str) -> bool:
+    """Whether an event's key or reason has this text, in small or large letters."""
+    if not text:
+        return True
+    parts = event["key"] if isinstance(event["key"], list) else [event["key"]]
+    wanted = text.casefold()
+    return any(wanted in str(part).casefold() for part in (*parts, event["why"]))

@@ -5,7 +5,7 @@
 | `/`, `/app/NAME`, `/page/sql` | the page |
 | `/page/VERSION/…` | its files: they never change under their names, and may be kept |
 | `/apps`, `/apps/NAME` | the apps, and tables of none; one with its panels and rules |
-| `/apps/NAME/alerts` | what fired, the latest first |
+| `/apps/NAME/alerts` | what fired, the latest first: the `last`, of a `rule`, with a `text`; or one `id` |
 | `/changes?app=NAME&app=…` | server-sent events: how far these apps' tables are, and that something fired |
 
 All numbers come from the server's own questions.
@@ -42,7 +42,7 @@ _ONLY_OURS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
-_MOST_EVENTS = 500
+_MOST_EVENTS = 5_000
 
 
 def page_routes(service: Service, apps: Sequence[ServedApp]) -> list[BaseRoute]:
@@ -134,7 +134,16 @@ async def _alerts(shown: _Shown, request: Request) -> Response:
         )
     if log is None:
         raise Problem(404, "No alerts here", "start the server with --alerts-topic, to follow them")
-    return _fresh(log.describe(int(last)))
+    if (alert_id := request.query_params.get("id")) is not None:
+        if (event := log.event(alert_id)) is None:
+            raise Problem(
+                404,
+                "No such alert",
+                f"no alert {alert_id[:80]!r} is kept here; it was withdrawn, or newer ones came in its place",
+            )
+        return _fresh({"events": [event]})
+    rule, text = request.query_params.get("rule"), request.query_params.get("text", "")
+    return _fresh(log.describe(int(last), rule, text))
 
 
 async def _changes(shown: _Shown, request: Request) -> Any:

@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ...operators.rules.absence import Absence, Flatline
 from ...operators.rules.rule import LimitRule, Rule
+from ...operators.rules.threshold import Ratio, Threshold
 from ..app import App, Settings
 from ..jobs.job import Job
 from ..panels import LinesPanel, Panel
@@ -90,10 +92,15 @@ def log_of(app: App, rules: Mapping[str, Sequence[Rule]]) -> AlertLog:
 
 def _held(rule: Rule, panel: LinesPanel) -> bool:
     """Whether a rule holds what the panel draws against its limit as it is, not what has become of it."""
-    if not isinstance(rule, LimitRule) or type(rule).__name__ not in ("Threshold", "Ratio"):
+    if not isinstance(rule, LimitRule) or not _is_plain(rule):
         return False
     share = panel.to if panel.against == "share" else None
     return rule.value == panel.value and not rule.each and getattr(rule, "to", "") == share
+
+
+def _is_plain(rule: Rule) -> bool:
+    """Whether a rule's limit is one of what it looks at, not of what it makes of that."""
+    return type(rule) in (Threshold, Ratio)
 
 
 def _limit(rule: Rule) -> dict[str, Any]:
@@ -102,6 +109,22 @@ def _limit(rule: Rule) -> dict[str, Any]:
 
 
 def _rule(rule: Rule, part: str) -> dict[str, Any]:
-    """A rule's name and part, what it is about, and whether each of its events is over at once."""
+    """A rule's name and part, what it is about, and whether each of its events is over at once.
+
+    Of a rule with a limit also what it looks at, so that a page can draw that: the value, with what it is a
+    share of, whether its limit is one of that, and the unit of the figures in its alerts.
+    """
     kind = rule.kind or type(rule).__name__.lower()
-    return {"name": rule.name, "part": part, "kind": kind, "every": rule.over_at_once}
+    result: dict[str, Any] = {"name": rule.name, "part": part, "kind": kind, "every": rule.over_at_once}
+    if isinstance(rule, LimitRule):
+        result |= {
+            "value": rule.value,
+            "to": rule.to if isinstance(rule, Ratio) else "",
+            "per": list(rule.per),
+            "each": rule.each,
+            "unit": rule.unit,
+            "plain": _is_plain(rule),
+        }
+    lasts = isinstance(rule, Absence | Flatline)
+    result["figure_unit"] = "s" if lasts else rule.unit if type(rule) is Threshold else ""
+    return result

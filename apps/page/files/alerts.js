@@ -1,75 +1,119 @@
-// What fired and why: events that last on top, each with its figures, bounds, limit and rule.
+// What fired and why: events that last on top, of any number those that are seen; each opens its moment's picture.
 
-import { el, empty, put } from "./dom.js";
-import { bounds, clock, lasting, moment, text, format, visible } from "./numbers.js";
+import { el, empty, put, shows } from "./dom.js";
+import { keysOf, state } from "./event.js";
+import { clock, moment, text, format, visible } from "./numbers.js";
 import { get } from "./server.js";
+import { VirtualRows } from "./virtual.js";
+import { zone } from "./zone.js";
 
-const FEW = 8;
-const MANY = 12;
+const FIRST = 200;
+const MOST = 5000;
+const SEARCHED = 12;
+const WAIT = 250;
+const LINES = 4.6;
 
 export function alerts(app, context) {
-  const place = el("section", { class: "panel wide", "aria-labelledby": "fired" });
-  let all = false;
+  const place = el("section", { class: "panel fired-panel", "aria-labelledby": "fired" });
+  const top = el("div", {});
+  const list = el("ol", { class: "alerts" });
+  const box = el("div", { class: "scroll body", tabindex: "0", role: "region", "aria-label": "What fired" }, list);
+  const field = el("input", { class: "filter", type: "search", placeholder: "Filter: a key, a word of why", "aria-label": "Filter what fired", oninput: search });
+  const below = el("div", {});
+  put(place, top, field, box, below);
+  const rows = new VirtualRows({
+    box, list, rem: LINES,
+    key: (event) => event.id,
+    number: "aria-posinset",
+    sign: (event) => JSON.stringify([event, event.id === context.alert, zone()]),
+    make: item,
+    wanted: more,
+  });
   let latest = null;
+  let rule = null;
+  let wanted = FIRST;
+  let timer = null;
+  let requested = "";
+  let revealed = null;
+
   return {
     node: place,
     async update() {
-      latest = await get(`/apps/${encodeURIComponent(app.name)}/alerts?last=200`);
+      const query = new URLSearchParams({ last: wanted, ...(rule === null ? {} : { rule }), ...(field.value ? { text: field.value } : {}) });
+      const known = latest && context.alerts && latest.number === context.alerts.number && latest.stale === context.alerts.stale;
+      if (!known || String(query) !== requested) {
+        latest = await get(`/apps/${encodeURIComponent(app.name)}/alerts?${query}`);
+        requested = String(query);
+      }
       draw();
     },
+    drop: () => rows.drop(),
   };
+
+  function search() {
+    clearTimeout(timer);
+    timer = setTimeout(again, WAIT);
+  }
+
+  function again() {
+    wanted = FIRST;
+    box.scrollTop = 0;
+    context.again();
+  }
+
+  /** The end of the list is near: as many again, if there are more. */
+  function more() {
+    if (!latest?.more || wanted >= MOST || !String(requested).includes(`last=${wanted}`)) return;
+    wanted = Math.min(MOST, wanted * 2);
+    context.again();
+  }
 
   function draw() {
     const { events } = latest;
-    const rules = Object.entries(latest.by_rule).map(([rule, count]) => el("span", { class: "tag" }, `${format(count)} × ${rule}`));
-    const head = el("header", {}, el("h2", { id: "fired" }, "What fired"), el("span", { class: "note" }, latest.active ? `${format(latest.active)} still active` : ""), rules);
-    const stale = latest.stale && el("p", { class: "warning", role: "status" }, `Alerts can't be followed: ${latest.stale}`);
-    if (!events.length) {
-      const none = empty("Nothing has fired", app.rules.length ? `${format(app.rules.length)} rules are watching: ${app.rules.map((rule) => rule.name).join(", ")}.` : "This app has no rules; give some with --rules.");
-      return put(place, head, stale, none);
+    const all = Object.values(latest.by_rule).reduce((sum, count) => sum + count, 0);
+    field.hidden = all <= SEARCHED && !field.value;
+    if (!shows(top, latest.by_rule, latest.active, latest.stale, rule)) {
+      const turn = (name) => () => { rule = rule === name ? null : name; again(); };
+      const rules = Object.entries(latest.by_rule).map(([name, count]) =>
+        el("button", { class: "tag", "aria-pressed": String(rule === name), onclick: turn(name), "data-path": name, title: `Only what ${visible(name)} says` }, `${format(count)} × ${visible(name)}`));
+      put(top,
+        el("header", {}, el("h2", { id: "fired" }, "What fired"), el("span", { class: "note" }, latest.active ? `${format(latest.active)} still active` : ""), rules),
+        latest.stale && el("p", { class: "warning", role: "status" }, `Alerts can't be followed: ${latest.stale}`));
     }
-    // What lasts is never hidden behind a button: a long list of it scrolls.
+    box.hidden = !events.length;
+    rows.show(events, events.length + latest.more);
+    // One that a link opened may be far down.
+    const at = context.alert === revealed ? -1 : events.findIndex((event) => event.id === context.alert);
+    if (at >= 0) rows.reveal(at);
+    revealed = context.alert;
     const burning = events.filter((event) => event.active).length;
-    const few = Math.max(FEW, burning);
-    const shown = all ? events : events.slice(0, few);
-    const more = events.length > few && el("button", { class: "more", onclick: () => { all = !all; draw(); } }, all ? "Show fewer" : `Show all ${format(events.length + latest.more)}`);
-    const cut = all && latest.more ? el("p", { class: "note" }, `The last ${format(events.length)} of ${format(events.length + latest.more)}.`) : "";
-    const hidden = latest.active > burning && el("p", { class: "warning", role: "status" }, `${format(burning)} of ${format(latest.active)} active ones are shown.`);
-    const scrolls = burning > MANY ? { class: "alerts scroll", tabindex: "0", role: "region", "aria-label": "What fired" } : { class: "alerts" };
-    put(place, head, stale, hidden, el("ol", scrolls, shown.map(item)), cut, more);
+    const hidden = latest.active > burning && !latest.more && rule === null && !field.value;
+    if (shows(below, events.length, latest.more, hidden && burning, rule, all)) return;
+    const watching = app.rules.length ? `${format(app.rules.length)} rules are watching: ${app.rules.map((one) => one.name).join(", ")}.` : "This app has no rules; give some with --rules.";
+    const none = all ? empty("Nothing that fired is like that", "Clear the filter to see all of it.") : empty("Nothing has fired", watching);
+    const cut = latest.more > 0 && el("p", { class: "note" }, `${format(events.length)} of ${format(events.length + latest.more)}; scroll for more.`);
+    put(below, !events.length && none, hidden && el("p", { class: "warning", role: "status" }, `${format(burning)} of ${format(latest.active)} active ones are shown.`), cut);
   }
 
   function item(event) {
     const { active } = event;
-    const at = moment(event.at);
-    const over = event.cleared && moment(event.cleared);
-    const state = active ? "active" : over ? `cleared after ${lasting(over - at)}` : "over at once";
-    const key = event.key === null ? "" : el("button", { class: "name", onclick: () => choose(event) }, text(event.key));
-    const one = event.value === null ? "" : el("span", { class: "value" }, figures(event));
+    const began = moment(event.at);
+    const open = event.id === context.alert;
+    const toggle = () => context.open(open ? null : event.id);
+    const key = event.key === null ? "" : el("button", { class: "name", onclick: (click) => { click.stopPropagation(); choose(event); } }, text(event.key));
     return el(
-      "li", { class: active ? "active" : null },
-      el("time", { datetime: event.at }, clock(at)),
-      el("span", { class: "rule" }, event.rule),
+      "li", { class: [active && "active", open && "here"].filter(Boolean).join(" ") || null, onclick: toggle },
+      el("button", { class: "rule", "aria-expanded": String(open), title: "The picture of its moment", onclick: (click) => { click.stopPropagation(); toggle(); } }, visible(event.rule)),
+      el("time", { datetime: event.at }, clock(began)),
       el("span", { class: "key" }, key),
-      el("span", { class: "state" }, state),
-      el("p", { class: "why" }, visible(event.why)),
-      one,
+      el("span", { class: "state" }, state(event)),
+      el("p", { class: "why", title: visible(event.why) }, visible(event.why)),
     );
-  }
-
-  function figures(event) {
-    const one = { value: Number(event.value), lower: Number(event.lower), upper: Number(event.upper) };
-    const limit = event.limit === null ? "" : `, limit ${format(Number(event.limit))}`;
-    return `${format(one.value)} ${bounds(one)}`.trim() + limit;
   }
 
   /** Panels show what an alert is about, where its rule's part has one key for each of its values. */
   function choose(event) {
-    const part = app.rules.find((rule) => rule.name === event.rule)?.part ?? app.panels[0]?.part;
-    if (!context.part(part)) return;
-    const { table, at } = context.part(part);
-    const keys = table.keys.map((key) => key.name).filter((name) => name !== at);
-    const values = Array.isArray(event.key) ? event.key : [event.key];
-    context.choose(Object.fromEntries(keys.slice(0, values.length).map((name, number) => [name, values[number]])));
+    const keys = keysOf(app, context, event);
+    if (keys) context.choose(keys);
   }
 }

@@ -1,7 +1,8 @@
 // Pictures over time, on uPlot: lines and points with the bounds of each, limits, gaps, a cursor for keys.
 
 import { el, put } from "./dom.js";
-import { brief, clock, format, withUnit } from "./numbers.js";
+import { bounds, brief, clock, measured, spanned, uncertainty } from "./numbers.js";
+import { local, named, zone } from "./zone.js";
 
 export const COLOURS = 8;
 
@@ -17,11 +18,11 @@ export function colour(number) {
   return css(`--series-${number % COLOURS}`);
 }
 
-/** Times as an axis shows them: days where they change, else hours and minutes, always UTC. */
+/** Times as an axis shows them: days where they change, else hours and minutes. */
 function ticks(u, splits, axis, space, step) {
   let before = "";
   return splits.map((at) => {
-    const [day, time] = new Date(at * 1000).toISOString().split("T");
+    const [day, time] = local(at);
     const date = step >= 28 * 86400 ? day.slice(0, 7) : day.slice(5);
     const moment = step < 60 ? time.slice(0, 8) : time.slice(0, 5);
     const label = step >= 86400 ? date : before === day ? moment : `${moment}\n${day}`;
@@ -33,30 +34,42 @@ function ticks(u, splits, axis, space, step) {
 /**
  * A chart of series over time. Each is {name, colour, points: [{time, value, lower, upper, mark}]}, in order of
  * time; `options`: unit, step (seconds from point to point, null of readings), limits, down (small on top),
- * marks (points, no line), from and to.
+ * marks (points, no line), moment (since when, at, and until when something was so; null: it still is). A point
+ * that is `here` is what it is about. The chart is as high as its place, at least `height`.
  */
 export class TimeChart {
   constructor(height = 240) {
-    this.place = el("div", { class: "chart", tabindex: "0", role: "group", onkeydown: (event) => this.#key(event) });
+    this.canvas = el("div", { class: "canvas" });
+    this.place = el("div", { class: "chart", css: { "min-height": `${height}px` }, tabindex: "0", role: "group", onkeydown: (event) => this.#key(event) }, this.canvas);
     this.legend = el("div", { class: "legend" });
-    this.node = el("div", {}, this.place, this.legend);
-    this.height = height;
+    this.node = el("div", { class: "drawn" }, this.place, this.legend);
+    this.least = height;
     this.small = height < 100;
     this.shape = "";
     this.resized = new ResizeObserver(() => this.#fit());
     this.resized.observe(this.place);
   }
 
+  get height() {
+    return Math.max(this.least, this.place.clientHeight);
+  }
+
   draw(series, options) {
+    // What has not changed is not drawn again.
+    const sign = JSON.stringify([series, options, zone(), css("--ink")]);
+    if (sign === this.sign && this.plot) return;
+    this.sign = sign;
+    this.drawings = (this.drawings ?? 0) + 1;
+    this.place.dataset.drawings = this.drawings;
     this.series = series;
     this.options = options;
     this.drawn = series.flatMap(parted);
-    const shape = JSON.stringify([this.drawn.map((one) => [one.name, one.colour, one.dash, one.points.length < 3]), options.unit, options.down, options.marks, document.documentElement.dataset.theme, css("--ink")]);
+    const shape = JSON.stringify([this.drawn.map((one) => [one.name, one.colour, one.dash, one.points.length < 3]), options.unit, options.down, options.marks, zone(), css("--ink")]);
     const data = this.#data();
     if (shape !== this.shape || !this.plot) {
       this.shape = shape;
       this.plot?.destroy();
-      this.plot = new window.uPlot(this.#made(), data, this.place);
+      this.plot = new window.uPlot(this.#made(), data, this.canvas);
     } else {
       this.plot.setData(data);
     }
@@ -106,7 +119,7 @@ export class TimeChart {
     return {
       width: this.place.clientWidth || 300,
       height: this.height,
-      tzDate: (at) => window.uPlot.tzDate(new Date(at * 1e3), "Etc/UTC"),
+      tzDate: (at) => window.uPlot.tzDate(new Date(at * 1e3), named()),
       legend: { show: false },
       cursor: { drag: { x: false, y: false }, points: { size: 7 }, focus: { prox: 24 } },
       padding: this.small ? [4, 2, 4, 2] : [10, 24, 0, 0],
@@ -117,12 +130,12 @@ export class TimeChart {
         {
           stroke: ink, font, grid: { stroke: faint, width: 1 }, ticks: { show: false },
           size: (u, values) => 14 + 6.4 * Math.max(3, ...(values ?? []).map((value) => value.length)),
-          values: (u, values) => values.map((value) => withUnit(brief(value), unit === "%" ? "%" : "")),
+          values: (u, values) => values.map((value) => (["bytes", "%", "s"].includes(unit) ? measured(value, unit, brief) : brief(value))),
         },
       ],
       hooks: {
         drawAxes: [(u) => this.#behind(u)],
-        draw: [(u) => this.#limits(u)],
+        draw: [(u) => this.#limits(u), (u) => this.#moment(u)],
         setCursor: [(u) => this.#showValues(u.cursor.idx)],
       },
     };
@@ -132,7 +145,9 @@ export class TimeChart {
   #times() {
     const [low, high] = [this.grid[0], this.grid.at(-1)];
     const room = this.options.marks || low === high ? (high - low || this.options.step || 60) * 0.03 : 0;
-    return [low - room, high + room];
+    const { moment } = this.options;
+    const ends = [high + room, this.#filling()?.[1], moment && Math.max(moment.at, moment.over ?? moment.at)];
+    return [low - room, Math.max(...ends.filter((at) => at != null))];
   }
 
   #range() {
@@ -149,7 +164,16 @@ export class TimeChart {
     return [from === 0 ? 0 : from - room, to + room];
   }
 
-  /** Bounds and gaps, before the lines. */
+  /** From when to when the last windows still fill; not much more than a tenth of the picture is for them. */
+  #filling() {
+    const { step } = this.options;
+    const starts = this.series.map((one) => one.points.at(-1)).filter((point) => point?.partial).map((point) => point.time);
+    if (!step || !starts.length || this.small) return null;
+    const begin = Math.max(...starts);
+    return [begin, begin + Math.min(step, Math.max((this.grid.at(-1) - this.grid[0]) * 0.12, step * 0.1))];
+  }
+
+  /** Bounds, gaps and windows that still fill, before the lines. */
   #behind(u) {
     const { ctx } = u;
     const x = (at) => u.valToPos(at, "x", true);
@@ -164,10 +188,72 @@ export class TimeChart {
     for (const [from, to] of this.options.marks ? [] : missing(this.series, step)) {
       ctx.fillRect(x(from), box.top, x(to) - x(from), box.height);
     }
+    const filling = this.#filling();
+    if (filling) this.#hatched(ctx, x(filling[0]), x(filling[1]), box);
     for (const one of this.series) {
       ctx.fillStyle = ctx.strokeStyle = one.colour;
       if (this.options.marks) this.#marked(ctx, one, x, y);
       else this.#banded(ctx, one, x, y);
+    }
+    ctx.restore();
+  }
+
+  #hatched(ctx, left, right, box) {
+    const apart = 7 * devicePixelRatio;
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(left, box.top, right - left, box.height);
+    ctx.clip();
+    ctx.strokeStyle = css("--hatch");
+    ctx.lineWidth = devicePixelRatio;
+    ctx.beginPath();
+    for (let at = left - box.height; at < right; at += apart) {
+      ctx.moveTo(at, box.top + box.height);
+      ctx.lineTo(at + box.height, box.top);
+    }
+    ctx.stroke();
+    ctx.restore();
+    ctx.save();
+    ctx.fillStyle = css("--faint-ink");
+    ctx.font = `${10 * devicePixelRatio}px system-ui, sans-serif`;
+    ctx.textAlign = "right";
+    ctx.textBaseline = "top";
+    ctx.fillText("so far", right - 3 * devicePixelRatio, box.top + 2 * devicePixelRatio);
+    ctx.restore();
+  }
+
+  /** When something was so: from when to when, and the point that it is about. */
+  #moment(u) {
+    const { moment } = this.options;
+    if (!moment) return;
+    const { ctx, bbox } = u;
+    const x = (at) => Math.max(bbox.left, Math.min(bbox.left + bbox.width, u.valToPos(at, "x", true)));
+    const [begin, end] = [x(moment.at), moment.over === null ? bbox.left + bbox.width : x(moment.over)];
+    ctx.save();
+    ctx.fillStyle = ctx.strokeStyle = css("--alarm");
+    ctx.globalAlpha = 0.1;
+    ctx.fillRect(begin, bbox.top, end - begin, bbox.height);
+    ctx.globalAlpha = 1;
+    ctx.lineWidth = 1.5 * devicePixelRatio;
+    ctx.setLineDash([]);
+    ctx.beginPath();
+    ctx.moveTo(begin, bbox.top);
+    ctx.lineTo(begin, bbox.top + bbox.height);
+    ctx.stroke();
+    ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+    ctx.textBaseline = "top";
+    const near = begin > bbox.left + 0.8 * bbox.width;
+    ctx.textAlign = near ? "right" : "left";
+    ctx.fillText("fired", begin + (near ? -5 : 5) * devicePixelRatio, bbox.top + 2 * devicePixelRatio);
+    for (const point of this.series.flatMap((one) => one.points).filter((one) => one.here)) {
+      const [left, top, low, high] = [u.valToPos(point.time, "x", true), ...[point.value, point.lower, point.upper].map((value) => u.valToPos(value, "y", true))];
+      ctx.beginPath();
+      ctx.moveTo(left, low);
+      ctx.lineTo(left, high);
+      ctx.stroke();
+      ctx.beginPath();
+      ctx.arc(left, top, 5 * devicePixelRatio, 0, 2 * Math.PI);
+      ctx.stroke();
     }
     ctx.restore();
   }
@@ -227,7 +313,7 @@ export class TimeChart {
       ctx.moveTo(bbox.left, top);
       ctx.lineTo(bbox.left + bbox.width, top);
       ctx.stroke();
-      ctx.fillText(`${limit.rule} ${format(limit.at)}`, bbox.left + 6 * devicePixelRatio, top - 4 * devicePixelRatio);
+      ctx.fillText(`${limit.rule} ${measured(limit.at, this.options.unit)}`, bbox.left + 6 * devicePixelRatio, top - 4 * devicePixelRatio);
     }
     ctx.restore();
   }
@@ -241,17 +327,25 @@ export class TimeChart {
         "span", { class: "entry" },
         el("i", { class: `swatch series-${one.number % COLOURS}` }),
         one.name && el("b", {}, one.name),
-        el("span", {}, point ? this.#figure(point) : "–"),
+        point ? this.#figure(point) : el("span", {}, "–"),
       );
     });
-    put(this.legend, el("span", { class: "when" }, at == null ? "latest" : clock(at)), entries);
+    put(this.legend, el("span", { class: "when" }, this.#when(at)), entries);
+  }
+
+  /** The time or the window that the legend is about. */
+  #when(at) {
+    const { step } = this.options;
+    const time = at ?? Math.max(...this.series.map((one) => one.points.at(-1)?.time ?? -Infinity));
+    if (!Number.isFinite(time)) return "";
+    return at != null && !step ? clock(time) : step ? spanned(time, time + step) : `latest, ${clock(time)}`;
   }
 
   #figure(point) {
-    const value = withUnit(format(point.value), this.options.unit);
-    if (point.mark === "limit") return `fainter than ${value}`;
-    const label = point.lower === point.upper ? value : `${value} (${format(point.lower)} – ${format(point.upper)})`;
-    return point.partial ? `${label} so far` : label;
+    const { unit } = this.options;
+    const value = measured(point.value, unit);
+    if (point.mark === "limit") return el("span", {}, `fainter than ${value}`);
+    return el("span", {}, value, bounds(point, unit) && [" ", uncertainty(point, unit)], point.partial && el("em", {}, "so far"));
   }
 
   #key(event) {
@@ -267,8 +361,8 @@ export class TimeChart {
   }
 
   #fit() {
-    const width = this.place.clientWidth;
-    if (this.plot && width && width !== this.plot.width) this.plot.setSize({ width, height: this.height });
+    const [width, { height }] = [this.place.clientWidth, this];
+    if (this.plot && width && (width !== this.plot.width || height !== this.plot.height)) this.plot.setSize({ width, height });
   }
 }
 

@@ -55,6 +55,16 @@ function alike(node, one, by) {
   return [...node.querySelectorAll(one.tagName)].filter((each) => by(each) === wanted);
 }
 
+const drawn = new WeakMap();
+
+/** Whether a node shows just this already; if not, it is taken to from now on. */
+export function shows(node, ...what) {
+  const sign = JSON.stringify(what);
+  if (drawn.get(node) === sign) return true;
+  drawn.set(node, sign);
+  return false;
+}
+
 /** What a panel says in place of a picture: what is so, and what to do. */
 export function empty(message, todo = "") {
   return el("div", { class: "empty" }, el("p", {}, message), todo && el("p", { class: "todo" }, todo));

@@ -1,9 +1,9 @@
 // Values over time with their bounds: lines by key, a band of quantiles, one number's course in small.
 
-import { el, empty, put } from "./dom.js";
+import { el, empty, put, shows } from "./dom.js";
 import { TimeChart, colour } from "./chart.js";
-import { bounds, column, exact, figure, moment, scaled, seconds, shown, text, format, unit, withUnit, written } from "./numbers.js";
-import { additive, chosen, course, every, fills, last, length, order, over, same, total } from "./questions.js";
+import { bounds, column, counted, exact, figure, measured, moment, scaled, seconds, short, shown, text, format, uncertainty, unit, written } from "./numbers.js";
+import { additive, aggregate, chosen, course, covered, every, fills, last, length, order, over, same, total } from "./questions.js";
 import { query } from "./server.js";
 
 const NOTHING = "No rows in this span";
@@ -46,7 +46,7 @@ export function lines(panel, context) {
       const groups = new Map();
       for (const row of answer.rows) {
         const one = point(row, panel, part.table);
-        const name = panel.by ? text(row[panel.by]) : "";
+        const name = panel.by && row[panel.by] !== null ? text(row[panel.by]) : "";
         if (one) groups.set(name, [...(groups.get(name) ?? []), one]);
       }
       if (!groups.size) return put(place, empty(NOTHING, LONGER));
@@ -61,12 +61,17 @@ export function lines(panel, context) {
       const limits = (panel.limits || []).filter((limit) => !merged && held(limit, context.focus)).map((limit) => ({ ...limit, at: limit.at * scale }));
       if (chart.node.parentNode !== place) put(place, chart.node);
       chart.draw(series, { title: panel.title, unit: moved ? "%" : unit(panel), step: answer.step, limits, zero: true });
-      if (moved) return `change from the first${answer.step ? `, each point ${written(answer.step)}` : ""}`;
-      if (answer.readings) return "each reading";
+      if (moved) return noted("% from the first", answer.step && `each point ${written(answer.step)}`, over(part, answer));
       const sums = !panel.to && additive(part.table, column(panel.value));
-      return answer.step ? (sums ? `for ${written(part.length)}` : `each point ${written(answer.step)}`) : "";
+      const each = answer.readings ? "each reading" : answer.step && (sums ? `in ${written(part.length)}` : `each point ${written(answer.step)}`);
+      return noted(unit(panel), each, over(part, answer));
     },
   };
+}
+
+/** What a tile says of its numbers: their unit, what each stands for, the span of all. */
+function noted(...parts) {
+  return parts.filter(Boolean).join(" · ");
 }
 
 /** Points as changes in percent from the first that isn't 0. */
@@ -113,18 +118,18 @@ export function spread(panel, context) {
         // One window is no course: its quantiles are written out.
         const entries = series.filter((one) => one.points.length).map((one) => el("span", { class: "entry" }, el("b", {}, one.name), quantile(one.points[0], panel)));
         put(place, el("div", { class: "legend" }, entries), bars);
-        return over(part, all);
+        return noted(panel.unit, over(part, all));
       }
       if (chart.node.parentNode !== place) put(place, chart.node, bars);
       const apart = step === "window" ? length(table) : seconds(step);
       chart.draw(series, { title: panel.title, unit: panel.unit, step: apart });
-      return apart ? `each point ${written(apart)}` : "";
+      return noted(panel.unit, apart && `each point ${written(apart)}`, over(part, all));
     },
   };
 }
 
 function quantile(one, panel) {
-  return `${withUnit(format(one.value), panel.unit)} ${bounds(one)}`;
+  return el("span", {}, measured(one.value, panel.unit), " ", uncertainty(one, panel.unit));
 }
 
 /** A histogram drawn of quantiles: between two of them lies the same share of all values. */
@@ -134,7 +139,7 @@ function histogram(rows, panel) {
   const [low, high] = [values[0], values.at(-1)];
   const bins = 24;
   const width = (high - low) / bins;
-  if (!width) return el("p", { class: "note" }, `All values are ${withUnit(format(low), panel.unit)}.`);
+  if (!width) return el("p", { class: "note" }, `All values are ${measured(low, panel.unit)}.`);
   const counts = new Array(bins).fill(0);
   for (let at = 1; at < values.length; at++) {
     const [from, to] = [values[at - 1], values[at]];
@@ -146,13 +151,13 @@ function histogram(rows, panel) {
   }
   const most = Math.max(...counts);
   const bars = counts.map((share, bin) => {
-    const title = `${withUnit(format(low + bin * width), panel.unit)} – ${withUnit(format(low + (bin + 1) * width), panel.unit)}: about ${format(share * 100)}%`;
+    const title = `${measured(low + bin * width, panel.unit)} – ${measured(low + (bin + 1) * width, panel.unit)}: about ${format(share * 100)}%`;
     return el("i", { css: { height: `${(100 * share) / most}%` }, title });
   });
   return el(
     "figure", { class: "histogram" },
     el("div", { class: "bars", role: "img", "aria-label": `Histogram from ${format(low)} to ${format(high)}` }, bars),
-    el("figcaption", {}, el("span", {}, withUnit(format(low), panel.unit)), el("span", {}, "share of values over the span"), el("span", {}, withUnit(format(high), panel.unit))),
+    el("figcaption", {}, el("span", {}, measured(low, panel.unit)), el("span", {}, "how values are spread over the span"), el("span", {}, measured(high, panel.unit))),
   );
 }
 
@@ -173,10 +178,15 @@ export function number(panel, context) {
       const one = row && shown(row, panel);
       if (!one) {
         chart.node.remove();
+        shows(figures, null);
         return put(figures, empty(NOTHING, LONGER));
       }
-      const note = exact(one) ? el("span", { class: "exact" }, "exact") : el("span", { class: "bounds" }, bounds(one));
-      put(figures, el("strong", {}, withUnit(format(one.value), unit(panel))), note);
+      if (!shows(figures, one, whole.from, whole.to, unit(panel))) {
+        const all = measured(one.value, unit(panel));
+        const [number, of] = short(one.value, unit(panel));
+        const note = exact(one) ? el("span", { class: "exact" }, "exact") : (uncertainty(one, unit(panel)) ?? el("span", { class: "exact" }, "almost exact"));
+        put(figures, el("strong", { title: all }, number, of && el("small", {}, " ", of)), note, rate(panel, part, one, whole));
+      }
       // A window that still fills would look like a fall, and two points are no trend.
       const points = parts.rows.filter((each) => !each.partial).map((each) => point(each, panel, part.table)).filter(Boolean);
       if (points.length < 3) {
@@ -188,4 +198,15 @@ export function number(panel, context) {
       return over(part, whole);
     },
   };
+}
+
+/** How many a second that are, of what is counted. */
+function rate(panel, part, one, answer) {
+  const adds = aggregate(part.table, column(panel.value))?.aggregate === "count" || panel.unit === "bytes";
+  const length = covered(part, answer);
+  return !panel.to && adds && length > 0 && el("span", { class: "rate" }, `${measured(one.value / length, counted(unit(panel)) ? "" : unit(panel), rough)}/s`);
+}
+
+function rough(value) {
+  return format(Number(value.toPrecision(3)));
 }

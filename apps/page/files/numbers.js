@@ -1,5 +1,8 @@
 // Figures with their bounds, read from answers as rules read them, and how they are written.
 
+import { el } from "./dom.js";
+import { local } from "./zone.js";
+
 const UNITS = { us: 1e-6, ms: 1e-3, s: 1, m: 60, h: 3600, d: 86400, w: 604800 };
 
 /** Seconds of a length such as "1m" or "1h30m". */
@@ -87,7 +90,7 @@ export function shown(row, panel) {
 }
 
 export function unit(panel) {
-  if (!panel.to) return panel.unit ?? "";
+  if (!panel.to || panel.unit) return panel.unit ?? "";
   return panel.against === "factor" ? "×" : "%";
 }
 
@@ -122,24 +125,92 @@ export function withUnit(text, of) {
   return of === "%" || of === "×" || of.startsWith("°") ? text + (of.startsWith("°") ? " " : "") + of : `${text} ${of}`;
 }
 
+const BYTES = ["bytes", "kB", "MB", "GB", "TB", "PB"];
+const SECONDS = [["s", 1], ["ms", 1e-3], ["µs", 1e-6], ["ns", 1e-9]];
+
+/** By what numbers about as large as this one are divided, and the unit that they then have. */
+function scale(value, of) {
+  const size = Math.abs(value);
+  if (of === "bytes") {
+    const power = size < 1000 ? 0 : Math.min(BYTES.length - 1, Math.floor(Math.log10(size) / 3));
+    return [1000 ** power, BYTES[power]];
+  }
+  if (of === "s" && size > 0 && size < 1) {
+    const [name, by] = SECONDS.find(([, one]) => size >= one) ?? SECONDS.at(-1);
+    return [by, name];
+  }
+  return [1, of ?? ""];
+}
+
+/** A number with its unit, which is as large as the number wants it: 1.5 MB, 3.2 ms. */
+export function measured(value, of, write = format) {
+  if (value == null || !Number.isFinite(value)) return "–";
+  const [by, name] = scale(value, of);
+  return withUnit(by === 1 ? write(value) : FOUR.format(value / by), name);
+}
+
+/** The same where there is little room: millions and more in short; the number and, by itself, its unit. */
+export function short(value, of) {
+  const whole = measured(value, of, (one) => (Math.abs(one) >= 1e7 ? SHORT.format(one) : format(one)));
+  const at = whole.indexOf(" ");
+  return at < 0 ? [whole, ""] : [whole.slice(0, at), whole.slice(at + 1)];
+}
+
+/** A unit that a tile's head says for all of its numbers: things that are counted, such as posts. */
+export function counted(of) {
+  return /^[a-z]{5,}$/.test(of) && of !== "bytes";
+}
+
 /** The bounds of a figure, "" if it is exact, or closer to them than people read numbers. */
-export function bounds(one) {
-  const [value, lower, upper] = [one.value, one.lower, one.upper].map(format);
+export function bounds(one, of = "") {
+  const [value, lower, upper] = [one.value, one.lower, one.upper].map((each) => measured(each, of));
   return lower === value && upper === value ? "" : `(${lower} – ${upper})`;
 }
 
-/** A time, to the second or, of days, to the day; always UTC. */
-export function clock(at, day = false) {
-  if (at == null) return "–";
-  const text = new Date(at * 1000).toISOString();
-  return day ? text.slice(0, 10) : text.slice(0, 19).replace("T", " ");
+const ROUGH = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 2 });
+
+/** How far its bounds are from a figure, in short: ± 12, or −4 +9; "" where `bounds` is. */
+export function margin(one, of = "") {
+  if (!bounds(one, of)) return "";
+  const [by, name] = scale(one.value, of);
+  const [less, more] = [one.value - one.lower, one.upper - one.value].map((each) => ROUGH.format(each / by));
+  const given = name === "%" || name === "×" ? name : "";
+  if (less === more) return `± ${more}${given}`;
+  return [less !== "0" && `−${less}${given}`, more !== "0" && `+${more}${given}`].filter(Boolean).join(" ");
 }
 
-/** From one time to another, to the minute where that says enough; the day once if it is one. */
+/** The bounds of an estimate: how far they are off, and in full where it is pointed at; null of what is exact. */
+export function uncertainty(one, of = "") {
+  const full = bounds(one, of);
+  return full ? el("small", { class: "bounds", title: `between ${full.slice(1, -1).replace(" – ", " and ")}` }, el("span", { class: "short", "aria-hidden": "true" }, margin(one, of)), el("span", { class: "full" }, ` ${full}`)) : null;
+}
+
+/** A time, to the second or, of days, to the day; in the zone of the page. */
+export function clock(at, day = false) {
+  if (at == null) return "–";
+  const [date, time] = local(at);
+  return day ? date : `${date} ${time}`;
+}
+
+/** From one time to another, to the minute where that says enough; the day once if it is one, none if it is today. */
 export function between(from, to) {
   const short = from % 60 === 0 && to - from >= 600;
   const [one, other] = [clock(from), clock(to)].map((text) => (short ? text.slice(0, 16) : text));
-  return `${one} – ${one.slice(0, 10) === other.slice(0, 10) ? other.slice(11) : other}`;
+  const same = one.slice(0, 10) === other.slice(0, 10);
+  const today = same && one.startsWith(clock(Date.now() / 1000, true));
+  return `${today ? one.slice(11) : one} – ${same ? other.slice(11) : other}`;
+}
+
+/** A window by its ends: the times alone where it is of today, to the minute where both are whole ones. */
+export function spanned(from, to) {
+  const whole = from % 60 === 0 && to % 60 === 0;
+  const today = clock(Date.now() / 1000, true);
+  const [one, other] = [from, to].map((at) => local(at).map((part, place) => (place && whole ? part.slice(0, 5) : part)));
+  if (one[1].startsWith("00:00") && other[1].startsWith("00:00") && to - from > 80000) {
+    return to - from < 90000 ? one[0] : `${one[0]} – ${clock(to - 1, true)}`;
+  }
+  const same = one[0] === other[0];
+  return `${same && one[0] === today ? "" : `${one[0]} `}${one[1]} – ${same ? "" : `${other[0]} `}${other[1]}`;
 }
 
 /** How long that is, in words of one or two units. */
@@ -170,7 +241,7 @@ export function visible(given) {
 export function text(value) {
   if (value == null) return "–";
   if (typeof value === "number") return format(value);
-  if (typeof value === "string") return ISO.test(value) ? value.slice(0, 19).replace("T", " ") : visible(value);
+  if (typeof value === "string") return ISO.test(value) ? clock(Date.parse(ISO_ZONED.test(value) ? value : `${value}Z`) / 1000) : visible(value);
   if (Array.isArray(value)) return value.map(text).join(", ");
   if (typeof value === "object") {
     const one = plain(value);
@@ -180,4 +251,5 @@ export function text(value) {
   return String(value);
 }
 
+const ISO_ZONED = /(\+00:00|Z)$/;
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(\+00:00|Z)?$/;

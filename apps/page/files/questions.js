@@ -119,11 +119,27 @@ export async function total(part, columns, by, context, more = {}, but = []) {
   });
 }
 
-/** The span that an answer covers, up to what is known of windows that still fill. */
+/** The span that an answer covers, up to what is known of windows that still fill; if there are any, it says so. */
 export function over(part, answer) {
-  const from = moment(answer.from);
-  const to = answer.open && part.length ? known(answer, part.length) : moment(answer.to);
-  return from === null || to === null || to <= from ? "" : `${between(from, to)} (${lasting(to - from)})`;
+  const [from, to] = ends(part, answer);
+  if (from === null || to === null || to <= from) return "";
+  return `${between(from, to)} (${lasting(to - from)})${filling(answer) ? " so far" : ""}`;
+}
+
+/** How many seconds an answer covers. */
+export function covered(part, answer) {
+  const [from, to] = ends(part, answer);
+  return from === null || to === null ? 0 : to - from;
+}
+
+function ends(part, answer) {
+  return [moment(answer.from), answer.open && part.length ? known(answer, part.length) : moment(answer.to)];
+}
+
+/** Whether the last windows of an answer still fill. */
+function filling(answer) {
+  const [to, mark] = [moment(answer.to), moment(answer.watermark)];
+  return Boolean(answer.open) && mark !== null && to > mark;
 }
 
 /** The column by which groups are the largest: this one, if the server can order by it, else a count or a sum. */

@@ -5,11 +5,13 @@ import { clock, lasting, moment, format } from "./numbers.js";
 
 const BEHIND = 2 * 86400;
 const QUIET = 120;
+const RATED = 60;
 const PARTS = [["counted", "counted"], ["filtered", "filtered"], ["late", "late"], ["dead_lettered", "dead-lettered"]];
 
 export function status() {
   const node = el("section", { class: "status", "aria-label": "How far it is" });
   const seen = { read: null, since: Date.now() };
+  const counts = [];
   let broken = null;
   let state = null;
 
@@ -18,7 +20,7 @@ export function status() {
     const warnings = [broken && `No live changes: ${broken}`];
     for (const [name, part] of parts) {
       if (!part.ready) warnings.push(`${name} can't answer yet: ${part.waiting ?? "its log is being read"}`);
-      if (part.stale) warnings.push(`${name} is not followed since ${part.stale.since.slice(0, 19).replace("T", " ")}: ${part.stale.why}`);
+      if (part.stale) warnings.push(`${name} is not followed since ${clock(moment(part.stale.since))}: ${part.stale.why}`);
     }
     put(node, warnings.filter(Boolean).map((text) => el("p", { class: "warning", role: "status" }, text)), el("dl", {}, ...facts(parts.map(([, part]) => part))));
   }
@@ -34,7 +36,7 @@ export function status() {
     const lags = parts.map((part) => part.lag).filter((lag) => lag != null);
     if (lags.length) items.push(fact("to be read", format(Math.max(...lags)), "messages of the tables' logs"));
     const account = parts.map((part) => part.account).find(Boolean);
-    if (account) items.push(read(account), ...quiet(account));
+    if (account) items.push(read(account), ...rate(account), ...quiet(account));
     return items;
   }
 
@@ -43,6 +45,18 @@ export function status() {
     const parts = PARTS.filter(([name]) => account[name] || name === "counted").map(([name, label]) => `${format(account[name])} ${label}`);
     const right = sum === account.read;
     return fact("messages read", format(account.read), `${right ? "=" : "≠"} ${parts.join(" + ")}`, right ? null : "wrong");
+  }
+
+  /** How many messages a second there were in the last minute, as far as this page has seen it. */
+  function rate(account) {
+    const now = Date.now() / 1000;
+    if (counts.at(-1)?.read > account.read) counts.length = 0;
+    counts.push({ at: now, read: account.read });
+    while (counts.length > 2 && counts[1].at <= now - RATED) counts.shift();
+    const [{ at, read }] = counts;
+    if (now - at < 2) return [];
+    const label = now - at < RATED - 5 ? `in the last ${lasting(now - at)}` : "in the last minute";
+    return [fact("now", `${format(Number(((account.read - read) / (now - at)).toPrecision(3)))} msg/s`, label)];
   }
 
   function quiet(account) {
@@ -57,6 +71,7 @@ export function status() {
   setInterval(() => state && draw(), 30000).unref?.();
   return {
     node,
+    draw,
     update(now) { state = now; draw(); },
     broken(why) { broken = why; draw(); },
   };

@@ -1,13 +1,19 @@
 // Lists: what is largest with its error bars, rows to sort, samples as they came, a funnel.
 
-import { el, empty, put } from "./dom.js";
-import { bounds, cell, column, exact, figure, shown, text, format, unit, withUnit } from "./numbers.js";
+import { el, empty, put, shows } from "./dom.js";
+import { cell, column, counted, exact, figure, measured, moment, shown, spanned, text, format, uncertainty, unit } from "./numbers.js";
 import { aggregate, chosen, last, order, over, same, total } from "./questions.js";
 import { query } from "./server.js";
+import { VirtualRows } from "./virtual.js";
+import { zone } from "./zone.js";
 
 const NOTHING = "No rows in this span";
 const LONGER = "Choose a longer span, or wait for the first window.";
 const MOST = 1000;
+const MOST_ROWS = 10000;
+const SEARCHED = 20;
+const LINE = 1.95;
+const WAIT = 200;
 
 export function ranked(panel, context) {
   const place = el("div", {});
@@ -17,12 +23,14 @@ export function ranked(panel, context) {
     async update() {
       const part = context.part(panel.part);
       const { rows, more, answer } = await (panel.by ? groups(panel, part, context) : items(panel, part, context));
+      const of = [unit(panel), over(part, answer)].filter(Boolean).join(" · ");
+      if (shows(place, rows, more, context.focus, zone())) return of;
       if (!rows.length) return put(place, empty(NOTHING, LONGER));
       const ends = rows.flatMap((row) => [row.one.lower, row.one.upper, 0]);
       const [low, high] = [Math.min(...ends), Math.max(...ends)];
       const list = rows.map((row) => bar(row, panel, context, low, high || 1, open));
       put(place, el("ol", { class: "ranked" }, list), more && el("p", { class: "note" }, more));
-      return over(part, answer);
+      return of;
     },
   };
 }
@@ -62,13 +70,14 @@ async function groups(panel, part, context) {
 }
 
 function bar(row, panel, context, low, high, open) {
+  const of = counted(unit(panel)) ? "" : unit(panel);
   const at = (value) => `${(100 * (value - low)) / (high - low)}%`;
   const wide = (from, to) => ({ left: at(Math.min(from, to)), width: `${(100 * Math.abs(to - from)) / (high - low)}%` });
   const here = panel.by && same(context.focus, panel.by, row.key);
   const name = panel.by
     ? el("button", { class: "name", "aria-pressed": String(Boolean(here)), onclick: () => context.choose({ [panel.by]: row.key }) }, row.name)
     : el("span", { class: "name" }, row.name);
-  const figures = el("span", { class: "value" }, withUnit(format(row.one.value), unit(panel)), " ", el("small", {}, bounds(row.one)));
+  const figures = el("span", { class: "value" }, measured(row.one.value, of), " ", uncertainty(row.one, of));
   const drawn = el(
     "span", { class: "bar", "aria-hidden": "true" },
     el("i", { class: row.one.value < 0 ? "fill less" : "fill", css: wide(0, row.one.value) }),
@@ -82,63 +91,133 @@ function bar(row, panel, context, low, high, open) {
 }
 
 export function rows(panel, context) {
-  const place = el("div", {});
+  const head = el("tr", {});
+  const body = el("tbody", {});
+  const grid = el("table", {}, el("thead", {}, head), body);
+  const box = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": panel.title }, grid);
+  const field = el("input", { class: "filter", type: "search", placeholder: "Filter", "aria-label": `Filter ${panel.title}`, oninput: search });
+  const below = el("div", {});
+  const nothing = el("div", {}, empty(NOTHING, LONGER));
+  const place = el("div", {}, field, nothing, box, below);
+  let columns = [];
+  let keys = [];
+  let at = null;
   let sorted = null;
   let rows = [];
+  let all = panel.most;
+  let answer = null;
+  let orderable = () => false;
+  let timer = null;
+  let wide = [];
+  const list = new VirtualRows({
+    box, list: body, rem: LINE,
+    key: (row) => JSON.stringify([row.window_start, ...keys.map((key) => row[key])]),
+    number: "aria-rowindex",
+    first: 2,
+    sign: (row) => JSON.stringify([row, filling(row), context.focus, zone(), columns.length]),
+    make: line,
+    wanted: more,
+    filler: () => el("tr", { class: "filler", "aria-hidden": "true" }, el("td", {})),
+  });
   return {
     node: place,
+    drop: () => list.drop(),
     async update() {
       const part = context.part(panel.part);
-      const { table, at } = part;
-      const keys = table.keys.map((key) => key.name);
+      const { table } = part;
+      ({ at } = part);
+      keys = table.keys.map((key) => key.name);
       const named = Array.isArray(panel.columns) ? panel.columns.map((name) => [name, name]) : Object.entries(panel.columns);
-      const columns = named.length ? named : [...keys, ...table.columns.map((one) => one.name)].map((name) => [name, name]);
-      const requested = [...new Set(columns.map(([path]) => column(path)))].filter((name) => aggregate(table, name));
+      const own = named.length ? named : [...keys, ...table.columns.map((one) => one.name)].map((name) => [name, name]);
+      const requested = [...new Set(own.map(([path]) => column(path)))].filter((name) => aggregate(table, name));
+      columns = panel.each_window && !at ? [["window_start", "window"], ...own] : own;
       const by = keys.filter((key) => key !== at || panel.each_window);
-      const wanted = panel.order || (panel.each_window ? `-${at ?? "window_end"}` : "");
-      const path = wanted.replace(/^-/, "");
-      const known = keys.includes(path) || path === "window_end" || (requested.includes(path) && order(table, path) === path);
-      const more = { limit: panel.most, ...(wanted && known ? { order: wanted } : {}) };
-      const answer = await (panel.each_window
+      const first = panel.order || (panel.each_window ? `-${at ?? "window_end"}` : "");
+      sorted ??= first ? { path: first.replace(/^-/, ""), down: first.startsWith("-") } : { path: columns[0][0], down: false, given: true };
+      orderable = (path) => by.includes(path) || path === "window_end" || (requested.includes(path) && order(table, path) === path);
+      const path = sorted.path === "window_start" ? "window_end" : sorted.path;
+      const known = !sorted.given && orderable(path);
+      const more = { limit: field.value ? MOST_ROWS : all, ...(known ? { order: `${sorted.down ? "-" : ""}${path}` } : {}) };
+      answer = await (panel.each_window
         ? query(table.table, "rows", { ...last(table, context.span), ...chosen(table, context.focus), by: by.length ? by : ["none"], columns: requested, ...more })
         : total(part, requested, by, context, more, keys));
       rows = answer.rows;
-      const shownColumns = panel.each_window && !at ? [["window_start", "window"], ...columns] : columns;
-      sorted ??= wanted ? { path, down: wanted.startsWith("-") } : { path: shownColumns[0][0], down: false };
-      draw(shownColumns, keys, at);
+      draw();
       return over(part, answer);
     },
   };
 
-  function draw(columns, keys, at) {
-    if (!rows.length) return put(place, empty(NOTHING, LONGER));
-    const ordered = rows.toSorted((one, other) => compared(cell(one, sorted.path), cell(other, sorted.path)) * (sorted.down ? -1 : 1));
-    const heads = columns.map(([path, heading]) => {
-      const here = path === sorted.path;
-      const turn = () => {
-        sorted = { path, down: here ? !sorted.down : true };
-        draw(columns, keys, at);
-        place.querySelector(`button[data-path="${CSS.escape(path)}"]`)?.focus();
-      };
-      return el("th", { scope: "col", "aria-sort": here ? (sorted.down ? "descending" : "ascending") : null },
-        el("button", { "data-path": path, onclick: turn }, heading, el("span", { class: "way", "aria-hidden": "true" }, here ? (sorted.down ? "▾" : "▴") : "")));
-    });
-    const lines = ordered.map((row) => {
-      const keyValues = Object.fromEntries(keys.filter((key) => key !== at && row[key] != null).map((key) => [key, row[key]]));
-      const here = Object.keys(keyValues).length && Object.entries(keyValues).every(([key, value]) => same(context.focus, key, value));
-      return el("tr", { class: here ? "here" : null }, columns.map(([path]) => data(row, path, keyValues, context)));
-    });
-    const most = rows.length >= panel.most ? el("p", { class: "note" }, `The first ${format(panel.most)}.`) : "";
-    put(place, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": panel.title }, el("table", {}, el("thead", {}, el("tr", {}, heads)), el("tbody", {}, lines))), most);
+  function search() {
+    clearTimeout(timer);
+    timer = setTimeout(() => { box.scrollTop = 0; context.again(panel); }, WAIT);
   }
-}
 
-function data(row, path, keyValues, context) {
-  const value = cell(row, path);
-  if (path in keyValues) return el("td", {}, el("button", { class: "name", onclick: () => context.choose(keyValues) }, text(value)));
-  const one = typeof value === "string" ? null : figure(row, path);
-  if (!one) return el("td", {}, text(value));
-  return el("td", { class: "number" }, format(one.value), !exact(one) && el("small", {}, " ", bounds(one)));
+  /** The end of the list is near: as many again, if there are more. */
+  function more() {
+    if (field.value || rows.length < all || all >= MOST_ROWS) return;
+    all = Math.min(MOST_ROWS, all * 2);
+    context.again(panel);
+  }
+
+  function draw() {
+    const wanted = field.value.trim().toLowerCase();
+    const like = (row) => !wanted || keys.some((key) => text(row[key]).toLowerCase().includes(wanted));
+    const ordered = rows.filter(like).toSorted((one, other) => compared(cell(one, sorted.path), cell(other, sorted.path)) * (sorted.down ? -1 : 1));
+    [box.hidden, nothing.hidden] = [!rows.length, rows.length > 0];
+    field.hidden = rows.length <= SEARCHED && !wanted;
+    grid.setAttribute("aria-rowcount", ordered.length + 1);
+    if (!shows(head, columns, sorted)) put(head, columns.map(heading));
+    for (const node of [list.above, list.below]) node.firstChild.colSpan = columns.length;
+    list.show(ordered);
+    const cut = rows.length >= (wanted ? MOST_ROWS : all);
+    const among = cut && !orderable(sorted.path) ? `, sorted among these by ${columns.find(([path]) => path === sorted.path)?.[1] ?? sorted.path}` : "";
+    const said = wanted ? `${format(ordered.length)} of ${cut ? "the first " : ""}${format(rows.length)} are like that.` : cut ? `The first ${format(rows.length)}${among}${all < MOST_ROWS ? "; scroll for more" : ""}.` : "";
+    if (!shows(below, said)) put(below, said && el("p", { class: "note", role: "status" }, said));
+    steady();
+  }
+
+  /** Columns grow, but don't shrink while other rows are scrolled to. */
+  function steady() {
+    const cells = [...head.children];
+    if (wide.length !== cells.length) wide = [];
+    wide = cells.map((one, number) => Math.max(wide[number] ?? 0, Math.min(one.offsetWidth, 220)));
+    if (rows.length > 2 * SEARCHED) cells.forEach((one, number) => one.style.setProperty("min-width", `${wide[number]}px`));
+  }
+
+  function heading([path, label]) {
+    const here = path === sorted.path;
+    const turn = () => {
+      sorted = { path, down: here ? !sorted.down : true };
+      draw();
+      // Of more rows than these, others may be the first.
+      if (rows.length >= all && orderable(path)) context.again(panel);
+    };
+    return el("th", { scope: "col", "aria-sort": here ? (sorted.down ? "descending" : "ascending") : null },
+      el("button", { "data-path": path, onclick: turn }, label, el("span", { class: "way", "aria-hidden": "true" }, here ? (sorted.down ? "▾" : "▴") : "")));
+  }
+
+  /** Whether a row is of a window that still fills. */
+  function filling(row) {
+    const [end, mark] = [moment(row.window_end), moment(answer.watermark)];
+    return panel.each_window && !at && Boolean(answer.open) && mark !== null && end > mark;
+  }
+
+  function line(row) {
+    const values = Object.fromEntries(keys.filter((key) => key !== at && row[key] != null).map((key) => [key, row[key]]));
+    const here = Object.keys(values).length && Object.entries(values).every(([key, value]) => same(context.focus, key, value));
+    const marks = [here && "here", filling(row) && "filling"].filter(Boolean).join(" ");
+    return el("tr", { class: marks || null }, columns.map(([path]) => data(row, path, values)));
+  }
+
+  function data(row, path, values) {
+    const value = cell(row, path);
+    if (path === "window_start" && panel.each_window) return el("td", {}, spanned(moment(row.window_start), moment(row.window_end)), filling(row) && el("em", {}, "so far"));
+    if (path in values) return el("td", {}, el("button", { class: "name", onclick: () => context.choose(values) }, text(value)));
+    const one = typeof value === "string" ? null : figure(row, path);
+    if (!one) return el("td", {}, text(value));
+    const of = panel.units?.[path] ?? "";
+    return el("td", { class: "number" }, measured(one.value, of), !exact(one) && [" ", uncertainty(one, of)]);
+  }
 }
 
 /** Numbers by size, estimates by themselves, texts by their letters; what is missing first. */
@@ -160,6 +239,7 @@ export function samples(panel, context) {
       const answer = await query(table.table, "sample", parameters);
       const row = answer.rows[0];
       const values = sampled(row).slice(0, panel.most);
+      if (shows(place, values, row?.n, zone())) return over(part, answer);
       if (!values.length) return put(place, empty(NOTHING, LONGER));
       const list = values.map((value) => el("li", {}, fields(value, panel)));
       const all = row.n != null && el("p", { class: "note" }, `${format(values.length)} of ${format(row.n)}${likely(aggregate(table, column(panel.value)))}.`);
@@ -200,6 +280,7 @@ export function funnel(panel, context) {
     async update() {
       const part = context.part(panel.part);
       const [answer, funnels] = await (panel.by ? felled(panel, part, context) : stages(panel, part, context));
+      if (shows(place, funnels)) return over(part, answer);
       if (!funnels.length) return put(place, empty(NOTHING, LONGER));
       put(place, funnels.map(([name, left]) => [name && el("h3", {}, name), el("ol", { class: "ranked funnel" }, left.map(stage))]).flat());
       return over(part, answer);

@@ -67,7 +67,7 @@ class Tab:
 
     def press(self, key: str) -> None:
         """A key, as from a keyboard."""
-        codes = {"Tab": 9, "Enter": 13, "ArrowLeft": 37}
+        codes = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowLeft": 37}
         for kind in ("rawKeyDown", "keyUp"):
             more = {"text": "\r"} if key == "Enter" and kind == "rawKeyDown" else {}
             reported = {"key": key, "code": key, "windowsVirtualKeyCode": codes[key], **more}

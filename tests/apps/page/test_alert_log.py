@@ -73,3 +73,20 @@ def test_watchers_learn_of_alerts_and_of_what_stands_in_the_way() -> None:
     end()
     log.write(alert("errors", "cleared", 6))
     assert heard == [None, "no broker answers", None]
+
+
+def test_events_are_selected_by_rule_text_and_id() -> None:
+    log = AlertLog("yard")
+    log.add(
+        [alert("errors", "fired", 5), replace(alert("slow", "fired", 6), key=("Oak", 5), why="p99 is high")]
+    )
+    assert [e["rule"] for e in log.describe(rule="slow")["events"]] == ["slow"]
+    for text, rules in (("oak", ["slow"]), ("P99", ["slow"]), ("elm", ["errors"]), ("birch", [])):
+        described = log.describe(text=text)
+        assert [e["rule"] for e in described["events"]] == rules
+        assert described["by_rule"] == {"errors": 1, "slow": 1} and described["active"] == 2
+    (event,) = log.describe(rule="errors")["events"]
+    assert log.event(event["id"]) == event and event["active"]
+    assert log.event("nothing") is None
+    log.add([alert("errors", "withdrawn", 5)])
+    assert log.event(event["id"]) is None

@@ -71,7 +71,12 @@ def test_an_app_is_described_with_its_parts_panels_and_limits(shown: Any) -> Non
     assert reported["parts"]["readings"] == {"table": "iot.readings", "at": "at"}
     assert [panel["kind"] for panel in reported["panels"]][:2] == ["lines", "number"]
     assert reported["panels"][0]["limits"] == [{"rule": "limit", "at": 30.0, "clear": 28.0, "where": {}}]
-    assert {"name": "jump", "part": "readings", "kind": "jump", "every": True} in reported["rules"]
+    (jump,) = [rule for rule in reported["rules"] if rule["name"] == "jump"]
+    assert jump.items() >= {"part": "readings", "kind": "jump", "every": True, "plain": False}.items()
+    (limit,) = [rule for rule in reported["rules"] if rule["name"] == "limit"]
+    assert limit.items() >= {"value": "value", "to": "", "each": False, "plain": True}.items()
+    (dead,) = [rule for rule in reported["rules"] if rule["name"] == "dead sensor"]
+    assert "value" not in dead and dead["figure_unit"] == "s"
     assert nope.status_code == 404 and "there are iot, yard" in nope.json()["detail"]
 
 
@@ -129,12 +134,40 @@ def test_a_setting_of_nobody_is_refused() -> None:
 
 def test_what_fired_is_listed_the_latest_first(shown: Any) -> None:
     result, few, wrong, many = responses(
-        shown, *(f"/apps/yard/alerts{last}" for last in ("", "?last=1", "?last=x", "?last=501"))
+        shown, *(f"/apps/yard/alerts{last}" for last in ("", "?last=1", "?last=x", "?last=5001"))
     )
     events = result.json()["events"]
     assert {event["rule"] for event in events} >= {"errors"} and all(event["why"] for event in events)
     assert len(few.json()["events"]) == 1 and few.json()["more"] == len(events) - 1
-    assert wrong.status_code == many.status_code == 400 and "from 1 to 500" in many.json()["detail"]
+    assert wrong.status_code == many.status_code == 400 and "from 1 to 5000" in many.json()["detail"]
+
+
+def test_one_alert_one_rule_and_a_text_are_selected(shown: Any) -> None:
+    (whole,) = responses(shown, "/apps/yard/alerts")
+    event = next(one for one in whole.json()["events"] if one["key"] == "elm")
+    paths = (
+        f"id={event['id']}",
+        "id=x",
+        "rule=errors",
+        "rule=nope",
+        "text=ELM",
+        "text=zzz",
+        "rule=errors&text=elm",
+    )
+    one, none, rule, nope, text, zzz, both = responses(
+        shown, *(f"/apps/yard/alerts?{path}" for path in paths)
+    )
+    assert one.json()["events"] == [event]
+    assert none.status_code == 404 and "'x' is kept here" in none.json()["detail"]
+    assert {each["rule"] for each in rule.json()["events"]} == {"errors"}
+    assert nope.json()["events"] == zzz.json()["events"] == []
+    # How many there are of each rule is said of all.
+    assert nope.json()["by_rule"] == whole.json()["by_rule"]
+    assert (
+        {each["key"] for each in text.json()["events"]}
+        == {each["key"] for each in both.json()["events"]}
+        == {"elm"}
+    )
 
 
 def test_without_the_token_only_the_empty_page_is_served(shown: Any) -> None:

@@ -14,13 +14,14 @@ import pytest
 from streamgauge.apps.app import App, AppPart
 from streamgauge.apps.page.routes import OPEN_TO_ALL, page_routes
 from streamgauge.apps.page.served_app import ServedApp, tables_of
-from streamgauge.apps.panels import LinesPanel, NumberPanel, SamplesPanel
+from streamgauge.apps.panels import LinesPanel, NumberPanel, RowsPanel, SamplesPanel
 from streamgauge.operators.definition.aggregates import count, sample, weighted_sample
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.rules.new_term import NewTerm
 from streamgauge.operators.serving.http.service import Service
 
 from ...operators.serving.http.served import serving
+from ...waiting import until
 from .drawn import Tab
 from .shown import START, YARD, alert, table
 
@@ -56,6 +57,7 @@ SHOP = App(
         NumberPanel("Of days", "days", "orders"),
         NumberPanel("Of hours", "hours", "orders"),
         LinesPanel("By hour", "hours", "orders"),
+        RowsPanel("Each hour", "hours", {"orders": "orders"}, each_window=True),
         SamplesPanel("Any", "hours", "some"),
         SamplesPanel("Large", "hours", "large"),
     ),
@@ -109,6 +111,22 @@ def test_what_still_fills_is_dashed_or_left_out_and_two_points_are_no_trend(tab:
     assert tab.complaints() == []
 
 
+def test_the_window_that_still_fills_is_marked_in_tables_and_pictures(tab: Tab) -> None:
+    tab.open("/app/shop?span=1d")
+    first, second, *_ = tab.text(".rows-panel tbody tr:not(.filler)")
+    assert first.startswith("2026-01-01 02:00 – 03:00") and "so far" in first and "so far" not in second
+    marks = "return [...document.querySelectorAll('.rows-panel tr.filling')].map((one) => one.ariaRowIndex)"
+    assert tab.run(marks) == ["2"]
+    assert "so far" in tab.panel("Of hours")
+    tab.run(
+        "window.written = []; const { fillText } = CanvasRenderingContext2D.prototype;"
+        "CanvasRenderingContext2D.prototype.fillText = function (text, ...more)"
+        " { window.written.push(text); return fillText.call(this, text, ...more); }"
+    )
+    tab.click(".spans button", "6 h")
+    until(lambda: tab.run("return window.written.includes('so far')"))
+
+
 def test_a_weighted_sample_is_not_called_an_even_one(tab: Tab) -> None:
     tab.open("/app/shop?span=")
     assert "each equally likely to be here" in tab.panel("Any")
@@ -122,7 +140,12 @@ def test_alerts_that_last_are_shown_and_counted_behind_any_number_of_others(
     shop.alerts.add(replace(alert("burning", "fired", n, "shop"), key=(f"b{n}",)) for n in range(33))
     shop.alerts.add(replace(alert("noted", "fired", 60 + n, "shop"), key=(f"n{n}",)) for n in range(282))
     tab.open("/app/shop?span=")
-    shown = tab.text(".alerts li")
-    assert len(shown) == 33 and all("burning" in text and "active" in text for text in shown)
+    shown = tab.text(".alerts li:not(.filler)")
+    assert 5 < len(shown) <= 33 and all("burning" in text and "active" in text for text in shown)
     assert "33 still active" in tab.panel("What fired") and "282 × noted" in tab.panel("What fired")
-    assert tab.text("button.more") == ["Show all 315"]
+    until(lambda: tab.run("return document.querySelector('.alerts li:not(.filler)').ariaSetSize") == "315")
+    tab.run("document.querySelector('.fired-panel .scroll').scrollTop = 1e6")
+    until(lambda: any("noted" in text for text in tab.text(".alerts li")))
+    tab.click("button.tag", "282 × noted")
+    until(lambda: tab.run("return document.querySelector('.alerts li:not(.filler)').ariaSetSize") == "282")
+    assert "burning" not in " ".join(tab.text(".alerts li"))

@@ -84,15 +84,26 @@ def test_the_worker_asks_with_the_token(browser: Any, shown: Any) -> None:
 def test_the_focus_and_what_was_scrolled_stay_at_a_refresh(tabs: Tab, shown: Any) -> None:
     _, yard = shown[1]
     tabs.open("/app/yard?span=")
-    tabs.run("document.querySelectorAll('.ranked button.name')[1].focus()")
+    tabs.run("document.querySelectorAll('.alerts .rule')[0].focus()")
     tabs.run("document.querySelector('.rows-panel .scroll').style.maxHeight = '30px'")
-    name = tabs.run("return document.activeElement.innerText")
-    # Not the count of drawings: the panels of one that has begun may be drawn before it is counted.
-    tabs.run("window.before = document.activeElement")
-    yard.alerts.add([alert("again", "fired", 71), alert("again", "cleared", 72)])
+    tabs.run("document.querySelector('.rows-panel .scroll').scrollTop = 20")
+    tabs.run("window.before = document.activeElement; window.ranked = document.querySelector('.ranked li')")
+    yard.alerts.add([alert("again", "fired", 71)])
+    until(lambda: any("again" in text and "active" in text for text in tabs.text(".alerts li")))
+    # What did not change was not made again.
+    assert tabs.run("return document.activeElement === window.before && window.ranked.isConnected")
+    # What did is, and who was at it stays there.
+    tabs.click(".alerts .rule", "again")
+    until(lambda: tabs.run("return document.activeElement.innerText") == "again · elm")  # its picture's head
+    tabs.run(
+        "document.querySelector('.alerts li.here .rule').focus(); window.before = document.activeElement"
+    )
+    yard.alerts.add([alert("again", "cleared", 72)])
     until(lambda: tabs.run("return window.before.isConnected") is False)
-    assert tabs.run("return document.activeElement.innerText") == name
-    assert tabs.run("return document.activeElement.className") == "name"
+    assert (
+        tabs.run("return document.activeElement.className + document.activeElement.innerText") == "ruleagain"
+    )
+    assert tabs.run("return document.querySelector('.rows-panel .scroll').scrollTop") == 20
 
 
 def test_back_undoes_a_choice(tabs: Tab) -> None:
