@@ -155,8 +155,8 @@ class Live:
 
     `state` is the folder where Spark keeps its checkpoints and tables; `workers` and `metrics` are the
     consumer's. `stale` is after how long without any message an alert fires, `to` where alerts go. Raises
-    `ValueError` for options that the engine doesn't have, and what the format raises for a live run that could
-    read nothing.
+    `ValueError` for options that the engine doesn't have, and what the format raises for a live run that
+    could read nothing.
     """
 
     job: Job

@@ -209,7 +209,12 @@ export class TimeChart {
       ctx.stroke();
       ctx.beginPath();
       ctx.arc(left, top, size, 0, 2 * Math.PI);
-      ctx.fill();
+      if (point.mark === "forced") {
+        ctx.fillStyle = css("--card");
+        ctx.fill();
+        ctx.stroke();
+        ctx.fillStyle = one.colour;
+      } else ctx.fill();
     }
   }
 
@@ -250,6 +255,7 @@ export class TimeChart {
   #figure(point) {
     const value = withUnit(format(point.value), this.options.unit);
     if (point.mark === "limit") return `fainter than ${value}`;
+    if (point.mark === "forced") return `${value} ± ${format((point.upper - point.lower) / 2)}, forced photometry`;
     const label = point.lower === point.upper ? value : `${value} (${format(point.lower)} – ${format(point.upper)})`;
     return point.partial ? `${label} so far` : label;
   }

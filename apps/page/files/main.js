@@ -4,7 +4,7 @@ import { alerts } from "./alerts.js";
 import { el, empty, put } from "./dom.js";
 import { lines, number, spread } from "./lines.js";
 import { map } from "./map.js";
-import { images, lightcurve } from "./objects.js";
+import { images, lightcurve, oneObject } from "./objects.js";
 import { SPANS, length, same, usual } from "./questions.js";
 import { Refused, follow, get, tokenBy } from "./server.js";
 import { questions } from "./sql.js";
@@ -12,8 +12,8 @@ import { status } from "./status.js";
 import { funnel, ranked, rows, samples } from "./tables.js";
 import { text } from "./numbers.js";
 
-const KINDS = { lines, spread, number, ranked, rows, lightcurve, map, images, funnel, samples };
-const WIDE = ["rows", "map"];
+const KINDS = { lines, spread, number, ranked, rows, lightcurve, object: oneObject, map, images, funnel, samples };
+const WIDE = ["rows", "map", "object"];
 const SLOWLY = 2000;
 const SQL = "/page/sql";
 
@@ -97,6 +97,7 @@ async function show(app) {
   const context = {
     get span() { return span; },
     focus,
+    app: app.name,
     part: (name) => parts[name],
     choose(keys) {
       const here = Object.entries(keys).every(([key, value]) => same(focus, key, value));
