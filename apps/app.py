@@ -95,7 +95,8 @@ class AppFormat:
     have the same columns. `messages` reads those of a recording, `recognises` whether a file is one, from its
     name and its first 64 KiB, unpacked. `settings` are the names that ``--set`` takes, with their usual
     values. `note` is a line for people about what was concluded of a recording, such as the unit of its
-    times; empty for nothing.
+    times; empty for nothing. `validate_live` refuses a live run, by an error that says what to do, whose
+    settings leave it without what it needs to read any message.
     """
 
     name: str
@@ -105,6 +106,7 @@ class AppFormat:
     messages: Callable[[Path, Settings], Iterator[Message]]
     settings: Settings = field(default_factory=dict)
     note: Callable[[Path, Settings], str] = lambda path, settings: ""
+    validate_live: Callable[[Settings], None] = lambda settings: None
 
 
 @dataclass(frozen=True)

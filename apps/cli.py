@@ -25,6 +25,7 @@ from .replay.command import replay
 from .running.command import run
 from .serve import serve
 from .sql.command import sql
+from .supernova.command import app as supernova
 from .tables.inspect import inspect
 from .tables.query import query
 from .topics.command import topics
@@ -54,6 +55,7 @@ class _Ordered(TyperGroup):
             "groups",
             "alerts",
             "grafana",
+            "supernova",
             "bench",
         ]
 
@@ -113,6 +115,7 @@ app.add_typer(kafka)
 app.add_typer(groups)
 app.add_typer(alerts)
 app.add_typer(grafana)
+app.add_typer(supernova)
 app.command()(topics)
 app.command()(tail)
 app.command()(replay)

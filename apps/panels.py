@@ -121,7 +121,8 @@ class LightCurvePanel:
     """Magnitudes of one object over time, the brightest on top; a colour for each value of the key `band`.
 
     The part has `at`, and `each` is the key that tells objects apart. `error` is one standard deviation.
-    Where `magnitude` is null, `limit` is an upper limit, drawn as a triangle that points down.
+    Where `magnitude` is null, `limit` is an upper limit, drawn as a triangle that points down. Where `forced`
+    is not 0, the magnitude was measured at a place that was given, and is drawn as a ring.
     """
 
     title: str
@@ -131,6 +132,20 @@ class LightCurvePanel:
     error: str = ""
     limit: str = ""
     band: str = ""
+    forced: str = ""
+
+
+@dataclass(frozen=True)
+class ObjectPanel(LightCurvePanel):
+    """One object: its light curve beside its pictures, what is known of it, and why it was reported.
+
+    `images` as for `ImagesPanel`, of each the newest that there is. `facts` are values with their headings,
+    the newest that are known. It has a page by itself, a single file to send to others:
+    ``/apps/APP/objects/NAME.html``.
+    """
+
+    images: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -204,6 +219,7 @@ Panel = (
     | RankedPanel
     | RowsPanel
     | LightCurvePanel
+    | ObjectPanel
     | MapPanel
     | ImagesPanel
     | FunnelPanel
@@ -228,5 +244,6 @@ def paths(panel: Panel) -> set[str]:
 _NAMING = (
     *("value", "by", "to", "lower", "upper", "samples", "columns", "each", "magnitude", "error", "limit"),
     *("band", "order", "longitude", "latitude", "label", "images", "stages", "where"),
+    *("forced", "facts"),
 )
 """The fields that name keys or values."""

@@ -155,7 +155,8 @@ class Live:
 
     `state` is the folder where Spark keeps its checkpoints and tables; `workers` and `metrics` are the
     consumer's. `stale` is after how long without any message an alert fires, `to` where alerts go. Raises
-    `ValueError` for options that the engine doesn't have.
+    `ValueError` for options that the engine doesn't have, and what the format raises for a live run that
+    could read nothing.
     """
 
     job: Job
@@ -175,6 +176,7 @@ class Live:
             raise ValueError("a live run on Spark goes on from its checkpoints: name --state FOLDER")
         if self.engine == "spark" and (self.metrics or self.workers > 1):
             raise ValueError("--metrics and --workers are the consumer's; on Spark leave them out")
+        self.job.form.validate_live(self.job.settings)
 
 
 class RunView(Protocol):

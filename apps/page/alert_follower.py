@@ -129,4 +129,6 @@ def alert_of(value: bytes) -> Alert:
     for name in ("value", "lower", "upper", "limit"):
         if not isinstance(getattr(alert, name), str | int | float | None):
             raise TypeError(f"{name} must be a number, got {getattr(alert, name)!r:.80}")
+    if not isinstance(alert.details, dict):
+        raise TypeError(f"details must be an object, got {alert.details!r:.80}")
     return alert

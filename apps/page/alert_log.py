@@ -124,6 +124,11 @@ class AlertLog:
         happened.sort(key=lambda event: (event["active"], event["at"]), reverse=True)
         return happened
 
+    def events_of(self, key: Any, last: int = 200) -> list[dict[str, Any]]:
+        """At most `last` events whose key is that one or begins with it, as text, the latest first."""
+        mine = [alert for alert in self.alerts if alert.key and str(alert.key[0]) == str(key)]
+        return events(mine)[::-1][:last]
+
     def _lasting(self, happened: list[dict[str, Any]]) -> list[bool]:
         """Whether each event, in the order of event time, lasts: of a rule and key only the last one can."""
         lasting = [False] * len(happened)

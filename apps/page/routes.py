@@ -5,7 +5,8 @@
 | `/`, `/app/NAME`, `/page/sql` | the page |
 | `/page/VERSION/…` | its files: they never change under their names, and may be kept |
 | `/apps`, `/apps/NAME` | the apps, and tables of none; one with its panels and rules |
-| `/apps/NAME/alerts` | what fired, the latest first: the `last`, of a `rule`, with a `text`; or one `id` |
+| `/apps/NAME/alerts` | what fired, the latest first: the `last`, of a `rule`, with a `text` or of a `key`; or one `id` |
+| `/apps/NAME/objects/OBJECT.html` | an object of its `ObjectPanel` as a page by itself, to send to others |
 | `/changes?app=NAME&app=…` | server-sent events: how far these apps' tables are, and that something fired |
 
 All numbers come from the server's own questions.
@@ -28,7 +29,10 @@ from starlette.staticfiles import StaticFiles
 from ...operators.serving.http.errors import Problem
 from ...operators.serving.http.responses import JSONAnswer
 from ...operators.serving.http.service import Service
+from ...operators.serving.question import question
+from ..panels import ObjectPanel
 from .changes import PageChanges
+from .object_page import STYLE_HASH, ShownObject, object_page
 from .of_table import of_table
 from .served_app import ServedApp
 
@@ -42,7 +46,12 @@ _ONLY_OURS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
+_OBJECT_POLICY = (
+    f"default-src 'none'; img-src data:; style-src '{STYLE_HASH}'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
 _MOST_EVENTS = 5_000
+_MOST_LOOKS = 10_000
 
 
 def page_routes(service: Service, apps: Sequence[ServedApp]) -> list[BaseRoute]:
@@ -55,6 +64,7 @@ def page_routes(service: Service, apps: Sequence[ServedApp]) -> list[BaseRoute]:
         "/apps": partial(_apps, shown),
         "/apps/{app}": partial(_app, shown),
         "/apps/{app}/alerts": partial(_alerts, shown),
+        "/apps/{app}/objects/{object:path}.html": partial(_object, shown),
         "/changes": partial(_changes, shown),
     }
     files = Mount(f"/page/{version()}", _Files(directory=str(_FILES)))
@@ -142,8 +152,28 @@ async def _alerts(shown: _Shown, request: Request) -> Response:
                 f"no alert {alert_id[:80]!r} is kept here; it was withdrawn, or newer ones came in its place",
             )
         return _fresh({"events": [event]})
+    if (key := request.query_params.get("key")) is not None:
+        return _fresh({"events": log.events_of(key, int(last))})
     rule, text = request.query_params.get("rule"), request.query_params.get("text", "")
     return _fresh(log.describe(int(last), rule, text))
+
+
+async def _object(shown: _Shown, request: Request) -> Response:
+    served, name = shown.named(request), request.path_params["object"]
+    panel = next((panel for panel in served.app.panels if isinstance(panel, ObjectPanel)), None)
+    if panel is None or panel.part not in served.tables:
+        raise Problem(404, "No objects here", f"{served.app.name} has no panel of single objects here")
+    at = next(part.at for part in served.app.parts if part.name == panel.part)
+    assert at is not None
+    table = shown.service.table(served.tables[panel.part])
+    rows_of = question("rows", {f"key.{panel.each}": [name], "limit": [_MOST_LOOKS], "order": [f"-{at}"]})
+    rows = await shown.service.ask(table, rows_of, lambda answer: answer.rows.to_dicts())
+    events = served.alerts.events_of(name, _MOST_EVENTS) if served.alerts is not None else []
+    one = ShownObject.of(panel, at, rows, name, events)
+    if one is None:
+        raise Problem(404, "No such object", f"{served.app.name} has no {panel.each} {name[:200]!r} here")
+    headers = {**_ONLY_OURS, "Content-Security-Policy": _OBJECT_POLICY, "Cache-Control": "no-store"}
+    return HTMLResponse(object_page(one, served.app.title), headers=headers)
 
 
 async def _changes(shown: _Shown, request: Request) -> Any:

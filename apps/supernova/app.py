@@ -16,11 +16,10 @@ from ...operators.rules.rule import Rule
 from ..app import App, AppPart, Settings, number
 from ..panels import (
     FunnelPanel,
-    ImagesPanel,
-    LightCurvePanel,
     LinesPanel,
     MapPanel,
     NumberPanel,
+    ObjectPanel,
     RankedPanel,
     RowsPanel,
     SpreadPanel,
@@ -29,6 +28,7 @@ from .cuts.sets import SETS
 from .example import EXAMPLE
 from .formats import FORMATS
 from .rules import Candidate, Watch
+from .voevent import voevent_outlets
 
 _MATCHES = ("match", "match_type", "match_distance", "match_in", "host", "host_distance", "host_z")
 _FAINTEST = {one.name: one.faintest for sets in SETS.values() for one in sets}
@@ -116,6 +116,7 @@ def _rules(settings: Settings) -> Sequence[Rule]:
             cuts=cuts,
             known=settings["known"],
             radius=radius,
+            page=settings["page"],
         ),
         # One magnitude is a factor of 2.5 in flux; each band has its own past.
         Beyond(
@@ -132,6 +133,35 @@ def _rules(settings: Settings) -> Sequence[Rule]:
         rules.append(Watch("watch", value="seen", places=settings["watch"], radius=radius))
     return rules
 
+
+OBJECT = ObjectPanel(
+    "Object",
+    "curves",
+    "object",
+    "mag",
+    error="error",
+    limit="limit",
+    band="band",
+    forced="forced",
+    images={"science": "science", "template": "template", "difference": "difference"},
+    facts={
+        "ra": "RA (°)",
+        "dec": "Dec (°)",
+        "candidate": "magnitude",
+        "age": "age (d)",
+        "rate": "mag/d",
+        "rb": "rb",
+        "drb": "drb",
+        "match": "match",
+        "match_type": "its type",
+        "match_distance": "match, ″",
+        "match_in": "catalogue",
+        "host": "nearest host",
+        "host_distance": "host, ″",
+        "host_z": "host's z",
+    },
+)
+"""A candidate on the page, and as a page by itself."""
 
 APP = App(
     name="supernova",
@@ -165,13 +195,7 @@ APP = App(
             },
             order="-passed",
         ),
-        LightCurvePanel("Light curve", "curves", "object", "mag", error="error", limit="limit", band="band"),
-        ImagesPanel(
-            "Cutouts",
-            "curves",
-            "object",
-            {"science": "science", "template": "template", "difference": "difference"},
-        ),
+        OBJECT,
         MapPanel("Sky", "objects", "ra", "dec", "object", value="passed", sky=True),
         FunnelPanel("Cuts", "funnel", value="alerts", by="cut", order="step", each="set"),
         NumberPanel("Alerts", "nights", "alerts"),
@@ -190,7 +214,12 @@ APP = App(
         "catalog_radius": "2",
         "exclude": "",
         "host": "",
+        "page": "",
+        "voevent": "",
+        "voevent_author": "",
+        "voevent_role": "observation",
     },
+    outlets=voevent_outlets,
     event=("object", "alert", "at"),
     example=EXAMPLE,
 )

@@ -16,11 +16,13 @@ from ..replay.compressed_files import opened
 from .alerts import alerts
 from .catalogs.cross_match import Crossing
 from .packets.decoder import CONTAINER, Packets, Survey, schema_name
-from .packets.schemas import packaged, schemas_of
+from .packets.schemas import NoSchemas, packaged, schemas_of
 from .packets.ztf import survey_of_schema
 from .recordings import archived, messages
 
 _PARQUET = b"PAR1"
+_WITHIN = "within"
+"""The setting `schema` of a topic whose packets all have theirs with them."""
 
 
 def packets(survey: Survey, settings: Settings) -> Packets:
@@ -30,13 +32,26 @@ def packets(survey: Survey, settings: Settings) -> Packets:
     one.
     """
     address, files = settings.get("registry"), settings.get("schema", "")
-    schemas = tuple(one.strip() for one in files.split(",") if one.strip())
+    schemas = tuple(one.strip() for one in files.split(",") if one.strip() not in ("", _WITHIN))
     schemas_of(schemas)
     return Packets(survey, Registry.of(address) if address else None, schemas)
 
 
+def _validate_rubin_live(settings: Settings) -> None:
+    """Refuse a live run that could read none of the survey's own packets. Raises `NoSchemas`."""
+    if settings["registry"] or settings["schema"]:
+        return
+    try:
+        packaged()
+    except NoSchemas as error:
+        raise NoSchemas(
+            f"{error}. If all packets of this topic have their schema with them, as containers and JSON do, "
+            f"say --set schema={_WITHIN}"
+        ) from None
+
+
 def _rubin_messages(path: Path, settings: Settings) -> Iterator[Message]:
-    """Those of a recording. Raises `ImportError` if its schema is in nothing that is known."""
+    """Those of a recording. Raises `NoSchemas` if its schema is in nothing that is known."""
     decoder = packets("rubin", settings)
     with opened(path) as file:
         framed = file.read(1) == b"\0"
@@ -114,5 +129,6 @@ FORMATS = (
         _is_rubin,
         _rubin_messages,
         {"cuts": "rising", "registry": "", "schema": ""},
+        validate_live=_validate_rubin_live,
     ),
 )

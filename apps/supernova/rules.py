@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from ...operators.rules.alert import Alert
 from ...operators.rules.row import Row
@@ -18,15 +21,24 @@ from .places import Places
 
 _SHOWN = ("ra", "dec", "age", "rate", "rb", "drb", "matches", "host", "host_distance", "host_z")
 """What reasons say of an alert."""
+_DETAILS = (
+    *("mag", "error", "limit", *_SHOWN),
+    *("match", "match_type", "match_distance", "match_in"),
+)
+"""What programs get of it, besides its band."""
 
 
 class Event(NamedTuple):
-    """Something about a row: of which key, by what figure, under which limit, and why it is reported."""
+    """Something about a row: of which key, by what figure, under which limit, and why it is reported.
+
+    `details` are more than those of every row.
+    """
 
     key: tuple[Any, ...]
     figure: Figure
     limit: float
     why: str
+    details: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -58,7 +70,7 @@ class Once(Rule):
 
     def paths(self) -> Iterable[str]:
         """See `Rule`."""
-        return self.value, *_SHOWN
+        return self.value, *_DETAILS
 
     @abstractmethod
     def events(self, row: Row, magnitude: Figure) -> Iterator[Event]:
@@ -77,7 +89,8 @@ class Once(Rule):
                 keys[key] = row.at_us if last is None else max(last, row.at_us)
                 if last is None or row.at_us - last > self._duration("forget"):
                     at = row.start_us, row.at_us
-                    yield self._alert("fired", key, *at, event.figure, event.limit, event.why)
+                    alert = self._alert("fired", key, *at, event.figure, event.limit, event.why)
+                    yield replace(alert, details={**_details(row), **event.details})
 
     def advance(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
         """See `Rule`."""
@@ -94,8 +107,9 @@ class Candidate(Once):
 
     Its value is the magnitude of alerts that passed, null for others. `cuts` names the set, for the reason
     that is reported. Objects that the file `known` names, or that lie within `radius` arcseconds of a
-    position there, are not candidates. It says that an object is a candidate, and never of which type. Raises
-    `OSError` or `ValueError` for a file that can't be read.
+    position there, are not candidates. It says that an object is a candidate, and never of which type. `page`
+    is the address of the server that has its page: alerts then end with a link to it. Raises `OSError` or
+    `ValueError` for a file that can't be read, and `ValueError` for an address that isn't one.
 
     >>> rule = Candidate("candidate", value="candidate", below=19.8, cuts="bts")
     >>> answers = {"candidate": 18.2, "ra": 185.7288, "dec": 15.8236, "age": 4.06}
@@ -108,11 +122,17 @@ class Candidate(Once):
     cuts: str = field(default="", kw_only=True)
     known: str = field(default="", kw_only=True)
     radius: float = field(default=2.0, kw_only=True)
+    page: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.known:
             _ = self._places.all
+        if self.page and not re.match(r"https?://[^/\s]+", self.page):
+            raise ValueError(
+                f"{self._where}: page is {self.page!r}; write the address of the server that has the page, "
+                "such as http://desk:8055"
+            )
 
     @cached_property
     def _places(self) -> Places:
@@ -123,7 +143,12 @@ class Candidate(Once):
         if magnitude.value < self.below and not (self.known and self._is_known(row)):
             passed = f"passed {self.cuts}: " if self.cuts else ""
             why = f"{_seen(row, magnitude)}, {passed}below {self.below:g}{_described(row)}"
-            yield Event((row.key["object"],), magnitude, self.below, why)
+            name = row.key["object"]
+            if not self.page:
+                yield Event((name,), magnitude, self.below, why)
+                return
+            page = f"{self.page.rstrip('/')}/apps/supernova/objects/{quote(str(name), safe='')}.html"
+            yield Event((name,), magnitude, self.below, f"{why}; {page}", {"page": page})
 
     def _is_known(self, row: Row) -> bool:
         at, places = _place(row), self._places
@@ -158,6 +183,12 @@ class Watch(Once):
             near = f"{apart:.2f}″ from {place.name}: within {place.radius:g}″"
             why = f"{_seen(row, magnitude)}, {near}{_described(row)}"
             yield Event((row.key["object"], place.name), Figure.exactly(apart), place.radius, why)
+
+
+def _details(row: Row) -> dict[str, Any]:
+    """What is known of an alert, by name."""
+    answers = {"band": row.key.get("band"), **{name: row.answers.get(name) for name in _DETAILS}}
+    return {name: value for name, value in answers.items() if value is not None}
 
 
 def _place(row: Row) -> tuple[float, float] | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -26,6 +27,7 @@ class Alert:
     since 1970: the end of a window, or a reading's own time), `since_us` where the window began. `value` lies
     between `lower` and `upper`, with the confidence that the aggregate states; all three are the same for
     what is exact. `limit` is what it was held against, `rule` the rule's name, `why` all of it in words.
+    `details` are further answers, as plain JSON, for programs that go on from here.
     """
 
     rule: str
@@ -40,6 +42,7 @@ class Alert:
     limit: float | None
     why: str
     app: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def id(self) -> str:
@@ -74,6 +77,7 @@ class Alert:
             **figures,
             "rule": self.rule,
             "why": self.why,
+            **({"details": jsonable(dict(self.details))} if self.details else {}),
         }
 
     @classmethod
@@ -84,7 +88,8 @@ class Alert:
         value, lower, upper, limit = (fields[name] for name in ("value", "lower", "upper", "limit"))
         at_us, since_us = (_microseconds(fields[name]) for name in ("at", "since"))
         words = fields["rule"], fields["kind"], fields["state"]
-        return cls(*words, parts, at_us, since_us, value, lower, upper, limit, fields["why"], fields["app"])
+        figures, texts = (value, lower, upper, limit), (fields["why"], fields["app"])
+        return cls(*words, parts, at_us, since_us, *figures, *texts, fields.get("details") or {})
 
     def __str__(self) -> str:
         key = "" if not self.key else " " + ", ".join(map(visible_name, jsonable(list(self.key))))

@@ -295,7 +295,12 @@ export class TimeChart {
       ctx.stroke();
       ctx.beginPath();
       ctx.arc(left, top, size, 0, 2 * Math.PI);
-      ctx.fill();
+      if (point.mark === "forced") {
+        ctx.fillStyle = css("--card");
+        ctx.fill();
+        ctx.stroke();
+        ctx.fillStyle = one.colour;
+      } else ctx.fill();
     }
   }
 
@@ -345,6 +350,7 @@ export class TimeChart {
     const { unit } = this.options;
     const value = measured(point.value, unit);
     if (point.mark === "limit") return el("span", {}, `fainter than ${value}`);
+    if (point.mark === "forced") return el("span", {}, `${value} ± ${measured((point.upper - point.lower) / 2, unit)}, forced photometry`);
     return el("span", {}, value, bounds(point, unit) && [" ", uncertainty(point, unit)], point.partial && el("em", {}, "so far"));
   }
 

@@ -7,7 +7,7 @@ import { kiosk } from "./kiosk.js";
 import { laid } from "./layout.js";
 import { lines, number, spread } from "./lines.js";
 import { map } from "./map.js";
-import { images, lightcurve } from "./objects.js";
+import { images, lightcurve, oneObject } from "./objects.js";
 import { picture } from "./picture.js";
 import { SPANS, length, same, usual } from "./questions.js";
 import { Refused, follow, get, tokenBy } from "./server.js";
@@ -18,7 +18,7 @@ import { text } from "./numbers.js";
 import { sync } from "./virtual.js";
 import * as zones from "./zone.js";
 
-const KINDS = { lines, spread, number, ranked, rows, lightcurve, map, images, funnel, samples };
+const KINDS = { lines, spread, number, ranked, rows, lightcurve, object: oneObject, map, images, funnel, samples };
 const SLOWLY = 2000;
 const COPIED = 2000;
 const SQL = "/page/sql";
@@ -118,6 +118,7 @@ async function show(app) {
     get alert() { return view.alert; },
     get alerts() { return latest?.alerts; },
     focus: view.focus,
+    app: app.name,
     part: (name) => parts[name],
     choose(keys) {
       const { focus } = view;

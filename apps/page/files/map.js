@@ -1,4 +1,4 @@
-// Points on the earth or on the sky, drawn as SVG: no tiles are fetched from anywhere.
+// Points on the earth or on the sky, drawn as SVG: no tiles are fetched from anywhere. Land is the page's own file.
 
 import { el, empty, put, svg } from "./dom.js";
 import { column, figure, text, format, withUnit } from "./numbers.js";
@@ -6,6 +6,7 @@ import { aggregate, order, same, total } from "./questions.js";
 
 const [WIDTH, HEIGHT] = [720, 360];
 const MOST = 2000;
+const LEAST_HIGH = 3;
 
 export function map(panel, context) {
   const place = el("div", {});
@@ -22,20 +23,20 @@ export function map(panel, context) {
       const answer = await total(part, wanted, [...new Set(keys)], context, more, [panel.label]);
       const points = answer.rows.map((row) => point(row, panel)).filter(Boolean);
       if (!points.length) return put(place, empty("No position in this span", "Choose a longer span, or wait for the first window."));
-      const project = panel.sky ? sky() : earth(points);
+      const project = panel.sky ? sky() : earth(points, await rings());
       const most = Math.max(...points.map((one) => one.value?.value ?? 0));
       const list = points.toReversed().map((one, number) => dot(one, project, most, panel, context, number === points.length - 1));
       const box = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "map", role: "group", "aria-label": `${panel.title}: ${format(points.length)} points` };
-      put(place, svg("svg", box, project.lines, list), note(points, panel, answer.rows.length));
+      put(place, svg("svg", box, project.lines, list), note(points, panel, answer.rows.length, project.land));
     },
   };
 }
 
-function note(points, panel, rows) {
+function note(points, panel, rows, land) {
   const extent = panel.sky
     ? "Right ascension grows to the left, all of the sky (Mollweide)."
     : `${format(Math.min(...points.map((one) => one.at[1])))}° to ${format(Math.max(...points.map((one) => one.at[1])))}° of latitude, north on top.`;
-  return el("p", { class: "note" }, `${format(points.length)} points. ${extent}${rows >= MOST ? " There are more." : ""}`);
+  return el("p", { class: "note" }, `${format(points.length)} points. ${extent}${rows >= MOST ? " There are more." : ""}${land ? " Land: Natural Earth, 1:110 million." : ""}`);
 }
 
 function point(row, panel) {
@@ -87,8 +88,48 @@ function sky() {
 
 const STEPS = [90, 45, 30, 15, 10, 5, 2, 1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001];
 
+let land = null;
+
+/** The rings of all land, read when the first map of the earth is drawn. */
+async function rings() {
+  if (!land) {
+    const { LAND } = await import("./land.js");
+    land = LAND.trim().split("\n").map(unpacked);
+  }
+  return land;
+}
+
+/** Places in degrees from hundredths, each less the one before. */
+export function unpacked(line) {
+  const numbers = line.split(" ").map(Number);
+  const ring = [];
+  for (let at = 0, x = 0, y = 0; at < numbers.length; at += 2) ring.push([(x += numbers[at]) / 100, (y += numbers[at + 1]) / 100]);
+  return ring;
+}
+
+/**
+ * Land that is seen between these degrees, and its coast. Where the picture reaches beyond the date line, it is
+ * there once more. Of a small part of the earth there is none: the coast is some kilometres off at this scale.
+ */
+export function coasts(land, at, [west, east], [south, north]) {
+  if (north - south < LEAST_HIGH) return [];
+  const [filled, drawn] = [[], []];
+  for (const turn of [-360, 0, 360]) {
+    for (const ring of land) {
+      const [xs, ys] = [0, 1].map((axis) => ring.map((one) => one[axis] + (axis ? 0 : turn)));
+      if (Math.max(...xs) < west || Math.min(...xs) > east || Math.max(...ys) < south || Math.min(...ys) > north) continue;
+      const places = xs.map((x, number) => at([x, ys[number]]).map((each) => each.toFixed(1)).join(" "));
+      filled.push(`M${places.join("L")}Z`);
+      // A ring that is closed at the pole has no coast there.
+      const polar = (number) => ring[number][1] < -89.9;
+      drawn.push(places.map((one, number) => (number && !polar(number) && !polar(number - 1) ? "L" : "M") + one).join(""));
+    }
+  }
+  return [svg("path", { class: "land", d: filled.join("") }), svg("path", { class: "coast", d: drawn.join("") })];
+}
+
 /** The part of the earth that the points lie in, each degree as wide as it is at its middle. */
-function earth(points) {
+function earth(points, land) {
   const [xs, ys] = [0, 1].map((axis) => points.map((one) => one.at[axis]));
   const middle = [(Math.min(...xs) + Math.max(...xs)) / 2, (Math.min(...ys) + Math.max(...ys)) / 2];
   const narrow = Math.max(0.1, Math.cos((middle[1] * Math.PI) / 180));
@@ -97,6 +138,8 @@ function earth(points) {
   const scale = Math.min((WIDTH - 60) / across, (HEIGHT - 50) / up);
   const at = ([longitude, latitude]) => [WIDTH / 2 + (longitude - middle[0]) * narrow * scale, HEIGHT / 2 - (latitude - middle[1]) * scale];
   const [wide, high] = [WIDTH / narrow / scale, HEIGHT / scale];
+  const around = (centre, size) => [centre - size / 2, centre + size / 2];
+  const shapes = coasts(land, at, around(middle[0], wide), around(middle[1], high));
   const step = STEPS.find((one) => wide / one >= 3) ?? STEPS.at(-1);
   const lines = [];
   const from = (middle_, size) => Math.ceil((middle_ - size / 2) / step) * step;
@@ -109,7 +152,9 @@ function earth(points) {
     const [, top] = at([middle[0], y]);
     lines.push(svg("line", { class: "graticule", x1: 0, x2: WIDTH, y1: top, y2: top }), svg("text", { class: "name", x: 4, y: top - 4 }, name(y, "NS")));
   }
-  return { at, lines: [...lines, ...bar(scale, high)] };
+  // A picture within the picture: what lies beside the map's own box is cut off on wide screens, too.
+  const within = shapes.length ? [svg("svg", { width: WIDTH, height: HEIGHT }, shapes)] : [];
+  return { at, lines: [...within, ...lines, ...bar(scale, high)], land: shapes.length > 0 };
 }
 
 const KM_A_DEGREE = 111.195;

@@ -58,6 +58,17 @@ export async function post(path, value) {
   return parsed(await send(path, { method: "POST", headers, body: JSON.stringify(value) }));
 }
 
+/** Whether the server wants a token, which links can't carry. */
+export function hasToken() {
+  return Boolean(token);
+}
+
+/** A file of the server's, as it is. */
+export async function blob(path) {
+  const response = await send(path);
+  return response.ok ? response.blob() : parsed(response);
+}
+
 /** An answer about a table: its rows, and what they stand on. */
 export async function query(table, question, parameters = {}) {
   return post(`/tables/${encodeURIComponent(table)}/${question}`, parameters);

@@ -75,7 +75,7 @@ class Packets:
     def _record(self, data: memoryview, key: bytes | None) -> Any:
         begin = bytes(data[:5])
         if begin[:4] == CONTAINER:
-            return _single(records(data))
+            return _single(self._records(data))
         if begin.lstrip()[:1] == b"{":
             return _object(data)
         if len(begin) == 5 and begin[0] == 0 and self.survey == "rubin":
@@ -83,6 +83,16 @@ class Packets:
         if key is not None and key.lstrip()[:1] == b"{":
             return self._keyed(key)(data)
         raise Misread(f"not an alert packet: it begins with {begin!r}, and has no schema")
+
+    def _records(self, data: memoryview) -> list[Any]:
+        """Those of a container, or why not: whose it is, if it is of a survey with a schema that is wrong."""
+        try:
+            return records(data)
+        except Misread:
+            survey = ztf.survey_of_schema(schema_name(bytes(data))) if self.survey == "ztf" else None
+            if survey is None:
+                raise
+            raise Misread(ztf.of_another(survey)) from None
 
     @cached_property
     def _schemas(self) -> Schemas:
@@ -112,15 +122,31 @@ def records(data: memoryview) -> list[Any]:
     return packets
 
 
+_HEADER = {
+    "type": "record",
+    "name": "header",
+    "fields": [
+        {"name": "magic", "type": {"type": "fixed", "name": "magic", "size": 4}},
+        {"name": "meta", "type": {"type": "map", "values": "bytes"}},
+    ],
+}
+"""How Avro's specification has the beginning of a container."""
+
+
 def schema_name(head: bytes) -> str:
-    """The full name of the schema that a container begins with; empty where that can't be read."""
+    """The full name of the schema that a container begins with; empty where that can't be read.
+
+    The schema need not keep Avro's rules, as TURBO's doesn't.
+    """
     import fastavro
 
     try:
-        schema = fastavro.reader(BytesIO(head)).writer_schema
+        header: Any = fastavro.schemaless_reader(BytesIO(head), _HEADER, None)
+        schema = json.loads(header["meta"]["avro.schema"])
+        name = str(schema["name"])
     except Exception:
         return ""
-    return str(schema.get("name", "")) if isinstance(schema, dict) else ""
+    return name if "." in name else f"{schema.get('namespace', '')}.{name}".lstrip(".")
 
 
 def _single(packets: list[Any]) -> Any:

@@ -13,8 +13,13 @@ from ....operators.formats.avro_reading import reading
 from ....operators.formats.avro_schema import load
 from ....operators.formats.per_message import Read
 from ....operators.formats.registry import FRAME, Registry, UnknownSchema, refusing
+from ....sketches.core.errors import StreamgaugeError
 
 _VERSION = re.compile(r"lsst\.v(\d+)_(\d+)\.alert")
+
+
+class NoSchemas(StreamgaugeError, ImportError):
+    """Nothing is named that has the schemas of packets, and the package that has them isn't installed."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,7 @@ class Schemas:
     def reading(self, number: int) -> Read:
         """Reads packets of that schema, or refuses them if there is none.
 
-        Raises `ImportError` where nothing is named that has schemas, and without the package; `OSError` or
+        Raises `NoSchemas` where nothing is named that has schemas, and without the package; `OSError` or
         `ValueError` for files that are none; `Unavailable` where the registry can't be queried.
         """
         if number not in self._known:
@@ -105,11 +110,11 @@ def _schema_in(path: Path) -> dict[str, Any]:
 
 
 def packaged() -> Path:
-    """The folder of the package's schemas. Raises `ImportError`, saying what to do."""
+    """The folder of the package's schemas. Raises `NoSchemas`, saying what to do."""
     try:
         from lsst.alert import packet
     except ImportError:
-        raise ImportError(
+        raise NoSchemas(
             "Rubin's packets in the wire format name the schema they were written with, and don't have it: "
             "name a registry by --set registry=URL or a file by --set schema=FILE, an .avsc or a container; "
             "or install the package that has them, under the GPL, by pip install 'streamgauge[rubin]'"

@@ -22,20 +22,15 @@ _SINCE, _UNTIL = 2_440_588, 2_560_000
 
 _FAILED = -99_999.0
 """A flux that forced photometry could not measure."""
-_OTHERS = {
-    "PGIR": "Palomar Gattini-IR",
-    "WNTR": "WINTER",
-    "WIRC": "WIRC",
-    "TRB": "TURBO",
-    "TURBO": "TURBO",
-}
-"""Surveys whose packets have the form of ZTF's, by how their objects' names begin."""
-_NAMESPACES = {
-    **dict.fromkeys(("pgir", "gattini"), "Palomar Gattini-IR (PGIR)"),
-    **dict.fromkeys(("winter", "wntr"), "WINTER (WNTR)"),
-    "wirc": "WIRC",
-    "turbo": "TURBO",
-}
+_SURVEYS = {"pgir": "Palomar Gattini-IR (PGIR)", "winter": "WINTER (WNTR)", "wirc": "WIRC", "turbo": "TURBO"}
+"""Surveys whose packets have the form of ZTF's, by the namespaces of their schemas."""
+_NAMES = {"PGIR": "pgir", "WNTR": "winter", "WIRC": "wirc"}
+"""How the names of their objects begin."""
+_PUBLISHERS = {"pgirdps": "pgir", "winter-mirar": "winter", "turbo": "turbo"}
+"""How the names of their pipelines begin; TURBO's objects have no prefix.
+
+Source of all three: the schemas and the recorded alerts in https://github.com/skyportal/kowalski, as of 2025.
+"""
 _SHOWN = 60
 
 
@@ -45,14 +40,22 @@ def survey_of_schema(name: str) -> str | None:
     >>> survey_of_schema("winter.alert"), survey_of_schema("ztf.alert")
     ('WINTER (WNTR)', None)
     """
-    return next((_NAMESPACES[part] for part in name.lower().split(".") if part in _NAMESPACES), None)
+    return _SURVEYS.get(name.lower().partition(".")[0])
 
 
-def _of_another(name: str, publisher: Any) -> str:
-    """Why the object of that name is not ZTF's: whose it is, as far as that is known."""
-    survey = next((other for begin, other in _OTHERS.items() if name.upper().startswith(begin)), None)
-    whose = survey or (f"{str(publisher)[:_SHOWN]!r}" if publisher else "another survey")
-    return f"an alert of {whose}, not of ZTF: its object is {name[:_SHOWN]!r}; the cuts are ZTF's"
+def of_another(survey: str, about: str = "") -> str:
+    """Why an alert of another survey is none of ZTF's."""
+    return f"an alert of {survey}, not of ZTF{about}; the cuts are ZTF's"
+
+
+def _survey_of(name: str, publisher: Any) -> str:
+    """Whose the object of that name is, as far as that is known."""
+    by = str(publisher or "")
+    begins = ((name.upper(), _NAMES), (by.lower(), _PUBLISHERS))
+    known = (space for text, spaces in begins for begin, space in spaces.items() if text.startswith(begin))
+    if (space := next(known, None)) is not None:
+        return _SURVEYS[space]
+    return repr(by[:_SHOWN]) if by else "another survey"
 
 
 def packet(record: Any) -> dict[str, Any]:
@@ -62,7 +65,8 @@ def packet(record: Any) -> dict[str, Any]:
     if name is None or name == "":
         raise Misread("not an alert of ZTF's: it has no objectId")
     if not str(name).startswith("ZTF"):
-        raise Misread(_of_another(str(name), record.get("publisher")))
+        survey = _survey_of(str(name), record.get("publisher"))
+        raise Misread(of_another(survey, f": its object is {str(name)[:_SHOWN]!r}"))
     jd = needed(candidate, "jd", _SINCE, _UNTIL)
     at, band = time_ms(jd - _JD_OF_MJD), _band(candidate)
     first = number(candidate.get("jdstarthist"))

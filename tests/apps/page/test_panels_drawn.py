@@ -58,3 +58,14 @@ def test_each_panel_shows_something_and_what_happened_was_reported(
     assert tab.complaints() == []
     assert tab.picture(pictures(tmp_path) / f"page-{name}.webp", 1_100) < 90_000
     assert (PICTURES / f"page-{name}.webp").is_file()
+
+
+def test_a_candidate_s_page_is_a_file_for_colleagues(browser: Any, examples: str, tmp_path: Path) -> None:
+    tab = Tab(browser, examples).open("/app/supernova?span=&key.object=ZTF26aaademo", (1100, 900))
+    browser.get(tab.run("return document.querySelector('.page-of a').href"))
+    assert tab.text("h1") == ["ZTF26aaademo"] and "passed bts" in tab.text(".reasons")[0]
+    assert tab.run("return document.querySelectorAll('.images img').length") == 3
+    assert tab.run("return document.querySelectorAll('svg circle.seen').length") > 3
+    assert tab.complaints() == []
+    assert tab.picture(pictures(tmp_path) / "candidate.webp", 720) < 60_000
+    assert (PICTURES / "candidate.webp").is_file()

@@ -30,9 +30,52 @@ def test_every_panel_is_drawn_and_the_browser_complains_of_nothing(tab: Tab) -> 
     assert not [text for text in tab.text(".panel .warning") if text]
     assert tab.complaints() == []
     # uPlot's, one for each panel over time; and pictures of one object.
-    assert tab.run("return document.querySelectorAll('canvas').length") == 8
+    assert tab.run("return document.querySelectorAll('canvas').length") == 9
     until(lambda: tab.run("return document.querySelector('.images img').naturalWidth") == 21)
     assert tab.run("return document.querySelectorAll('.map circle').length") == 12
+
+
+def test_an_object_has_its_curve_beside_its_pictures_and_a_page_to_send(tab: Tab, site: str) -> None:
+    tab.open("/app/yard?key.object=SN2")
+    panel = tab.panel("Object")
+    assert "SN2" in panel and "RA\n123" in panel and "Dec\n-10" in panel
+    boxes = tab.run(
+        "return ['.curve', '.pictures'].map(one => document.querySelector('.object-panel ' + one)"
+        ".getBoundingClientRect()).map(box => [box.left, box.right, box.top])"
+    )
+    assert boxes[0][1] <= boxes[1][0] and boxes[0][2] == boxes[1][2]
+    links = "return [...document.querySelectorAll('.page-of a')].map(one => [one.href, one.download])"
+    address = f"{site}/apps/yard/objects/SN2.html"
+    assert tab.run(links) == [[address, ""], [address, "SN2.html"]]
+    # By itself, as a colleague opens it: nothing is fetched, and nothing is complained of.
+    tab.complaints()
+    tab.browser.get(address)
+    until(lambda: tab.run("return document.querySelector('.images img')?.naturalWidth") == 21)
+    assert tab.run("return document.querySelectorAll('svg circle.seen').length") == 10
+    names = "performance.getEntriesByType('resource').map(e => e.name)"
+    assert tab.run(f"return {names}.filter(name => !name.startsWith('data:'))") == []
+    assert tab.run("return getComputedStyle(document.querySelector('section')).borderRadius") == "6px"
+    assert tab.complaints() == []
+
+
+def test_the_earth_has_coasts_and_the_sky_none(tab: Tab) -> None:
+    tab.open("/app/yard")
+    count = "one => one.querySelectorAll('.land, .coast').length"
+    assert tab.run(f"return [...document.querySelectorAll('.map')].map({count})") == [0, 2]
+    assert "Natural Earth" in tab.panel("Earth") and "Natural Earth" not in tab.panel("Sky")
+    script = (
+        "const file = document.querySelector('script[type=module]').src.replace('main.js', 'map.js');"
+        "const ring = '17000 0 500 0 0 500 -500 -500';"
+        "return import(file).then(({ coasts, unpacked }) => coasts([unpacked(ring)],"
+        " ([x, y]) => [x, -y], WEST, SOUTH).map(one => one.getAttribute('d')))"
+    )
+    near = tab.run(script.replace("WEST", "[160, 200]").replace("SOUTH", "[-10, 10]"))
+    line = "170.0 0.0L175.0 0.0L175.0 -5.0L170.0 0.0"
+    assert near == [f"M{line}Z", f"M{line}"]
+    # Across the date line it is there from the other side, and in a town nowhere.
+    over = tab.run(script.replace("WEST", "[-200, -160]").replace("SOUTH", "[-10, 10]"))
+    assert over[1] == "M-190.0 0.0L-185.0 0.0L-185.0 -5.0L-190.0 0.0"
+    assert tab.run(script.replace("WEST", "[160, 200]").replace("SOUTH", "[0, 1]")) == []
 
 
 def test_a_map_that_is_no_larger_than_a_country_has_a_scale(tab: Tab) -> None:

@@ -70,10 +70,8 @@ def test_every_filler_is_null(filler: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "whose"),
     [
-        ("PGIR21aeiljk", "Palomar Gattini-IR"),
-        ("WNTR24aaaab", "WINTER"),
-        ("TURBO25abc", "TURBO"),
-        ("TRB25abc", "TURBO"),
+        ("PGIR21aeiljk", "Palomar Gattini-IR (PGIR)"),
+        ("WNTR24aaaab", "WINTER (WNTR)"),
         ("X1", "'some pipeline'"),
         (17, "'some pipeline'"),
     ],
