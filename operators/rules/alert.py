@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -26,6 +26,7 @@ class Alert:
     since 1970: the end of a window, or a reading's own time), `since_us` where the window began. `value` lies
     between `lower` and `upper`, with the confidence that the aggregate states; all three are the same for
     what is exact. `limit` is what it was held against, `rule` the rule's name, `why` all of it in words.
+    `key_names` are the columns that the values of `key` are of, where that is known.
     """
 
     rule: str
@@ -40,6 +41,7 @@ class Alert:
     limit: float | None
     why: str
     app: str = ""
+    key_names: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def id(self) -> str:
@@ -74,6 +76,7 @@ class Alert:
             **figures,
             "rule": self.rule,
             "why": self.why,
+            **({"key_names": list(self.key_names)} if self.key_names else {}),
         }
 
     @classmethod
@@ -84,7 +87,8 @@ class Alert:
         value, lower, upper, limit = (fields[name] for name in ("value", "lower", "upper", "limit"))
         at_us, since_us = (_microseconds(fields[name]) for name in ("at", "since"))
         words = fields["rule"], fields["kind"], fields["state"]
-        return cls(*words, parts, at_us, since_us, value, lower, upper, limit, fields["why"], fields["app"])
+        rest = fields["why"], fields["app"], tuple(fields.get("key_names", ()))
+        return cls(*words, parts, at_us, since_us, value, lower, upper, limit, *rest)
 
     def __str__(self) -> str:
         key = "" if not self.key else " " + ", ".join(map(visible_name, jsonable(list(self.key))))
