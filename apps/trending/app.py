@@ -157,8 +157,8 @@ def _emergency(settings: Settings) -> Sequence[Command]:
     """A message to the topic of commands, if there is one, when an earthquake begins and when it is over."""
     if not settings["emergency"]:
         return ()
-    states = {"fired": {"emergency": "earthquake"}, "cleared": {"emergency": "none"}}
-    return [Command(topic=settings["emergency"], **states)]
+    begun, over = {"emergency": "earthquake"}, {"emergency": "none"}
+    return [Command(topic=settings["emergency"], fired=begun, cleared=over)]
 
 
 APP = App(

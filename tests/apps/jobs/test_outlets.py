@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -13,7 +14,7 @@ from rich.console import Console
 
 from streamgauge.apps.app import Feed
 from streamgauge.apps.jobs.job import Job, Live
-from streamgauge.apps.jobs.outlets import alerts_topic_of, closing, outlet_accounts, outlets
+from streamgauge.apps.jobs.outlets import alerts_topic_of, closing, end, outlet_accounts, outlets
 from streamgauge.apps.registry import app_of
 from streamgauge.apps.running import replaying
 from streamgauge.apps.running.replaying import AppReplay, replayed
@@ -81,16 +82,23 @@ def test_the_result_says_what_became_of_alerts_at_outlets(
 ) -> None:
     recording = tmp_path / "readings.jsonl"
     recording.write_bytes(b"\n".join(lines(readings())) + b"\n")
-    to = outlets(None, None, None, texts=[f'kind = "webhook", url = "{web.url}", name = "ops"'])
+    fields = f'kind = "slack", url = "{web.url}", name = "ops", group_wait = "1h", group_by = []'
+    to = outlets(
+        None, None, None, texts=[fields, f'kind = "webhook", url = "{web.url}", match = ["rule=no"]']
+    )
     monkeypatch.setattr(replaying, "broker", lambda *_: kafka.bootstrap_servers)
+    monkeypatch.setattr(replaying, "end", partial(end, seconds=120.0))
     job = Job.of(app_of("iot"), None, SET, recording=recording)
     replaying.replay(AppReplay(job, [recording], to=to), as_json=True)
     result = json.loads(capsys.readouterr().out)
-    sent = [request.body for request in web.requests]
-    nothing = dict.fromkeys(("failed", "silenced", "unmatched", "pending"), 0)
-    assert result["outlets"] == {"ops": {"given": len(sent), "sent": len(sent), **nothing}}
-    assert len(sent) >= len(result["alerts"]) > 3
-    assert {tuple(alert["key_names"]) for alert in sent} == {("sensor",)}
+    given = result["outlets"]["ops"]["given"]
+    nothing = dict.fromkeys(("sent", "failed", "silenced", "unmatched", "pending"), 0)
+    assert result["outlets"] == {
+        "ops": {"given": given, **nothing, "sent": given},
+        list(outlet_accounts(to))[1]: {"given": given, **nothing, "unmatched": given},
+    }
+    assert len(web.requests) == 1 and given >= len(result["alerts"]) > 3
+    assert {tuple(alert["key_names"]) for alert in result["alerts"]} == {("sensor",)}
 
 
 @pytest.mark.kafka
