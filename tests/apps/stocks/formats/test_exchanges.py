@@ -15,6 +15,7 @@ from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import app_of
 from streamgauge.operators.table.query import query
 
+from ....operators.ingest.exchanges import AT as TRADED_MS
 from ....operators.ingest.exchanges import EXCHANGES, Exchange
 from ..tried import Tried, fed, tried
 
@@ -39,7 +40,8 @@ def account(result: Tried) -> tuple[int, int, int]:
 @pytest.mark.parametrize("exchange", EXCHANGES, ids=[one.preset for one in EXCHANGES])
 def test_what_a_preset_brings_is_read(exchange: Exchange) -> None:
     job = Job.of(app_of("stocks"), exchange.preset.partition("-")[0])
-    sent = [Message(json.dumps(one).encode(), None, AT_MS) for one in (*exchange.others, *exchange.trades)]
+    both = (*exchange.others, *exchange.trades)
+    sent = [Message(json.dumps(one).encode(), None, TRADED_MS) for one in both]
     result = fed(job, sent, parts=["tape"])
     assert account(result) == (len(exchange.trades), len(exchange.others), 0)
     rows = query(result.tables["tape"])
