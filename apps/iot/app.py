@@ -242,7 +242,7 @@ APP = App(
         "on_route": "50",
         "off_hold": "1m",
     },
-    commands=_commands,
+    commands=lambda settings, rule: _commands(settings),
     example=EXAMPLE,
     panels=(
         LinesPanel("Readings", "readings", "value", by="sensor", unit=_UNIT),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -47,7 +48,7 @@ class Job:
         parts = [part for part in app.parts if part.wanted(settings)]
         if rules is not None:
             by_part = read_rules_by_part(rules, [part.name for part in parts], {**KINDS, **app.kinds})
-            by_part = _with_usual_commands(by_part, app.commands(settings))
+            by_part = _with_usual_commands(by_part, partial(app.commands, settings))
         else:
             by_part = {part.name: list(part.rules(settings)) for part in parts}
         return cls(app.with_units(settings), form, settings, _with_commands(by_part, done))
@@ -89,14 +90,13 @@ class Job:
         }
 
     def alerting(self, part: AppPart, to: Sequence[Outlet], stale: str | None = None) -> Alerting | None:
-        """The rules of a part, if it has any, and where their alerts go besides the app's own outlets."""
+        """The rules of a part, if it has any, and where their alerts go."""
         rules = self.rules.get(part.name, ())
         if not self.acts:
             rules = [replace(rule, command=None) for rule in rules]
         if not rules:
             return None
-        outlets = [*to, *self.app.outlets(self.settings)]
-        return Alerting(list(rules), outlets, part.at, stale, self.app.name)
+        return Alerting(list(rules), list(to), part.at, stale, self.app.name)
 
 
 _COMMAND, _CLEARED = "command.", "cleared."
@@ -117,11 +117,11 @@ def _without_commands(given: Mapping[str, str]) -> tuple[dict[str, str], dict[st
 
 
 def _with_usual_commands(
-    by_part: Mapping[str, Sequence[Rule]], commands: Sequence[Command]
+    by_part: Mapping[str, Sequence[Rule]], commands: Callable[[Rule], Sequence[Command]]
 ) -> dict[str, list[Rule]]:
     """The rules of a file, those without a command with the app's own."""
     return {
-        part: [rule if rule.commands or not commands else replace(rule, command=commands) for rule in rules]
+        part: [rule if rule.commands else replace(rule, command=commands(rule)) for rule in rules]
         for part, rules in by_part.items()
     }
 

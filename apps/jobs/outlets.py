@@ -11,7 +11,7 @@ from pathlib import Path
 from ...operators.rules.alerting import Outlet
 from ...operators.rules.notifications.account import OutletAccount
 from ...operators.rules.notifications.outlet import NotifyingOutlet
-from ...operators.rules.notifications.toml_outlets import read_outlets
+from ...operators.rules.notifications.toml_outlets import outlet_of, read_outlets
 from ...operators.rules.notifications.webhook import AlertsToWebhook
 from ...operators.rules.to_output import AlertsToFile
 from ...operators.rules.to_topic import AlertsToKafka
@@ -28,9 +28,16 @@ def alerts_topic_of(group: str) -> str:
 
 
 def outlets(
-    topic: str | None, file: Path | None, webhook: str | None, files: Iterable[Path | None] = ()
+    topic: str | None,
+    file: Path | None,
+    webhook: str | None,
+    files: Iterable[Path | None] = (),
+    texts: Iterable[str] = (),
 ) -> list[Outlet]:
-    """Those that were named, and those of TOML files, each once. Raises `ValueError` for what is none."""
+    """Those that were named, those of TOML files, each once, and those of options, each a table in one line.
+
+    Raises `ValueError` for what is none, and for two of one name.
+    """
     outlets_: list[Outlet] = []
     if topic is not None:
         outlets_.append(AlertsToKafka(topic))
@@ -40,12 +47,22 @@ def outlets(
         outlets_.append(AlertsToWebhook(webhook))
     for path in dict.fromkeys(path.resolve() for path in files if path is not None):
         outlets_ += read_outlets(path)
+    outlets_ += map(outlet_of, texts)
+    titles = [outlet.title for outlet in outlets_ if isinstance(outlet, NotifyingOutlet)]
+    if twice := [title for title in titles if titles.count(title) > 1]:
+        raise ValueError(f"two outlets are called {twice[0]!r}; give one of them another name")
     return outlets_
 
 
 def outlet_accounts(to: Sequence[Outlet]) -> dict[str, OutletAccount]:
     """What became of the alerts of each outlet to people."""
     return {outlet.title: outlet.account for outlet in to if isinstance(outlet, NotifyingOutlet)}
+
+
+def end(to: Sequence[Outlet], seconds: float = 10.0) -> dict[str, OutletAccount]:
+    """Have outlets send what waits in them at the end; gives what became of the alerts of each."""
+    _together(to, lambda outlet: outlet.close(seconds))
+    return outlet_accounts(to)
 
 
 def flush(to: Sequence[Outlet]) -> None:
@@ -66,6 +83,5 @@ def closing(to: Sequence[Outlet], seconds: float = 10.0) -> Iterator[None]:
     try:
         yield
     finally:
-        _together(to, lambda outlet: outlet.close(seconds))
-        for title, account in outlet_accounts(to).items():
+        for title, account in end(to, seconds).items():
             write_line(f"alerts to {title}: {account}", sys.stderr)

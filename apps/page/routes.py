@@ -5,7 +5,7 @@
 | `/`, `/app/NAME`, `/page/sql` | the page |
 | `/page/VERSION/…` | its files: they never change under their names, and may be kept |
 | `/apps`, `/apps/NAME` | the apps, and tables of none; one with its panels and rules |
-| `/apps/NAME/alerts` | what fired, the latest first: the `last`, of a `rule`, with a `text` or of a `key`; or one `id` |
+| `/apps/NAME/alerts` | what fired, the latest first: of a `rule` or `key`, with a `text`; or one, by `id` |
 | `/apps/NAME/objects/OBJECT.html` | an object of its `ObjectPanel` as a page by itself, to send to others |
 | `/changes?app=NAME&app=…` | server-sent events: how far these apps' tables are, and that something fired |
 

@@ -78,6 +78,13 @@ def run(
             help="Slack, e-mail, Alertmanager and others in TOML, and silences (docs/alerts.md).",
         ),
     ] = None,
+    outlet: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FIELDS",
+            help='One of them without a file: \'kind = "ntfy", url = "https://ntfy.sh/hall"\'. Repeatable.',
+        ),
+    ] = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Carry no command of a rule out; a replay lists them all the same."),
@@ -151,7 +158,7 @@ def run(
                 from .replaying import AppReplay, replay
 
             job = replace(Job.of(app_of(app), format, given, rules, paths[0]), acts=not dry_run)
-            to = outlets(alerts_topic, alerts_file, webhook, (rules, outlets_file))
+            to = outlets(alerts_topic, alerts_file, webhook, (rules, outlets_file), outlet or ())
             with closing(to):
                 replay(AppReplay(job, paths, engine.value, times, to, page), as_json, beside)
         return
@@ -168,7 +175,8 @@ def run(
     if times:
         raise ValueError("--speed is for recordings; a live run reads messages as they come")
     named = group or f"{app}-{topic}"
-    to = outlets(alerts_topic or alerts_topic_of(named), alerts_file, webhook, (rules, outlets_file))
+    alerts_topic = alerts_topic or alerts_topic_of(named)
+    to = outlets(alerts_topic, alerts_file, webhook, (rules, outlets_file), outlet or ())
     kafka = kafka_settings(bootstrap_servers, config, config_file)
     feed = Feed(topic, kafka.pop("bootstrap.servers"), kafka)
     from .watching import watch

@@ -27,6 +27,7 @@ from ..app import Feed, Message
 from ..ending import in_order
 from ..jobs.job import Job
 from ..jobs.outcome import Outcome, check_counted, events
+from ..jobs.outlets import end
 from ..kafka.beside import KafkaBeside
 from ..kafka.jars import KAFKA
 from ..replay.sender import send
@@ -70,6 +71,8 @@ def replay(request: AppReplay, as_json: bool, kafka: KafkaBeside | None = None) 
             servers = broker(console, stack, kafka)
             producer = None if kafka is None else kafka.producer()
             result = replayed(request, servers, console, stack, producer)
+            # What waits for its group is sent now, so that its account is the last one.
+            result["outlets"] = {title: account.to_dict() for title, account in end(request.to).items()}
             if request.page is not None:
                 _print_result(request, result, as_json)
                 console.print("the page stays until Ctrl-C")

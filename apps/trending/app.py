@@ -9,10 +9,9 @@ import polars as pl
 from ...operators.definition.aggregates import distinct, first, sample, top_k
 from ...operators.definition.aggregates import sum as total
 from ...operators.definition.stream import Stream
-from ...operators.rules.alerting import Outlet
 from ...operators.rules.change import Change
+from ...operators.rules.command import Command
 from ...operators.rules.rule import Rule
-from ...operators.rules.to_topic import CommandsToKafka
 from ..app import App, AppPart, Settings, number
 from ..panels import LinesPanel, NumberPanel, RankedPanel, SamplesPanel
 from .earthquake import Earthquake, shaking
@@ -130,6 +129,7 @@ def _earthquake_rules(settings: Settings) -> Sequence[Rule]:
             times=5,
             offset=2 * share,
             report=["first"],
+            command=_emergency(settings),
         )
     ]
 
@@ -153,11 +153,12 @@ def _sentiment_rules(settings: Settings) -> Sequence[Rule]:
     ]
 
 
-def _emergencies(settings: Settings) -> Sequence[Outlet]:
+def _emergency(settings: Settings) -> Sequence[Command]:
+    """A message to the topic of commands, if there is one, when an earthquake begins and when it is over."""
     if not settings["emergency"]:
         return ()
-    states = {"fired": {"emergency": "earthquake"}, "cleared": {"emergency": "none"}}
-    return [CommandsToKafka(settings["emergency"], {"earthquake": states})]
+    begun, over = {"emergency": "earthquake"}, {"emergency": "none"}
+    return [Command(topic=settings["emergency"], fired=begun, cleared=over)]
 
 
 APP = App(
@@ -185,7 +186,7 @@ APP = App(
         "sentiment": "auto",
     },
     event=("id",),
-    outlets=_emergencies,
+    commands=lambda settings, rule: _emergency(settings) if rule.name == "earthquake" else (),
     panels=(
         LinesPanel("Posts in five minutes", "volume", "posts", unit="posts"),
         NumberPanel("Posts", "volume", "posts", unit="posts"),

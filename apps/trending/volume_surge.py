@@ -31,7 +31,7 @@ class VolumeSurge(Change):
     [(57, 'posts is 13.33 (mean of 3 windows)')]
     """
 
-    mean_of: int = field(default=3, kw_only=True)
+    mean_of: int = field(default=6, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -51,6 +51,80 @@ def _binance(given: Mapping[str, str]) -> dict[str, Any]:
     return {"type": "websocket", "url": f"{given['url']}?streams={streams}"}
 
 
+def _okx(given: Mapping[str, str]) -> dict[str, Any]:
+    args = [{"channel": given["channel"], "instId": one} for one in _listed(given["instruments"])]
+    return {
+        "type": "websocket",
+        "url": given["url"],
+        "subscribe": [json.dumps({"op": "subscribe", "args": args})],
+        "heartbeat": "ping",
+        "interceptors": [{"type": "filter", "regex": "^pong$", "exclude": True}],
+    }
+
+
+def _bybit(given: Mapping[str, str]) -> dict[str, Any]:
+    topics = [f"publicTrade.{symbol}" for symbol in _listed(given["symbols"])]
+    some = [topics[at : at + _BYBIT_ARGS] for at in range(0, len(topics), _BYBIT_ARGS)]
+    return {
+        "type": "websocket",
+        "url": f"{given['url'].rstrip('/')}/{given['category']}",
+        "subscribe": [json.dumps({"op": "subscribe", "args": args}) for args in some],
+        "key": "topic",
+        "heartbeat": json.dumps({"op": "ping"}),
+        "interceptors": [{"type": "filter", "regex": r'"op"\s*:\s*"(ping|pong)"', "exclude": True}],
+    }
+
+
+def _kraken(given: Mapping[str, str]) -> dict[str, Any]:
+    params = {"channel": "trade", "symbol": _listed(given["symbols"]), "snapshot": False}
+    return {
+        "type": "websocket",
+        "url": given["url"],
+        "subscribe": [json.dumps({"method": "subscribe", "params": params})],
+        "interceptors": [{"type": "filter", "regex": r'"channel"\s*:\s*"heartbeat"', "exclude": True}],
+    }
+
+
+def _kraken_futures(given: Mapping[str, str]) -> dict[str, Any]:
+    request = {"event": "subscribe", "feed": "trade", "product_ids": _listed(given["products"])}
+    return {
+        "type": "websocket",
+        "url": given["url"],
+        "subscribe": [json.dumps(request)],
+        "key": "product_id",
+    }
+
+
+def _bitstamp(given: Mapping[str, str]) -> dict[str, Any]:
+    channels = [f"live_trades_{pair.lower()}" for pair in _listed(given["pairs"])]
+    return {
+        "type": "websocket",
+        "url": given["url"],
+        "subscribe": [json.dumps({"event": "bts:subscribe", "data": {"channel": one}}) for one in channels],
+        "key": "channel",
+    }
+
+
+def _gemini(given: Mapping[str, str]) -> dict[str, Any]:
+    subscription = {"name": "l2", "symbols": _listed(given["symbols"])}
+    return {
+        "type": "websocket",
+        "url": given["url"],
+        "subscribe": [json.dumps({"type": "subscribe", "subscriptions": [subscription]})],
+        "key": "symbol",
+        # Trades come with the order books alone.
+        "interceptors": [
+            {"type": "filter", "regex": r'"type"\s*:\s*"(l2_updates|heartbeat)"', "exclude": True}
+        ],
+    }
+
+
+def _deribit(given: Mapping[str, str]) -> dict[str, Any]:
+    channels = [f"trades.{name}.{given['interval']}" for name in _listed(given["instruments"])]
+    request = {"jsonrpc": "2.0", "id": 1, "method": "public/subscribe", "params": {"channels": channels}}
+    return {"type": "websocket", "url": given["url"], "subscribe": [json.dumps(request)]}
+
+
 def _mqtt(given: Mapping[str, str]) -> dict[str, Any]:
     host, _, port = given["broker"].partition(":")
     login = {name: given[name] for name in ("user", "password") if given[name] != "-"}
@@ -97,6 +171,8 @@ def _listed(text: str) -> list[str]:
     return [one.strip() for one in text.split(",") if one.strip()]
 
 
+_BYBIT_ARGS = 10
+"""The most topics that one request for Bybit's spot market may name."""
 _LOGIN = {"user": "-", "password": "-"}
 
 PRESETS = {
@@ -117,6 +193,49 @@ PRESETS = {
         "trades of Binance (stocks)",
         _binance,
         {"url": "wss://stream.binance.com:9443/stream", "symbols": "BTCUSDT,ETHUSDT"},
+    ),
+    "okx": Preset(
+        "trades of OKX (stocks)",
+        _okx,
+        {
+            "url": "wss://ws.okx.com:8443/ws/v5/public",
+            "instruments": "BTC-USDT,ETH-USDT",
+            "channel": "trades",
+        },
+    ),
+    "bybit": Preset(
+        "trades of Bybit: category spot, linear or inverse (stocks)",
+        _bybit,
+        {"url": "wss://stream.bybit.com/v5/public", "category": "spot", "symbols": "BTCUSDT,ETHUSDT"},
+    ),
+    "kraken": Preset(
+        "trades of Kraken's spot market (stocks)",
+        _kraken,
+        {"url": "wss://ws.kraken.com/v2", "symbols": "BTC/USD,ETH/USD"},
+    ),
+    "kraken-futures": Preset(
+        "trades of Kraken's futures (stocks)",
+        _kraken_futures,
+        {"url": "wss://futures.kraken.com/ws/v1", "products": "PI_XBTUSD,PF_XBTUSD"},
+    ),
+    "bitstamp": Preset(
+        "trades of Bitstamp (stocks)",
+        _bitstamp,
+        {"url": "wss://ws.bitstamp.net", "pairs": "btcusd,ethusd"},
+    ),
+    "gemini": Preset(
+        "trades of Gemini (stocks)",
+        _gemini,
+        {"url": "wss://api.gemini.com/v2/marketdata", "symbols": "BTCUSD,ETHUSD"},
+    ),
+    "deribit": Preset(
+        "trades of Deribit (stocks)",
+        _deribit,
+        {
+            "url": "wss://www.deribit.com/ws/api/v2",
+            "instruments": "BTC-PERPETUAL,ETH-PERPETUAL",
+            "interval": "100ms",
+        },
     ),
     "mqtt": Preset(
         "an MQTT broker's sensors (iot)", _mqtt, {"broker": "localhost:1883", "topics": "#", **_LOGIN}

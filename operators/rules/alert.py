@@ -28,6 +28,7 @@ class Alert:
     between `lower` and `upper`, with the confidence that the aggregate states; all three are the same for
     what is exact. `limit` is what it was held against, `rule` the rule's name, `why` all of it in words.
     `details` are further answers, as plain JSON, for programs that go on from here.
+    `key_names` are the columns that the values of `key` are of, where that is known.
     """
 
     rule: str
@@ -43,6 +44,7 @@ class Alert:
     why: str
     app: str = ""
     details: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    key_names: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def id(self) -> str:
@@ -78,6 +80,7 @@ class Alert:
             "rule": self.rule,
             "why": self.why,
             **({"details": jsonable(dict(self.details))} if self.details else {}),
+            **({"key_names": list(self.key_names)} if self.key_names else {}),
         }
 
     @classmethod
@@ -89,7 +92,8 @@ class Alert:
         at_us, since_us = (_microseconds(fields[name]) for name in ("at", "since"))
         words = fields["rule"], fields["kind"], fields["state"]
         figures, texts = (value, lower, upper, limit), (fields["why"], fields["app"])
-        return cls(*words, parts, at_us, since_us, *figures, *texts, fields.get("details") or {})
+        more = fields.get("details") or {}, tuple(fields.get("key_names", ()))
+        return cls(*words, parts, at_us, since_us, *figures, *texts, *more)
 
     def __str__(self) -> str:
         key = "" if not self.key else " " + ", ".join(map(visible_name, jsonable(list(self.key))))

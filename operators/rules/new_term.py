@@ -93,6 +93,10 @@ class NewTerm(Rule):
         """See `Rule`."""
         return (self.value,) if self.value else ()
 
+    def key_names(self, keys: Sequence[str]) -> Sequence[str]:
+        """See `Rule`: an item of a list is of the answer that has the list."""
+        return [*keys, self.value] if self.each else keys
+
     def begin(self) -> RuleState:
         """See `Rule`. `keys` holds when each term was seen last, the longest ago first."""
         return {"keys": {}, "forgotten": 0}

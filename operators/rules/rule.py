@@ -100,6 +100,10 @@ class Rule(ABC):
         """The keys it names, so that they can be looked for in the stream."""
         return self.where
 
+    def key_names(self, keys: Sequence[str]) -> Sequence[str]:
+        """Of which columns the parts of its alerts' keys are, in a stream that has these keys."""
+        return keys
+
     def concerned(self, rows: Iterable[Row]) -> Iterator[Row]:
         """The rows whose keys have the values of `where`."""
         if not self.where:
@@ -276,6 +280,10 @@ class LimitRule(Rule):
     def names(self) -> Iterable[str]:
         """See `Rule`."""
         return [*self.where, *self.per]
+
+    def key_names(self, keys: Sequence[str]) -> Sequence[str]:
+        """See `Rule`: an item of a list is of the answer that has the list."""
+        return [*(self.per if self.per and not self.every else keys), *([self.value] if self.each else ())]
 
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
         """What to hold against the limit; None if nothing can be said of this row.

@@ -121,6 +121,7 @@ class RuleEngine:
         self._rules = tuple(rules)
         self._view = looks
         self._app = app
+        self._key_names = {rule.name: tuple(rule.key_names(looks.keys)) for rule in self._rules}
         self._evaluators = [evaluator_of(rule) for rule in self._rules]
         self._pending: dict[Window, Sequence[Row]] = {}
         self._emitted: dict[str, tuple[int, Alert]] = {}
@@ -252,7 +253,9 @@ class RuleEngine:
         return [self._signed(alert) for some in said for alert in some]
 
     def _signed(self, alert: Alert) -> Alert:
-        return replace(alert, app=self._app) if self._app else alert
+        names = self._key_names[alert.rule]
+        # An alert about no single key, such as a digest, has no parts to name.
+        return replace(alert, app=self._app, key_names=names if len(names) == len(alert.key) else ())
 
 
 def _row_json(row: Row) -> list[Any]:

@@ -33,7 +33,8 @@ deviations."""
 
 SLOTS = 48
 _TAUGHT = 1.25
-"""A deviation past the limit counts as so many limits at most: the next event shall be seen beside it."""
+"""A deviation past the limit counts as so many limits at most, on its day and later: the next event shall be
+seen beside it."""
 _FELT = 10.0
 """A row moves means by so many of the largest deviations at most."""
 _NEVER = np.int64(np.iinfo(np.int64).min)
@@ -126,6 +127,12 @@ def _hold_and_learn(
             day[key] = today
             days[key] += 1
             for k in range(len(lengths)):
+                before = 0.0
+                for j in range(1, largest.shape[2]):
+                    before = max(before, np.float64(largest[key, k, j]))
+                # What was an event is remembered as little more than the limit: the next shall be seen, too.
+                if days[key] > WARM_DAYS and before > 0.0:
+                    largest[key, k, 0] = min(np.float64(largest[key, k, 0]), before * factor)
                 for j in range(largest.shape[2] - 1, 0, -1):
                     largest[key, k, j] = largest[key, k, j - 1]
                 largest[key, k, 0] = 0.0
@@ -155,24 +162,30 @@ def _hold_and_learn(
             near[key, k] = felt if weight >= 1.0 else near[key, k] + weight * (felt - near[key, k])
             deviation = near[key, k] - far[key, k]
             size = abs(deviation) / scale
-            before = smallest
-            for j in range(largest.shape[2]):
-                before = max(before, largest[key, k, j])
+            past = smallest
+            for j in range(1, largest.shape[2]):
+                past = max(past, largest[key, k, j])
+            grown = max(past, np.float64(largest[key, k, 0]))
+            # A mean of many rows rises by little from each to the next: today's largest one, which rises with
+            # it, counts as little more than those of the days before.
+            before = min(grown, past * factor) if past > smallest else grown
             if speaks:
                 if size / before > most:
                     most = size / before
-                    measured[0, i] = min(most, 1e6)
+                    if most > factor / _TAUGHT:
+                        before = past if past > smallest else before
+                    measured[0, i] = min(size / before, 1e6)
                     measured[1, i] = rows_of_length * step if k else 0.0
                     measured[2, i] = far[key, k] + season
                     measured[3, i] = deviation
                     measured[4, i] = before * scale
                     measured[5, i] = min(days[key], largest.shape[2] - 1)
                     measured[6, i] = which
-                largest[key, k, 0] = max(np.float64(largest[key, k, 0]), min(size, before * factor))
+                largest[key, k, 0] = max(np.float64(largest[key, k, 0]), min(size, grown * factor))
                 if k == 0:
                     # One broken value, such as 65,535, shall not move all means. A new level passes for what
                     # it is after some rows, since each of them raises the largest deviation.
-                    most_felt = _FELT * before * scale
+                    most_felt = _FELT * grown * scale
                     felt = far[key, 0] + min(max(rest - far[key, 0], -most_felt), most_felt)
             elif days[key] >= 1 and n > 2 * rows_of_length:
                 largest[key, k, 0] = max(np.float64(largest[key, k, 0]), size)

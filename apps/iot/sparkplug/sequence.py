@@ -38,6 +38,10 @@ class SequenceGap(Rule):
         """See `Rule`."""
         return True
 
+    def key_names(self, keys: Sequence[str]) -> Sequence[str]:
+        """See `Rule`."""
+        return ("node",)
+
     def window(
         self, state: RuleState, rows: Sequence[Row], start_us: int, end_us: int, step_us: int
     ) -> Iterator[Alert]:

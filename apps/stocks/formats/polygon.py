@@ -1,9 +1,11 @@
-"""Polygon's websocket: trades (T), minute and second bars (AM, A), and those of crypto (XT, XA).
+"""Polygon's websocket: trades (T), minute and second bars (AM, A), those of crypto (XT, XA), halts (LULD).
 
 Every event is by itself or in a list. ``q`` is the sequence number of a ticker's events, which rises and has
 gaps; the exchange ``x`` is Polygon's number for it. A trade of crypto names the taker's side (c: 1 sold, 2
 bought); of stocks no feed says so. Official opens and closes (conditions 16 and 15) are filtered: they repeat
-the auction's price, and nothing is traded.
+the auction's price, and nothing is traded. Of the events about limit up, limit down those count that say
+that trading is halted (indicator 17) or goes on (18), as Polygon has them of stocks listed at Nasdaq; price
+bands are filtered.
 """
 
 from __future__ import annotations
@@ -19,9 +21,11 @@ from .captured import captured, holds
 from .frames import events
 from .trades import as_trades, auction_of, chosen, number, text, unix_time, whole
 
-_FIELDS = ("ev", "sym", "pair", "x", "p", "s", "t", "q", "i", "c", "o", "h", "l", "v")
+_FIELDS = ("ev", "sym", "pair", "x", "p", "s", "t", "q", "i", "c", "o", "h", "l", "v", "T")
+_HALTS = "LULD"
+_HALTED, _RESUMED = r"\b17\b", r"\b18\b"
 _TRADES, _SPANS = ("T", "XT"), {"A": 1, "AM": 60, "XA": 60, "XAS": 1}
-_EVENTS = (*_TRADES, *_SPANS)
+_EVENTS = (*_TRADES, *_SPANS, _HALTS)
 _OFFICIAL = r"\b(?:15|16)\b"
 _AUCTIONS = (
     (r"\b(?:17|25)\b", "opening"),
@@ -42,14 +46,22 @@ def rows(feed: Feed, settings: Settings) -> Stream:
     official = (kind == "T").fill_null(False) & conditions.str.contains(_OFFICIAL)
     trade = (kind.is_in(_TRADES) & kind.is_in(wanted)).fill_null(False) & ~official
     bar = (kind.is_in(list(_SPANS)) & kind.is_in(wanted)).fill_null(False)
+    indicators = pl.when((kind == _HALTS) & (_HALTS in wanted)).then(of["i"].cast(pl.String, strict=False))
+    halted, resumed = (indicators.str.contains(one).fill_null(False) for one in (_HALTED, _RESUMED))
+    status = halted | resumed
     seq = pl.when(kind == "T").then(whole(of["q"], trade)).otherwise(whole(of["i"], trade))
     return as_trades(
         stream,
         settings,
         names.POLYGON,
         at=_at(of, wanted),
-        symbol=pl.coalesce(text(of["sym"]), text(of["pair"])),
-        kind=pl.when(trade).then(pl.lit("trades")).when(bar).then(pl.lit("bars")),
+        symbol=pl.coalesce(text(of["sym"]), text(of["pair"]), pl.when(status).then(text(of["T"]))),
+        kind=pl.when(trade)
+        .then(pl.lit("trades"))
+        .when(bar)
+        .then(pl.lit("bars"))
+        .when(status)
+        .then(pl.lit("status")),
         price=pl.coalesce(number(of["p"], trade), number(of["c"], bar)),
         open=number(of["o"], bar),
         high=number(of["h"], bar),
@@ -63,14 +75,18 @@ def rows(feed: Feed, settings: Settings) -> Stream:
         ),
         venue=pl.when(trade).then(text(of["x"])),
         seq=seq,
-        span=kind.replace_strict(_SPANS, default=0),
+        span=pl.when(~status).then(kind.replace_strict(_SPANS, default=0)),
         auction=pl.when(trade & (kind == "T")).then(auction_of(conditions, _AUCTIONS)),
+        halted=pl.when(status).then(halted.cast(pl.Float64)),
+        reason=pl.when(status).then(
+            pl.format("limit up, limit down: {} to {}", text(of["l"]), text(of["h"]))
+        ),
     )
 
 
 def _at(of: dict[str, pl.Expr], wanted: list[str]) -> pl.Expr:
     kind = text(of["ev"])
-    trade = kind.is_in(_TRADES) & kind.is_in(wanted)
+    trade = (kind.is_in(_TRADES) | (kind == _HALTS)) & kind.is_in(wanted)
     stamp = pl.when(trade).then(of["t"]).when(kind.is_in(list(_SPANS)) & kind.is_in(wanted)).then(of["s"])
     return unix_time(stamp)
 
@@ -81,14 +97,14 @@ def _event(event: Any) -> dict[str, Any]:
 
 POLYGON = AppFormat(
     "polygon",
-    "Polygon's websocket: trades and minute bars, of stocks and crypto",
+    "Polygon's websocket: trades and minute bars, of stocks and crypto; halts",
     rows,
     lambda path, head: holds(head, lambda parsed: isinstance(parsed, dict) and "ev" in parsed),
     captured(
         lambda parsed: (
-            _event(parsed).get("sym") or _event(parsed).get("pair"),
-            _event(parsed).get("t" if _event(parsed).get("ev") in _TRADES else "s"),
+            _event(parsed).get("sym") or _event(parsed).get("pair") or _event(parsed).get("T"),
+            _event(parsed).get("t" if _event(parsed).get("ev") in (*_TRADES, _HALTS) else "s"),
         )
     ),
-    {"events": "T,XT,AM,XA"},
+    {"events": "T,XT,AM,XA,LULD"},
 )

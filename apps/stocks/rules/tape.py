@@ -115,6 +115,10 @@ class OutOfOrder(Rule):
         """See `Rule`."""
         return "symbol", "venue"
 
+    def key_names(self, keys: Sequence[str]) -> Sequence[str]:
+        """See `Rule`."""
+        return ("symbol", "venue")
+
     def window(
         self, state: RuleState, rows: Sequence[Row], start_us: int, end_us: int, step_us: int
     ) -> Iterator[Alert]:

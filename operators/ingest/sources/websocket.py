@@ -8,12 +8,19 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI, WebSocketException
+from websockets.exceptions import (
+    ConnectionClosed,
+    ConnectionClosedOK,
+    InvalidHandshake,
+    InvalidURI,
+    WebSocketException,
+)
 from websockets.sync.client import ClientConnection, connect
 
 from ..batch import Batch, IngestError, Positions
@@ -35,7 +42,8 @@ class Websocket:
     With `cursor`, the name of a field that grows from message to message (``time_us``), the connection after
     a break or a restart asks for what came since: by the parameter `cursor_parameter` of the URL. What the
     feed then sends again is left out. Without one, what was sent in between is lost, and a warning says for
-    how long. `key` names the field that is a message's key.
+    how long. `key` names the field that is a message's key. The text `heartbeat` is sent every
+    `heartbeat_seconds`, to feeds that close a connection over which they hear nothing.
     """
 
     url: str
@@ -43,9 +51,13 @@ class Websocket:
     cursor: str = ""
     cursor_parameter: str = "cursor"
     key: str = ""
+    heartbeat: str = ""
+    heartbeat_seconds: float = 20.0
     capacity: int = CAPACITY
 
     def __post_init__(self) -> None:
+        if not self.heartbeat_seconds > 0:
+            raise ValueError(f"heartbeat_seconds must be above 0, got {self.heartbeat_seconds}")
         if urlsplit(self.url).scheme not in ("ws", "wss"):
             raise ValueError(f"url must begin with ws:// or wss://, got {self.url!r}")
 
@@ -104,7 +116,7 @@ class WebsocketSource:
                         connection.send(text)
                     if left is not None:
                         self._report_gap(time.monotonic() - left)
-                    for message in connection:
+                    for message in self._messages(connection):
                         pause, left = _FIRST_SECONDS, time.monotonic()
                         if not self._take(message):
                             return
@@ -123,6 +135,20 @@ class WebsocketSource:
             log.warning("%s: %s; connecting again in %.1f s", self._shown, why, pause)
             self._closing.wait(pause)
             pause = min(2 * pause, _LONGEST_SECONDS)
+
+    def _messages(self, connection: ClientConnection) -> Iterator[str | bytes]:
+        """What comes over a connection until it is closed in order, with heartbeats in between."""
+        due = time.monotonic() + self._settings.heartbeat_seconds
+        while True:
+            now = time.monotonic()
+            if self._settings.heartbeat and now >= due:
+                connection.send(self._settings.heartbeat)
+                due = now + self._settings.heartbeat_seconds
+            with suppress(TimeoutError):
+                try:
+                    yield connection.recv(timeout=due - now if self._settings.heartbeat else None)
+                except ConnectionClosedOK:
+                    return
 
     def _report_gap(self, seconds: float) -> None:
         if not self._settings.cursor:

@@ -5,6 +5,7 @@ Source: Alertmanager's API v2, `api/v2/openapi.yaml`, ``POST /alerts``.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
-from ...rendering.names import escaped
+from ...formats.jsonable import jsonable
+from ...rendering.names import escaped, visible_name
 from ...windows.durations import Duration, microseconds
 from ..alert import Alert, moment
 from .grouping import Notification
@@ -24,18 +26,21 @@ _TEST_LASTS = timedelta(minutes=1)
 ACTIVE = 10_000
 """Events that are on and said again; of more, the oldest are not said again."""
 _CHUNK = 500
+_OWN = ("alertname", "app", "kind", "key", "state", "test")
+"""Labels that say something else than a column of this name."""
 
 
 @dataclass(frozen=True)
 class AlertsToAlertmanager(HttpOutlet):
     """Send alerts to an Alertmanager at an address such as ``http://alertmanager:9093``, by its API v2.
 
-    The labels are `alertname` (the rule), `app`, `kind` and `key`, and those of `labels` besides, such as
-    ``{"severity": "page"}``; the annotations `summary`, `description`, `value`, `limit` and `id`. An event
-    that is over is sent as resolved. One that is on is sent again each minute, as Prometheus does, and ends
-    by itself `lasts` after the last time. Grouping is Alertmanager's own, and silences may be: of those here,
-    none holds back that an event is over. The other options are those of all outlets to people
-    (docs/alerts.md). Raises `ValueError` for options that can't be.
+    The labels are `alertname` (the rule), `app`, `kind` and `key`, each of the key's columns by its own name,
+    such as `sensor`, and those of `labels` besides, such as ``{"severity": "page"}``. A column whose name is
+    taken by another label has ``key_`` before it. The annotations are `summary`, `description`, `value`,
+    `limit` and `id`. An event that is over is sent as resolved. One that is on is sent again each minute, as
+    Prometheus does, and ends by itself `lasts` after the last time. Grouping is Alertmanager's own, and
+    silences may be: of those here, none holds back that an event is over. The other options are those of all
+    outlets to people (docs/alerts.md). Raises `ValueError` for options that can't be.
 
     >>> import streamgauge as sg
     >>> sg.rules.AlertsToAlertmanager("http://localhost:9093", labels={"severity": "page"}).title
@@ -93,6 +98,8 @@ class AlertsToAlertmanager(HttpOutlet):
         named = labels_of(alert)
         labels = {**self.labels, "alertname": named["rule"]}
         labels |= {name: named[name] for name in ("app", "kind", "key") if name in named}
+        for name, value in key_labels(alert).items():
+            labels.setdefault(name if name not in (*_OWN, *self.labels) else f"key_{name}", value)
         if is_test:
             labels["test"] = "true"
         annotations = {"summary": line(alert), "description": escaped(alert.why), "id": alert.id}
@@ -131,6 +138,25 @@ class AlertsToAlertmanager(HttpOutlet):
 
     def _lasting(self) -> timedelta:
         return timedelta(microseconds=microseconds(self.lasts))
+
+
+def key_labels(alert: Alert) -> dict[str, str]:
+    """The parts of an alert's key by their columns, whose names are as Prometheus's labels have to be.
+
+    >>> figures = 5.0, 5.0, 5.0, 5.0
+    >>> key, names = ("hall", None, 7), ("room.name", "floor", "7th")
+    >>> alert = Alert("hot", "threshold", "fired", key, 0, 0, *figures, "…", key_names=names)
+    >>> key_labels(alert)
+    {'room_name': 'hall', 'key_7th': '7'}
+    """
+    labels = {}
+    for name, value in zip(alert.key_names, jsonable(list(alert.key))):
+        label = re.sub(r"[^a-zA-Z0-9_]", "_", name)
+        if not re.match("[a-zA-Z]", label):  # two underscores begin what is Prometheus's own
+            label = f"key_{label}"
+        if value is not None and (text := visible_name(value)):
+            labels[label] = text
+    return labels
 
 
 def _moment(us: int, now: datetime) -> datetime:

@@ -78,6 +78,27 @@ def read_outlets(path: str | Path) -> list[NotifyingOutlet]:
     return outlets
 
 
+def outlet_of(text: str) -> NotifyingOutlet:
+    """An outlet from the fields of an ``[[outlet]]`` in one line, with commas between, as options give it.
+
+    It has no silences, which need a file. Raises `ValueError` for what isn't one.
+
+    >>> outlet_of('kind = "ntfy", url = "https://ntfy.example.org/ops", priority = 5').title
+    'ntfy ntfy.example.org'
+    """
+    try:
+        document = tomllib.loads(f"outlet = {{ {text} }}")
+    except tomllib.TOMLDecodeError:
+        document = {}
+    if document.keys() != {"outlet"}:
+        # What was given may hold a password, so that it isn't shown.
+        raise ValueError(
+            "an outlet must be its fields as in TOML, with commas between, such as "
+            '\'kind = "ntfy", url = "https://ntfy.sh/hall"\''
+        )
+    return _outlet(document["outlet"], "--outlet", ())
+
+
 def read_silences(path: str | Path) -> list[AlertSilence]:
     """The silences of a TOML file. Raises `ValueError` and `OSError` as `read_outlets` does."""
     path = Path(path)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,13 +14,14 @@ from rich.console import Console
 
 from streamgauge.apps.app import Feed
 from streamgauge.apps.jobs.job import Job, Live
-from streamgauge.apps.jobs.outlets import alerts_topic_of, closing, outlet_accounts, outlets
+from streamgauge.apps.jobs.outlets import alerts_topic_of, closing, end, outlet_accounts, outlets
 from streamgauge.apps.registry import app_of
+from streamgauge.apps.running import replaying
 from streamgauge.apps.running.replaying import AppReplay, replayed
 from streamgauge.apps.running.watching import ENGINES
 from streamgauge.operators.kafka.topics import admin, ensure_topic
 from streamgauge.operators.rules.notifications.outlet import NotifyingOutlet
-from streamgauge.rules import AlertsToFile, AlertsToKafka
+from streamgauge.rules import AlertsToFile, AlertsToKafka, AlertsToNtfy
 
 from ...operators.rules.notifications.servers import WebServer
 from ...waiting import until
@@ -40,6 +43,62 @@ def test_files_of_rules_and_of_outlets_are_read_once_each(web: WebServer, tmp_pa
     to = outlets("topic", tmp_path / "file", None, (path, tmp_path / "." / "all.toml", other, None))
     assert [type(one) for one in to[:2]] == [AlertsToKafka, AlertsToFile]
     assert [one.kind for one in to[2:] if isinstance(one, NotifyingOutlet)] == ["slack", "ntfy"]
+
+
+def test_an_outlet_of_an_option_is_that_of_a_file(
+    web: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WHERE", web.url)
+    text = 'kind = "ntfy", url = "${WHERE}/ops", match = [\'rule="hot"\'], priority = 5'
+    path = tmp_path / "outlets.toml"
+    path.write_text("[[outlet]]\n" + text.replace(", match", "\nmatch").replace(", ", "\n"))
+    (given,), (read,) = outlets(None, None, None, texts=[text]), outlets(None, None, None, [path])
+    assert isinstance(given, AlertsToNtfy) and isinstance(read, AlertsToNtfy)
+    assert (given.url, given.match, given.priority) == (read.url, read.match, read.priority)
+    assert given.url == f"{web.url}/ops" and given.priority == 5
+    with pytest.raises(ValueError, match="two outlets are called 'ntfy "):
+        outlets(None, None, None, [path], [text])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("ntfy=https://ntfy.sh/s3cret", "an outlet must be its fields as in TOML"),
+        ('url = "https://ntfy.sh/s3cret" }\n[[more]]\n# {', "an outlet must be its fields as in TOML"),
+        ('url = "https://ntfy.sh/s3cret"', "--outlet: kind must be one of alertmanager, slack"),
+        ('kind = "ntfy", adress = "s3cret"', "--outlet: 'adress' is not a field of ntfy"),
+        ('kind = "ntfy", url = "ftp://s3cret"', "--outlet: ntfy: url must begin with"),
+    ],
+)
+def test_a_wrong_option_is_refused_and_shows_no_secret(text: str, said: str) -> None:
+    with pytest.raises(ValueError) as refused:
+        outlets(None, None, None, texts=[text])
+    assert said in str(refused.value) and "s3cret" not in str(refused.value)
+
+
+@pytest.mark.kafka
+def test_the_result_says_what_became_of_alerts_at_outlets(
+    kafka, web: WebServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recording = tmp_path / "readings.jsonl"
+    recording.write_bytes(b"\n".join(lines(readings())) + b"\n")
+    fields = f'kind = "slack", url = "{web.url}", name = "ops", group_wait = "1h", group_by = []'
+    to = outlets(
+        None, None, None, texts=[fields, f'kind = "webhook", url = "{web.url}", match = ["rule=no"]']
+    )
+    monkeypatch.setattr(replaying, "broker", lambda *_: kafka.bootstrap_servers)
+    monkeypatch.setattr(replaying, "end", partial(end, seconds=120.0))
+    job = Job.of(app_of("iot"), None, SET, recording=recording)
+    replaying.replay(AppReplay(job, [recording], to=to), as_json=True)
+    result = json.loads(capsys.readouterr().out)
+    given = result["outlets"]["ops"]["given"]
+    nothing = dict.fromkeys(("sent", "failed", "silenced", "unmatched", "pending"), 0)
+    assert result["outlets"] == {
+        "ops": {"given": given, **nothing, "sent": given},
+        list(outlet_accounts(to))[1]: {"given": given, **nothing, "unmatched": given},
+    }
+    assert len(web.requests) == 1 and given >= len(result["alerts"]) > 3
+    assert {tuple(alert["key_names"]) for alert in result["alerts"]} == {("sensor",)}
 
 
 @pytest.mark.kafka

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -10,13 +11,30 @@ import pytest
 
 from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import app_of
+from streamgauge.operators.rules.to_command import CommandTopic
 
 from .formats.test_twitter_v1 import PLACE, status
 from .parts import post, ran
 from .posts import NOON
 
+RULES = """
+[[rule]]
+name = "earthquake"
+part = "earthquakes"
+kind = "earthquake"
+value = "posts"
+at_least = 1
 
-def test_posts_of_a_quake_are_reported_with_where_they_come_from() -> None:
+[[rule]]
+name = "busy"
+part = "volume"
+kind = "threshold"
+value = "posts"
+at_least = 100
+"""
+
+
+def test_posts_of_a_quake_are_reported_with_where_they_come_from(tmp_path: Path) -> None:
     usual = [status(n, "lovely morning", user={"id_str": str(n)}) for n in range(20)]
     shaken = [
         status(100 + n, text, user={"id_str": str(n)}, place=PLACE)
@@ -41,10 +59,20 @@ def test_posts_of_a_quake_are_reported_with_where_they_come_from() -> None:
     (alert,) = fired
     assert alert.kind == "emergency" and begin < alert.at_us / 1_000 <= begin + 9_000
     assert "from around 9.9, -84.1 (3 places, half within 0 km)" in alert.why
-    job = Job.of(app_of("trending"), "twitter-v1", {"emergency": "alarms"})
-    (outlet,) = job.app.outlets(job.settings)
-    (sent,) = outlet.messages(alert)
-    assert json.loads(sent.value)["command"] == {"emergency": "earthquake"}
+    path = tmp_path / "rules.toml"
+    path.write_text(RULES)
+    for rules in (None, path):
+        job = Job.of(app_of("trending"), "twitter-v1", {"emergency": "alarms"}, rules)
+        of = {part.name: job.alerting(part, []) for part in job.parts}
+        outlets = {name: alerting.outlets for name, alerting in of.items() if alerting is not None}
+        (outlet,), others = outlets.pop("earthquakes"), list(outlets.values())
+        assert isinstance(outlet, CommandTopic) and others and not any(others)
+        messages = [*outlet.messages(alert), *outlet.messages(replace(alert, state="cleared"))]
+        assert {sent.topic for sent in messages} == {"alarms"}
+        commands = [json.loads(sent.value)["command"]["emergency"] for sent in messages]
+        assert commands == ["earthquake", "none"]
+        dry = replace(job, acts=False)
+        assert not any(dry.alerting(part, []).outlets for part in dry.parts if dry.rules.get(part.name))
 
 
 def test_the_share_of_the_stream_scales_the_onset() -> None:

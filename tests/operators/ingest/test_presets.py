@@ -21,6 +21,7 @@ from streamgauge.operators.ingest.document import FieldLines, plan_of
 from streamgauge.operators.ingest.presets import PRESETS, preset_sources
 
 from .agents import fresh, messages, values
+from .exchanges import EXCHANGES, Exchange
 from .sources.feed_server import FeedServer
 from .sources.mqtt_broker import MqttBroker
 from .sources.tailing import write
@@ -86,7 +87,7 @@ def test_jetstream_goes_on_at_its_cursor(kafka: Any, tmp_path: Path, recordings:
 def test_coinbase_sends_trades_alone(kafka: Any, tmp_path: Path, recordings: Path) -> None:
     every = frames(recordings / "stocks" / "coinbase_websocket_capture.txt", lambda frame: True)
     trades = [frame for frame in every if json.loads(frame).get("type") in ("match", "last_match")]
-    server, topic = FeedServer(every, subscribed=True), fresh("coinbase")
+    server, topic = FeedServer(every, subscribed=1), fresh("coinbase")
     agent, stop = started(
         kafka, tmp_path, "coinbase", topic, {"url": server.url, "products": "SKL-USD, NMR-EUR"}
     )
@@ -115,6 +116,24 @@ def test_binance(kafka: Any, tmp_path: Path, recordings: Path) -> None:
     server.close()
     assert trades and values(kafka, topic) == trades
     assert server.requests[0].endswith("?streams=nknusdt@trade")
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("exchange", EXCHANGES, ids=[one.preset for one in EXCHANGES])
+def test_an_exchange_hears_what_it_documents(kafka: Any, tmp_path: Path, exchange: Exchange) -> None:
+    sent = [*exchange.others, *exchange.trades]
+    frames = [one if isinstance(one, str) else json.dumps(one) for one in (*exchange.dropped, *sent)]
+    server = FeedServer([one.encode() for one in frames], subscribed=len(exchange.requests))
+    topic = fresh(exchange.preset)
+    agent, stop = started(kafka, tmp_path, exchange.preset, topic, {**exchange.given, "url": server.url})
+    until(lambda: agent.account.read == len(frames))
+    stop()
+    server.close()
+    assert [json.loads(text) for text in server.texts] == exchange.requests
+    collected = values(kafka, topic)
+    assert [json.loads(one or b"") for one in collected] == sent
+    if exchange.preset == "bybit":
+        assert server.requests == ["/subscribe/inverse"]
 
 
 @pytest.mark.kafka

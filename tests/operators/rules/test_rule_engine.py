@@ -5,13 +5,25 @@ from __future__ import annotations
 import random
 from datetime import timedelta
 
+import polars as pl
 import pytest
 
 from streamgauge import Stream, StreamTester, count, distinct, last, quantiles, sample, top_k
 from streamgauge.operators.rules.rule_engine import rule_view
 from streamgauge.operators.table.schema import schema_of
 from streamgauge.operators.table.window_groups import WindowGroups
-from streamgauge.rules import Absence, Alerting, Burst, Change, Flatline, NewTerm, Ratio, StaLta, Threshold
+from streamgauge.rules import (
+    Absence,
+    Alert,
+    Alerting,
+    Burst,
+    Change,
+    Flatline,
+    NewTerm,
+    Ratio,
+    StaLta,
+    Threshold,
+)
 
 from .plain import MINUTE, NOON, READINGS, ROWS, WINDOWS, Kept, hysteresis, row, summaries
 
@@ -146,6 +158,27 @@ def test_items_of_a_list_are_keys_and_an_estimate_fires_surely_if_asked_to() -> 
     ]
     assert "about 1" in alerts[2].why and "an estimate, which may be short of it" in alerts[2].why
     assert alerts[2].lower < 1000 <= alerts[2].value <= alerts[2].upper
+
+
+def test_alerts_name_the_columns_of_their_keys() -> None:
+    both = ROWS.with_columns(other=pl.lit("x")).group_by("key", "other").tumbling("1m")
+    stream = both.agg(terms=top_k("key", k=2), n=count())
+    rules = [
+        Threshold("busy", value="n", at_least=1),
+        Threshold("per other", value="n", at_least=1, per=("other",)),
+        Threshold("term", value="terms", each=True, at_least=1),
+        Absence("dead", longer="3m"),
+        NewTerm("new", learn="1m"),
+    ]
+    alerts = alerts_of(
+        stream, [row(minute, key) for minute in range(9) for key in ("ab" if minute else "a")], rules
+    )
+    names = {(alert.rule, alert.key, alert.key_names) for alert in alerts}
+    assert ("busy", ("a", "x"), ("key", "other")) in names and ("per other", ("x",), ("other",)) in names
+    assert ("term", ("b", "x", "b"), ("key", "other", "terms")) in names
+    assert ("new", ("b", "x"), ("key", "other")) in names
+    for alert in alerts:
+        assert Alert.from_dict(alert.to_dict()).key_names == alert.key_names
 
 
 def test_a_rule_that_was_changed_starts_over(caplog: pytest.LogCaptureFixture) -> None:

@@ -17,7 +17,7 @@ from streamgauge.operators.rules.evaluator import RowByRow
 from streamgauge.operators.rules.evaluators import evaluator_of
 from streamgauge.operators.rules.key_columns import KeyColumns
 from streamgauge.operators.rules.rule_engine import RuleEngine, rule_view
-from streamgauge.operators.rules.seasonal_past import UNKNOWN
+from streamgauge.operators.rules.seasonal_past import UNKNOWN, measure_deviations
 from streamgauge.operators.rules.window_rows import RowColumns, WindowBatch, by_window
 from streamgauge.operators.table.window_groups import WindowGroups
 from streamgauge.rules import Alert, Alerting, Unusual
@@ -165,6 +165,30 @@ def test_readings_each_second_need_no_other_setting() -> None:
     frame = readings(2, days=5, every=10)
     frame = changed(frame, lambda day, value: value + 12 * (abs(day - 4.5) < 0.0002))
     assert [round(day, 2) for day in fired(frame) if day > 4.4] == [4.5]
+
+
+def test_what_lasts_shows_in_readings_of_each_second() -> None:
+    """From each second to the next a mean of half an hour rises by next to nothing."""
+    times = MONDAY + np.arange(0, 5 * DAY)
+    day = (times - MONDAY) / DAY
+    values = np.random.default_rng(1).normal(20, 0.5, len(times)) + 3 * ((day > 4.3) & (day < 4.32))
+    memory = KeyColumns(UNKNOWN)
+    places = np.repeat(memory.add(["a"]), len(times))
+    measured = measure_deviations(memory, places, times * 1_000_000, values, 300, 1.2)
+    unlike = (measured[0] > 1.2) & (measured[1] >= 1_800)
+    assert not unlike[day < 4.3].any()
+    first = int(np.flatnonzero(unlike)[0])
+    assert day[first] < 4.31
+
+
+@pytest.mark.parametrize("long", [0.004, 0.04])
+def test_an_event_hides_none_of_the_next_day(long: float) -> None:
+    """Whether it is one reading or an hour of them."""
+
+    def events(day: np.ndarray, value: np.ndarray) -> np.ndarray:
+        return value + 60 * ((day > 50.3) & (day < 50.3 + long)) + 15 * (abs(day - 51.25) < 0.002)
+
+    assert [round(day, 1) for day in fired(changed(readings(6, 60), events)) if 49 < day < 53] == [50.3, 51.2]
 
 
 def test_what_is_not_finite_or_huge_harms_nothing() -> None:

@@ -10,11 +10,14 @@ from typing import Any
 import polars as pl
 import pytest
 
+from streamgauge.apps.app import Message
 from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import app_of
 from streamgauge.operators.table.query import query
 
-from ..tried import Tried, tried
+from ....operators.ingest.exchanges import AT as TRADED_MS
+from ....operators.ingest.exchanges import EXCHANGES, Exchange
+from ..tried import Tried, fed, tried
 
 AT_MS = 1_700_000_000_123
 AT = datetime.fromtimestamp(AT_MS // 1000, UTC).replace(microsecond=123_000)
@@ -32,6 +35,17 @@ def of(tmp_path: Path, lines: list[Any], format: str, **given: str) -> tuple[Tri
 def account(result: Tried) -> tuple[int, int, int]:
     """How many messages were counted, filtered, dead-lettered."""
     return result.account.counted, result.account.filtered, result.account.dead_lettered
+
+
+@pytest.mark.parametrize("exchange", EXCHANGES, ids=[one.preset for one in EXCHANGES])
+def test_what_a_preset_brings_is_read(exchange: Exchange) -> None:
+    job = Job.of(app_of("stocks"), exchange.preset.partition("-")[0])
+    both = (*exchange.others, *exchange.trades)
+    sent = [Message(json.dumps(one).encode(), None, TRADED_MS) for one in both]
+    result = fed(job, sent, parts=["tape"])
+    assert account(result) == (len(exchange.trades), len(exchange.others), 0)
+    rows = query(result.tables["tape"])
+    assert rows.height == 1 and rows["side"].is_not_null().all() and rows["value"][0] > 0
 
 
 def test_okx_s_lists(tmp_path: Path) -> None:

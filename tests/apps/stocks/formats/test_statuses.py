@@ -78,6 +78,28 @@ def test_polygon_s_conditions(tmp_path: Path) -> None:
     assert rows["auction"].to_list() == ["opening", "closing", "reopening", "crossing", None, None]
 
 
+def test_polygon_s_halts_are_those_of_its_indicators(tmp_path: Path) -> None:
+    trade = {"ev": "T", "sym": "MSFT", "x": 4, "p": 114.0, "s": 100, "t": 1_700_000_000_000, "q": 1}
+    bands = {"ev": "LULD", "T": "MSFT", "h": 125.4, "l": 102.6, "i": [5], "z": 3, "q": 2}
+    lines = [
+        trade,
+        bands | {"t": 1_700_000_010_000},
+        bands | {"t": 1_700_000_020_000, "i": [17, 1]},
+        bands | {"t": 1_700_000_080_000, "i": [18], "h": 120, "l": 100},
+        bands | {"T": "AAPL", "t": 1_700_000_090_000, "i": [17]},
+        [bands | {"t": 1_700_000_100_000, "i": [117]}, trade | {"t": 1_700_000_110_000, "q": 5}],
+    ]
+    result = of(tmp_path, lines)
+    assert (result.account.filtered, result.account.dead_lettered) == (2, 0)
+    why = "trading is halted: limit up, limit down: 102.6 to 125.4"
+    assert halts(result) == [
+        ("MSFT", "2023-11-14T22:13:40+00:00", "2023-11-14T22:14:40+00:00", why),
+        ("AAPL", "2023-11-14T22:14:50+00:00", None, why),
+    ]
+    none = of(tmp_path, lines, events="T")
+    assert not halts(none) and query(none.tables["tape"]).height == 2
+
+
 def test_databento_s_and_iex_s_statuses(tmp_path: Path) -> None:
     header = {"rtype": 18, "publisher_id": 2, "instrument_id": 38}
     actions = ((7, 0), (9, 60), (3, 90), (7, 120))

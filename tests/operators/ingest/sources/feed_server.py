@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from urllib.parse import parse_qs, urlsplit
 
 from websockets.exceptions import ConnectionClosed
@@ -14,11 +15,11 @@ from websockets.sync.server import ServerConnection, serve
 class FeedServer:
     """Sends `messages` to each connection, those behind its `cursor` (a field `time_us`) if it names one.
 
-    With `subscribed`, it waits for a text first. It breaks a connection after `each` messages. `requests` are
-    the URLs' paths, `texts` what was sent to it.
+    With `subscribed`, it waits for so many texts first. It breaks a connection after `each` messages.
+    `requests` are the URLs' paths, `texts` what was sent to it.
     """
 
-    def __init__(self, messages: Sequence[bytes], each: int = 0, subscribed: bool = False) -> None:
+    def __init__(self, messages: Sequence[bytes], each: int = 0, subscribed: int = 0) -> None:
         self.messages, self.each, self.subscribed = list(messages), each, subscribed
         self.requests: list[str] = []
         self.texts: list[str | bytes] = []
@@ -40,7 +41,7 @@ class FeedServer:
         self.requests.append(connection.request.path)
         cursor = int(parse_qs(urlsplit(connection.request.path).query).get("cursor", ["0"])[0])
         try:
-            if self.subscribed:
+            for _ in range(self.subscribed):
                 self.texts.append(connection.recv(30))
             sent = 0
             for message in self.messages:
@@ -51,6 +52,8 @@ class FeedServer:
                 sent += 1
                 if self.each and sent >= self.each:
                     return
-            self._over.wait(60)
+            while not self._over.is_set():
+                with suppress(TimeoutError):
+                    self.texts.append(connection.recv(0.1))
         except ConnectionClosed:
             pass

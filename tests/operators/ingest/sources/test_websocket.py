@@ -12,6 +12,7 @@ import pytest
 from streamgauge.operators.ingest.batch import Batch, IngestError
 from streamgauge.operators.ingest.sources.websocket import Websocket, WebsocketSource
 
+from ....waiting import until
 from .feed_server import FeedServer
 
 EVENTS = [b'{"time_us": %d, "did": "d%d"}' % (1_000 + number, number % 2) for number in range(20)]
@@ -58,8 +59,20 @@ def test_a_restart_goes_on_behind_its_position() -> None:
     server.close()
 
 
+def test_a_feed_hears_a_heartbeat_though_it_sends_nothing() -> None:
+    server = FeedServer(EVENTS[:2], subscribed=1)
+    source = opened(server.url, subscribe=["hello"], heartbeat="ping", heartbeat_seconds=0.05)
+    assert values(read(source, 2)) == EVENTS[:2]
+    until(lambda: len(server.texts) >= 4)
+    assert set(server.texts[1:]) == {"ping"} and len(server.requests) == 1
+    source.close()
+    server.close()
+    with pytest.raises(ValueError, match="heartbeat_seconds must be above 0, got 0"):
+        Websocket(url="ws://localhost", heartbeat_seconds=0)
+
+
 def test_a_subscription_is_sent_again(caplog: pytest.LogCaptureFixture) -> None:
-    server = FeedServer(EVENTS, each=3, subscribed=True)
+    server = FeedServer(EVENTS, each=3, subscribed=1)
     source = opened(server.url, subscribe=['{"type": "subscribe"}'])
     assert values(read(source, 6))[:6] == EVENTS[:3] * 2
     assert server.texts[:2] == ['{"type": "subscribe"}'] * 2

@@ -49,6 +49,19 @@ def test_alertmanager_gets_labels_annotations_and_times(web: WebServer) -> None:
     assert datetime.fromisoformat(cleared["startsAt"]) <= over <= datetime.now(UTC)
 
 
+def test_alertmanager_gets_each_column_of_the_key_as_a_label(web: WebServer) -> None:
+    outlet = AlertsToAlertmanager(web.url, labels={"severity": "page"})
+    names = ("sensor", "kind", "severity", "room.name", "7th", "__x", "none", "straße")
+    key = ("s-1", "tag", "low", "hall", 7, "y", None, True)
+    outlet.send(one(replace(ALERT, key=key, key_names=names)))
+    outlet.send(one(replace(ALERT, key=key, key_names=names, state="cleared")))
+    fired, cleared = (request.body[0]["labels"] for request in web.requests)
+    own = {"alertname": "hot", "app": "iot", "kind": "threshold", "severity": "page", "key": fired["key"]}
+    columns = {"sensor": "s-1", "key_kind": "tag", "key_severity": "low", "room_name": "hall"}
+    assert fired == {**own, **columns, "key_7th": "7", "key___x": "y", "stra_e": fired["stra_e"]}
+    assert fired == cleared and fired["key"].startswith("s-1, tag, low, hall, 7, y, ")
+
+
 def test_alertmanager_hears_again_of_what_is_on_and_no_more_of_what_is_over(web: WebServer) -> None:
     outlet = AlertsToAlertmanager(web.url)
     outlet.send(one(alert("a"), alert("b"), alert("c")))
