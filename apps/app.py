@@ -17,6 +17,7 @@ import polars as pl
 
 from ..operators.definition.stream import Stream
 from ..operators.formats.decode import Decoder
+from ..operators.rules.alerting import Outlet
 from ..operators.rules.command import Command
 from ..operators.rules.rule import Rule
 from .panels import Panel
@@ -160,8 +161,8 @@ class App:
     `event` are the columns that name what a row is about: of the rows of one event, among the last
     ``--set duplicates=`` messages of a partition, the first counts, and the others are filtered. A row with a
     null in one of them is an event by itself.
-    `commands` are what is done when an event of a rules file's rule begins and ends, by what ``--set`` gave,
-    if the rule has no command itself.
+    `outlets` makes those that are the app's own from what ``--set`` gave. `commands` are what is done when an
+    event of a rules file's rule begins and ends, by the same, if the rule has no command itself.
     `panels` are what its page shows, in this order, below what fired (`apps.panels`); a `unit` of theirs in
     braces, such as ``{value_unit}``, is what that setting says. Raises
     `ValueError` for a panel of a part that there isn't.
@@ -174,6 +175,7 @@ class App:
     kinds: Mapping[str, type[Rule]] = field(default_factory=dict)
     settings: Settings = field(default_factory=dict)
     event: Sequence[str] = ()
+    outlets: Callable[[Settings], Sequence[Outlet]] = lambda settings: ()
     commands: Callable[[Settings, Rule], Sequence[Command]] = lambda settings, rule: ()
     panels: Sequence[Panel] = ()
     example: Example | None = None

@@ -90,13 +90,14 @@ class Job:
         }
 
     def alerting(self, part: AppPart, to: Sequence[Outlet], stale: str | None = None) -> Alerting | None:
-        """The rules of a part, if it has any, and where their alerts go."""
+        """The rules of a part, if it has any, and where their alerts go besides the app's own outlets."""
         rules = self.rules.get(part.name, ())
         if not self.acts:
             rules = [replace(rule, command=None) for rule in rules]
         if not rules:
             return None
-        return Alerting(list(rules), list(to), part.at, stale, self.app.name)
+        outlets = [*to, *self.app.outlets(self.settings)]
+        return Alerting(list(rules), outlets, part.at, stale, self.app.name)
 
 
 _COMMAND, _CLEARED = "command.", "cleared."
