@@ -15,6 +15,7 @@ from streamgauge.operators.families import FAMILIES
 from streamgauge.sketches.hll import HLL
 from streamgauge.spark import register
 from streamgauge.spark_udafs.frames import sketch
+from streamgauge.spark_udafs.functions import plan_merging
 
 pytestmark = pytest.mark.spark
 
@@ -143,6 +144,40 @@ def test_functions_of_columns_need_no_names(rows: Any) -> None:
         _ = S.sketch_distinkt
     with pytest.raises(TypeError, match=r"sketch_distinct\(column, lg_k=12\): got an unexpected"):
         S.sketch_distinct("id", lgk=11)
+
+
+def test_parts_without_groups_meet_in_one_query(spark: Any, rows: Any) -> None:
+    parts = [f"SELECT sketch_distinct(id) s FROM sketched_rows WHERE id % 4 = {n}" for n in (0, 1)]
+    native = "SELECT hll_sketch_agg(id) s FROM sketched_rows WHERE id % 4 = 2"
+    united = f"SELECT merge_distinct(s) FROM ({' UNION ALL '.join([*parts, native])})"
+    (merged,) = spark.sql(united).first()
+    assert (
+        HLL.from_bytes(bytes(merged)).bounds()[0] <= N * 3 // 4 <= HLL.from_bytes(bytes(merged)).bounds()[1]
+    )
+    one, other = spark.sql(
+        "SELECT (SELECT sketch_distinct(id) FROM sketched_rows), (SELECT max(id) FROM sketched_rows)"
+    ).first()
+    assert HLL.from_bytes(bytes(one)).estimate() == pytest.approx(N, rel=0.1) and other == N - 1
+
+
+def test_a_rule_of_spark_that_fails_is_left_out_beside_a_session_s_own(spark: Any, rows: Any) -> None:
+    excluding, own = (
+        "spark.sql.optimizer.excludedRules",
+        "org.apache.spark.sql.catalyst.optimizer.ConstantFolding",
+    )
+    before = spark.conf.get(excluding)
+    session = spark.newSession()
+    session.conf.set(excluding, own)
+    for _ in range(2):
+        register(session)
+        assert session.conf.get(excluding) == f"{own},{before}"
+    # Functions of columns leave it out in the session that is active.
+    plan_merging._seen.clear()
+    spark.conf.unset(excluding)
+    S.answer_distinct("id")
+    assert spark.conf.get(excluding, None) is None
+    S.sketch_distinct("id")
+    assert spark.conf.get(excluding) == before
 
 
 def test_over_windows_of_rows_and_over_sketches_of_frames(spark: Any, rows: Any) -> None:
