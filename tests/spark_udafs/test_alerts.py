@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -33,6 +34,7 @@ from ..waiting import until
 pytest.importorskip("pyspark")
 
 from streamgauge.spark_udafs.alerts import AlertingSink
+from streamgauge.spark_udafs.query_handle import Running
 from streamgauge.spark_udafs.run import on_spark, write
 from streamgauge.spark_udafs.sinks import Batch
 
@@ -66,6 +68,22 @@ def test_what_waits_is_sent_once_over_micro_batches_and_runs(tmp_path: Path) -> 
     assert complete(second) == {"sent": 2}
     assert [key for keys in second.keys for key in keys] == ["c", "d"]
     outlet.gate.set()
+
+
+def test_what_is_sent_when_a_query_ends_is_not_sent_by_the_next(tmp_path: Path) -> None:
+    first, second = Outlet(group_by=None), Outlet(group_by=None)
+    sink = AlertingSink(WINDOWS, Alerting(RULES, to=[first]), tmp_path)
+    query = Running(SimpleNamespace(stop=lambda: None), "checkpoint")
+    sink.beside(query)
+    first.gate.clear()
+    sink(windows(0, "a"), Batch(query="q", number=0))
+    until(first.waits.is_set)
+    first.gate.set()
+    query.stop()
+    again = AlertingSink(WINDOWS, Alerting(RULES, to=[second]), tmp_path)
+    again(windows(1, "b"), Batch(query="q", number=1))
+    assert complete(second) == {"sent": 1}
+    assert (first.keys, second.keys) == ([["a"]], [["b"]])
 
 
 class Servers:
