@@ -61,7 +61,7 @@ class AlertingSink:
         self._config = Settings(config or {})
         self._sender: AlertSender | None = None
         self._last: tuple[Batch, str | None, PartitionSink] | None = None
-        """The latest micro-batch, what was remembered before it, and the rules that were applied to it."""
+        """The latest micro-batch that is done, what was remembered before it, and the rules after it."""
         self._begin(Origin.of(stream, "", named=True))
 
     def __call__(self, table: ArrowStream, batch: Batch) -> None:
@@ -78,8 +78,8 @@ class AlertingSink:
             messages += folding.update(ClosedWindow(WindowGroups.of_table(windows), 0, True, origin))
         if batch.closed_us is not None:
             messages += folding.advance(RunProgress(batch.closed_us, batch.closed_us, 0, 0.0))
-        self._last = batch, before, folding
         if not (windows.num_rows or messages) and folding.state() == before:
+            self._last = batch, before, folding
             return
         if messages:
             self._sender = self._sender or AlertSender(self._config, self._name(batch.query))
@@ -87,6 +87,7 @@ class AlertingSink:
         self._keep(batch, before, folding)
 
     def _keep(self, batch: Batch, before: str | None, folding: PartitionSink) -> None:
+        self._last = batch, before, folding
         keep(self._file(batch), {"batch": batch.number, "before": before, "memory": folding.state()})
 
     def _send_rest(self) -> None:
