@@ -10,19 +10,15 @@ out; their queries read such a table once for each part, as those of earlier ver
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakSet
 
 _RULE = "org.apache.spark.sql.execution.planmerging.MergeSubplans"
 _EXCLUDED = "spark.sql.optimizer.excludedRules"
 
-_seen: WeakSet[Any] = WeakSet()
-
 
 def leave_apart(spark: Any) -> None:
     """Have Spark leave queries without ``GROUP BY`` apart in a session, beside what it leaves out already."""
-    if spark is None or spark in _seen:
+    if spark is None:
         return
     excluded = spark.conf.get(_EXCLUDED, None)
     if _RULE not in (excluded or ""):
         spark.conf.set(_EXCLUDED, ",".join(filter(None, (excluded, _RULE))))
-    _seen.add(spark)
