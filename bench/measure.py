@@ -6,9 +6,11 @@ count.
 
 from __future__ import annotations
 
+import os
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,25 @@ def medians(*calls: Callable[[], object], runs: int = 5, warm: bool = True) -> l
             call()
     times = [[seconds(call) for call in calls] for _ in range(runs)]
     return [statistics.median(column) for column in zip(*times, strict=True)]
+
+
+def spent_with(pid: int) -> float:
+    """Seconds of the processor that this process, and another with all that it began, have used."""
+    children: dict[int, list[int]] = {}
+    used: dict[int, int] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        children.setdefault(int(fields[1]), []).append(number := int(stat.parent.name))
+        used[number] = sum(map(int, fields[11:15]))
+    waiting, total = [pid], 0
+    while waiting:
+        one = waiting.pop()
+        total += used.get(one, 0)
+        waiting += children.get(one, [])
+    return total / os.sysconf("SC_CLK_TCK") + time.process_time()
 
 
 def line(claim: str, ours: str, peer: str, ratio: float | str, target: str = "") -> dict[str, Any]:

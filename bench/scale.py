@@ -5,7 +5,9 @@ They are put into the formula of `docs/scaling.md` (`Costs.needs`), which is che
 deltas that 64 workers made, recorded once and moved on in time, are replayed into a merger, whose time is
 compared with what the formula says.
 
-``SPARK=1,2,4`` adds what executors use: a topic read by so many of them, of a core each, on this machine.
+``SPARK=1,2,4`` measures what executors use in place of that: a topic read by so many of them, of a core each,
+on this machine. ``DRIVER=1000000`` measures what the driver's memory grows by when it is given so many closed
+groups at once.
 ``STEP`` is how many minutes lie between two deltas of a worker in that day, ``KEYS`` the number of groups.
 """
 
@@ -42,6 +44,7 @@ STEP = int(os.environ.get("STEP", 1))
 DELTAS = 1_440 // STEP
 GROUPS = int(os.environ.get("KEYS", 200))
 SPARK = [int(n) for n in os.environ.get("SPARK", "").split(",") if n]
+DRIVER = int(os.environ.get("DRIVER", 0))
 BEGIN = 1_767_225_600
 MINUTE_US = 60_000_000
 UTILISATION = 0.7
@@ -258,7 +261,10 @@ def planning(partitions: int) -> tuple[float, int, int]:
 
 
 def main() -> list[dict[str, Any]]:
-    """A line for each cost, the day, and each rate."""
+    """A line for each cost, the day, and each rate; of Spark alone if that is what is asked for."""
+    if SPARK or DRIVER:
+        collected = [row for executors in SPARK for row in on_spark(executors)]
+        return [*collected, driver_memory(DRIVER)] if DRIVER else collected
     of = costs()
     spent, said, closed = simulated_day(of)
     collected = [
@@ -305,64 +311,125 @@ def main() -> list[dict[str, Any]]:
             shown = ", ".join(f"{value:,.1f} {name}" for name, value in needs.items())
             claim = f"{rate / 1e6:.0f} M messages/s, {groups:,} groups, a delta every {every:.0f} s"
             collected.append(line(claim + ", keyed" * keyed, shown, "", ""))
-    for executors in SPARK:
-        collected.append(on_spark(executors))
     return collected
 
 
-def on_spark(executors: int) -> dict[str, Any]:
-    """What executors of a core each use for a message, shuffle for a group, and keep."""
+def on_spark(executors: int) -> list[dict[str, Any]]:
+    """What executors of a core each use for a message by stage, shuffle for a window and group, and keep."""
     from tempfile import mkdtemp
-
-    import pyspark
 
     from streamgauge.apps.kafka.broker import EmbeddedKafka
 
     from .spark_shuffle import shuffled
 
-    os.environ |= {"SPARK_SCALA_VERSION": "2.13", "SPARK_HOME": pyspark.__path__[0]}
-    rows, groups, partitions = 400_000, 1_000, 8
-    settings = {
-        "spark.executor.memory": "700m",
-        "spark.driver.host": "127.0.0.1",
-        "spark.ui.port": "0",
-        "spark.sql.shuffle.partitions": "8",
-    }
+    each, groups, partitions, minutes, first = 60_000, 1_000, 8, 10, 3
+    rows = minutes * each
     folder = Path(mkdtemp())
     with EmbeddedKafka() as kafka:
         kafka.create_topic("input", partitions)
-        send(kafka.bootstrap_servers, frame_of(rows, groups, 3), partitions)
-        spark = sg.spark.session("scale", f"local-cluster[{executors},1,700]", settings)
+        frames = [frame_of(each, groups, 3 + minute, minute) for minute in range(minutes)]
+        send(kafka.bootstrap_servers, pl.concat(frames), partitions)
+        spark = cluster_of(executors, 700)
         stream = (
             sg.Stream.from_kafka(
                 "input", value=VALUE, time=pl.from_epoch("at"), bootstrap_servers=kafka.bootstrap_servers
             )
             .group_by("key")
-            .tumbling("1m")
+            .tumbling("1m", delay="0s")
             .agg(n=sg.count(), users=sg.distinct("user"), prices=sg.quantiles("price"))
         )
         driver = spark.sparkContext._gateway.proc.pid
-        table = stream.on_spark(spark, max_per_trigger=rows // 5)
-        used: list[float] = []
+        spent = Spent(driver)
+        table = stream.on_spark(spark, max_per_trigger=each)
         query = sg.spark.write(
             table,
             folder / "checkpoint",
+            spent,
             sg.spark.SketchesToParquet(folder / "windows"),
-            lambda table, batch: used.append(cpu_seconds(driver)),
             available_now=True,
         )
         query.awaitTermination()
-        used.append(cpu_seconds(driver))
-        _, bytes_shuffled = shuffled(spark)
-        state = sum(path.stat().st_size for path in (folder / "checkpoint" / "state").rglob("*.*"))
+        spent.after.append(cpu_by_part(driver))
+        records, bytes_shuffled = shuffled(spark)
+        states = [p["stateOperators"][0] for p in query.recentProgress if p["stateOperators"]]
+        kept = max(states, key=lambda state: state["numRowsTotal"])
+        files = sum(path.stat().st_size for path in (folder / "checkpoint" / "state").rglob("*.*"))
         spark.stop()
+    # The first micro-batches load what all later ones use.
+    begin, end = spent.after[first], spent.after[-1]
+    messages = rows - (first + 1) * each
+    shown = ", ".join(f"{1e6 * (end[part] - begin[part]) / messages:.2f} µs {part}" for part in end)
+    total = 1e6 * (sum(end.values()) - sum(begin.values())) / messages
+    name = f"on Spark, {executors} executors"
+    return [
+        line(f"{name}: of a core, a message", f"{total:.2f} µs: {shown}", "", ""),
+        line(
+            f"{name}: shuffled; state",
+            f"{bytes_shuffled / records:,.0f} bytes a row, "
+            f"{bytes_shuffled / (groups * minutes):,.0f} bytes a window and group; "
+            f"{kept['numRowsTotal']:,} rows of state at most, "
+            f"{kept['memoryUsedBytes'] / 1e6:.1f} MB in memory, {files / 1e6:.1f} MB of files in all",
+            "",
+            "",
+        ),
+    ]
+
+
+class Spent:
+    """A sink that notes, at each micro-batch, what each part of the cluster has used of a core."""
+
+    clocked = True
+
+    def __init__(self, driver: int) -> None:
+        self.after: list[dict[str, float]] = []
+        self._driver = driver
+
+    def __call__(self, table: Any, batch: Any) -> None:
+        self.after.append(cpu_by_part(self._driver))
+
+
+def driver_memory(groups: int) -> dict[str, Any]:
+    """What the driver holds at most when a micro-batch's closed windows are brought to it."""
+    spark = cluster_of(1, 2_000)
+    driver = spark.sparkContext._gateway.proc.pid
+    columns = "id % {} AS key", "xxhash64(id) % 1000000 AS user", "id / 7 AS price"
+    rows = spark.range(2 * groups, numPartitions=4).selectExpr(columns[0].format(groups), *columns[1:])
+    requested = {"n": sg.count(), "users": sg.distinct("user"), "prices": sg.quantiles("price")}
+    sg.spark.as_table(sg.spark.sketch(rows.limit(1_000)).groupBy("key").agg(**requested))
+    before = [largest_memory(process) for process in (os.getpid(), driver)]
+    table = sg.spark.as_table(sg.spark.sketch(rows).groupBy("key").agg(**requested))
+    assert table.num_rows == groups
+    size = table.to_arrow().nbytes
+    python, jvm = (largest_memory(one) - then for one, then in zip((os.getpid(), driver), before))
+    spark.stop()
     return line(
-        f"on Spark, {executors} executors: CPU of all processes, shuffle, state",
-        f"{1e6 * (used[-1] - used[0]) / rows:,.1f} µs a message after the first windows, "
-        f"{bytes_shuffled / groups:,.0f} bytes a group, {state / 1e6:.1f} MB of state files",
+        f"Spark's driver is given {groups:,} closed groups, {size / 1e6:,.0f} MB",
+        f"{python / 1e6:,.0f} MB more in Python, {jvm / 1e6:,.0f} MB more in its JVM, at most",
         "",
         "",
     )
+
+
+def cluster_of(executors: int, megabytes: int) -> Any:
+    """A session on so many executors of a core each, processes of this machine."""
+    import pyspark
+
+    os.environ |= {"SPARK_SCALA_VERSION": "2.13", "SPARK_HOME": pyspark.__path__[0]}
+    settings = {
+        "spark.executor.memory": f"{megabytes}m",
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.port": "0",
+        "spark.sql.shuffle.partitions": "8",
+    }
+    return sg.spark.session("scale", f"local-cluster[{executors},1,{megabytes}]", settings)
+
+
+def largest_memory(process: int) -> int:
+    """The most bytes of memory that a process has had."""
+    for entry in Path(f"/proc/{process}/status").read_text().splitlines():
+        if entry.startswith("VmHWM:"):
+            return 1_024 * int(entry.split()[1])
+    raise LookupError(process)
 
 
 def send(servers: str, frame: pl.DataFrame, partitions: int) -> None:
@@ -380,16 +447,32 @@ def send(servers: str, frame: pl.DataFrame, partitions: int) -> None:
     assert producer.flush(120) == 0
 
 
-def cpu_seconds(process: int) -> float:
-    """What a process and all below it have used of a core, those that have ended included."""
-    ticks = 0
-    for one in (process, *_below(process)):
-        try:
-            fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        ticks += sum(map(int, fields[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK")
+def cpu_by_part(driver: int) -> dict[str, float]:
+    """What the driver's JVM and all below it have used of a core, those that have ended included."""
+    executors = {one for one in _below(driver) if b"CoarseGrainedExecutorBackend" in _command(one)}
+    own = {one for executor in executors for one in _below(executor)} - executors
+    rest = set(_below(driver)) - executors - own
+    return {
+        "read and sketched in executors' Python": sum(map(_cpu_seconds, own)),
+        "merged, written and planned in executors' JVMs": sum(map(_cpu_seconds, executors)),
+        "in the driver's JVM": _cpu_seconds(driver),
+        "planning in the driver's Python": sum(map(_cpu_seconds, rest)),
+    }
+
+
+def _cpu_seconds(process: int) -> float:
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def _command(process: int) -> bytes:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def _below(process: int) -> Iterator[int]:

@@ -2,7 +2,8 @@
 
 20 M rows in memory, 8 partitions. One ungrouped HLL; HLL, KLL and frequent items by 1,000 keys, against the
 native sketches; a uniform sample of 1,000 rows, against `orderBy(rand()).limit` and `max_by(x, rand(), k)`.
-Each result is brought to the driver. Medians of turns after one that warms up.
+Each result is brought to the driver. Medians of turns after one that warms up, by the clock and of the
+processor: driver, JVM and Python workers.
 
 By a thousand keys Catalyst sorts the rows and makes each sketch an object's method call: 0.37 to 0.40 µs of a
 core a row. Ours go to Python in Arrow batches that Spark writes whole (`spark_udafs.python_workers`), at 0.09
@@ -20,7 +21,7 @@ from __future__ import annotations
 
 import os
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pyspark.sql import functions as F
@@ -29,21 +30,38 @@ from streamgauge import distinct, kll_quantiles, sample, top_k
 from streamgauge.spark import as_table, sketch
 from streamgauge.spark_udafs.session import session
 
-from .measure import line
+from .measure import line, spent_with
 from .spark_parquet import timed
 
 ROWS = int(os.environ.get("ROWS", 20_000_000))
 """Fewer only to try the script."""
 KEYS = 1_000
+ONLY = os.environ.get("ONLY", "hll by_key sample").split()
+"""The names of some questions."""
 
 
-def turns(runs: int, *calls: Callable[[], object]) -> list[float]:
-    """Median seconds of each call; they take turns, forwards and backwards."""
-    result: list[list[float]] = [[] for _ in calls]
-    for run in range(runs + 1):
-        for at in range(len(calls))[:: 1 if run % 2 else -1]:
-            result[at].append(timed(calls[at]))
-    return [statistics.median(seconds[1:]) for seconds in result]
+class Turns:
+    """Seconds of some calls, by the clock and of the processor; they take turns, forwards and backwards."""
+
+    def __init__(self, jvm: int, runs: int, *calls: Callable[[], object]) -> None:
+        self._spent: list[list[tuple[float, float]]] = [[] for _ in calls]
+        for run in range(runs + 1):
+            for at in range(len(calls))[:: 1 if run % 2 else -1]:
+                before = spent_with(jvm)
+                elapsed = timed(calls[at])
+                self._spent[at].append((elapsed, spent_with(jvm) - before))
+
+    def lines(self, claim: str, names: Sequence[str], target: str) -> list[dict[str, Any]]:
+        """The first call against each of the others: medians, and the medians of their ratios."""
+        mine, *others = (turns[1:] for turns in self._spent)
+        collected = []
+        for name, theirs in zip(names, others, strict=True):
+            for which, unit in enumerate(("by the clock", "of the processor")):
+                ours, peer = ([turn[which] for turn in side] for side in (mine, theirs))
+                ratio = statistics.median(their / our for our, their in zip(ours, peer, strict=True))
+                shown = [f"{statistics.median(side):.2f} s" for side in (ours, peer)]
+                collected.append(line(f"{claim}, {unit}", shown[0], f"{name} {shown[1]}", ratio, target))
+        return collected
 
 
 def main() -> list[dict[str, Any]]:
@@ -87,20 +105,20 @@ def main() -> list[dict[str, Any]]:
         assert drawn.agg(F.expr("max_by(user, priority, 1000)")).collect()
 
     reported = f"{ROWS / 1e6:,.0f} M cached rows"
+    jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
     collected = []
-    mine, theirs = turns(14, hll, native_hll)
-    collected.append(_line(f"{reported}, one ungrouped HLL", mine, "hll_sketch_agg", theirs, "≥ 0.95"))
-    mine, theirs = turns(6, by_key, native_by_key)
-    collected.append(_line(f"{reported}, HLL + KLL + top-k by {KEYS:,} keys", mine, "native", theirs, "≥ 2"))
-    mine, *others = turns(8, reservoir, ordered, greatest)
-    for name, theirs in zip(("orderBy(rand()).limit", "max_by(x, rand(), k)"), others):
-        collected.append(_line(f"{reported}, a sample of 1,000", mine, name, theirs, "≥ 5"))
+    if "hll" in ONLY:
+        whole = Turns(jvm, 14, hll, native_hll)
+        collected += whole.lines(f"{reported}, one ungrouped HLL", ["hll_sketch_agg"], "≥ 0.95")
+    if "by_key" in ONLY:
+        whole = Turns(jvm, 6, by_key, native_by_key)
+        collected += whole.lines(f"{reported}, HLL + KLL + top-k by {KEYS:,} keys", ["native"], "≥ 2")
+    if "sample" in ONLY:
+        names = ["orderBy(rand()).limit", "max_by(x, rand(), k)"]
+        whole = Turns(jvm, 8, reservoir, ordered, greatest)
+        collected += whole.lines(f"{reported}, a sample of 1,000", names, "≥ 1")
     spark.stop()
     return collected
-
-
-def _line(claim: str, mine: float, name: str, theirs: float, target: str) -> dict[str, Any]:
-    return line(claim, f"{mine:.2f} s", f"{name} {theirs:.2f} s", theirs / mine, target)
 
 
 if __name__ == "__main__":

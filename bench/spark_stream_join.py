@@ -11,12 +11,10 @@ counted.
 
 from __future__ import annotations
 
-import os
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -29,7 +27,7 @@ from streamgauge.spark_udafs.run import on_spark, write
 from streamgauge.spark_udafs.session import session
 
 from .connector import connector_jars
-from .measure import line
+from .measure import line, spent_with
 from .stream_join import WITHIN_MS, Filled, filled
 
 ADS = 300_000
@@ -118,30 +116,11 @@ def peer(spark: Any, bootstrap: str, topics: Filled, folder: str) -> int:
 def spent(call: Callable[[str], int], jvm: int, pairs: int, most_open: int) -> Spent:
     """What one run takes; `most_open` pairs may be in windows that it leaves open."""
     with tempfile.TemporaryDirectory() as folder:
-        began, before = time.perf_counter(), _processor(jvm)
+        began, before = time.perf_counter(), spent_with(jvm)
         joined = call(folder)
-        seconds = Spent(time.perf_counter() - began, _processor(jvm) - before)
+        seconds = Spent(time.perf_counter() - began, spent_with(jvm) - before)
     assert pairs - most_open <= joined <= pairs, (joined, pairs)
     return seconds
-
-
-def _processor(jvm: int) -> float:
-    """Seconds of the processor that this process, Spark's JVM and its Python workers have had."""
-    children: dict[int, list[int]] = {}
-    ticks: dict[int, int] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended
-            continue
-        children.setdefault(int(fields[1]), []).append(int(folder.name))
-        ticks[int(folder.name)] = sum(map(int, fields[11:15]))
-    total, waiting = time.process_time() * os.sysconf("SC_CLK_TCK"), [jvm]
-    while waiting:
-        pid = waiting.pop()
-        total += ticks.get(pid, 0)
-        waiting += children.get(pid, [])
-    return total / os.sysconf("SC_CLK_TCK")
 
 
 def main() -> list[dict[str, Any]]:

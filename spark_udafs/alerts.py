@@ -11,8 +11,9 @@ from ..operators.definition.stream import Stream
 from ..operators.kafka.outgoing_message import Outgoing
 from ..operators.kafka.topics import admin, ensure_topic
 from ..operators.rules.alerting import Alerting
+from ..operators.rules.notifications.outlet import NotifyingOutlet, all_at_once
 from ..operators.secrets import Settings
-from ..operators.sinks.sink import ClosedWindow, Origin, RunProgress
+from ..operators.sinks.sink import ClosedWindow, Origin, PartitionSink, RunProgress
 from ..operators.table.schema import ArrowStream, arrow_table
 from ..operators.table.window_groups import WindowGroups
 from .alert_sender import AlertSender
@@ -59,6 +60,8 @@ class AlertingSink:
         self._folder = Path(folder)
         self._config = Settings(config or {})
         self._sender: AlertSender | None = None
+        self._last: tuple[Batch, str | None, PartitionSink] | None = None
+        """The latest micro-batch that is done, what was remembered before it, and the rules after it."""
         self._begin(Origin.of(stream, "", named=True))
 
     def __call__(self, table: ArrowStream, batch: Batch) -> None:
@@ -76,18 +79,31 @@ class AlertingSink:
         if batch.closed_us is not None:
             messages += folding.advance(RunProgress(batch.closed_us, batch.closed_us, 0, 0.0))
         if not (windows.num_rows or messages) and folding.state() == before:
+            self._last = batch, before, folding
             return
         if messages:
             self._sender = self._sender or AlertSender(self._config, self._name(batch.query))
             self._sender.send(messages, batch.number)
-        kept = {"batch": batch.number, "before": before, "memory": folding.state()}
-        keep(self._file(batch), kept)
+        self._keep(batch, before, folding)
+
+    def _keep(self, batch: Batch, before: str | None, folding: PartitionSink) -> None:
+        self._last = batch, before, folding
+        keep(self._file(batch), {"batch": batch.number, "before": before, "memory": folding.state()})
+
+    def _send_rest(self) -> None:
+        """Send what waits in outlets, and note what was sent, or the next run would send that again."""
+        if self._last is None or not self._alerting.notifying:
+            return
+        all_at_once(self._alerting.outlets, NotifyingOutlet.flush)
+        self._keep(*self._last)
 
     def beside(self, query: Any) -> None:
-        """Watch the topic of a query that has begun, if an alert is to fire when no message comes.
+        """Send what waits for people when the query has ended.
 
-        See `spark_udafs.run.write`, which calls it.
+        Until then watch the query's topic, if an alert is to fire when no message comes. See
+        `spark_udafs.run.write`, which calls it.
         """
+        query.at_end(self._send_rest)
         if self._alerting.stale is not None:
             name = f"{self._name(str(query.id))}-stale"
             StaleWatch(

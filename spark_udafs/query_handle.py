@@ -42,11 +42,20 @@ class Running:
         self._begin = begin
         self._tries = 1
         self._beginning = threading.Lock()
+        self._at_end: list[Callable[[], None]] = []
 
     def __getattr__(self, name: str) -> Any:
         if name == "_query":
             raise AttributeError(name)
         return getattr(self._query, name)
+
+    def at_end(self, call: Callable[[], None]) -> None:
+        """Have `call` called once, in the thread that ends the query or has waited for its end."""
+        self._at_end.append(call)
+
+    def _ended_for_good(self) -> None:
+        while self._at_end:
+            self._at_end.pop(0)()
 
     @property
     def isActive(self) -> bool:
@@ -62,6 +71,7 @@ class Running:
         with self._beginning:
             self._begin = None
         self._query.stop()
+        self._ended_for_good()
 
     def _begun_again(self) -> bool:
         """Begin a query again that has failed since a Python process came up too late."""
@@ -95,10 +105,14 @@ class Running:
 
     def _ended(self, seconds: float) -> bool:
         try:
-            return bool(self._query.awaitTermination(seconds))
+            ended = bool(self._query.awaitTermination(seconds))
+            if ended:
+                self._ended_for_good()
+            return ended
         except StreamingQueryException as error:
             if is_slow_start(error) and self.isActive:
                 return False
+            self._ended_for_good()
             if not any(sign in str(error) for sign in _DAMAGED):
                 raise
             raise DamagedState(
@@ -117,6 +131,7 @@ class Running:
                 break
             time.sleep(0.01)
         self._query.stop()
+        self._ended_for_good()
 
 
 @contextmanager

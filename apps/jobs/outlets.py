@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from ...operators.rules.alerting import Outlet
 from ...operators.rules.notifications.account import OutletAccount
-from ...operators.rules.notifications.outlet import NotifyingOutlet
+from ...operators.rules.notifications.outlet import NotifyingOutlet, all_at_once
 from ...operators.rules.notifications.toml_outlets import outlet_of, read_outlets
 from ...operators.rules.notifications.webhook import AlertsToWebhook
 from ...operators.rules.to_output import AlertsToFile
@@ -61,20 +60,13 @@ def outlet_accounts(to: Sequence[Outlet]) -> dict[str, OutletAccount]:
 
 def end(to: Sequence[Outlet], seconds: float = 10.0) -> dict[str, OutletAccount]:
     """Have outlets send what waits in them at the end; gives what became of the alerts of each."""
-    _together(to, lambda outlet: outlet.close(seconds))
+    all_at_once(to, lambda outlet: outlet.close(seconds))
     return outlet_accounts(to)
 
 
 def flush(to: Sequence[Outlet]) -> None:
     """Have outlets send what waits in them, before a run notes what waits."""
-    _together(to, NotifyingOutlet.flush)
-
-
-def _together(to: Sequence[Outlet], end: Callable[[NotifyingOutlet], None]) -> None:
-    """All outlets at a time: one that hangs takes none of the others' seconds."""
-    some = [outlet for outlet in to if isinstance(outlet, NotifyingOutlet)]
-    with ThreadPoolExecutor(len(some) or 1) as pool:
-        list(pool.map(end, some))
+    all_at_once(to, NotifyingOutlet.flush)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from ...operators.definition.definition_diff import DefinitionChanged
 from ...operators.definition.stream import Stream
 from ...operators.rules.alerting import Outlet
 from ...operators.sketching.account import Account
@@ -75,16 +76,36 @@ def replay(
 
 
 def live(request: Live) -> Going:
-    """What `apps.running.local.live` does; closed windows are Parquet files in ``tables`` of its folder."""
+    """What `apps.running.local.live` does; closed windows are Parquet files in ``tables`` of its folder.
+
+    Raises `DefinitionChanged` for a folder from which a run of this version can't go on.
+    """
     from ...spark_udafs.sinks import SketchesToParquet
 
     assert request.state is not None
+    _check_one_checkpoint(request.state)
     streams = request.job.streams(request.feed)
     stack = ExitStack()
     spark = stack.enter_context(SESSION.joined(request.state / "temporary"))
     kept: dict[str, Sink] = {name: SketchesToParquet(request.state / "tables" / name) for name in streams}
     query = AppQuery(request.job, streams, request.state, request.to, kept, request.stale)
     return _SparkQuery(query.start(spark, _IDLE_SECONDS), stack)
+
+
+def _check_one_checkpoint(state: Path) -> None:
+    """Raise `DefinitionChanged` for a folder in which each part of the app has a checkpoint of its own.
+
+    Spark would see no checkpoint there, and count the topic into the same tables once more.
+    """
+    checkpoint = state / "checkpoint"
+    parts = sorted(file.parent.name for file in checkpoint.glob("*/metadata"))
+    if parts and not (checkpoint / "metadata").exists():
+        raise DefinitionChanged(
+            f"{checkpoint} holds a checkpoint for each part of the app ({', '.join(parts)}), as earlier "
+            "versions kept them; this version keeps one for the whole app, and can't go on from those. "
+            "Nothing was read. Name another folder with --state to count the topic from its beginning into "
+            "tables of its own, or let the version that made this one go on"
+        )
 
 
 @dataclass(frozen=True)

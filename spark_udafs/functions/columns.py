@@ -6,13 +6,14 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any
 
-from pyspark.sql import Column
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_type
 
 from .advice import advise
 from .arguments import bound, signature
 from .catalogue import SqlFunction, catalogue
+from .plan_merging import leave_apart
 
 
 def column_function(name: str) -> Callable[..., Column]:
@@ -31,6 +32,8 @@ def column_function(name: str) -> Callable[..., Column]:
     advise()
 
     def call(*given: Any, **named: Any) -> Column:
+        if function.aggregates:
+            leave_apart(SparkSession.getActiveSession())
         arguments = bound(name, function.columns, function.options, given, named)
         columns = [_column(arguments.pop(one)) for one in function.columns]
         # By place, as Spark loses names where one Python function is given another's result.

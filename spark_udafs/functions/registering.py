@@ -27,6 +27,7 @@ from .advice import advise
 from .catalogue import catalogue
 from .columns import arrow_function
 from .describing import describe
+from .plan_merging import leave_apart
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -63,6 +64,9 @@ def register(spark: SparkSession) -> list[str]:
     one takes. Over Spark Connect, whose server takes no descriptions, ``help`` does, of the function of the
     same name in `streamgauge.spark.functions`.
 
+    Spark's rule that merges parts of a query without ``GROUP BY`` is left out in the session, since it fails
+    where one of them has a Python aggregate (``spark.sql.optimizer.excludedRules``).
+
     The sources are ``spark.readStream.format("streamgauge-kafka")``, Kafka messages in the columns, and with
     the options, of Spark's own Kafka source, without its jars; and ``"streamgauge-parquet"``, rows of Parquet
     files and of files as they arrive (`sketch_parquet` sketches them without the JVM).
@@ -81,6 +85,7 @@ def register(spark: SparkSession) -> list[str]:
         spark.udf.register(name, arrow_function(function))
     describe(spark, functions.values())
     advise()
+    leave_apart(spark)
     for source in (KafkaSketchSource, ParquetRows):
         spark.dataSource.register(source)
     return list(functions)

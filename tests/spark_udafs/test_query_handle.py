@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -72,6 +73,29 @@ def test_it_is_spark_s_query_in_all_else() -> None:
     assert query.awaitTermination(0.01) and query.awaitTermination()
     with pytest.raises(AttributeError, match="nothing"):
         query.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("way", ["stopped", "ended in order", "ended by itself", "failed"])
+def test_what_waits_for_the_end_is_done_once(way: str) -> None:
+    class Failed(Query):
+        def awaitTermination(self, timeout: float) -> bool:
+            raise StreamingQueryException("[STREAM_FAILED] the driver is gone")
+
+    inner, done = (Failed if way == "failed" else Query)(None), list[str]()
+    query = Running(inner, "checkpoint")
+    query.at_end(lambda: done.append("one"))
+    query.at_end(lambda: done.append("other"))
+    if way != "failed":
+        assert not query.awaitTermination(0.01) and not done
+    if way == "stopped":
+        query.stop()
+    elif way == "ended in order":
+        query.end()
+    inner.isActive = False
+    for _ in range(2):
+        with nullcontext() if way != "failed" else pytest.raises(StreamingQueryException):
+            query.awaitTermination()
+    assert done == ["one", "other"]
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_silence_is_reported_once_over_a_restart_and_so_is_its_end(
     def begun() -> Any:
         to = [AlertsToFile(file), AlertsToKafka(alerts)]
         alerting = Alerting([Threshold("busy", value="rows", above=9)], to, stale="1s", app="posts")
-        query = SimpleNamespace(isActive=True, id="7f3a")
+        query = SimpleNamespace(isActive=True, id="7f3a", at_end=lambda call: None)
         AlertingSink(everything_from(name), alerting, tmp_path / "rules").beside(query)
         return query
 

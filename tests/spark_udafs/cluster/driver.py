@@ -50,7 +50,7 @@ def striking(strike: str, victim: str) -> Callable[[pl.DataFrame], pl.DataFrame]
         except FileNotFoundError:
             return frame
         if victim == "slow":
-            time.sleep(20)
+            time.sleep(120)
             return frame
 
         def parent(process: int) -> int:

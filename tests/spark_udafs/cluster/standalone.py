@@ -30,6 +30,8 @@ ROOT = Path(__file__).resolve().parents[3]
 PYTHON = "cluster-python"
 """What each worker calls its interpreter."""
 _HOST = "127.0.0.1"
+HOSTS = (_HOST, "127.0.0.2")
+"""Of loopback: to Spark, workers on these are on two machines."""
 SETTINGS = {
     "spark.driver.host": _HOST,
     "spark.executor.memory": "700m",
@@ -106,7 +108,7 @@ class Process:
 class Worker(Process):
     """A worker that stands for a machine: what its executors see lies in its own folder."""
 
-    def __init__(self, folder: Path, master: str, env: Mapping[str, str] = {}) -> None:
+    def __init__(self, folder: Path, master: str, env: Mapping[str, str] = {}, host: str = _HOST) -> None:
         self.folder = folder
         own = {
             # Nothing of this process's environment, in which the package may be installed.
@@ -114,12 +116,13 @@ class Worker(Process):
             "HOME": str(folder / "home"),
             "STREAMGAUGE_CACHE": str(folder / "cache"),
             "PYTHONPATH": "",
+            "SPARK_LOCAL_IP": host,
         }
         (folder / "home").mkdir(parents=True, exist_ok=True)
         super().__init__(
             folder,
             "worker.Worker",
-            *("--host", _HOST, "--port", "0", "--webui-port", "0", "--cores", "1", "--memory", "2g"),
+            *("--host", host, "--port", "0", "--webui-port", "0", "--cores", "1", "--memory", "2g"),
             *("--work-dir", str(folder / "work"), master),
             env={**own, **env},
         )
@@ -139,12 +142,12 @@ class Cluster:
         for _ in range(workers):
             self.add_worker()
 
-    def add_worker(self, env: Mapping[str, str] = {}) -> Worker:
-        """Another machine."""
+    def add_worker(self, env: Mapping[str, str] = {}, host: str = _HOST) -> Worker:
+        """Another machine, to Spark only if it has a `host` of its own."""
         folder = self.folder / f"worker-{len(self.workers)}"
         if self._installed:
             install(folder / "environment", self._warm)
-        self.workers.append(Worker(folder, self.url, env))
+        self.workers.append(Worker(folder, self.url, env, host))
         return self.workers[-1]
 
     def run(self, seconds: float = 900, **given: Any) -> dict[str, Any]:

@@ -145,6 +145,30 @@ def test_functions_of_columns_need_no_names(rows: Any) -> None:
         S.sketch_distinct("id", lgk=11)
 
 
+def test_parts_without_groups_meet_in_one_query(spark: Any, rows: Any) -> None:
+    parts = [f"SELECT sketch_distinct(id) s FROM sketched_rows WHERE id % 4 = {n}" for n in (0, 1)]
+    native = "SELECT hll_sketch_agg(id) s FROM sketched_rows WHERE id % 4 = 2"
+    united = f"SELECT merge_distinct(s) FROM ({' UNION ALL '.join([*parts, native])})"
+    (merged,) = spark.sql(united).first()
+    assert (
+        HLL.from_bytes(bytes(merged)).bounds()[0] <= N * 3 // 4 <= HLL.from_bytes(bytes(merged)).bounds()[1]
+    )
+    one, other = spark.sql(
+        "SELECT (SELECT sketch_distinct(id) FROM sketched_rows), (SELECT max(id) FROM sketched_rows)"
+    ).first()
+    assert HLL.from_bytes(bytes(one)).estimate() == pytest.approx(N, rel=0.1) and other == N - 1
+
+
+def test_aggregates_of_columns_meet_without_names_too(spark: Any, rows: Any) -> None:
+    excluding = "spark.sql.optimizer.excludedRules"
+    before = spark.conf.get(excluding)
+    spark.conf.unset(excluding)
+    S.answer_distinct("id")
+    assert spark.conf.get(excluding, None) is None
+    S.sketch_distinct("id")
+    assert spark.conf.get(excluding) == before
+
+
 def test_over_windows_of_rows_and_over_sketches_of_frames(spark: Any, rows: Any) -> None:
     last = Window.partitionBy("half").orderBy("id").rowsBetween(-4, 0)
     over = rows.where("id < 40").select("id", S.sketch_distinct("item", 8).over(last).alias("users"))

@@ -1,0 +1,24 @@
+"""Spark's merging of queries without ``GROUP BY``, which fails where one of them has a Python aggregate.
+
+From 4.3 on Spark reads a table once for all parts of a query that aggregate the whole of it, such as both
+sides of a ``UNION ALL`` or two subqueries (`MergeSubplans`). To see whether two aggregates can run together
+it asks each for its buffer, which those in Python don't have: ``INTERNAL_ERROR …
+UnevaluableAggregateFunc.aggBufferAttributes should not be called``. So sessions that use ours leave that rule
+out; their queries read such a table once for each part, as those of earlier versions do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_RULE = "org.apache.spark.sql.execution.planmerging.MergeSubplans"
+_EXCLUDED = "spark.sql.optimizer.excludedRules"
+
+
+def leave_apart(spark: Any) -> None:
+    """Have Spark leave queries without ``GROUP BY`` apart in a session, beside what it leaves out already."""
+    if spark is None:
+        return
+    excluded = spark.conf.get(_EXCLUDED, None)
+    if _RULE not in (excluded or ""):
+        spark.conf.set(_EXCLUDED, ",".join(filter(None, (excluded, _RULE))))
