@@ -85,7 +85,7 @@ MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 @pytest.mark.parametrize(
     ("columns", "repeats"),
     [
-        ({"a": [], "b": []}, []),
+        ({"a": pa.array([], pa.int64()), "b": pa.array([], pa.string())}, []),
         ({"a": [1], "b": ["x"]}, []),
         ({"a": [1, 1, 2], "b": ["x", "y", "a"]}, [False, False]),
         ({"a": [1, 1, 2], "b": ["x", "x", "a"]}, [True, False]),
