@@ -46,7 +46,7 @@ class SqlStream(Stream):
         """
         if self.selection is None:
             raise TypeError("answers: the query has no windows, and its rows are sent on one by one")
-        return self.selection.result(table).rows
+        return self.selection.rows(table)
 
 
 def sql(

@@ -13,12 +13,14 @@ import numpy as np
 import pyarrow as pa
 
 from ...sketches.core.columns import as_array, stored_values
-from ...sketches.core.hash import fmix, hash_int64, hash_values
+from ...sketches.core.hash import fmix, hash_values
 from ...sketches.core.jit import kernel
+from ...sketches.core.parallel import each_slice
 from .key_index import KeyIndex
 
+_BLOCK = 1 << 15
+"""Rows hashed at a time, so that what is between a column and its hashes stays in the cache."""
 _NULL = np.uint64(0x9E3779B97F4A7C15)
-_SEED = np.uint64(9001)
 
 
 @kernel
@@ -27,6 +29,17 @@ def _combine(h1, h2, more1, more2):
     for i in range(len(h1)):
         h1[i] = fmix(h1[i] * np.uint64(31) + more1[i])
         h2[i] = fmix(h2[i] * np.uint64(37) + more2[i])
+
+
+def _hashes(key: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    # Decimals of one type are equal if their digits are.
+    values = stored_values(key.cast(pa.string()) if pa.types.is_decimal(key.type) else key)
+    h1, h2 = hash_values(values)
+    if values.rows is None:
+        return h1, h2
+    all1, all2 = np.full(len(key), _NULL), np.full(len(key), _NULL)
+    all1[values.rows], all2[values.rows] = h1, h2
+    return all1, all2
 
 
 def hash_keys(keys: Sequence[pa.Array], rows: int) -> tuple[np.ndarray, np.ndarray]:
@@ -38,15 +51,14 @@ def hash_keys(keys: Sequence[pa.Array], rows: int) -> tuple[np.ndarray, np.ndarr
     """
     h1 = np.zeros(rows, np.uint64)
     h2 = np.zeros(rows, np.uint64)
-    for key in keys:
-        # Decimals of one type are equal if their digits are.
-        values = stored_values(key.cast(pa.string()) if pa.types.is_decimal(key.type) else key)
-        more1, more2 = hash_values(values)
-        if values.rows is not None:
-            some1, some2 = more1, more2
-            more1, more2 = np.full(rows, _NULL), np.full(rows, _NULL)
-            more1[values.rows], more2[values.rows] = some1, some2
-        _combine(h1, h2, more1, more2)
+
+    def some(low: int, high: int) -> None:
+        for first in range(low, high, _BLOCK):
+            last = min(first + _BLOCK, high)
+            for key in keys:
+                _combine(h1[first:last], h2[first:last], *_hashes(key[first:last]))
+
+    each_slice(rows, some)
     return h1, h2
 
 
@@ -71,11 +83,7 @@ class GroupIndex:
 
     def number(self, starts: np.ndarray, keys: Sequence[pa.Array]) -> np.ndarray:
         """The group of each row, from its window's start (int64 microseconds) and its keys."""
-        rows = len(starts)
-        h1, h2 = hash_keys(keys, rows)
-        window1, window2 = np.empty(rows, np.uint64), np.empty(rows, np.uint64)
-        hash_int64(np.ascontiguousarray(starts, np.int64), _SEED, window1, window2)
-        _combine(h1, h2, window1, window2)
+        h1, h2 = hash_keys([*keys, pa.array(starts, pa.int64())], len(starts))
         numbers, new_rows = self._index.number(h1, h2)
         if len(new_rows):
             self._remember(new_rows, starts, keys)

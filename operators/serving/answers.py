@@ -220,7 +220,7 @@ def check_limits(windows: list[ServedWindow], limits: Limits) -> None:
             f"this needs {count:,} windows, and at most {limits.windows:,} are merged for one question; "
             "ask for a shorter span, with from= and to= or last="
         )
-    rows = sum(window.table.num_rows for window in windows)
+    rows = sum(window.rows for window in windows)
     if rows > limits.rows:
         raise TooMuch(
             f"this needs {rows:,} windows and groups, and at most {limits.rows:,} are merged for one "

@@ -30,7 +30,7 @@ from ..table.schema import TIME_TYPE, aggregates_of, keys_of, table_schema
 from ..table.windows import END, START, declared_windows, end_to_end, within
 from .cache import ResultCache
 from .group_subset_merge import GroupSubset, GroupSubsetMerge, hashes_of, in_window, pieces
-from .view import ServedWindow
+from .view import ServedWindow, rows_of
 
 T = TypeVar("T")
 
@@ -257,7 +257,7 @@ class _Merging:
         """All closed windows merged into one table, and the open ones as they are."""
         if self._results.keeps_nothing and len(windows) > 1:
             names = [*self._keys, *self._wanted.columns]
-            rows = pa.concat_tables(window.table.select(names) for window in windows)
+            rows = rows_of(windows).select(names)
             return [self._folded([self._where(rows).replace_schema_metadata(None)])]
         closed = [window for window in windows if not window.open]
         parts = [self._cached("span", closed, lambda: self._folded(self._pieces(closed)))] if closed else []

@@ -106,4 +106,4 @@ def _shares(
 
     table = rollups.cached("shares", [window], name, make)
     # Its own version, so that nothing merged of it is mistaken for what was merged of the window itself.
-    return replace(window, table=table, version=-window.version)
+    return replace(window.with_table(table), version=-window.version)

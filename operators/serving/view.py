@@ -6,8 +6,8 @@ A view is a value: a query works on one from beginning to end, whatever the log 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,13 +29,16 @@ def new_version() -> int:
 class ServedWindow:
     """One window's rows in one partition of the table topic, times in int64 microseconds.
 
+    They are those from number `low` up to, not including, `high` of a table that has other windows' as well.
     `version` is another one for every other content, so that what was computed of it can be kept under it.
     """
 
     partition: int
     start: int
     end: int
-    table: pa.Table
+    batch: pa.Table
+    low: int
+    high: int
     open: bool = False
     version: int = field(default_factory=new_version)
 
@@ -44,17 +47,44 @@ class ServedWindow:
         """What there is one window of."""
         return self.partition, self.start, self.end
 
+    @property
+    def rows(self) -> int:
+        """How many groups it has."""
+        return self.high - self.low
+
+    @property
+    def table(self) -> pa.Table:
+        """Its rows."""
+        return self.batch.slice(self.low, self.rows)
+
+    def with_table(self, table: pa.Table) -> ServedWindow:
+        """The same window with other rows."""
+        return replace(self, batch=table, low=0, high=table.num_rows)
+
+
+def rows_of(windows: Iterable[ServedWindow]) -> pa.Table:
+    """The rows of some windows, one at least, in their order.
+
+    What lies side by side in one table comes as one slice of it: a day of minutes costs what one window does.
+    """
+    runs: list[tuple[pa.Table, int, int]] = []
+    for window in windows:
+        if runs and runs[-1][0] is window.batch and runs[-1][2] == window.low:
+            runs[-1] = window.batch, runs[-1][1], window.high
+        else:
+            runs.append((window.batch, window.low, window.high))
+    return pa.concat_tables(batch.slice(low, high - low) for batch, low, high in runs)
+
 
 def windows_of(partition: int, table: pa.Table, open: bool = False) -> Iterator[ServedWindow]:
     """The windows in a table that is ordered by them. Sessions of several groups may be in one of them."""
     if not table.num_rows:
         return
     starts, ends = edges(table)
-    changes = (np.diff(starts) != 0) | (np.diff(ends) != 0)
+    changes = (starts[1:] != starts[:-1]) | (ends[1:] != ends[:-1])
     cuts = [0, *(np.flatnonzero(changes) + 1).tolist(), len(starts)]
     for low, high in itertools.pairwise(cuts):
-        rows = table.slice(low, high - low)
-        yield ServedWindow(partition, int(starts[low]), int(ends[low]), rows, open)
+        yield ServedWindow(partition, int(starts[low]), int(ends[low]), table, low, high, open)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import logging
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pyarrow as pa
 
@@ -65,7 +64,7 @@ class WindowRetention:
         before = self._windows.get(window.key)
         if before is not None:
             self._remove(window.key)
-            window = replace(window, table=_with_others(window.table, before.table))
+            window = window.with_table(_with_others(window.table, before.table))
         self._windows[window.key] = window
         heapq.heappush(self._by_age, (window.end, *window.key))
         self.bytes += window.table.nbytes

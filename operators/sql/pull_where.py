@@ -74,7 +74,7 @@ class Where:
             mask = _mask(self.rows, _frame(one.table, names), names, now)
             table = one.table.filter(pa.array(mask.to_numpy(), pa.bool_()))
             # Another version, so that nothing merged of it is mistaken for what was merged of the whole.
-            filtered.append(replace(one, table=table, version=new_version()))
+            filtered.append(replace(one.with_table(table), version=new_version()))
         return filtered
 
     def span(self, now: datetime) -> tuple[int, int | None]:

@@ -60,7 +60,7 @@ class AnswerSelection:
 
     def result(self, table: ArrowStream) -> Result:
         """The rows of a table of sketches, and their bounds."""
-        rows = self.selected(arrow_table(table))
+        rows = self.selected(table)
         shown = rows.select(one.name for one in self.outputs)
         bounds = {
             one.name: rows.select(_bound(one.name, "lower"), _bound(one.name, "upper")).rows()
@@ -69,17 +69,21 @@ class AnswerSelection:
         }
         return Result(shown, {name: [list(pair) for pair in pairs] for name, pairs in bounds.items()})
 
-    def selected(self, table: pa.Table) -> pl.DataFrame:
-        """The rows, with the bounds of estimates as columns behind them."""
-        answers = query(table)
+    def rows(self, table: ArrowStream) -> pl.DataFrame:
+        """The rows alone."""
+        return self.selected(table, bounds=False)
+
+    def selected(self, table: ArrowStream, bounds: bool = True) -> pl.DataFrame:
+        """The rows, with the bounds of estimates as columns behind them if they are wanted."""
+        answers = query(table)  # of what closed in a run from live sketches, whose bytes nobody needs here
         for name, ranks in self.ranks.items():
-            answers = answers.with_columns(_at_ranks(table, name, ranks))
+            answers = answers.with_columns(_at_ranks(arrow_table(table), name, ranks))
         if self.having is not None:
             answers = answers.filter(self.having)
         columns = []
         for one in self.outputs:
             columns.append(one.value.alias(one.name))
-            if one.lower is not None and one.upper is not None:
+            if bounds and one.lower is not None and one.upper is not None:
                 columns += [
                     one.lower.alias(_bound(one.name, "lower")),
                     one.upper.alias(_bound(one.name, "upper")),
@@ -110,8 +114,7 @@ class SelectedToKafka:
     def messages(self, window: ClosedWindow) -> Iterator[Outgoing]:
         """See `MessageSink`."""
         headers = answer_headers(window)
-        rows = self.selection.selected(arrow_table(window.table))
-        shown = rows.select(one.name for one in self.selection.outputs)
+        shown = self.selection.rows(window.table)
         named = [name for name in self.keys if name in shown.columns]
         for key, value in zip(keys_bytes(shown, named), json_rows(shown)):
             yield Outgoing(self.to, ANY_PARTITION, value, headers, key)

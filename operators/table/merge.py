@@ -15,7 +15,17 @@ from ..definition.definition_diff import differences
 from ..grouping.group_index import GroupIndex
 from ..windows.durations import Duration, microseconds
 from ..windows.hopping import regular_windows
-from .schema import END, START, aggregates_of, definition_of, in_current_form, keys_of, order_of, table_schema
+from .schema import (
+    END,
+    START,
+    aggregates_of,
+    definition_of,
+    in_current_form,
+    keys_of,
+    order_of,
+    repeats_in_order,
+    table_schema,
+)
 from .window_groups import WindowGroups
 from .windows import TableWindows, edges, windows_in, within
 
@@ -124,10 +134,19 @@ def group_rows(tables: Sequence[pa.Table]) -> pa.Table:
     parts = _alike(list(tables))
     table = pa.concat_tables(parts)
     keys = keys_of(table.schema)
+    for at, name in enumerate(table.column_names):
+        if name in (START, END, *keys):  # in one piece, as each step below would make them for itself
+            table = table.set_column(at, table.schema.field(name), _whole(table, name))
+    parts = [table] if len(parts) == 1 else parts
     columns = table.select([START, END, *keys])
-    order = order_of(columns)
-    rows = pl.DataFrame(columns if order is None else columns.take(order))
-    if rows.select(pl.all_horizontal(pl.all().eq_missing(pl.all().shift())).slice(1).any()).item():
+    repeats = repeats_in_order(columns)
+    if repeats is None:
+        order = order_of(columns)
+        rows = pl.DataFrame(columns if order is None else columns.take(order))
+        some = rows.select(pl.all_horizontal(pl.all().eq_missing(pl.all().shift())).slice(1).any()).item()
+    else:
+        order, some = None, repeats.any()
+    if some:
         return merge_tables(parts)
     types = {key: table.schema.field(key).type for key in keys}
     schema = table_schema(types, aggregates_of(table.schema), _windows_of_all(parts))

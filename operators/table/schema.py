@@ -21,6 +21,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ...sketches.core.columns import as_array
+from ...sketches.core.group_numbers import frozen
+from ...sketches.core.jit import lean
 from ...sketches.core.protocol import Groups, SketchError
 from ..definition.aggregate import METADATA, Aggregate
 from ..definition.definition_diff import aggregate_text
@@ -32,6 +35,9 @@ from .spark_footer import DEFINED, FOOTER, footer_contents, to_footer, type_text
 from .windows import END, START, declared_windows
 
 TIME_TYPE = pa.timestamp("us", "UTC")
+
+_GROUP_ROWS = 1 << 18
+"""Rows of a row group: several cores read one each, and a reader holds few whole ones."""
 
 DAY = "window_date"
 """What the folders of a table that is partitioned by time are named after; not a column of the table."""
@@ -222,9 +228,53 @@ def window_columns(
 
 def order_of(columns: pa.Table) -> pa.Array | None:
     """The order by window and keys of the rows of `window_columns`; None if that is theirs already."""
+    if repeats_in_order(columns) is not None:
+        return None
     order = pc.sort_indices(columns, [(name, "ascending") for name in columns.schema.names])
     # Merging tables in order mostly gives them in order, and moving sketches costs more than looking.
     return None if np.array_equal(order, np.arange(len(order))) else order
+
+
+def repeats_in_order(columns: pa.Table) -> np.ndarray | None:
+    """Of rows that are in order already, which are the same as the one before, the first left out.
+
+    None if they are in no order, or it takes a sort to know it: where there are nulls, or unusual types. To
+    compare rows that lie side by side takes a tenth of the time that sorting does.
+
+    >>> repeats_in_order(pa.table({"a": [1, 1, 1, 2], "b": ["x", "x", "y", "a"]})).tolist()
+    [True, False, False]
+    >>> repeats_in_order(pa.table({"a": [1, 1], "b": ["y", "x"]})) is None
+    True
+    """
+    same = np.ones(max(0, columns.num_rows - 1), bool)
+    for column in columns.columns:
+        kind = column.type
+        text = pa.types.is_string(kind) or pa.types.is_binary(kind)
+        whole = pa.types.is_integer(kind) and kind != pa.uint64()
+        if column.null_count or not (text or whole or pa.types.is_timestamp(kind)):
+            return None
+        values = as_array(column)
+        if not text:
+            numbers = values.view(pa.int64()) if pa.types.is_timestamp(kind) else values.cast(pa.int64())
+            if not _still_in_order(frozen(numbers.to_numpy()), same):
+                return None
+            continue
+        pair = values[1:], values[:-1]
+        falls, equal = (compare(*pair).to_numpy(zero_copy_only=False) for compare in (pc.less, pc.equal))
+        if (same & falls).any():
+            return None
+        same &= equal
+    return same
+
+
+@lean
+def _still_in_order(numbers, same):
+    """Whether no row falls of those that are the `same` so far as the one before; which of them still are."""
+    fine = True
+    for i in range(len(same)):
+        fine &= not same[i] or numbers[i] <= numbers[i + 1]
+        same[i] &= numbers[i] == numbers[i + 1]
+    return fine
 
 
 def with_sketches(
@@ -244,7 +294,7 @@ def write_parquet(
 ) -> None:
     """Write as Parquet, definitions included, for this package and for ``spark.read.parquet``.
 
-    `group_rows` is how many rows a row group has, as many as Arrow takes unless given. `notes` go into the
+    `group_rows` is how many rows a row group has, 262,144 unless given. `notes` go into the
     file's own metadata.
     """
     text = definition_text(table.schema)
@@ -253,8 +303,11 @@ def write_parquet(
     same = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), table.num_rows), [text])
     footer = to_footer(table.schema, text)
     table = table.append_column(DEFINED, same)
-    with pq.ParquetWriter(path, table.schema, compression="zstd") as writer:
-        writer.write_table(table, group_rows)
+    nested = any(pa.types.is_nested(kind) for kind in table.schema.types)
+    plain = nested or [field.name for field in table.schema if not pa.types.is_binary(field.type)]
+    # Sketches are nearly all different: looking each up in a dictionary is in vain, for readers too.
+    with pq.ParquetWriter(path, table.schema, compression="zstd", use_dictionary=plain) as writer:
+        writer.write_table(table, group_rows or _GROUP_ROWS)
         if footer is not None:
             writer.add_key_value_metadata({FOOTER: footer})
         if notes:

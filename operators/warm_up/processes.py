@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import suppress
 
 from ...sketches.core.errors import StreamgaugeError
+from ...sketches.core.parallel import cores
 from ..subprocess_module import child
 from .steps import Step
 
@@ -47,11 +46,6 @@ def run_all(steps: Sequence[Step], jobs: int = 0, done: Callable[[Step], object]
         for worker in workers:
             worker.end()
         pool.shutdown()
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 class _Worker:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Generic
 
 import numpy as np
@@ -12,21 +13,26 @@ from ..core.distinct_counter import StoredAsImages
 from ..core.group_numbers import as_groups, frozen
 from ..core.group_order import by_group
 from ..core.item_kinds import as_items, kind_with
+from ..core.parallel import each_slice
 from ..core.parameters import whole
 from ..core.protocol import Single
-from ..core.resume import resume
+from ..core.resume import DONE, NO_ROOM, resume
 from . import batch_answers
 from .coupons import CHUNK, coupon_chunks
 from .images import sizes, write_images
 from .images_read import REASONS
 from .limits import limits, shares
-from .merge import fold_images, new_scratch, rebuild_stale
+from .merge import FULL, Scratch, check_images, fold_images, gather_coupons, new_scratch, rebuild_stale
 from .sorted_update import ORDERED, new_candidates, update_ordered
-from .store import SUMS, Store, new_store, with_room, with_sketches
+from .store import EMPTY, SUMS, Store, new_store, with_room, with_sketches
 from .update import new_update_scratch, update_groups
 
 _ROWS_A_GROUP = 32
 """Rows a group of a chunk from which on it pays to bring them together first."""
+_IMAGES_A_GROUP = 4
+"""The same of sketches that are folded in."""
+_MANY = 1_000
+"""From so many sketches on, looking at the size of each takes longer than making room for the largest."""
 
 
 class HLLArrays(StoredAsImages, Generic[Single]):
@@ -77,8 +83,11 @@ class HLLArrays(StoredAsImages, Generic[Single]):
 
     def update_ordered(self, ends: np.ndarray, coupons: np.ndarray) -> None:
         """Count coupons in the order of their groups: those of group g end at ``ends[g]``."""
+        self._count(ends, coupons, self._make_room)
+
+    def _count(self, ends: np.ndarray, coupons: np.ndarray, make_room: Callable[[int], None]) -> None:
         scratch = new_candidates()
-        resume(lambda at: update_ordered(self._store, ends, coupons, scratch, at), self._make_room)
+        resume(lambda at: update_ordered(self._store, ends, coupons, scratch, at), make_room)
 
     def _update(self, groups: np.ndarray, coupons: np.ndarray) -> None:
         """Count each coupon in its group."""
@@ -90,22 +99,54 @@ class HLLArrays(StoredAsImages, Generic[Single]):
             as_groups(groups, len(coupons), self._n)
 
     def _fold(self, groups: np.ndarray, offsets: np.ndarray, data: np.ndarray) -> tuple[int, int]:
-        heads = offsets[:-1] + 3
-        lg_ks = data[heads[heads < offsets[1:]]]
-        scratch = new_scratch(max(self.lg_k, min(int(lg_ks.max(initial=0)), 21)))
+        lg_k = 21  # as much as any image takes; memory that isn't written to costs nothing
+        if len(groups) < _MANY:
+            heads = offsets[:-1] + 3
+            lg_ks = data[heads[heads < offsets[1:]]]
+            lg_k = max(self.lg_k, min(int(lg_ks.max(initial=0)), 21))
         sums = np.empty(len(groups), SUMS)
+        one_by_one = np.full(self._n, len(groups) < _IMAGES_A_GROUP * self._n)
+        images = groups, offsets, data
 
-        dense = int(np.count_nonzero(np.diff(offsets) >= 1 << self.lg_k))
+        def check(low: int, high: int) -> tuple[int, int]:
+            return check_images(self._store, *images, new_scratch(lg_k), sums, one_by_one, low, high)
+
+        for at, fault in each_slice(len(groups), check):
+            if fault:
+                return at, fault
+        scratch = new_scratch(lg_k)
 
         def make_room(why: int) -> None:
+            dense = int(np.count_nonzero(np.diff(offsets) >= 1 << self.lg_k))
             self._store = with_room(self._store, words=len(data) // 4, rows=dense)
 
+        self._gather(images, scratch, one_by_one)
         try:
             return resume(
-                lambda at: fold_images(self._store, groups, offsets, data, scratch, sums, at), make_room, -1
+                lambda at: fold_images(self._store, *images, scratch, sums, one_by_one, at), make_room
             )
         finally:
             rebuild_stale(self._store, self._n)
+
+    def _gather(self, images: tuple[np.ndarray, ...], scratch: Scratch, one_by_one: np.ndarray) -> None:
+        """Fold in lists and sets of all groups but some: their coupons are counted as those of rows are."""
+        if one_by_one.all():
+            return
+        begun = self._store.sketches["form"][: self._n] != EMPTY
+        room = ORDERED + len(scratch.coupons)
+        coupons, owners = np.empty(room, np.uint32), np.empty(room, np.int64)
+
+        def make_room(why: int) -> None:
+            self._store = with_room(self._store, words=room)
+
+        at, why = 0, FULL
+        while why != DONE:
+            at, gathered, why = gather_coupons(
+                self._store, *images, scratch, one_by_one, begun, coupons, owners, at
+            )
+            self._count(*by_group(owners[:gathered], coupons[:gathered], self._n), make_room)
+            if why == NO_ROOM:
+                make_room(why)
 
     def _images(self, store: Store, n: int) -> tuple[np.ndarray, np.ndarray]:
         ends = np.zeros(n + 1, np.int64)

@@ -148,6 +148,12 @@ def read_coupons(data, start, end, out, spare):
             n += 1
     if n != count:
         return 7, count, lg
+    if lg == 3:
+        for i in range(1, count):
+            for j in range(i):
+                if out[i] == out[j]:
+                    return 8, count, lg
+        return 0, count, np.int64(0)
     spare[: np.int64(1) << lg] = 0  # try them in a table, where no two may meet
     for i in range(count):
         place = place_of(spare, 0, lg, out[i])

@@ -16,9 +16,18 @@ import numpy as np
 
 from ..core.jit import inner, lean
 from ..core.resume import DONE, NO_ROOM
+from ..core.words import load32
 from .coupon_tables import add_coupon, add_to_table, clear, set_table
 from .images import FULL_SIZE_FLAG, OUT_OF_ORDER_FLAG
-from .images_read import HLL_FORM, check_preamble, check_registers, read_coupons, take_coupons, take_registers
+from .images_read import (
+    HLL_FORM,
+    LIST_FORM,
+    check_preamble,
+    check_registers,
+    read_coupons,
+    take_coupons,
+    take_registers,
+)
 from .registers import (
     claim_row,
     count_least,
@@ -39,6 +48,9 @@ from .store import (
     row_of,
     span_of,
 )
+
+FULL = -2
+"""Gathered coupons are to be counted before there is room for more."""
 
 
 class Scratch(NamedTuple):
@@ -187,44 +199,90 @@ def rebuild_stale(store, n):
         count_least(own, store.sums, row)
 
 
-@inner
-def _check_images(offsets, data, scratch, sums):
-    """The first image that is at fault and a key of `images_read.REASONS`, or how many there are and 0.
+@lean
+def check_images(store, groups, offsets, data, scratch, sums, one_by_one, start, end):
+    """The first image from `start` to `end` at fault, and a key of `images_read.REASONS`; or `end` and 0.
 
     ``sums[i]`` gets those of the registers of image i, ``data[offsets[i]:offsets[i + 1]]``, if it has any.
+    ``one_by_one[g]`` is set for a group g whose images must be folded in one after the other: registers, and
+    coupons that lower its lg_k. Calls for other images may run at the same time.
     """
-    for i in range(len(sums)):
+    for i in range(start, end):
         first = offsets[i]
-        end = offsets[i + 1]
-        status = check_preamble(data, first, end)
+        last = offsets[i + 1]
+        status = check_preamble(data, first, last)
         if status:
             return i, status
+        lg_k = data[first + 3]
         if data[first + 7] & 3 == HLL_FORM:
-            registers = scratch.registers[: np.int64(1) << data[first + 3]]
-            status = check_registers(data, first, end, registers, sums[i])
+            registers = scratch.registers[: np.int64(1) << lg_k]
+            status = check_registers(data, first, last, registers, sums[i])
+            one_by_one[groups[i]] = True
         else:
-            status = read_coupons(data, first, end, scratch.coupons, scratch.spare)[0]
+            status = read_coupons(data, first, last, scratch.coupons, scratch.spare)[0]
+            if lg_k < store.sketches[groups[i]].lg_k:
+                one_by_one[groups[i]] = True
         if status:
             return i, status
-    return len(sums), DONE
+    return end, DONE
 
 
 @lean
-def fold_images(store, groups, offsets, data, scratch, sums, start):
-    """Fold image i, ``data[offsets[i]:offsets[i + 1]]``, into sketch groups[i], from image `start` on.
+def gather_coupons(store, groups, offsets, data, scratch, one_by_one, begun, out, owners, start):
+    """The coupons of checked lists and sets into `out`, in order, and the group of each into `owners`.
 
-    A `start` of −1 has them all checked first, which fills `sums`: where one is at fault, none is folded in.
-    Gives how far it came and why it stopped, or the first at fault and a key of `images_read.REASONS`.
+    Gives how many images are done, from `start` on, how many coupons there are, and why it stopped: `FULL` if
+    `out` must be emptied first. ``begun[g]`` says that group g has coupons, here or in the store: a set that
+    comes before any becomes its table as it lies, which the same coupons one by one might not make.
     """
-    if start < 0:
-        i, status = _check_images(offsets, data, scratch, sums)
-        if status:
-            return i, status
-        start = np.int64(0)
+    n = np.int64(0)
     for i in range(start, len(groups)):
+        g = groups[i]
+        if one_by_one[g]:
+            continue
+        first = offsets[i]
+        if data[first + 7] & 3 == LIST_FORM:
+            count = np.int64(data[first + 6])
+            if n + count > len(out):
+                return i, n, FULL
+            for j in range(count):
+                out[np.uint64(n)] = load32(data, first + 8 + 4 * j)
+                owners[np.uint64(n)] = g
+                n += 1
+            begun[g] |= count > 0
+            continue
+        count, lg = take_coupons(data, first, offsets[i + 1], scratch.coupons, scratch.spare)
+        if count == 0:
+            continue
+        if lg and not begun[g] and data[first + 3] == store.sketches[g].lg_k:
+            if not has_room(store):
+                return i, n, NO_ROOM
+            set_table(store, g, scratch.coupons, count, lg)
+            begun[g] = True
+            continue
+        if n + count > len(out):
+            return i, n, FULL
+        coupons = scratch.spare if lg else scratch.coupons
+        for j in range(count):
+            out[n + j] = coupons[j]
+            owners[n + j] = g
+        n += count
+        begun[g] = True
+    return len(groups), n, DONE
+
+
+@lean
+def fold_images(store, groups, offsets, data, scratch, sums, one_by_one, start):
+    """Fold checked image i, ``data[offsets[i]:offsets[i + 1]]``, into sketch groups[i], from `start` on.
+
+    Only into groups of `one_by_one`. Gives how far it came and why it stopped.
+    """
+    for i in range(start, len(groups)):
+        g = groups[i]
+        if not one_by_one[g]:
+            continue
         first = offsets[i]
         end = offsets[i + 1]
-        g = groups[i]
         if not has_room(store):
             return i, NO_ROOM
         lg_k = data[first + 3]

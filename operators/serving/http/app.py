@@ -123,7 +123,7 @@ def _described(table: ServedTable) -> dict[str, Any]:
     return {
         **{name: value for name, value in standing(view).items() if name != "question"},
         "ready": view.ready,
-        "rows": sum(window.table.num_rows for window in view.windows),
+        "rows": sum(window.rows for window in view.windows),
         "window": None if windows is None else windows.definition(),
         "keys": keys,
         "columns": columns,
