@@ -153,9 +153,9 @@ def _cells(look: Look) -> tuple[str, ...]:
 
 def _look(panel: ObjectPanel, at: str, row: Mapping[str, Any]) -> Look:
     band = row.get(panel.band) if panel.band else None
-    figures = (_number(row.get(path)) for path in (panel.magnitude, panel.error, panel.limit))
+    magnitude, error, limit = (_number(row.get(path)) for path in (panel.magnitude, panel.error, panel.limit))
     forced = bool(panel.forced and row.get(panel.forced))
-    return Look(_seconds(row[at]), "" if band is None else str(band), *figures, forced=forced)
+    return Look(_seconds(row[at]), "" if band is None else str(band), magnitude, error, limit, forced)
 
 
 def _number(value: Any) -> float | None:
