@@ -102,8 +102,8 @@ def microseconds_of(stamp: Any, settings: Settings) -> float | None:
         pass
     if settings["unit"] or settings["pattern"] or not isinstance(stamp, str):
         return None
-    at = read_microseconds(stamp)
-    return None if at is None else float(at)
+    microseconds = read_microseconds(stamp)
+    return None if microseconds is None else float(microseconds)
 
 
 def conclusion(stamp: Any, settings: Settings) -> str:
