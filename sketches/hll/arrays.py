@@ -31,6 +31,8 @@ _ROWS_A_GROUP = 32
 """Rows a group of a chunk from which on it pays to bring them together first."""
 _IMAGES_A_GROUP = 4
 """The same of sketches that are folded in."""
+_Images = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""The group of each image, and where it lies in the bytes: n + 1 offsets, and all of them."""
 _MANY = 1_000
 """From so many sketches on, looking at the size of each takes longer than making room for the largest."""
 
@@ -128,7 +130,7 @@ class HLLArrays(StoredAsImages, Generic[Single]):
         finally:
             rebuild_stale(self._store, self._n)
 
-    def _gather(self, images: tuple[np.ndarray, ...], scratch: Scratch, one_by_one: np.ndarray) -> None:
+    def _gather(self, images: _Images, scratch: Scratch, one_by_one: np.ndarray) -> None:
         """Fold in lists and sets of all groups but some: their coupons are counted as those of rows are."""
         if one_by_one.all():
             return
