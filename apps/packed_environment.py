@@ -188,7 +188,8 @@ def _package_files(folder: Path) -> Iterator[Path]:
             if (path / "__init__.py").is_file():
                 yield from _package_files(path)
             elif folder != HOME and path.name != "__pycache__":
-                yield from (file for file in sorted(path.rglob("*")) if file.is_file())
+                files = (file for file in sorted(path.rglob("*")) if file.is_file())
+                yield from (file for file in files if "__pycache__" not in file.relative_to(path).parts)
         elif folder != HOME or path.suffix == ".py" or path.name == "py.typed":
             yield path
 

@@ -116,6 +116,7 @@ def test_a_stream_keeps_it(tally: families.Family) -> None:
 def test_spark_gets_functions_of_it(tally: families.Family) -> None:
     session = MagicMock()
     session.sparkContext.master = "local"
+    session.conf.get.return_value = ""
     names = register(session)
     assert {"sketch_tally", "merge_tally", "answer_tally"} <= set(names)
     given = {

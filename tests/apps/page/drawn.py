@@ -23,6 +23,10 @@ class Tab:
 
     def __init__(self, browser: Any, site: str) -> None:
         self._browser, self._site = browser, site
+        if not browser.current_url.startswith(site):
+            # The page of a server that is gone asks it on and on, and the browser complains of that.
+            browser.get("about:blank")
+            self.complaints()
         self.browser = browser
 
     def open(self, path: str, size: tuple[int, int] = DESK, scheme: str = "light") -> Tab:

