@@ -44,7 +44,8 @@ def test_what_ends_the_agent_ends_the_demo(kafka: Any, tmp_path: Path) -> None:
     newer.start()
     try:
         with pytest.raises(IngestError, match="another agent"):
-            until(lambda: log.done)
+            # On a quick machine all of its lines are in the topic before: only what it raises is waited for.
+            until(lambda: log.done is None)
     finally:
         log.stop()
         newer.stop()
