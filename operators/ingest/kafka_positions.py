@@ -3,7 +3,8 @@
 A source's positions travel in the same transaction as its messages, so either both are there or neither is.
 The key of a record is the JSON array of the agent, the source and the part of it (a file); its value is the
 position as JSON, and null once that part is gone. The record of the part "" says how many transactions the
-source has had, by which an agent whose commit has an unknown outcome sees whether it took place.
+source has had, by which an agent whose commit has an unknown outcome sees whether it took place; that of
+"claim" which agent reads the source now, by which an older one of its name sees that it was fenced.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from .batch import Positions
 TOPIC = "streamgauge.ingest.positions"
 COUNT = ""
 """The part of a source whose position is the number of its transactions."""
+CLAIM = "claim"
+"""The part whose position says which agent was the last to begin, or to commit."""
 
 _PARTITIONS = 8
 _CONFIG = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes as c
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from confluent_kafka import KafkaError, KafkaException
@@ -109,7 +109,7 @@ class BatchProducer:
         if sent < len(messages):
             codes = messages["err"]
             if (others := codes[(codes != 0) & (codes != _QUEUE_FULL)]).size:
-                raise KafkaException(KafkaError(int(others[0])))
+                self._fail(int(others[0]), None)
         return sent
 
     def send_fully(
@@ -205,7 +205,15 @@ class BatchProducer:
         fatal, retriable = rd.rd_kafka_error_is_fatal(error), rd.rd_kafka_error_is_retriable(error)
         self.needs_abort = bool(rd.rd_kafka_error_txn_requires_abort(error))
         rd.rd_kafka_error_destroy(error)
-        raise KafkaException(KafkaError(code, text, bool(fatal), bool(retriable), self.needs_abort))
+        self._fail(code, text, bool(fatal), bool(retriable))
+
+    def _fail(self, code: int, text: str | None, fatal: bool = False, retriable: bool = False) -> NoReturn:
+        """Raise an error; after a fatal one, of which later calls say no more than that it was, that one."""
+        if code == KafkaError._FATAL:
+            words = c.create_string_buffer(512)
+            code = self._rd.rd_kafka_fatal_error(self._handle, words, len(words)) or code
+            text, fatal = words.value.decode(errors="replace") or text, True
+        raise KafkaException(KafkaError(code, text, fatal, retriable, self.needs_abort))
 
 
 _EMPTY = np.zeros(1, np.uint8)

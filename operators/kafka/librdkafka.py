@@ -32,6 +32,7 @@ _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
     "rd_kafka_begin_transaction": (_error, [_pointer]),
     "rd_kafka_commit_transaction": (_error, [_pointer, _int]),
     "rd_kafka_abort_transaction": (_error, [_pointer, _int]),
+    "rd_kafka_fatal_error": (_int, [_pointer, _text, _size]),
     "rd_kafka_error_code": (_int, [_error]),
     "rd_kafka_error_string": (_text, [_error]),
     "rd_kafka_error_is_fatal": (_int, [_error]),

@@ -24,7 +24,7 @@ from ...kafka.topics import Admin, TopicError, admin, ensure_topic
 from ...sketching.dead_letters import LARGEST_REASON
 from ..batch import Batch, DeadLine, Headers, IngestError, Positions
 from ..component import Delivered, Place
-from ..kafka_positions import COUNT, TOPIC, KafkaPositions
+from ..kafka_positions import CLAIM, COUNT, TOPIC, KafkaPositions
 
 _ANSWER_SECONDS = 10.0
 _TRANSACTION_MS = 60_000
@@ -111,18 +111,23 @@ class KafkaSink:
         self._turn = count()
         self._producer: BatchProducer | None = None
         self._begun = False
+        self._begun_at = self._clocks()
         self._failed: KafkaException | None = None
+        self._instance = uuid.uuid4().hex
         retry = Retry("begin transactions", place.stopping)
         while self._producer is None:
             try:
                 self._producer = self._fresh()
+                self._claim(self._producer)
             except KafkaException as error:
+                if self._producer is not None:
+                    self._producer.close()
+                    self._producer = None
                 retry.failed(self._refused(error.args[0]))
         retry.done()
-        self.positions: Positions = self._kept.read()
+        kept = self._kept.read()
+        self.positions: Positions = {part: kept[part] for part in kept if part != CLAIM}
         self._transactions = int((self.positions.get(COUNT) or {}).get("transactions", 0))
-        self._instance = uuid.uuid4().hex
-        self.commit([])
 
     def write(self, batch: Batch) -> None:
         """See `Sink`. What fails here is tried again by `commit`."""
@@ -130,8 +135,7 @@ class KafkaSink:
             return
         try:
             if not self._begun:
-                self._producer.begin()
-                self._begun = True
+                self._begin(self._producer)
             self._send(self._producer, batch)
         except KafkaException as error:
             self._failed = error
@@ -146,12 +150,11 @@ class KafkaSink:
                     failed, self._failed = self._failed, None
                     raise failed
                 producer = self._producer = self._producer or self._fresh()
-                if unsure and int(self._last().get("transactions", 0)) >= number:
+                if unsure and int(self._last(COUNT).get("transactions", 0)) >= number:
                     break
                 unsure = False
                 if not self._begun:
-                    producer.begin()
-                    self._begun = True
+                    self._begin(producer)
                     for batch in batches:
                         self._send(producer, batch)
                 self._send_positions(producer, batches, number)
@@ -245,7 +248,29 @@ class KafkaSink:
         changed: dict[str, Mapping[str, Any] | None] = {}
         for batch in batches:
             changed.update(batch.positions)
-        changed[COUNT] = {"transactions": number, "instance": self._instance}
+        self._send_records(producer, {**changed, COUNT: {"transactions": number}, **self._own_claim()})
+
+    def _begin(self, producer: BatchProducer) -> None:
+        producer.begin()
+        self._begun, self._begun_at = True, self._clocks()
+
+    @staticmethod
+    def _clocks() -> tuple[float, float]:
+        """One that nobody sets, and one that goes on while the machine sleeps."""
+        return time.monotonic(), time.time()
+
+    def _claim(self, producer: BatchProducer) -> None:
+        """Say which agent reads the source now, at once: reading positions may wait for the transactions of
+        others, and a predecessor may look for it.
+        """
+        producer.begin()
+        self._send_records(producer, self._own_claim())
+        producer.commit(self._commit_seconds)
+
+    def _own_claim(self) -> Positions:
+        return {CLAIM: {"instance": self._instance}}
+
+    def _send_records(self, producer: BatchProducer, changed: Positions) -> None:
         records = list(self._kept.records(changed))
         block = Batch.of([value or b"" for _, value in records])
         producer.send_fully(
@@ -256,10 +281,10 @@ class KafkaSink:
             nulls=np.array([value is None for _, value in records]),
         )
 
-    def _last(self) -> Mapping[str, Any]:
-        """What the source's last transaction says of itself. Raises `KafkaException` without an answer."""
+    def _last(self, part: str) -> Mapping[str, Any]:
+        """A part as the last transaction left it. Raises `KafkaException` without an answer."""
         try:
-            return self._kept.read().get(COUNT, {})
+            return self._kept.read().get(part, {})
         except (StreamgaugeError, OSError) as error:
             raise KafkaException(KafkaError(KafkaError._TIMED_OUT, str(error))) from None
 
@@ -292,11 +317,16 @@ class KafkaSink:
     def _taken_over(self) -> bool:
         """Whether another agent has begun, rather than that a transaction took longer than brokers allow.
 
-        Each says in a transaction that it has begun, a moment after it has fenced its predecessor.
+        One that was not open for so long can't have been ended by the broker. Otherwise the other's claim is
+        looked for, which it makes a moment after it has fenced its predecessor, and with all that it commits.
+        One whose first claim does not come in time is fenced in its turn, and claims again.
         """
+        open_for = max(now - then for now, then in zip(self._clocks(), self._begun_at))
+        if open_for < 0.9 * self._commit_seconds:
+            return True
         time.sleep(_CLAIM_SECONDS)
         try:
-            return self._last().get("instance", self._instance) != self._instance
+            return self._last(CLAIM).get("instance", self._instance) != self._instance
         except KafkaException:
             return False  # it comes again with the next try
 

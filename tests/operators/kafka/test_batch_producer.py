@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 from streamgauge.operators.kafka import batch_producer
 from streamgauge.operators.kafka.batch_producer import BatchProducer, NoLibrary
 
+from ...waiting import until
 from ..ingest.agents import fresh, messages, values
 
 pytestmark = pytest.mark.kafka
@@ -22,6 +23,7 @@ def made(kafka: Any, **config: Any) -> BatchProducer:
     return BatchProducer({**own, **config}, 60)
 
 
+FENCED = {KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH}
 BLOCK = np.frombuffer(b"one,,three", np.uint8), np.array([0, 4, 5]), np.array([3, 0, 5])
 
 
@@ -74,3 +76,27 @@ def test_errors_are_those_of_kafka(kafka: Any, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(batch_producer, "library", lambda: None)
     with pytest.raises(NoLibrary, match="install its wheel"):
         made(kafka)
+
+
+def test_whatever_is_sent_after_being_fenced_says_so(kafka: Any) -> None:
+    topic, config = fresh(), {"transactional.id": str(uuid.uuid4()), "linger.ms": 0}
+    kafka.create_topic(topic, partitions=1)
+    older = made(kafka, **config)
+    older.begin()
+    older.send(topic, 0, *BLOCK)
+    newer = made(kafka, **config)
+
+    def refused() -> bool:
+        try:
+            older.send(topic, 0, *BLOCK)
+        except KafkaException as error:
+            assert error.args[0].code() in FENCED and error.args[0].fatal()
+            return True
+        return False
+
+    until(refused)
+    with pytest.raises(KafkaException) as caught:
+        older.send_fully(topic, 0, *BLOCK)
+    assert caught.value.args[0].code() in FENCED
+    older.close()
+    newer.close()

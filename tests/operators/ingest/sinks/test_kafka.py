@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from pathlib import Path
@@ -9,12 +10,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from confluent_kafka import Producer
 
 from streamgauge.operators.ingest.batch import Batch, DeadLine, IngestError
 from streamgauge.operators.ingest.component import Place
+from streamgauge.operators.ingest.kafka_positions import TOPIC, KafkaPositions
 from streamgauge.operators.ingest.sinks.kafka import KafkaSink, KafkaTopic
+from streamgauge.operators.kafka.topics import admin, high_watermarks
 
 from ....faulty_proxy import Request
+from ....waiting import until
 from ..agents import fresh, messages, values
 
 pytestmark = pytest.mark.kafka
@@ -145,6 +150,33 @@ def test_an_older_agent_of_the_same_name_is_fenced(kafka: Any, tmp_path: Path) -
     older.close()
     newer.close()
     assert values(kafka, topic) == [b"older", b"newer"]
+
+
+def test_it_is_fenced_while_the_newer_one_waits_for_others(kafka: Any, tmp_path: Path) -> None:
+    # Positions can be read only up to an open transaction, of any agent's that shares their partition.
+    topic = fresh()
+    older = opened(kafka, topic, tmp_path)
+    config = {"bootstrap.servers": kafka.bootstrap_servers}
+    other = Producer({**config, "transactional.id": fresh()})
+    other.init_transactions(60)
+    other.begin_transaction()
+    place = (TOPIC, KafkaPositions(admin(config), config, topic, "source").partition)
+    key = json.dumps(["other", "source", "file"])
+    other.produce(TOPIC, key=key, value=json.dumps({}), partition=place[1])
+    assert other.flush(60) == 0
+    end = high_watermarks(admin(config), [place], 60)[place]
+    newer: list[KafkaSink] = []
+    thread = threading.Thread(target=lambda: newer.append(opened(kafka, topic, tmp_path)))
+    thread.start()
+    until(lambda: high_watermarks(admin(config), [place], 60)[place] > end)
+    threading.Timer(6.0, other.abort_transaction).start()
+    with pytest.raises(IngestError, match="another agent"):
+        deliver(older, Batch.of([b"zombie"]))
+    older.close()
+    thread.join()
+    deliver(newer[0], Batch.of([b"newer"]))
+    newer[0].close()
+    assert values(kafka, topic) == [b"newer"]
 
 
 @pytest.mark.parametrize("lost", ["answer", "request"])
