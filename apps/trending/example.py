@@ -22,7 +22,7 @@ _SAID = (
     "what a day this has been",
     "reading about this all evening",
     "did anyone else see that?",
-    "two photos from this morning",
+    "two photos from this morning 📷",
     "who would have thought",
 )
 _LINKED = ("news", "music", "science", "opensource")

@@ -1,7 +1,7 @@
 // Points on the earth or on the sky, drawn as SVG: no tiles are fetched from anywhere. Land is the page's own file.
 
 import { el, empty, put, svg } from "./dom.js";
-import { column, figure, text, format, withUnit } from "./numbers.js";
+import { column, figure, measured, text } from "./numbers.js";
 import { aggregate, order, same, total } from "./questions.js";
 
 const [WIDTH, HEIGHT] = [720, 360];
@@ -50,7 +50,7 @@ function dot(one, project, most, panel, context, first) {
   const [x, y] = project.at(one.at);
   const size = one.value && most > 0 ? 3 + 7 * Math.sqrt(Math.max(0, one.value.value) / most) : 4.5;
   const here = same(context.focus, panel.label, one.key);
-  const label = one.value ? `${text(one.key)}: ${withUnit(format(one.value.value), panel.unit)}` : text(one.key);
+  const label = one.value ? `${text(one.key)}: ${measured(one.value.value, panel.unit)}` : text(one.key);
   const choose = () => context.choose({ [panel.label]: one.key });
   // One stop for the tabulator; arrows go from point to point.
   const key = (event) => {
