@@ -184,20 +184,29 @@ def relieve(state, below_top, total, deepest, g):
 
 
 @inner
-def fit(region, levels, depth, capacity, coin, scratch, top):
-    """Halve levels, from the lowest, until a region holds at most `capacity` items in them."""
+def fit(region, levels, depth, total, coin, scratch, top):
+    """Halve levels, from the lowest, until a region holds no more items in them than `total` gives its depth.
+
+    What leapt may have made the top level so full that halving all below it is not enough: then that is
+    halved too, into a new one. `levels` has a place for it. Gives the depth.
+    """
     level = 0
-    while levels[depth] - levels[0] > capacity and level < depth - 1:
+    while levels[depth] - levels[0] > total[depth]:
+        if level == depth - 1:
+            levels[depth + 1] = levels[depth]
+            depth += 1
         if levels[level + 1] - levels[level] > 1:
             compact(region, levels, level, coin, scratch, top)
         level += 1
+    return depth
 
 
 @inner
 def fitted(state, total, g, region, levels, coin):
     """Copy the items and levels of group `g`; of one that leaps, no more than its depth's capacity.
 
-    `region` needs a place for each of the group's, `levels` one more than it has levels, `coin` one.
+    `region` needs a place for each of the group's, `levels` two more than it has levels, `coin` one. Gives
+    the depth, without the grain.
     """
     depth, grain, room = np.int64(state.depth[g]), np.int64(state.grain[g]), np.int64(state.room[g])
     first = np.int64(state.levels[g, 0])
@@ -207,7 +216,7 @@ def fitted(state, total, g, region, levels, coin):
     for h in range(depth + 1):
         levels[h] = state.levels[g, h]
     coin[0] = state.coin[g]
-    fit(region, levels, depth, total[depth], coin, state.scratch, state.high[g])
+    return fit(region, levels, depth, total, coin, state.scratch, state.high[g])
 
 
 @inner
@@ -235,14 +244,14 @@ def unpack(state, total, first, region, levels, coin, items, weights, ends):
     for i in range(len(ends)):
         g = first + i
         n, grain = state.n[g], np.int64(state.grain[g])
-        fitted(state, total, g, region, levels, coin)
+        depth = fitted(state, total, g, region, levels, coin)
         own, stands_for = items[size:], weights[size:]
         held = np.int64(0)
         for j in range(grain):
             if n >> np.int64(j) & 1:
                 held = _merge_in(own, stands_for, held, region[j : j + 1], np.int64(1) << np.int64(j))
         sort(region[levels[0] : levels[1]], state.scratch, state.high[g])
-        for h in range(np.int64(state.depth[g])):
+        for h in range(depth):
             run = region[levels[h] : levels[h + 1]]
             held = _merge_in(own, stands_for, held, run, np.int64(1) << (grain + h))
         size += held
@@ -303,16 +312,18 @@ def flatten_sampler(state, total, g):
     grain, old_depth = np.int64(state.grain[g]), np.int64(state.depth[g])
     if state.room[g] <= total[old_depth] and grain == 0:
         return DONE
-    depth = grain + old_depth
-    if depth + 2 > state.levels.shape[1]:
+    if grain + old_depth + 3 > state.levels.shape[1]:
         return MORE_LEVELS
-    at, room = state.start[g], total[depth]
+    # The region and its levels fit each other after this, also where the call ends here and begins again.
+    at, levels = state.start[g], state.levels[g]
+    own = state.items[at : at + state.room[g]]
+    old_depth = fit(own, levels, old_depth, total, state.coin[g : g + 1], state.scratch, state.high[g])
+    state.depth[g] = old_depth
+    depth = grain + old_depth
+    room = total[depth]
     to = allocate(state.extent, room, len(state.items))
     if to < 0:
         return NO_ROOM
-    levels = state.levels[g]
-    own = state.items[at : at + state.room[g]]
-    fit(own, levels, old_depth, total[old_depth], state.coin[g : g + 1], state.scratch, state.high[g])
     if grain:
         sort(own[levels[0] : levels[1]], state.scratch, state.high[g])
     retained = state.room[g] - levels[0]

@@ -83,17 +83,20 @@ def _kept(state, g):
 
 
 @inner
-def _retained(state, total, g):
-    """How many items the levels of a group hold once it is fitted."""
-    depth = np.int64(state.depth[g])
-    retained, carried = np.int64(state.room[g] - state.levels[g, 0]), np.int64(0)
-    for h in range(depth - 1):
-        if retained <= total[depth]:
-            break
-        held = np.int64(state.levels[g, h + 1] - state.levels[g, h]) + carried
+def _fitted_size(state, total, g):
+    """How many items the levels of a group hold once it is fitted, and how many levels it has then."""
+    depth, own_depth = np.int64(state.depth[g]), np.int64(state.depth[g])
+    retained, carried, level = np.int64(state.room[g] - state.levels[g, 0]), np.int64(0), np.int64(0)
+    while retained > total[depth]:
+        held = carried
+        if level < own_depth:
+            held += np.int64(state.levels[g, level + 1] - state.levels[g, level])
+        if level == depth - 1:
+            depth += 1
         carried = held >> 1
         retained -= carried
-    return retained
+        level += 1
+    return retained, depth
 
 
 @kernel
@@ -101,8 +104,8 @@ def image_offsets(state, total, width):
     """Where each group's image starts and ends, int64, for items of `width` bytes."""
     offsets = np.zeros(len(state.n) + 1, np.int64)
     for g in range(len(state.n)):
-        depth = np.int64(state.depth[g]) + state.grain[g]
-        retained = _retained(state, total, g) + _kept(state, g)
+        retained, depth = _fitted_size(state, total, g)
+        retained, depth = retained + _kept(state, g), depth + state.grain[g]
         size = HEADER + 4 * depth + (retained + 2) * width
         if state.n[g] < 2:
             size = 8 + state.n[g] * width
@@ -117,12 +120,11 @@ def write_images(state, total, k, offsets, out, edges):
     most = np.int64(0)
     for g in range(len(state.n)):
         most = max(most, np.int64(state.room[g]))
-    items, levels = np.empty(most, edges.dtype), np.empty(state.levels.shape[1], np.int32)
+    items, levels = np.empty(most, edges.dtype), np.empty(state.levels.shape[1] + 1, np.int32)
     coin = np.empty(1, np.uint64)
     for g in range(len(state.n)):
         at = offsets[g]
         n, grain = state.n[g], np.int64(state.grain[g])
-        depth = grain + state.depth[g]
         out[at] = 5 if n > 1 else 2
         out[at + 1] = 2 if n == 1 else 1
         out[at + 2] = _FAMILY
@@ -132,7 +134,7 @@ def write_images(state, total, k, offsets, out, edges):
         out[at + 7] = 0
         if n == 0:
             continue
-        fitted(state, total, g, items, levels, coin)
+        depth = grain + fitted(state, total, g, items, levels, coin)
         room, first = np.int64(state.room[g]), np.int64(levels[0])
         region = items[:room]
         if n == 1:
