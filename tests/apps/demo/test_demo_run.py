@@ -69,8 +69,8 @@ def test_all_that_is_put_in_is_reported(kafka) -> None:
     "engine", ["local", pytest.param("spark", marks=[pytest.mark.spark, pytest.mark.soak])]
 )
 def test_a_load_of_posts_is_counted_and_checked(kafka, engine: str) -> None:
-    # Its group is named after it, and the one above has left state of its posts with the broker.
-    app = replace(app_of("trending"), name="under-load", example=under_load(300.0, 8.0))
+    # Its group is named after it, and others have left state of their posts with the broker.
+    app = replace(app_of("trending"), name=f"under-load-{engine}", example=under_load(300.0, 8.0))
     demo = Demo([app], {app.name: engine}, seconds=8.0, seed=5, port=0)
     with ExitStack() as stack:
         console = Console(file=io.StringIO(), width=200)
