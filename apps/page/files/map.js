@@ -1,7 +1,7 @@
 // Points on the earth or on the sky, drawn as SVG: no tiles are fetched from anywhere. Land is the page's own file.
 
 import { el, empty, put, svg } from "./dom.js";
-import { column, figure, measured, text } from "./numbers.js";
+import { column, figure, format, measured, text } from "./numbers.js";
 import { aggregate, order, same, total } from "./questions.js";
 
 const [WIDTH, HEIGHT] = [720, 360];
