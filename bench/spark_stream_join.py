@@ -135,7 +135,7 @@ def main() -> list[dict[str, Any]]:
                 (
                     spent(lambda folder: ours(spark, at, topics, folder), jvm, topics.pairs, 0),
                     spent(
-                        lambda folder: peer(spark, at, topics, folder), jvm, topics.pairs, topics.pairs // 4
+                        lambda folder: peer(spark, at, topics, folder), jvm, topics.pairs, topics.pairs // 3
                     ),
                 )
                 for _ in range(RUNS + 1)
