@@ -120,14 +120,13 @@ class KafkaSink:
                 self._producer = self._fresh()
                 self._claim(self._producer)
             except KafkaException as error:
-                if self._producer is not None:
-                    self._producer.close()
-                    self._producer = None
+                self.close()
                 retry.failed(self._refused(error.args[0]))
         retry.done()
         kept = self._kept.read()
-        self.positions: Positions = {part: kept[part] for part in kept if part != CLAIM}
-        self._transactions = int((self.positions.get(COUNT) or {}).get("transactions", 0))
+        kept.pop(CLAIM, None)
+        self._transactions = int(kept.pop(COUNT, {}).get("transactions", 0))
+        self.positions: Positions = kept
 
     def write(self, batch: Batch) -> None:
         """See `Sink`. What fails here is tried again by `commit`."""
