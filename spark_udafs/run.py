@@ -45,12 +45,12 @@ def on_spark(
     """The table of sketches of a Kafka stream as a DataFrame, merged in Spark, its windows closed in time.
 
     Spark's Python workers read, decode and sketch; only partial sketches reach the JVM. Windows that overlap
-    are made of panes, whose sketches Spark gives to each window that holds them. Each window is given
-    out once, in append mode, when it is complete: when all partitions' event time has passed its end by the
-    stream's delay. Partitions that are silent for `idle_seconds` hold nothing up; `Stream.tumbling` says what
-    is promised. One thing is different from a consumer: a window is final when it is given out, one that only
-    silence has closed as well, so rows of the backlog after a pause are late if they are of the window that
-    the pause has cut. Raise `idle_seconds` to sit out longer pauses.
+    are made of panes, in which each row is sketched once. Each window is given out once, in append mode, when
+    it is complete: when all partitions' event time has passed its end by the stream's delay. Partitions that
+    are silent for `idle_seconds` hold nothing up; `Stream.tumbling` says what is promised. One thing is
+    different from a consumer: a window is final when it is given out, one that only silence has closed as
+    well, so rows of the backlog after a pause are late if they are of the window that the pause has cut.
+    Raise `idle_seconds` to sit out longer pauses.
 
     With the trigger ``availableNow`` the last windows are closed at the end, and rows that later come for
     them are late; with ``close_at_end=False`` they stay open for the next run.

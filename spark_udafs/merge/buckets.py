@@ -28,12 +28,11 @@ from ...operators.sketching.partition_watermark import YEAR_10000
 from ...operators.table.merge import Accumulator
 from ...operators.table.schema import END, START, TIME_TYPE, definition_of, from_ipc, keys_of, to_ipc
 from ...operators.table.windows import declared_windows
-from ...operators.windows.paned import Paned
 from ...operators.windows.table import ALL_TIME
 from ..definitions import check_same, pack
 from ..gc_freeze import freeze_imports
 from .column_codecs import quoted, spark_type
-from .partials import Mode, Partials, real_rows
+from .partials import Mode, Partials
 
 BUCKETS = 16
 """The number of buckets of each window of a stream. It never changes: a checkpoint's state is by bucket."""
@@ -44,8 +43,8 @@ _LATEST_US = YEAR_10000 - 1
 class BucketedPartials(Partials):
     """Partial rows that each hold a bucket's part of a window, as a table of sketches."""
 
-    def __init__(self, schema: pa.Schema, buckets: int = BUCKETS, panes: Paned | None = None) -> None:
-        super().__init__(schema, panes)
+    def __init__(self, schema: pa.Schema, buckets: int = BUCKETS) -> None:
+        super().__init__(schema)
         self._buckets = np.uint64(buckets)
 
     @property
@@ -72,9 +71,6 @@ class BucketedPartials(Partials):
         starts, ends, buckets = starts[order], ends[order], buckets[order]
         table = table.take(pa.array(order)).combine_chunks().cast(self.parts)
         apart = (np.diff(ends) != 0) | (np.diff(buckets) != 0)
-        if self.panes is not None:
-            # Panes with the same first window may have others as their last.
-            apart |= np.diff(starts) != 0
         borders = np.flatnonzero(apart) + 1
         firsts, after = np.append(0, borders), np.append(borders, len(order))
         # Where rows of one window start at different times (see `frames`), the latest start counts.
@@ -92,19 +88,6 @@ class BucketedPartials(Partials):
     def together(self, ends: np.ndarray) -> np.ndarray:
         """A time for each row, by which rows may be in one part: as one they are late, and in one window."""
         return ends
-
-    def first_end(self) -> Column:
-        """See `Partials.first_end`: the time in `END` may lie before it."""
-        return F.unix_micros(START) + F.col("__length")
-
-    def spread(self, rows: DataFrame) -> DataFrame:
-        """See `Partials.spread`."""
-        if self.panes is None:
-            return rows
-        length = F.unix_micros(END) - F.unix_micros(START)
-        shown = F.least(F.col(END), F.timestamp_micros(F.lit(_LATEST_US)))
-        end = F.when(F.expr(real_rows()), shown).otherwise(F.col(END))
-        return super().spread(rows).withColumns({"__length": length, END: end})
 
     def merged(self, rows: DataFrame, windows: list[Column], mode: Mode = "append") -> DataFrame:
         """See `Partials.merged`. Raises `ValueError` in a stream whose state isn't kept in RocksDB."""

@@ -15,17 +15,21 @@ from ...operators.windows.paned import Paned
 from ...operators.windows.table import ALL_TIME
 from .column_codecs import ColumnCodec, SampleForm, codecs_of, quoted, spark_type
 from .native_sketching import over_rows, probably_drawn, shown
-from .partials import Mode, Partials
+from .partials import Mode, Partials, real_rows
 
 
 class NativePartials(Partials):
-    """Partial rows that Catalyst's own aggregates merge, one for each group."""
+    """Partial rows that Catalyst's own aggregates merge, one for each group.
+
+    Where windows are made of several panes, rows are of panes, and `panes` says of which windows these are.
+    """
 
     def __init__(
         self, schema: pa.Schema, columns: Mapping[str, pa.DataType], panes: Paned | None = None
     ) -> None:
         self.forms = codecs_of(schema, columns)
-        super().__init__(schema, panes)
+        self._panes = panes
+        super().__init__(schema)
 
     def own_fields(self) -> list[pa.Field]:
         """The keys, then the columns of each aggregate's form."""
@@ -95,6 +99,27 @@ class NativePartials(Partials):
                 read = {key: shown(F.col(quoted(key)), kinds[key]) for key in texts}
                 joined = joined.withColumns(read)
         return self._finished(joined, _ever())
+
+    def spread(self, rows: DataFrame) -> DataFrame:
+        """See `Partials.spread`: rows of panes, one for each window that still counts them.
+
+        A pane's row has the pane's start, and the end of the first window that counts it
+        (`operators.sketching.panes`).
+        """
+        window = self._panes
+        if window is None:
+            return rows
+        start, every, size = F.unix_micros(START), window.begin_every_us, window.size_us
+        last = start - F.pmod(start, F.lit(every)) + F.lit(size)
+        ends = F.sequence(F.unix_micros(END), last, F.lit(window.every_us))
+        announced = F.array(F.unix_micros(END))
+        spread_ends = F.explode(F.when(F.expr(real_rows()), ends).otherwise(announced))
+        others = [F.col(quoted(field.name)) for field in self.schema if field.name not in (START, END)]
+        spread = rows.select(START, spread_ends.alias("__end"), *others)
+        end = F.col("__end")
+        begin = (last if every == size else end) - F.lit(size)
+        edges = F.timestamp_micros(begin).alias(START), F.timestamp_micros(end).alias(END)
+        return spread.select(*edges, *others)
 
     def merged(self, rows: DataFrame, windows: list[Column], mode: Mode = "append") -> DataFrame:
         """See `Partials.merged`."""

@@ -3,6 +3,7 @@
 Which windows there are, and what belongs to each, is known once all that a bucket's groups have is looked
 at: the pieces of sessions that meet, the groups with a row in the last pane of a sliding window. So a stream
 keeps what a bucket's open windows are made of as one table, and closes them by the consumer's own rules.
+Hopping and cumulating windows are merged so too: a bucket's panes cost less than as many parts of windows.
 """
 
 from __future__ import annotations

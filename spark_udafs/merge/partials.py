@@ -15,7 +15,6 @@ from typing import Literal
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
 from ...operators.sketching.account import Account
 from ...operators.sketching.delta import Delta
@@ -24,7 +23,6 @@ from ...operators.sketching.partition_watermark import YEAR_10000
 from ...operators.table.schema import END, START, TIME_TYPE, aggregates_of, keys_of
 from ...operators.table.spark_footer import notes_of
 from ...operators.table.windows import declared_windows
-from ...operators.windows.paned import Paned
 from .column_codecs import defined_rows, key_column, quoted
 
 AHEAD = "3000000 days"
@@ -52,13 +50,11 @@ OWN = (*(f"__{name}" for name in (*ACCOUNT, *PROGRESS)), EVENT, FIRST, LATEST, W
 class Partials(ABC):
     """The partial rows of one table of sketches' schema, and how Spark merges them.
 
-    `schema` is their Arrow schema; `table` and `keys` are those of the table of sketches. Where windows are
-    made of several panes, partial rows are of panes, and `panes` says which windows these are part of.
+    `schema` is their Arrow schema; `table` and `keys` are those of the table of sketches.
     """
 
-    def __init__(self, schema: pa.Schema, panes: Paned | None = None) -> None:
+    def __init__(self, schema: pa.Schema) -> None:
         self.table = schema
-        self.panes = panes
         self.keys = keys_of(schema)
         self.aggregates = aggregates_of(schema)
         observed = (*ACCOUNT, *PROGRESS)
@@ -89,29 +85,8 @@ class Partials(ABC):
         """
 
     def spread(self, rows: DataFrame) -> DataFrame:
-        """Partial rows of panes, one for each window that still counts them; of windows, as they are.
-
-        A pane's row has the pane's start, and the end of the first window that counts it
-        (`operators.sketching.panes`). Announcing rows pass.
-        """
-        window = self.panes
-        if window is None:
-            return rows
-        start, every, size = F.unix_micros(START), window.begin_every_us, window.size_us
-        last = start - F.pmod(start, F.lit(every)) + F.lit(size)
-        ends = F.sequence(self.first_end(), last, F.lit(window.every_us))
-        announced = F.array(F.unix_micros(END))
-        spread_ends = F.explode(F.when(F.expr(real_rows()), ends).otherwise(announced))
-        others = [F.col(quoted(field.name)) for field in self.schema if field.name not in (START, END)]
-        spread = rows.select(START, spread_ends.alias("__end"), *others)
-        end = F.col("__end")
-        begin = (last if every == size else end) - F.lit(size)
-        edges = F.timestamp_micros(begin).alias(START), F.timestamp_micros(end).alias(END)
-        return spread.select(*edges, *others)
-
-    def first_end(self) -> Column:
-        """The end of the first window that counts a pane's row, in microseconds."""
-        return F.unix_micros(END)
+        """Partial rows in the windows by whose edges they are merged; announcing rows pass."""
+        return rows
 
     def announcement(
         self, account: Account, watermark_us: int, messages: int = 0, lag: int = 0

@@ -76,7 +76,7 @@ def partials_of(
     windows = declared_windows(schema)
     if windows is not None and windows.merging:
         return BucketedSessions(schema, windows.size_us, streaming)
-    return BucketedPartials(schema, panes=panes)
+    return BucketedPartials(schema) if panes is None else _open_windows(PanesMerge)(schema, panes)
 
 
 def partials_of_table(schema: pa.Schema) -> Partials:
