@@ -1,10 +1,10 @@
 """A sketching worker as a process of its own, forked from the program's server (`worker_server`).
 
 Where processes can't be forked it is ``python -m streamgauge.operators.consumer.work.process``. The plans
-come pickled over standard input, which then stays open. When it closes, because the run ends or the run's
-process died, the worker delivers what it holds and ends. What it logs, its figures and its error come back
-over the pipe that was its standard output (`worker_ipc`); whatever it or the user's decoder prints goes to
-standard error.
+come pickled over standard input, which then stays open: a byte on it says that the worker may begin. When it
+closes, because the run ends or the run's process died, the worker delivers what it holds and ends. What it
+logs, its figures and its error come back over the pipe that was its standard output (`worker_ipc`); whatever
+it or the user's decoder prints goes to standard error.
 """
 
 from __future__ import annotations
@@ -40,26 +40,46 @@ if TYPE_CHECKING:
 
 PROCESS = "streamgauge.operators.consumer.work.process"
 """This module, as `python -m` runs it."""
+_BEGIN = b"b"
 _REPORT_SECONDS = 0.5
 _LAST_WORDS_SECONDS = 1.0
 
 
 class WorkerProcess:
-    """The run's side of one worker process."""
+    """The run's side of one worker process.
 
-    def __init__(self, plans: Plans, server: WorkerServer | None = None) -> None:
+    Of processes with one `start`, a barrier of as many, none begins before all have loaded what they run, or
+    ended: one that joined the group alone would first be given all partitions, and have to hand over some.
+    """
+
+    def __init__(
+        self, plans: Plans, server: WorkerServer | None = None, start: threading.Barrier | None = None
+    ) -> None:
+        self._start = start or threading.Barrier(1)
         self._process = child(PROCESS) if server is None else server.fork()
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._hearing = WorkerListener(self._process.stdout)
+        self._hearing = WorkerListener(self._process.stdout, self._begin)
         self._reading = threading.Thread(
-            target=copy_context().run, args=(self._hearing.run,), name="streamgauge-hearing", daemon=True
+            target=copy_context().run, args=(self._hear,), name="streamgauge-hearing", daemon=True
         )
         self._reading.start()
         level = logging.getLogger("streamgauge.kafka").getEffectiveLevel()
         with suppress(BrokenPipeError):
             # By value what is in the user's own script, which nobody else can import: decoders, callbacks.
             cloudpickle.dump((plans, level), self._process.stdin)
+            self._process.stdin.flush()
+
+    def _hear(self) -> None:
+        self._hearing.run()
+        self._start.abort()  # the others don't wait for one that has ended
+
+    def _begin(self) -> None:
+        with suppress(threading.BrokenBarrierError):
+            self._start.wait()
+        assert self._process.stdin is not None
+        with suppress(OSError, ValueError):  # it has ended, or was asked to
+            self._process.stdin.write(_BEGIN)
             self._process.stdin.flush()
 
     @property
@@ -117,7 +137,7 @@ def main() -> int:
     reporter = WorkerReporter(os.fdopen(os.dup(sys.stdout.fileno()), "wb"))
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     logging.getLogger().addHandler(ReportingHandler(reporter))
-    stopping = threading.Event()
+    stopping, going = threading.Event(), threading.Event()
     try:
         plans: Plans
         plans, level = pickle.load(sys.stdin.buffer)
@@ -126,12 +146,15 @@ def main() -> int:
         def watch() -> None:
             # Not through the buffered reader, whose lock would keep the interpreter from ending.
             while os.read(sys.stdin.fileno(), 4096):
-                pass
+                going.set()
             stopping.set()
+            going.set()
 
         threading.Thread(target=watch, daemon=True).start()
         from .worker import Worker
 
+        reporter.ready()
+        going.wait()
         worker = Worker(plans, stopping.is_set)
         with _reporting(worker, reporter):
             worker.run()

@@ -1,4 +1,5 @@
-"""What a worker process reports to its run while both live: its log, its figures, the error it failed with.
+"""What a worker process reports to its run while both live: its log, that it has loaded what it runs, its
+figures, the error it failed with.
 
 Each goes as a pair of its kind and its value, pickled, over the pipe that was the process's standard output.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 import logging
 import pickle
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from logging.handlers import QueueHandler
 from typing import IO, Any, Literal
@@ -16,7 +18,7 @@ from ...watching.figures import WorkFigures
 from ...watching.logs import FIELDS
 from ..error_context import in_words
 
-Kind = Literal["log", "figures", "error"]
+Kind = Literal["log", "ready", "figures", "error"]
 
 _PARTS = ("name", "levelno", "levelname", "created", "msecs", "msg", "exc_text", "process", "threadName")
 
@@ -32,6 +34,10 @@ class WorkerReporter:
         """Hand on a record whose text is made already."""
         fields = (*_PARTS, *(name for name in FIELDS if hasattr(record, name)))
         self._send("log", {name: getattr(record, name, None) for name in fields})
+
+    def ready(self) -> None:
+        """Say that all is loaded and the worker can begin."""
+        self._send("ready", None)
 
     def figures(self, figures: WorkFigures) -> None:
         """Hand on what the worker did so far."""
@@ -66,10 +72,14 @@ class ReportingHandler(QueueHandler):
 
 
 class WorkerListener:
-    """The run's side: `run` hears a worker until its pipe ends; `figures` are the latest."""
+    """The run's side: `run` hears a worker until its pipe ends; `figures` are the latest.
 
-    def __init__(self, pipe: IO[bytes]) -> None:
+    `ready` is called once the worker can begin.
+    """
+
+    def __init__(self, pipe: IO[bytes], ready: Callable[[], None] = lambda: None) -> None:
         self._pipe = pipe
+        self._ready = ready
         self.figures = WorkFigures()
         self._error: bytes | None = None
 
@@ -81,6 +91,8 @@ class WorkerListener:
                 kind, value = pickle.load(self._pipe)
                 if kind == "log":
                     _log(value)
+                elif kind == "ready":
+                    self._ready()
                 elif kind == "figures":
                     self.figures = value
                 else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time as wall
+from collections.abc import Collection
 
 from ...formats.decode import check_importable
 from ...watching.figures import WorkFigures
@@ -36,7 +37,7 @@ class Workers:
         many = plans.first.options.workers
         self.own = Worker(plans.of_worker(0), stop.is_set) if many == 1 else None
         if many > 1:
-            self._processes = {number: self._made(number) for number in range(many)}
+            self._processes = self._made(range(many))
 
     @property
     def pids(self) -> list[int]:
@@ -67,9 +68,7 @@ class Workers:
             prepare_workers(plan.stream for plan in self._plans.by_name.values())
         with self._lock:
             first = int(self.own is not None)
-            for number in range(first, first + wanted):
-                if number not in self._processes:
-                    self._processes[number] = self._made(number)
+            self._processes |= self._made(set(range(first, first + wanted)) - set(self._processes))
             for number in sorted(self._processes)[wanted:]:
                 leaving = self._processes.pop(number)
                 leaving.stop()
@@ -85,7 +84,7 @@ class Workers:
                     return error
                 log.warning("a worker process ended (%s); starting another in its place", process.exit_text)
                 self._past += process.figures.past
-                self._processes[number] = self._made(number)
+                self._processes |= self._made([number])
             for late, process in list(self._leaving):
                 if process.ended or wall.monotonic() > late:
                     self._leaving.remove((late, process))
@@ -103,8 +102,18 @@ class Workers:
             errors = [self._ended(process, keep=True) for process in processes]
         return [error for error in errors if error is not None]
 
-    def _made(self, number: int) -> WorkerProcess:
-        return WorkerProcess(self._plans.of_worker(number), self._server)
+    def _made(self, numbers: Collection[int]) -> dict[int, WorkerProcess]:
+        """Workers with these numbers, which begin together."""
+        start, made = threading.Barrier(max(len(numbers), 1)), dict[int, WorkerProcess]()
+        try:
+            for number in sorted(numbers):
+                made[number] = WorkerProcess(self._plans.of_worker(number), self._server, start)
+        except BaseException:
+            for process in made.values():
+                process.stop()
+            start.abort()
+            raise
+        return made
 
     def _ended(self, process: WorkerProcess, keep: bool = False) -> BaseException | None:
         """Wait for a process's end."""
