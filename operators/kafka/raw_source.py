@@ -17,6 +17,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from ..formats.messages import Broken, Messages
 from .codecs import CorruptRecords
+from .raw_client import RawClient
 from .raw_fetcher import TRANSPORT, Fetched, RawFetcher
 from .raw_messages import messages_of
 from .raw_settings import ahead_bytes, raw_settings
@@ -324,7 +325,9 @@ class RawSource:
             raise ReadError("this reader is closed; make a new one")
         if self._consumer is None:
             try:
-                self._consumer = KafkaConsumer(**self._settings, bootstrap_timeout_ms=seconds * 1000)
+                self._consumer = KafkaConsumer(
+                    **self._settings, kafka_client=RawClient, bootstrap_timeout_ms=seconds * 1000
+                )
             except (KafkaError, OSError, ValueError) as error:
                 kind = NoAnswer if isinstance(error, KafkaError) and error.retriable else ReadError
                 raise kind(f"no broker can be reached: {error}") from None

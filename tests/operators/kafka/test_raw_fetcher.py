@@ -13,7 +13,9 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.cluster import ClusterMetadata
 from kafka.consumer.fetcher import CompletedFetch, Fetcher
 from kafka.errors import CorruptRecordError, KafkaError
+from kafka.net.compat import KafkaNetClient
 from kafka.net.manager import KafkaConnectionManager
+from kafka.net.transport import KafkaTCPTransport
 from kafka.protocol.consumer import FetchResponse, IsolationLevel
 from kafka.record import MemoryRecords
 
@@ -38,7 +40,10 @@ METHODS: dict[Any, dict[str, list[str]]] = {
         "run": ["self", "coro"],
         "wait_for": ["self", "future", "timeout_ms"],
         "send": ["self", "request"],
+        "_build_transport": ["self", "node"],
     },
+    KafkaNetClient: {"__init__": ["self", "net", "manager"]},
+    KafkaTCPTransport: {"_sock_recv": ["self"]},
 }
 """Every method that is called or overridden, and the arguments that are counted on."""
 
@@ -64,6 +69,8 @@ def test_the_attributes_that_are_used_are_there() -> None:
         "on_drain=self._on_partition_records_drain",
     ):
         assert used in inside, used
+    reading = inspect.getsource(KafkaTCPTransport)
+    assert "recvd_data, err = self._sock_recv()" in reading and "data = self._sock.recv(" in reading
     # What it needs of the object that it makes of an answer.
     made = RawRecords(7, PLACE, MemoryRecords(b""))
     for name in ("topic_partition", "next_fetch_offset", "leader_epoch", "bytes_read"):

@@ -56,7 +56,7 @@ def leaders(admin: AdminClient, topic: str) -> list[int]:
     while True:
         try:
             requested = admin.describe_topics(TopicCollection([topic]), request_timeout=5)
-            result = requested[topic].result(120)
+            result = requested[topic].result(15)
             break
         except (KafkaException, TimeoutError):  # its request went to the broker that was killed
             continue
