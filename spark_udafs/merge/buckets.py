@@ -81,7 +81,7 @@ class BucketedPartials(Partials):
             END: pa.array(np.minimum(end, _LATEST_US)).view(TIME_TYPE),
             "__bucket": pa.array(buckets[firsts]),
             "__length": pa.array(end - start),
-            "__table": pa.array([to_ipc(table[a:b]) for a, b in zip(firsts, after)], pa.binary()),
+            "__table": pa.array([as_part(table[a:b]) for a, b in zip(firsts, after)], pa.binary()),
         }
         yield self._batch(columns, len(firsts))
 
@@ -221,11 +221,11 @@ class WindowMerge(BucketMerge):
         elif self.timed:
             self._handle.registerTimer(-(-key[2] // 1000))
         merged = self.fold(parts, key)
-        self._table.update((to_ipc(merged),))
+        self._table.update((as_part(merged),))
         if self.mode != "update":
             return iter(())
         new = joined_parts(self.schema, parts if held is None else parts[:-1])
-        return iter([Row(table=to_ipc(_of_groups_in(merged, new)))])
+        return iter([Row(table=as_part(_of_groups_in(merged, new)))])
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
         """Emit the table of a complete window, unless each change of it was."""
@@ -251,6 +251,14 @@ def _of_groups_in(table: pa.Table, other: pa.Table) -> pa.Table:
         known = len(index)
         numbers = index.number(np.zeros(one.num_rows, np.int64), keys)
     return table.filter(pa.array(numbers < known))
+
+
+def as_part(table: pa.Table) -> bytes:
+    """A table as rows between Spark's stages, and its state, hold it.
+
+    Spark writes both to disk by lz4, after which a byte costs less than it takes to save one by zstd.
+    """
+    return to_ipc(table, "lz4")
 
 
 def joined_parts(schema: pa.Schema, parts: Iterable[bytes]) -> pa.Table:

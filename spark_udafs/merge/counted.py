@@ -24,12 +24,12 @@ from ...operators.grouping.group_index import GroupIndex, hash_keys
 from ...operators.sketching.delta import Delta
 from ...operators.sketching.open_counts import OpenCounts, places_of, row_text
 from ...operators.sketching.panes import RowOrigin, Sketches
-from ...operators.table.schema import BEGUN, END, START, TIME_TYPE, UPTO, keys_of, to_ipc, with_parts
+from ...operators.table.schema import BEGUN, END, START, TIME_TYPE, UPTO, keys_of, with_parts
 from ...operators.table.windows import edges
 from ...operators.windows.count import WINDOW_ID, ByCount
 from ...operators.windows.count.rows import ByCountRows
 from ...sketches.core.lazy import pl
-from .buckets import BucketedPartials, BucketMerge, joined_parts
+from .buckets import BucketedPartials, BucketMerge, as_part, joined_parts
 from .partials import Mode
 
 _TIME, _OFFSET, _PLACE, _PARTITION = "__time", "__offset", "__place", "__partition"
@@ -93,7 +93,7 @@ class CountedPartials(BucketedPartials):
         keys = [rows.column(key).combine_chunks() for key in self.keys if key != WINDOW_ID]
         buckets = (hash_keys(keys, rows.num_rows)[1] % self._buckets).astype(np.int64)
         chosen = np.unique(buckets)
-        tables = [to_ipc(rows.filter(pa.array(buckets == bucket))) for bucket in chosen.tolist()]
+        tables = [as_part(rows.filter(pa.array(buckets == bucket))) for bucket in chosen.tolist()]
         columns = {
             **{name: pa.array(np.zeros(len(chosen), np.int64)).view(TIME_TYPE) for name in (START, END)},
             "__bucket": pa.array(chosen),
@@ -131,10 +131,10 @@ class CountMerge(BucketMerge):
         parts = [row["__table"] for row in rows]
         full, others = self.filled(parts, key, None if held is None else held[0])
         if others.num_rows:
-            self._table.update((to_ipc(others),))
+            self._table.update((as_part(others),))
         else:
             self._table.clear()
-        return iter([Row(table=to_ipc(full))] if full.num_rows else [])
+        return iter([Row(table=as_part(full))] if full.num_rows else [])
 
     def filled(self, parts: Iterable[bytes], key: Any, held: bytes | None) -> tuple[pa.Table, pa.Table]:
         """The windows that rows fill, as a table of sketches, and what is held of the others then."""

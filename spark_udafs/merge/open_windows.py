@@ -24,7 +24,7 @@ from ...operators.consumer.merge.partial_windows import PartialWindows
 from ...operators.grouping.group_index import GroupIndex
 from ...operators.sketching.delta import Delta
 from ...operators.table.merge import Accumulator
-from ...operators.table.schema import BARRIER, END, keys_of, to_ipc, with_barrier
+from ...operators.table.schema import BARRIER, END, keys_of, with_barrier
 from ...operators.table.windows import edges
 from ...operators.windows.kinds import part_of
 from ...operators.windows.paned import Paned
@@ -32,7 +32,7 @@ from ...operators.windows.session import Session
 from ...operators.windows.session.rows import Stretches
 from ...operators.windows.window import EARLIEST, LATEST
 from ..gc_freeze import freeze_imports
-from .buckets import BUCKETS, BucketedPartials, BucketMerge, joined_parts
+from .buckets import BUCKETS, BucketedPartials, BucketMerge, as_part, joined_parts
 from .partials import Mode
 
 _STATE = "table binary, closed long, timer long"
@@ -117,10 +117,10 @@ class OpenWindowsMerge(BucketMerge):
             if following != _NEVER:
                 self._handle.registerTimer(following)
         if split.parts.num_rows:
-            self._state.update((to_ipc(split.parts), until, following))
+            self._state.update((as_part(split.parts), until, following))
         else:
             self._state.clear()
-        return iter([Row(table=to_ipc(split.closed))] if split.closed.num_rows else [])
+        return iter([Row(table=as_part(split.closed))] if split.closed.num_rows else [])
 
 
 class SessionsMerge(OpenWindowsMerge):

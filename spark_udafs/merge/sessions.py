@@ -15,10 +15,10 @@ from pyspark.sql import Column, DataFrame, Row
 
 from ...operators.grouping.group_index import GroupIndex
 from ...operators.table.merge import Accumulator
-from ...operators.table.schema import END, keys_of, to_ipc
+from ...operators.table.schema import END, keys_of
 from ...operators.table.windows import edges
 from ...operators.windows.session.rows import Stretches
-from .buckets import BucketedPartials, BucketMerge, joined_parts
+from .buckets import BucketedPartials, BucketMerge, as_part, joined_parts
 from .partials import Mode
 
 _MS = np.int64(1_000)
@@ -88,12 +88,12 @@ class SessionMerge(BucketMerge):
         table = joined_parts(self.schema, [held[0]])
         over = table.column(END).cast(pa.int64()).to_numpy() <= timerValues.getCurrentWatermarkInMs() * 1_000
         self._keep(table.filter(pa.array(~over)))
-        return iter([Row(table=to_ipc(table.filter(pa.array(over))))] if over.any() else [])
+        return iter([Row(table=as_part(table.filter(pa.array(over))))] if over.any() else [])
 
     def _keep(self, table: pa.Table) -> None:
         if not table.num_rows:
             self._table.clear()
             return
-        self._table.update((to_ipc(table),))
+        self._table.update((as_part(table),))
         _, ends = edges(table)
         self._handle.registerTimer(-(-int(ends.min()) // 1000))

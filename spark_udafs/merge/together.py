@@ -19,11 +19,11 @@ from ...operators.definition.stream import Stream
 from ...operators.sketching.account import Account
 from ...operators.sketching.delta import Delta
 from ...operators.table.final import with_final
-from ...operators.table.schema import from_ipc, schema_of, to_ipc
+from ...operators.table.schema import from_ipc, schema_of
 from ...operators.windows.count import ByCount
 from ...operators.windows.window import EARLIEST, LATEST
 from ..gc_freeze import freeze_imports
-from .buckets import BucketedPartials, check_state_store, joined_parts, same_definition
+from .buckets import BucketedPartials, as_part, check_state_store, joined_parts, same_definition
 from .counted import CountedPartials, CountMerge
 from .open_windows import OpenWindowsMerge, OpenWindowsPartials, PanesMerge, SessionsMerge
 from .partials import ACCOUNT, PROGRESS
@@ -177,7 +177,7 @@ class TogetherMerge(StatefulProcessor):
         else:
             tables = self._closed(merging, parts, announced)
         return (
-            Row(stream=stream, table=to_ipc(table), final=final) for table, final in tables if table.num_rows
+            Row(stream=stream, table=as_part(table), final=final) for table, final in tables if table.num_rows
         )
 
     def _closed(
@@ -208,7 +208,7 @@ class TogetherMerge(StatefulProcessor):
 
     def _keep(self, table: pa.Table, closed_us: int) -> None:
         if table.num_rows:
-            self._state.update((to_ipc(table), closed_us))
+            self._state.update((as_part(table), closed_us))
         else:
             self._state.clear()
 
