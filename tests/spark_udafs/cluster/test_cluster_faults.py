@@ -104,8 +104,9 @@ def test_executors_come_and_go_as_spark_likes(
     same(result, undisturbed, trades, *WAYS)
 
 
+@pytest.mark.parametrize("job", list(WAYS))
 def test_a_task_that_runs_twice_counts_once(
-    trades: Trades, undisturbed: dict[str, Any], tmp_path: Path
+    trades: Trades, undisturbed: dict[str, Any], tmp_path: Path, job: str
 ) -> None:
     strike = tmp_path / "strike"
     strike.touch()
@@ -120,11 +121,11 @@ def test_a_task_that_runs_twice_counts_once(
         for host in HOSTS:
             cluster.add_worker(host=host)
         result = cluster.run(
-            **given(trades, tmp_path, jobs=["stream"], config=config, strike=strike, victim="slow")
+            **given(trades, tmp_path, jobs=[job], config=config, strike=strike, victim="slow")
         )
         assert not strike.exists()
         assert attempted_twice(cluster)
-    same(result, undisturbed, trades, "stream")
+    same(result, undisturbed, trades, job)
 
 
 def attempted_twice(cluster: Cluster) -> bool:
