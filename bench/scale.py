@@ -6,9 +6,9 @@ deltas that 64 workers made, recorded once and moved on in time, are replayed in
 compared with what the formula says.
 
 ``SPARK=1,2,4`` measures what executors use in place of that: a topic read by so many of them, of a core each,
-on this machine. ``DRIVER=1000000`` measures what the driver's memory grows by when it is given so many closed
-groups at once.
-``STEP`` is how many minutes lie between two deltas of a worker in that day, ``KEYS`` the number of groups.
+on this machine, in micro-batches of ``EACH`` messages. ``DRIVER=1000000`` measures what the driver's memory
+grows by when it is given so many closed groups at once. ``STEP`` is how many minutes lie between two deltas
+of a worker in that day, ``KEYS`` the number of groups.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import math
 import os
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ STEP = int(os.environ.get("STEP", 1))
 DELTAS = 1_440 // STEP
 GROUPS = int(os.environ.get("KEYS", 200))
 SPARK = [int(n) for n in os.environ.get("SPARK", "").split(",") if n]
+EACH = int(os.environ.get("EACH", 60_000))
 DRIVER = int(os.environ.get("DRIVER", 0))
 BEGIN = 1_767_225_600
 MINUTE_US = 60_000_000
@@ -322,7 +323,7 @@ def on_spark(executors: int) -> list[dict[str, Any]]:
 
     from .spark_shuffle import shuffled
 
-    each, groups, partitions, minutes, first = 60_000, 1_000, 8, 10, 3
+    each, groups, partitions, minutes, first = EACH, 1_000, 8, 10, 3
     rows = minutes * each
     folder = Path(mkdtemp())
     with EmbeddedKafka() as kafka:
@@ -390,7 +391,7 @@ class Spent:
 
 def driver_memory(groups: int) -> dict[str, Any]:
     """What the driver holds at most when a micro-batch's closed windows are brought to it."""
-    spark = cluster_of(1, 2_000)
+    spark = cluster_of(1, 2_000, {"spark.driver.memory": "6g", "spark.driver.maxResultSize": "4g"})
     driver = spark.sparkContext._gateway.proc.pid
     columns = "id % {} AS key", "xxhash64(id) % 1000000 AS user", "id / 7 AS price"
     rows = spark.range(2 * groups, numPartitions=4).selectExpr(columns[0].format(groups), *columns[1:])
@@ -410,7 +411,7 @@ def driver_memory(groups: int) -> dict[str, Any]:
     )
 
 
-def cluster_of(executors: int, megabytes: int) -> Any:
+def cluster_of(executors: int, megabytes: int, more: Mapping[str, str] = {}) -> Any:
     """A session on so many executors of a core each, processes of this machine."""
     import pyspark
 
@@ -420,6 +421,7 @@ def cluster_of(executors: int, megabytes: int) -> Any:
         "spark.driver.host": "127.0.0.1",
         "spark.ui.port": "0",
         "spark.sql.shuffle.partitions": "8",
+        **more,
     }
     return sg.spark.session("scale", f"local-cluster[{executors},1,{megabytes}]", settings)
 
@@ -452,20 +454,30 @@ def cpu_by_part(driver: int) -> dict[str, float]:
     executors = {one for one in _below(driver) if b"CoarseGrainedExecutorBackend" in _command(one)}
     own = {one for executor in executors for one in _below(executor)} - executors
     rest = set(_below(driver)) - executors - own
+
+    def of(jvms: set[int], below: set[int]) -> tuple[float, float]:
+        spent = [_cpu_seconds(jvm) for jvm in jvms]
+        living = sum(sum(_cpu_seconds(one)) for one in below)
+        return sum(itself for itself, _ in spent), living + sum(ended for _, ended in spent)
+
+    executors_java, executors_python = of(executors, own)
+    driver_java, driver_python = of({driver}, rest)
     return {
-        "read and sketched in executors' Python": sum(map(_cpu_seconds, own)),
-        "merged, written and planned in executors' JVMs": sum(map(_cpu_seconds, executors)),
-        "in the driver's JVM": _cpu_seconds(driver),
-        "planning in the driver's Python": sum(map(_cpu_seconds, rest)),
+        "read, sketched and merged in executors' Python": executors_python,
+        "shuffled and kept in executors' JVMs": executors_java,
+        "in the driver's JVM": driver_java,
+        "planning in the driver's Python": driver_python,
     }
 
 
-def _cpu_seconds(process: int) -> float:
+def _cpu_seconds(process: int) -> tuple[float, float]:
+    """What a process has used of a core, and what those below it have that have ended."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return 0.0
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+        return 0.0, 0.0
+    own, ended = (sum(map(int, fields[at : at + 2])) / os.sysconf("SC_CLK_TCK") for at in (11, 13))
+    return own, ended
 
 
 def _command(process: int) -> bytes:
