@@ -1,7 +1,8 @@
 """kafka-python's client, with more than 4 KB at a time from a socket.
 
-An answer of megabytes is made of thousands of its reads, each of them a call of the system and an object. Of
-its inside we override one method, and one of the object that this makes (`raw_fetcher` says what holds that).
+Where an answer has megabytes, 4 KB at a time are hundreds of system calls, and as many objects to be joined.
+Of the package's inside one method is overridden here, and one of the object that this makes; a test names
+both (`tests/operators/kafka/test_raw_fetcher.py`).
 """
 
 from __future__ import annotations

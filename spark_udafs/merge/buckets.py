@@ -4,9 +4,9 @@ This is for tables with an aggregate that Catalyst cannot merge. The hash of its
 of `BUCKETS` buckets. A bucket's rows of one window travel, and are kept as state, as one Arrow IPC stream: a
 call of Python costs about a millisecond, so there is one for each bucket and not one for each group.
 
-Measured (`bench/spark_buckets.py`): a micro-batch that touches 1,000 keys in 10 windows takes 0.7 to 2.3
+Measured (`bench/spark_buckets.py`): a micro-batch that touches 1,000 keys in 10 windows takes 1.1 to 1.4
 times as long as one that Catalyst merges, with the same state store on the same machine; `quantiles`,
-`frequency` and `membership` of a thousand values take 0.7, 0.9 and 1.3 times as long as `distinct` merged by
+`frequency` and `membership` of a thousand values take 1.2, 1.7 and 1.6 times as long as `distinct` merged by
 Catalyst. In a stream each shuffle partition costs a Python task or two, so Spark's default of 200 is slow on
 few cores.
 """

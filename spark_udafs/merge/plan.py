@@ -76,7 +76,9 @@ def partials_of(
     windows = declared_windows(schema)
     if windows is not None and windows.merging:
         return BucketedSessions(schema, windows.size_us, streaming)
-    return BucketedPartials(schema) if panes is None else _open_windows(PanesMerge)(schema, panes)
+    if panes is not None:
+        return OpenWindowsPartials(schema, PanesMerge(schema, panes))
+    return BucketedPartials(schema)
 
 
 def partials_of_table(schema: pa.Schema) -> Partials:
