@@ -1,12 +1,14 @@
-"""kafka-python's client, with more than 4 KB at a time from a socket.
+"""kafka-python's client, without what it copies: answers of megabytes are what a stream reads.
 
-Where an answer has megabytes, 4 KB at a time are hundreds of system calls, and as many objects to be joined.
-Of the package's inside one method is overridden here, and one of the object that this makes; a test names
-both (`tests/operators/kafka/test_raw_fetcher.py`).
+By itself it takes 4 KB at a time from a socket, joins them, and copies each answer three times more before
+it looks into it, into memory that the system must clear first. Here a socket's bytes go into the place where
+they are read, one buffer a connection. Of the package's inside one method is overridden, and one each of two
+objects that it makes; a test names them (`tests/operators/kafka/test_raw_fetcher.py`).
 """
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 from kafka.errors import KafkaConnectionError
@@ -14,8 +16,11 @@ from kafka.net.compat import KafkaNetClient
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaTCPTransport
+from kafka.protocol.frame import KafkaBytes
 
-_AT_ONCE = 1 << 20
+_SIZE = struct.Struct(">i")
+_LARGE = 64 << 10
+"""Answers of more bytes than these are read where they were received; none but those to fetches are."""
 
 
 class RawClient(KafkaNetClient):
@@ -29,18 +34,93 @@ class RawClient(KafkaNetClient):
 class _Connections(KafkaConnectionManager):
     async def _build_transport(self, *args: Any, **kwargs: Any) -> Any:
         transport = await super()._build_transport(*args, **kwargs)
-        if type(transport) is KafkaTCPTransport:  # of TLS no more than 16 KB are ever there at once
-            transport._sock_recv = lambda: _received(transport._sock)
+        transport._sock_recv = Answers(transport).receive
         return transport
 
 
-def _received(sock: Any) -> tuple[memoryview, Exception | None]:
-    """What a socket has now, and what is wrong with it."""
-    try:
-        data = sock.recv(_AT_ONCE)
-    except (BlockingIOError, InterruptedError):
-        return memoryview(b""), None
-    except OSError as error:
-        return memoryview(b""), KafkaConnectionError(error)
-    # The parser cuts it up: of a view that copies nothing.
-    return memoryview(data), None if data else KafkaConnectionError("socket disconnected")
+class Large:
+    """A large answer, as kafka-python reads one: what is small as bytes, and the rest where it lies."""
+
+    def __init__(self, data: memoryview) -> None:
+        self._data = data
+        self._at = 0
+
+    def read(self, n: int | None = None) -> bytes | memoryview:
+        """The next `n` bytes, or all that are left: these only until the next answer comes."""
+        begin = self._at
+        self._at = len(self._data) if n is None else min(begin + n, len(self._data))
+        return self._data[begin:] if n is None else bytes(self._data[begin : self._at])
+
+    def seek(self, at: int) -> None:
+        """Go on reading from there."""
+        self._at = at
+
+
+class Answers:
+    """What a connection receives: answers, each with its length in four bytes before it."""
+
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+        self._taken = transport._sock_recv
+        self._plain = type(transport) is KafkaTCPTransport
+        self._parser: Any = None
+        self._beside = memoryview(bytearray(_LARGE))
+        self._room = memoryview(bytearray(_LARGE))
+        self._length = b""
+        self._open: memoryview | None = None
+        self._filled = 0
+
+    def receive(self) -> tuple[bytes | memoryview, Exception | None]:
+        """What the socket has now, and what is wrong with it."""
+        if self._parser is None:
+            self._parser = self._transport._protocol.parser
+            self._parser.receive_bytes = self.split
+        if not self._plain:  # of TLS no more than 16 KB are ever there at once
+            return self._taken()
+        into = self._beside if self._open is None else self._open[self._filled :]
+        try:
+            n = self._transport._sock.recv_into(into)
+        except (BlockingIOError, InterruptedError):
+            return b"", None
+        except OSError as error:
+            return b"", KafkaConnectionError(error)
+        return into[:n], None if n else KafkaConnectionError("socket disconnected")
+
+    def split(self, data: bytes | memoryview) -> list[Any]:
+        """The answers that end with these bytes. Raises what kafka-python raises for one that is broken."""
+        data = memoryview(data)
+        answers = []
+        while len(data):
+            if self._open is None:
+                data = self._begin(data)
+            if self._open is None:
+                break
+            n = min(len(data), len(self._open) - self._filled)
+            if data.obj is not self._open.obj:
+                self._open[self._filled : self._filled + n] = data[:n]
+            self._filled += n
+            data = data[n:]
+            if self._filled == len(self._open):
+                whole, self._open = self._open, None
+                answers.append(self._parser._process_response(self._readable(whole)))
+        return answers
+
+    def _begin(self, data: memoryview) -> memoryview:
+        """Take the length of the next answer from these bytes, as far as they have it; gives the rest."""
+        missing = _SIZE.size - len(self._length)
+        self._length += data[:missing]
+        if len(self._length) == _SIZE.size:
+            (size,) = _SIZE.unpack(self._length)
+            self._parser._validate_frame_size(size)
+            if size > len(self._room):
+                self._room = memoryview(bytearray(size))
+            self._length, self._open, self._filled = b"", self._room[:size], 0
+        return data[missing:]
+
+    @staticmethod
+    def _readable(whole: memoryview) -> Large | KafkaBytes:
+        if len(whole) > _LARGE:
+            return Large(whole)
+        small = KafkaBytes(len(whole))
+        small[:] = whole
+        return small

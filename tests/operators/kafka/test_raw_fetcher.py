@@ -14,9 +14,12 @@ from kafka.cluster import ClusterMetadata
 from kafka.consumer.fetcher import CompletedFetch, Fetcher
 from kafka.errors import CorruptRecordError, KafkaError
 from kafka.net.compat import KafkaNetClient
+from kafka.net.connection import KafkaConnection
 from kafka.net.manager import KafkaConnectionManager
-from kafka.net.transport import KafkaTCPTransport
+from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from kafka.protocol.consumer import FetchResponse, IsolationLevel
+from kafka.protocol.frame import KafkaBytes
+from kafka.protocol.parser import KafkaProtocol
 from kafka.record import MemoryRecords
 
 from streamgauge.operators.kafka.raw_fetcher import RawFetcher, RawRecords
@@ -44,6 +47,13 @@ METHODS: dict[Any, dict[str, list[str]]] = {
     },
     KafkaNetClient: {"__init__": ["self", "net", "manager"]},
     KafkaTCPTransport: {"_sock_recv": ["self"]},
+    KafkaSSLTransport: {"_sock_recv": ["self"]},
+    KafkaProtocol: {
+        "receive_bytes": ["self", "data"],
+        "_process_response": ["self", "read_buffer"],
+        "_validate_frame_size": ["self", "nbytes"],
+    },
+    KafkaBytes: {"__init__": ["self", "size"], "read": ["self", "nbytes"], "seek": ["self", "idx"]},
 }
 """Every method that is called or overridden, and the arguments that are counted on."""
 
@@ -71,6 +81,9 @@ def test_the_attributes_that_are_used_are_there() -> None:
         assert used in inside, used
     reading = inspect.getsource(KafkaTCPTransport)
     assert "recvd_data, err = self._sock_recv()" in reading and "data = self._sock.recv(" in reading
+    # An answer's bytes are used by the time the next one comes: what it keeps of them it copies.
+    assert "self.parser.receive_bytes(data)" in inspect.getsource(KafkaConnection.data_received)
+    assert "self._protocol = protocol" in inspect.getsource(KafkaTCPTransport.set_protocol)
     # What it needs of the object that it makes of an answer.
     made = RawRecords(7, PLACE, MemoryRecords(b""))
     for name in ("topic_partition", "next_fetch_offset", "leader_epoch", "bytes_read"):

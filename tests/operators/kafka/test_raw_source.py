@@ -179,4 +179,4 @@ def test_what_the_user_sets_for_a_fetch_is_kept_where_it_is_less() -> None:
     source = RawSource({"bootstrap.servers": "nowhere:1", "fetch.max.bytes": 70_000})
     source._fetcher = SimpleNamespace(config={})  # type: ignore[assignment]
     source._share(1)
-    assert source._fetcher.config == {"fetch_max_bytes": 70_000, "max_partition_fetch_bytes": 8 << 20}
+    assert source._fetcher.config == {"fetch_max_bytes": 70_000, "max_partition_fetch_bytes": 4 << 20}
