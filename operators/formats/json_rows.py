@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...sketches.core.jit import kernel
+from ...sketches.core.jit import fused, inner, kernel
 from .address_intrinsics import load8, load64, load_word, store8, store64
 from .json_scanner import (
     ESCAPED,
@@ -113,7 +113,7 @@ def parse(starts, ends, is_null, nodes, listed, table, state, row, refused):
     return good, bad
 
 
-@kernel
+@fused
 def _row(at, end, row, table, state):
     """One message: (why it is refused or GOOD, the address of the fault, the node it concerns)."""
     start = at
@@ -214,7 +214,7 @@ def _row(at, end, row, table, state):
     return GOOD, at, 0
 
 
-@kernel
+@inner
 def _expected(at, table, parent, guess, limit):
     """The field that is probably next, if exactly its name and colon are here, and the address after them;
     or −1. Where it begins doesn't depend on bytes just read, so the processor can run ahead.
@@ -228,7 +228,7 @@ def _expected(at, table, parent, guess, limit):
     return (node if length != 0 and first | second == 0 else np.int64(-1)), at + length
 
 
-@kernel
+@inner
 def _after_skip(at, skip, limit):
     """The address after the beginning of a member to skip, if exactly that is here, or 0."""
     length = load64(skip + 8 * SKIP_LENGTH)
@@ -239,7 +239,7 @@ def _after_skip(at, skip, limit):
     return at + length if first | second == 0 else np.int64(0)
 
 
-@kernel
+@inner
 def _keep_skip(at, name_end, skip, limit):
     """Keep the beginning of a member of plain characters that no field is of, unless it is too long."""
     length = name_end + 2 - at
@@ -253,13 +253,13 @@ def _keep_skip(at, name_end, skip, limit):
     store64(skip + 8 * SKIP_MASK_1, _low_bytes(second))
 
 
-@kernel
+@inner
 def _low_bytes(count):
     """A word whose lowest bytes, so many of them, are all ones."""
     return np.int64(-1) if count == 8 else (np.int64(1) << np.int64(8 * count)) - np.int64(1)
 
 
-@kernel
+@inner
 def _child(table, state, parent, guess, name, name_end, holds):
     """The field of an object by its name, or −1; and a guess at the next one, as fields keep their order."""
     count = get(table, parent, COUNT)
@@ -298,7 +298,7 @@ def _child(table, state, parent, guess, name, name_end, holds):
     return -1, guess
 
 
-@kernel
+@inner
 def _field(at, end, row, node, table, state):
     """Put a value into its column: (GOOD or why not, the address after it, what its strings hold)."""
     present = get(table, node, PRESENT) + row

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...sketches.core.jit import kernel
+from ...sketches.core.jit import inner
 from .address_intrinsics import load8, load_word, store8, trailing_zeros
 
 ESCAPED, NOT_ASCII, LONE_SURROGATE = 1, 2, 4
@@ -36,7 +36,7 @@ _EXACT = np.array([10.0**i for i in range(23)])
 """The powers of ten that a double holds exactly."""
 
 
-@kernel
+@inner
 def skip_space(at, end):
     """The address of the first byte that isn't white space."""
     while at < end:
@@ -47,7 +47,7 @@ def skip_space(at, end):
     return at
 
 
-@kernel
+@inner
 def string_end(at, limit):
     """From the byte after a quote: (the address of the closing quote, what the string holds)."""
     holds = 0
@@ -89,7 +89,7 @@ def string_end(at, limit):
             at += 1
 
 
-@kernel
+@inner
 def hex4(at):
     """The number of four hexadecimal digits, or −1."""
     number = np.int64(0)
@@ -107,7 +107,7 @@ def hex4(at):
     return number
 
 
-@kernel
+@inner
 def escape_length(at):
     """The bytes of the escape at a backslash, a surrogate pair as one, or −1."""
     c = load8(at + 1)
@@ -122,7 +122,7 @@ def escape_length(at):
     return -1
 
 
-@kernel
+@inner
 def unescape(at, end, to):
     """Write a string that is valid to the address `to`, without its escapes; returns the address after it."""
     while at < end:
@@ -145,7 +145,7 @@ def unescape(at, end, to):
     return to
 
 
-@kernel
+@inner
 def _plain(escape):
     """The character that a letter after a backslash stands for."""
     if escape == 98:
@@ -159,7 +159,7 @@ def _plain(escape):
     return 9 if escape == 116 else escape
 
 
-@kernel
+@inner
 def _encode(point, to):
     """A code point as UTF-8."""
     if point < 0x80:
@@ -181,7 +181,7 @@ def _encode(point, to):
     return to + 4
 
 
-@kernel
+@inner
 def not_utf8(at, end):
     """The address of the first byte that is not UTF-8 (RFC 3629), or 0."""
     while at < end:
@@ -211,7 +211,7 @@ def not_utf8(at, end):
     return 0
 
 
-@kernel
+@inner
 def _digits_of(word):
     """How many of eight bytes, from the first one on, are digits, and the number that these are."""
     values = word ^ _ZEROS
@@ -227,7 +227,7 @@ def _digits_of(word):
     return count, values
 
 
-@kernel
+@inner
 def number(at, limit):
     """A number: (the address after it, WHOLE or BROKEN, whether negative, digits, power, whether exact).
 
@@ -292,7 +292,7 @@ def number(at, limit):
     return at, form, negative, digits, power, exact
 
 
-@kernel
+@inner
 def number_end(at, limit):
     """The address after a number, or minus that of a wrong byte: what `number` gives first."""
     if load8(at) == 45:
@@ -317,7 +317,7 @@ def number_end(at, limit):
     return at
 
 
-@kernel
+@inner
 def _digits_end(at, limit):
     """The address of the first byte that isn't a digit."""
     while at + 8 <= limit:
@@ -331,7 +331,7 @@ def _digits_end(at, limit):
     return at
 
 
-@kernel
+@inner
 def as_double(negative, digits, power):
     """(a number's double, whether it is surely the nearest): exact operands make one rounding (Clinger)."""
     value = np.float64(digits)
@@ -343,7 +343,7 @@ def as_double(negative, digits, power):
     return (-value if negative else value), sure
 
 
-@kernel
+@inner
 def word_end(at):
     """``true``, ``false`` or ``null``: the address after it."""
     c = load8(at)
@@ -355,7 +355,7 @@ def word_end(at):
     return at + 5 if fals and load8(at + 4) == 101 else -at
 
 
-@kernel
+@inner
 def member(at, end, limit):
     """A member's name and colon: (the address of the value, the name's start and end, what it holds)."""
     at = skip_space(at, end)
@@ -370,7 +370,7 @@ def member(at, end, limit):
     return skip_space(colon + 1, end), at + 1, closing, holds
 
 
-@kernel
+@inner
 def skip_value(at, end, limit, stack):
     """A value of any kind: (the address after it, what its strings hold).
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...sketches.core.jit import kernel
+from ...sketches.core.jit import inner
 from .address_intrinsics import bits_of, load8, load32, load64, load_word, store8, store64
 from .json_scanner import (
     BROKEN,
@@ -60,19 +60,19 @@ members to skip (`json_rows`)."""
 STATE_WORDS = 7
 
 
-@kernel
+@inner
 def place(table, node, word):
     """The address of a node's word."""
     return table + 8 * (node * WORDS + word)
 
 
-@kernel
+@inner
 def get(table, node, word):
     """A node's word."""
     return load64(table + 8 * (node * WORDS + word))
 
 
-@kernel
+@inner
 def clear(table, first, last, row):
     """Set the cells of some nodes in a row back to null."""
     for node in range(first, last + 1):
@@ -87,7 +87,7 @@ def clear(table, first, last, row):
         store8(present, ABSENT)
 
 
-@kernel
+@inner
 def refuse(why, at, end, state):
     """The reason for a value of the wrong sort, which may not be JSON in the first place."""
     after, holds = skip_value(at, end, load64(state + 8 * LIMIT), load64(state + 8 * STACK))
@@ -96,7 +96,7 @@ def refuse(why, at, end, state):
     return why, after, holds
 
 
-@kernel
+@inner
 def put_list(at, end, row, node, table, state):
     """Append a list's elements to the pool of its column."""
     if load8(at) != 91:
@@ -145,7 +145,7 @@ def put_list(at, end, row, node, table, state):
     return GOOD, at + 1, holds
 
 
-@kernel
+@inner
 def put_text(at, end, kind, view, state):
     """Write a string, or any value's JSON text, as a view at the address `view`."""
     base = load64(state + 8 * BASE)
@@ -172,7 +172,7 @@ def put_text(at, end, kind, view, state):
     return GOOD, closing + 1, holds
 
 
-@kernel
+@inner
 def _point(view, base, at, end, buffer, limit):
     """Write Arrow's view of the bytes from `at` to `end` in the buffer that begins at `base`.
 
@@ -203,7 +203,7 @@ def _point(view, base, at, end, buffer, limit):
     store64(view + 8, high)
 
 
-@kernel
+@inner
 def put_number(at, kind, node, table, state):
     """A number or Boolean: (GOOD or why not, the address after it, the cell's state, its 64 bits)."""
     c = load8(at)

@@ -72,6 +72,15 @@ def inner(function: F) -> F:
     return _compiled(function, **_LINKED, **_LEAN)
 
 
+def fused(function: F) -> F:
+    """Compile an inner kernel that becomes a part of its caller, whatever its size.
+
+    For what is all of a loop's body: LLVM then sees what stays the same from one turn to the next. That takes
+    it longer, so there must be a measured gain.
+    """
+    return _compiled(function, forceinline=True, **_LINKED, **_LEAN)
+
+
 def allocating(function: F) -> F:
     """Compile an inner kernel that isn't lean: it may call `np.empty`."""
     return _compiled(function, **_LINKED)

@@ -1,14 +1,17 @@
 """Kernels that only kernels call: compiled with their callers, cached with them, closed to Python."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numba import njit
 
-from streamgauge.sketches.core.jit import inner, lean
+from streamgauge.sketches.core.jit import fused, inner, lean
 
 MODULE = """
 from streamgauge.sketches.core.jit import inner, lean
@@ -70,3 +73,27 @@ def test_python_has_no_way_in():
     assert third(np.arange(5)) == 2
     with pytest.raises(TypeError):
         _third(np.arange(5))
+
+
+TERM = "    total = total * {0} // (values[{0} % 3] + {0}) ^ values[{0} % 2]"
+LARGE = "\n".join(TERM.format(i) for i in range(2, 60))
+
+
+@pytest.mark.parametrize(("kind", "calls"), [(inner, True), (fused, False)])
+def test_a_fused_kernel_is_a_part_of_its_caller_whatever_its_size(kind: Any, calls: bool) -> None:
+    space: dict[str, Any] = {}
+    exec(f"def large(values, total):\n{LARGE}\n    return total", space)
+    expected, large = space["large"], kind(space["large"])
+
+    @njit
+    def twice(values: np.ndarray, total: int) -> int:
+        return large(values, total) + large(values, total + 1)  # type: ignore[no-any-return]
+
+    values = np.array([3, 4, 1, 5])
+    with np.errstate(all="ignore"):
+        wanted = expected(values, np.int64(7)) + expected(values, np.int64(8))
+    assert twice(values, 7) == wanted
+    (code,) = twice.inspect_llvm().values()
+    assert (re.search(r"call [^\n]*large", code) is not None) == calls
+    with pytest.raises(TypeError):
+        large(values, 7)
