@@ -132,7 +132,7 @@ def member_config(config: Mapping[str, Any], group_id: str, member: str = "") ->
     static = group.pop("group.instance.id", None)
     if static is not None and member:
         group["group.instance.id"] = f"{static}-{member}"
-    ours = {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 1_000}
+    ours = {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 300}
     if str(group.get("group.protocol", "")).lower() == "consumer":
         ours = {}  # the brokers decide on these, and the client refuses them
     return {
