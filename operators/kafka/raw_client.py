@@ -20,7 +20,8 @@ from kafka.protocol.frame import KafkaBytes
 
 _SIZE = struct.Struct(">i")
 _LARGE = 64 << 10
-"""Answers of more bytes than these are read where they were received; none but those to fetches are."""
+"""Answers of more bytes than these are read where they were received: those to fetches, and those about many
+partitions. What kafka-python wants as bytes, a broker's versions, is never so long."""
 
 
 class RawClient(KafkaNetClient):

@@ -12,7 +12,12 @@ import pytest
 from kafka.errors import CorrelationIdError, InvalidReceiveError, KafkaConnectionError
 from kafka.net.transport import KafkaTCPTransport
 from kafka.protocol.consumer import FetchRequest, FetchResponse
-from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
+from kafka.protocol.metadata import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
 from kafka.protocol.parser import KafkaProtocol
 
 from streamgauge.apps.kafka.broker import EmbeddedKafka
@@ -110,6 +115,30 @@ def test_an_answer_that_kafka_python_reads_as_bytes_is_read() -> None:
         data, _ = received.receive()
         ((number, response),) = own.receive_bytes(data)  # type: ignore[arg-type]
     assert (number, response.error_code) == (5, 0)
+
+
+def test_a_large_answer_about_partitions_is_read_as_kafka_python_reads_it() -> None:
+    of = MetadataResponse.MetadataResponseTopic
+    fixed: dict[str, Any] = {"error_code": 0, "leader_epoch": 0, "isr_nodes": [0], "offline_replicas": []}
+    partitions = [
+        of.MetadataResponsePartition(partition_index=p, leader_id=p % 3, replica_nodes=[p % 3], **fixed)
+        for p in range(5_000)
+    ]
+    topic = of(error_code=0, name="t", is_internal=False, partitions=partitions)
+    response = MetadataResponse[7](
+        throttle_time_ms=0, brokers=[], cluster_id="c", controller_id=0, topics=[topic]
+    )
+    body = struct.pack(">i", 1) + bytes(response.encode())
+    assert len(body) > 1 << 17
+    got = []
+    for own in (KafkaProtocol(client_id="c"), KafkaProtocol(client_id="c")):
+        own.send_request(MetadataRequest[7](topics=[], allow_auto_topic_creation=False), 1)
+        if got:
+            Answers(
+                SimpleNamespace(_sock_recv=lambda: (b"", None), _protocol=SimpleNamespace(parser=own))
+            ).receive()
+        got += own.receive_bytes(struct.pack(">i", len(body)) + body)
+    assert got[0] == got[1] and len(got[0][1].topics[0].partitions) == 5_000
 
 
 @pytest.mark.parametrize(
