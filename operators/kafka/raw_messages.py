@@ -23,6 +23,9 @@ def messages_of(steps: list[Fetched], begins: list[int], headers: bool) -> Messa
     topics = tuple(dict.fromkeys(step.where[0] for step in steps))
     counts = [batch.count for batch in batches]
     appended = [batch.broker_time >= 0 for batch in batches]
+    null, ends = rows.value_length < 0, rows.value + rows.value_length
+    if null.any():
+        ends[null] = rows.value[null]
     messages = Messages(
         topics,
         np.repeat(np.array([topics.index(step.where[0]) for step in steps], np.int32), counts),
@@ -31,12 +34,14 @@ def messages_of(steps: list[Fetched], begins: list[int], headers: bool) -> Messa
         rows.timestamp,
         data,
         rows.value,
-        rows.value + np.maximum(rows.value_length, 0),
-        rows.value_length < 0,
+        ends,
+        null,
         _strings(data, rows.key, rows.key_length),
         _headers(data, rows, counts) if headers else None,
         np.repeat(appended, counts) if any(appended) else None,
     )
+    if all(batch.base_offset >= begin for batch, begin in zip(batches, begins)):
+        return messages
     early = messages.offset < np.repeat(begins, counts)
     return messages.select(~early) if early.any() else messages
 
