@@ -8,10 +8,10 @@ has it, and with an operator that spares it the shuffle. All keep sketches as ob
 nothing, where ours writes its deltas to a topic each second.
 
 Steady work alone: peers note both clocks when the first half is counted, and at the end; ours is what both
-halves cost less what the first alone costs, each in a process of its own, start included. (A first part of 2
-M is over before the second of two workers has its partitions: ours looked faster than it is.) All take
-turns; each figure is the least of three runs. The broker shares the cores with all, so the processor's time
-is what holds on two of them. All must answer alike.
+halves cost less what the first alone costs, each in a process of its own, start included. (A first part of
+2 M would be over before the second of two workers has its partitions.) All take turns; each figure is the
+least of three runs. The broker shares the cores with all, so the processor's time is what holds on two of
+them. All must answer alike.
 """
 
 from __future__ import annotations

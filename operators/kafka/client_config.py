@@ -132,6 +132,8 @@ def member_config(config: Mapping[str, Any], group_id: str, member: str = "") ->
     static = group.pop("group.instance.id", None)
     if static is not None and member:
         group["group.instance.id"] = f"{static}-{member}"
+    # Of two workers that start together a broker may give the first all partitions; it hears of the second,
+    # and hands over half of them, with its next heartbeat.
     ours = {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 300}
     if str(group.get("group.protocol", "")).lower() == "consumer":
         ours = {}  # the brokers decide on these, and the client refuses them

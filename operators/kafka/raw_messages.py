@@ -40,8 +40,6 @@ def messages_of(steps: list[Fetched], begins: list[int], headers: bool) -> Messa
         _headers(data, rows, counts) if headers else None,
         np.repeat(appended, counts) if any(appended) else None,
     )
-    if all(batch.base_offset >= begin for batch, begin in zip(batches, begins)):
-        return messages
     early = messages.offset < np.repeat(begins, counts)
     return messages.select(~early) if early.any() else messages
 

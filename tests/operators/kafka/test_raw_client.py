@@ -26,12 +26,12 @@ from streamgauge.operators.kafka.reader import Reader
 
 _FETCH = 12
 _SIZES = (0, 1, 200_000, 70_000, 3, 1_000_000, 65_000, 1 << 16)
+_RECORDS = [(number, bytes([number]) * size) for number, size in enumerate(_SIZES)]
 
 
-def answer(number: int, size: int) -> bytes:
-    """The answer to fetch `number`: `size` bytes of records, all alike."""
+def answer(number: int, held: bytes) -> bytes:
+    """The answer to fetch `number`, with these records."""
     topics = FetchResponse.FetchableTopicResponse
-    held = bytes([number]) * size
     partition = topics.PartitionData(
         partition_index=0, records=held, aborted_transactions=None, preferred_read_replica=-1
     )
@@ -66,9 +66,8 @@ def records(answers: list[Any]) -> list[tuple[int, bytes]]:
 
 
 def test_answers_come_whole_however_they_are_cut() -> None:
-    stream = b"".join(answer(number, size) for number, size in enumerate(_SIZES))
-    expected = records(parser(len(_SIZES)).receive_bytes(stream))
-    assert expected == [(number, bytes([number]) * size) for number, size in enumerate(_SIZES)]
+    stream = b"".join(answer(*held) for held in _RECORDS)
+    assert records(parser(len(_SIZES)).receive_bytes(stream)) == _RECORDS
     for seed in range(20):
         rng = random.Random(seed)
         ours, theirs = socket.socketpair()
@@ -81,11 +80,11 @@ def test_answers_come_whole_however_they_are_cut() -> None:
                 data, error = received.receive()
                 assert error is None
                 got += own.receive_bytes(data)  # type: ignore[arg-type]
-            assert records(got) == expected, seed
+            assert records(got) == _RECORDS, seed
 
 
 def test_answers_that_others_took_from_the_socket_come_whole_too() -> None:
-    stream = b"".join(answer(number, size) for number, size in enumerate(_SIZES))
+    stream = b"".join(answer(*held) for held in _RECORDS)
     rng, at = random.Random(1), 0
 
     def take() -> tuple[bytes, None]:
@@ -101,7 +100,7 @@ def test_answers_that_others_took_from_the_socket_come_whole_too() -> None:
     while at < len(stream):
         data, _ = received.receive()
         got += own.receive_bytes(data)  # type: ignore[arg-type]
-    assert records(got) == [(number, bytes([number]) * size) for number, size in enumerate(_SIZES)]
+    assert records(got) == _RECORDS
 
 
 def test_an_answer_that_kafka_python_reads_as_bytes_is_read() -> None:
@@ -130,15 +129,14 @@ def test_a_large_answer_about_partitions_is_read_as_kafka_python_reads_it() -> N
     )
     body = struct.pack(">i", 1) + bytes(response.encode())
     assert len(body) > 1 << 17
-    got = []
-    for own in (KafkaProtocol(client_id="c"), KafkaProtocol(client_id="c")):
-        own.send_request(MetadataRequest[7](topics=[], allow_auto_topic_creation=False), 1)
-        if got:
-            Answers(
-                SimpleNamespace(_sock_recv=lambda: (b"", None), _protocol=SimpleNamespace(parser=own))
-            ).receive()
-        got += own.receive_bytes(struct.pack(">i", len(body)) + body)
-    assert got[0] == got[1] and len(got[0][1].topics[0].partitions) == 5_000
+    theirs, own = KafkaProtocol(client_id="c"), KafkaProtocol(client_id="c")
+    for either in (theirs, own):
+        either.send_request(MetadataRequest[7](topics=[], allow_auto_topic_creation=False), 1)
+    taken_over = SimpleNamespace(_sock_recv=lambda: (b"", None), _protocol=SimpleNamespace(parser=own))
+    Answers(taken_over).receive()
+    whole = struct.pack(">i", len(body)) + body
+    ((number, got),) = own.receive_bytes(whole)
+    assert [(number, got)] == theirs.receive_bytes(whole) and len(got.topics[0].partitions) == 5_000
 
 
 @pytest.mark.parametrize(
