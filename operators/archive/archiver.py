@@ -144,6 +144,7 @@ class Archiver:
             self._config, self._group_id, self._topics, fingerprints, self._give_up, self._drop
         )
         try:
+            member.join()
             while not stop.is_set():
                 member.poll(0.0 if self.assigned else _POLL_SECONDS)
                 if member.assigned != self.assigned:

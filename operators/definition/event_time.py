@@ -59,11 +59,8 @@ def in_utc(times: pl.Series) -> pl.Series:
     """
     if times.dtype == pl.String:
         return read_times(times)
-    if times.dtype == pl.Date:
-        times = times.cast(pl.Datetime("us"))
-    zone = times.dtype.time_zone  # type: ignore[attr-defined]
-    zoned = times.dt.convert_time_zone("UTC") if zone else times.dt.replace_time_zone("UTC")
-    return zoned.dt.cast_time_unit("us")
+    # Methods of `dt` would plan, and wait for a thread of Polars' pool.
+    return times.cast(pl.Datetime("us", "UTC"))
 
 
 def why_none(time: Any, columns: Sequence[str]) -> Reason:

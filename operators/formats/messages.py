@@ -44,7 +44,8 @@ class Messages:
     kernel needs; it is empty where `is_null` (a tombstone). `key` is a large binary Arrow array, `headers` an
     array of `headers_type`, or None if they were not requested. `value` and `to_arrow` give it all as Arrow.
     `appended` says of each whether its timestamp is the broker's (``LogAppendTime``); None: of none of them.
-    Offsets that were skipped are `broken`, in a batch of their own that holds no message.
+    Offsets that were skipped are `broken`, in a batch of their own that holds no message. `stretches` is what
+    `runs` gives, where that is known.
 
     >>> import streamgauge as sg
     >>> m = sg.formats.Messages.of([b'{"a":1}', None], keys=[b"k", None], first_offset=7)
@@ -65,6 +66,7 @@ class Messages:
     headers: pa.ListArray | None = None
     appended: np.ndarray | None = None
     broken: Broken | None = None
+    stretches: tuple[tuple[int, int], ...] | None = None
 
     def __len__(self) -> int:
         return len(self.offset)
@@ -91,6 +93,8 @@ class Messages:
 
     def runs(self) -> list[tuple[int, int]]:
         """The stretches of consecutive messages of one partition, from and to."""
+        if self.stretches is not None:
+            return list(self.stretches)
         changes = self.partition[1:] != self.partition[:-1]
         if len(self.topics) > 1:
             changes |= self.topic[1:] != self.topic[:-1]
@@ -138,6 +142,10 @@ class Messages:
     def slice(self, low: int, high: int) -> Messages:
         """The messages from row `low` up to, not including, `high`; nothing is copied."""
         rows = slice(low, high)
+        known = None
+        if self.stretches is not None:
+            cut = ((max(begin, low) - low, min(end, high) - low) for begin, end in self.stretches)
+            known = tuple((begin, end) for begin, end in cut if begin < end)
         return Messages(
             self.topics,
             self.topic[rows],
@@ -151,6 +159,7 @@ class Messages:
             self.key[rows],
             None if self.headers is None else self.headers[rows],
             None if self.appended is None else self.appended[rows],
+            stretches=known,
         )
 
     @classmethod

@@ -50,7 +50,15 @@ _SENDING = (
     "transaction",
 )
 
+_CONNECTING: dict[str, Any] = {
+    # A new client waits for half of it before it connects at all, of 100 by default; it doubles each time.
+    "reconnect.backoff.ms": 20,
+    # A broker that comes back is found again within a second.
+    "reconnect.backoff.max.ms": 1_000,
+}
+
 _READER_DEFAULTS: dict[str, Any] = {
+    **_CONNECTING,
     # librdkafka waits a second after it has filled its queue; with small messages that is most of the time.
     "fetch.queue.backoff.ms": 10,
     # Enough for two fetches' time; a queued message takes some 400 bytes besides its own, so no more.
@@ -59,8 +67,6 @@ _READER_DEFAULTS: dict[str, Any] = {
     # every broker besides (1 MB a partition, 50 MB at most).
     # A broker keeps a fetch for so long where nothing new comes, and a seek waits for it to come back.
     "fetch.wait.max.ms": 50,
-    # A broker that comes back is found again within a second.
-    "reconnect.backoff.max.ms": 1000,
     "allow.auto.create.topics": False,
     "isolation.level": "read_committed",
     # Never skip or repeat silently: a position that is gone is an error that names it.
@@ -115,7 +121,7 @@ def admin_config(config: Mapping[str, Any]) -> dict[str, Any]:
 
     Who leads a partition is looked up in what it knows, which would be five minutes old by default.
     """
-    return {"topic.metadata.refresh.interval.ms": 10_000, **client_config(config)}
+    return {**_CONNECTING, "topic.metadata.refresh.interval.ms": 10_000, **client_config(config)}
 
 
 def member_config(config: Mapping[str, Any], group_id: str, member: str = "") -> dict[str, Any]:
@@ -140,7 +146,7 @@ def member_config(config: Mapping[str, Any], group_id: str, member: str = "") ->
     return {
         # How long the messages of a partition that is added may wait to be found; five minutes by default.
         "topic.metadata.refresh.interval.ms": 10_000,
-        "reconnect.backoff.max.ms": 1_000,
+        **_CONNECTING,
         **client_config(config),
         **ours,
         **group,
@@ -158,7 +164,7 @@ def producer_config(config: Mapping[str, Any], largest: int) -> dict[str, Any]:
     """A producer that sends each message once and in order, of `largest` bytes at most."""
     sending = {k: v for k, v in config.items() if k.startswith(_SENDING) and not k.startswith("transaction")}
     return {
-        "reconnect.backoff.max.ms": 1_000,
+        **_CONNECTING,
         **client_config(config),
         "linger.ms": 5,
         **sending,

@@ -11,6 +11,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+import numpy as np
 from kafka.errors import KafkaConnectionError
 from kafka.net.compat import KafkaNetClient
 from kafka.net.manager import KafkaConnectionManager
@@ -114,7 +115,8 @@ class Answers:
             (size,) = _SIZE.unpack(self._length)
             self._parser._validate_frame_size(size)
             if size > len(self._room):
-                self._room = memoryview(bytearray(size))
+                # NumPy asks the system for large pages, and doesn't fill them.
+                self._room = np.empty(size + size // 8, np.uint8).data
             self._length, self._open, self._filled = b"", self._room[:size], 0
         return data[missing:]
 

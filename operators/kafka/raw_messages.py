@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pyarrow as pa
 
@@ -39,9 +41,17 @@ def messages_of(steps: list[Fetched], begins: list[int], headers: bool) -> Messa
         _strings(data, rows.key, rows.key_length),
         _headers(data, rows, counts) if headers else None,
         np.repeat(appended, counts) if any(appended) else None,
+        stretches=_stretches(steps, counts),
     )
     early = messages.offset < np.repeat(begins, counts)
     return messages.select(~early) if early.any() else messages
+
+
+def _stretches(steps: list[Fetched], counts: list[int]) -> tuple[tuple[int, int], ...]:
+    """Where messages of one partition lie side by side."""
+    ends = [0, *itertools.accumulate(counts)]
+    edges = [at for at in range(1, len(steps)) if steps[at].where != steps[at - 1].where]
+    return tuple((ends[low], ends[high]) for low, high in itertools.pairwise([0, *edges, len(steps)]))
 
 
 def _strings(data: np.ndarray, at: np.ndarray, length: np.ndarray) -> pa.LargeBinaryArray:

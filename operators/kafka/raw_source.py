@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from kafka import KafkaConsumer
@@ -22,6 +23,7 @@ from .raw_fetcher import TRANSPORT, Fetched, RawFetcher
 from .raw_messages import messages_of
 from .raw_settings import ahead_bytes, raw_settings
 from .record_batches import BrokenBatch, RecordBatch
+from .recycling import MEMORY
 from .source import CORRUPT, Fault, NoAnswer, Poll, ReadError, TopicPartition
 
 LOG = logging.getLogger("kafka")
@@ -75,10 +77,18 @@ class RawSource:
         consumer.assign(places)
         if places:
             consumer.resume(*places)
+        self._find_leaders(places)
         self._share(len({consumer._manager.cluster.leader_for_partition(place) for place in places}))
         for where, offset in offsets.items():
             consumer.seek(KafkaPartition(*where), offset)
         self._begin(offsets)
+
+    def _find_leaders(self, places: list[KafkaPartition]) -> None:
+        """Ask who leads partitions that are new to the client, which by itself would wait before it asks."""
+        manager = self._connected(30.0)._manager
+        if any(manager.cluster.leader_for_partition(place) is None for place in places):
+            with suppress(KafkaError):  # it asks again by itself
+                manager.run(manager.cluster.refresh_metadata)
 
     def _begin(self, offsets: Mapping[TopicPartition, int]) -> None:
         self._position = dict(offsets)
@@ -109,6 +119,8 @@ class RawSource:
                 messages = self._ready(limit, faults)
                 ends = {} if messages is not None else self._ends_reached()
                 left = deadline - time.monotonic()
+                if ends:
+                    MEMORY.forget()  # what comes next may take long to come
                 if messages is not None or ends or faults or left <= 0:
                     return Poll(messages, ends, faults)
                 began = time.monotonic()
@@ -197,7 +209,10 @@ class RawSource:
                 self._waiting.append(Fetched(where, at, BrokenBatch(at, at, why, b"")))
 
     def _chosen(self, limit: int) -> list[Fetched]:
-        """The next steps: at most `limit` messages, or one batch of more; a broken one comes alone."""
+        """The next steps: at most `limit` messages, or one batch of more; a broken one comes alone.
+
+        It is not begun another partition for the last few: sketching goes by partition.
+        """
         chosen: list[Fetched] = []
         kept: list[Fetched] = []
         count = nbytes = 0
@@ -208,7 +223,8 @@ class RawSource:
                 continue
             size = step.batch.count if isinstance(step.batch, RecordBatch) else 0
             alone = isinstance(step.batch, BrokenBatch)
-            if chosen and (alone or count + size > limit):
+            elsewhere = bool(chosen) and step.where != chosen[-1].where and count > limit // 2
+            if chosen and (alone or elsewhere or count + size > limit):
                 self._waiting.appendleft(step)
                 break
             chosen.append(step)

@@ -277,8 +277,9 @@ class Reader:
                 "skipped the offsets %s to %s of %s[%s], which can't be read: %s",
                 *(broken.first, broken.next - 1, broken.topic, broken.partition, broken.reason),
             )
-        for where in _partitions(messages):
-            self._next[where] = int(messages.offset[_rows(messages, where)][-1]) + 1
+        for low, high in messages.runs():
+            where = messages.topics[messages.topic[low]], int(messages.partition[low])
+            self._next[where] = int(messages.offset[high - 1]) + 1
         return messages
 
     def _advance(self, positions: Mapping[TopicPartition, int]) -> None:
@@ -348,12 +349,10 @@ def _places(messages: Messages) -> list[TopicPartition]:
 
 
 def _partitions(messages: Messages) -> list[TopicPartition]:
-    """The partitions that a batch has messages of; they lie side by side, mostly in few runs."""
-    topic, partition = messages.topic, messages.partition
-    changes = (partition[1:] != partition[:-1]) | (topic[1:] != topic[:-1])
-    runs = np.concatenate([[0], np.flatnonzero(changes) + 1])[: len(messages)]
-    pairs = np.unique(np.stack([topic[runs], partition[runs]]), axis=1)
-    return [(messages.topics[topic], partition) for topic, partition in pairs.T.tolist()]
+    """The partitions that a batch has messages of."""
+    firsts = [low for low, _ in messages.runs()]
+    pairs = zip(messages.topic[firsts].tolist(), messages.partition[firsts].tolist())
+    return [(messages.topics[topic], partition) for topic, partition in dict.fromkeys(pairs)]
 
 
 def _rows(messages: Messages, where: TopicPartition) -> np.ndarray:

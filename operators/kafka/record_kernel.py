@@ -16,6 +16,7 @@ import numpy as np
 from ...sketches.core.jit import inlined, kernel
 from .codecs import CorruptRecords, unpacked
 from .record_batches import RecordBatch
+from .recycling import MEMORY
 
 _CONTROL_KEY = struct.Struct(">hh")
 _ABORT = 0
@@ -56,7 +57,10 @@ def columns(batches: Sequence[RecordBatch]) -> tuple[np.ndarray, Columns]:
     few = np.flatnonzero(shape[:, 0] * _LEAST_RECORD > shape[:, 1])
     if len(few):
         raise CorruptRecords(_LENGTHS, int(few[0]))
-    out = np.empty((len(Columns._fields), int(shape[:, 0].sum())), np.int64)
+    rows = int(shape[:, 0].sum())
+    room = MEMORY.take(size := len(Columns._fields) * rows * np.int64().itemsize)
+    MEMORY.keep(room, size)
+    out = room[:size].view(np.int64).reshape(len(Columns._fields), rows)
     broken = split(data, shape, *out)
     if broken >= 0:
         raise CorruptRecords(_LENGTHS, broken)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from ..windows.window import EARLIEST
 from .open_counts import Counts
 
 _GOLDEN = 0x9E3779B97F4A7C15
+_FEW = 8
 _CODES = 2 * EARLIEST
 """From here up to `EARLIEST`, times that no row has stand for groups that are not of all their windows."""
 
@@ -158,16 +159,31 @@ class Panes(Sketches):
     ) -> np.ndarray:
         behind = None if reached is None else self._behind(times, reached)
         if not self._keys and behind is None:
-            first = self._window.pane_start(int(times.min()))
-            if first == self._window.pane_start(int(times.max())):
+            first, last = (self._window.pane_start(int(time)) for time in (times.min(), times.max()))
+            if first == last:
                 # One group for all rows: an array of stride 0, which families recognise.
                 return np.broadcast_to(np.int64(self._index.number_of(first)), len(times))
+            few = self._window.panes(first, last)
+            if few is not None and len(few) <= _FEW:
+                return self._numbered(few, times)
         starts = self._window.pane_starts(times)
         if behind is not None:
             assert reached is not None
             ends = self._window.first_ends(reached[behind])
             starts[behind] = self._coded(starts[behind].tolist(), ends.tolist())
         return self._index.number(starts, [columns[key] for key in self._keys])
+
+    def _numbered(self, panes: Sequence[int], times: np.ndarray) -> np.ndarray:
+        """The groups of rows without keys, in a few panes: comparing times with each is less than hashing."""
+        which = np.zeros(len(times), np.intp)
+        for pane in panes[1:]:
+            which += times >= pane
+        numbers = np.zeros(len(panes), np.int64)
+        firsts = [int(np.argmax(which == at)) for at in range(len(panes))]
+        for first, at in sorted(zip(firsts, range(len(panes)))):
+            if which[first] == at:  # one between two others may have no row
+                numbers[at] = self._index.number_of(panes[at])
+        return numbers[which]
 
     def _behind(self, times: np.ndarray, reached: np.ndarray) -> np.ndarray | None:
         """The rows that are late for some of their windows, None without any."""

@@ -73,6 +73,16 @@ class Paned:
         """The start of each time's pane."""
         return times_us - times_us % np.int64(self.pane_us)
 
+    def panes(self, first_us: int, last_us: int) -> range | None:
+        """The starts of all panes from one to another; None of a kind that has its own `pane_start`.
+
+        >>> list(Paned(60, 60).panes(0, 120))
+        [0, 60, 120]
+        """
+        if type(self).pane_start is not Paned.pane_start:
+            return None
+        return range(first_us, last_us + 1, self.pane_us)
+
     def start_of(self, end_us: int) -> int:
         """The start of the window that ends then."""
         return end_us - self.size_us

@@ -8,7 +8,9 @@ lateness by the same rule.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
@@ -24,13 +26,16 @@ from .rebalance import Rebalance, as_exception
 
 log = logging.getLogger("streamgauge.kafka")
 
+_STEP_SECONDS = 0.02
+"""The client library goes on waiting for a message after it has handed over partitions."""
+
 
 class MembershipLost(StreamgaugeError):
     """The group gave this worker's partitions to others; what it holds of them must be dropped."""
 
 
 class Membership:
-    """Membership in a group that reads these topics.
+    """Membership in a group that reads these topics, from `join` on.
 
     `revoked` is called with partitions that other members get next, while this worker still has them, to send
     what it holds of them. `lost` is called with partitions that others already have. `fingerprints` are those
@@ -58,7 +63,10 @@ class Membership:
         """How often the group has given it partitions, none included."""
         self._consumer = Consumer(member_config(config, group_id, member), logger=LIBRARY_LOG)
         self._late: set[str] = set()
-        self.subscribe(topics)
+
+    def join(self) -> None:
+        """Take part in the group."""
+        self.subscribe(self._topics)
 
     def subscribe(self, topics: Collection[str]) -> None:
         """Take part in the reading of these topics."""
@@ -69,8 +77,13 @@ class Membership:
         )
 
     def poll(self, seconds: float = 0.0) -> None:
-        """Keep the membership and take part in rebalances."""
-        message = as_exception(lambda: self._consumer.poll(seconds))
+        """Keep the membership and take part in rebalances, for so long or until one has changed anything."""
+        deadline = time.monotonic() + seconds
+        before, left = self.rebalances, seconds
+        while (message := as_exception(partial(self._consumer.poll, min(left, _STEP_SECONDS)))) is None:
+            left = deadline - time.monotonic()
+            if left <= 0 or self.rebalances > before:
+                break
         error = None if message is None else message.error()
         if error is None:
             return

@@ -112,8 +112,9 @@ class Worker:
         return tuple(self._tasks[name].intake.remarks.texts)
 
     def run(self) -> None:
-        """Read, sketch and deliver until a stop is requested."""
+        """Join the group; read, sketch and deliver until a stop is requested."""
         try:
+            self._membership.join()
             while not self._stopping():
                 self._turn()
             self._checkpoint()

@@ -14,6 +14,7 @@ end by their own standard input; one that has had nothing to do for a minute end
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import pickle
@@ -39,6 +40,8 @@ from ..signals import STOP_SIGNALS
 
 _NUMBER = struct.Struct("=q")
 _FORK, _PREPARE = b"f", b"p"
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+"""Parameters of `mallopt` (malloc.h)."""
 _IDLE_SECONDS = 60.0
 _END_SECONDS = 1.0
 _FORKS = sys.platform == "linux"
@@ -223,9 +226,22 @@ def serve(control: int, load: Callable[[Any], None], idle_seconds: float = _IDLE
     """
     for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)  # it ends with the program
+    _keep_freed_memory()
     load(None)
     gc.freeze()
     return _Server(control, load, idle_seconds).run()
+
+
+def _keep_freed_memory() -> None:
+    """Have the C library give back to the system only what it has very much of.
+
+    Batches of some MB a column come one after another, for which it would else ask again each time, and the
+    system clear it first. For the workers alone: the program's own memory isn't ours to manage.
+    """
+    with suppress(OSError, AttributeError):  # another C library
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_MMAP_THRESHOLD, 32 << 20)
+        mallopt(_TRIM_THRESHOLD, 64 << 20)
 
 
 class _Server:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 import pytest
+from polars.testing import assert_series_equal
 
 from streamgauge.operators.definition.event_time import in_utc
 from streamgauge.operators.definition.stream import Stream
@@ -34,3 +36,13 @@ def test_every_way_to_write_a_time_gives_the_same_microseconds(dtype, value: str
         column = column.str.to_datetime(time_unit=dtype.time_unit, time_zone=zone)
     result = column.to_frame().select(Stream.from_schema({"at": dtype}, time="at").time).to_series()
     assert in_utc(result).to_physical().to_list() == [1_767_225_601_000_000]
+
+
+@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin", "America/New_York"])
+def test_times_are_the_microseconds_that_polars_itself_gives(unit, zone: str | None) -> None:
+    instants = np.random.default_rng(3).integers(-(10**12), 10**12, 1000)
+    times = pl.Series([*instants.tolist(), -1, 0, 999, -1001, None], dtype=pl.Int64).cast(pl.Datetime(unit))
+    zoned = times.dt.replace_time_zone("UTC")
+    given = times if zone is None else zoned.dt.convert_time_zone(zone)
+    assert_series_equal(in_utc(given), zoned.dt.cast_time_unit("us"))

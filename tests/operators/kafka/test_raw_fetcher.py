@@ -38,7 +38,7 @@ METHODS: dict[Any, dict[str, list[str]]] = {
         "_handle_fetch_error": ["self", "node_id", "exception"],
     },
     Fetcher.PartitionRecords: {"take": ["self", "n"], "drain": ["self"], "__bool__": ["self"]},
-    ClusterMetadata: {"leader_for_partition": ["self", "partition"]},
+    ClusterMetadata: {"leader_for_partition": ["self", "partition"], "refresh_metadata": ["self"]},
     KafkaConnectionManager: {
         "run": ["self", "coro"],
         "wait_for": ["self", "future", "timeout_ms"],

@@ -48,6 +48,7 @@ def test_what_a_reader_is_given_by_default_is_translated_whole() -> None:
     assert result == {
         "bootstrap_servers": ["box:9092"],
         "fetch_max_wait_ms": 50,
+        "reconnect_backoff_ms": 20,
         "reconnect_backoff_max_ms": 1000,
         "isolation_level": "read_committed",
         "auto_offset_reset": "none",

@@ -14,9 +14,12 @@ from streamgauge.operators.formats.messages import Messages
 from streamgauge.operators.kafka import raw_source
 from streamgauge.operators.kafka.raw_fetcher import Damaged, Fetched, RawRecords
 from streamgauge.operators.kafka.raw_source import RawSource
+from streamgauge.operators.kafka.record_batches import batches as batches_of
+from streamgauge.operators.kafka.recycling import MEMORY
 from streamgauge.operators.kafka.source import CORRUPT
 
 from .made_batches import RECORDS, Answer, Record, batch_of
+from .reading import NewTopic
 
 WHERE = ("t", 0)
 TEN: list[Record] = [(i, 0, None, b"v%d" % i, []) for i in range(10)]
@@ -158,6 +161,21 @@ def test_messages_come_in_portions_of_the_size_asked_for() -> None:
     assert sizes == [20, 20, 10]
 
 
+def test_another_partition_is_not_begun_for_the_last_few_messages() -> None:
+    source = reading(Broker({}, 0))
+    elsewhere = ("t", 1)
+
+    def steps(sizes: dict[tuple[str, int], int]) -> None:
+        for where, many in sizes.items():
+            batches = [next(batches_of(batch_of(TEN, base), base)) for base in range(0, 10 * many, 10)]
+            source._waiting.extend(Fetched(where, batch.next_offset, batch) for batch in batches)
+
+    steps({WHERE: 6, elsewhere: 6})
+    assert [len(source._chosen(100)) for _ in range(2)] == [6, 6]
+    steps({WHERE: 5, elsewhere: 6})  # half of what may come at once, no more
+    assert [len(source._chosen(100)) for _ in range(2)] == [10, 1]
+
+
 def test_no_more_is_decompressed_at_once_than_memory_is_meant_for(monkeypatch: pytest.MonkeyPatch) -> None:
     log = {base: batch_of(TEN, base) for base in range(0, 50, 10)}
     monkeypatch.setattr(raw_source, "_AT_ONCE_BYTES", 2 * len(log[0]))
@@ -180,3 +198,21 @@ def test_what_the_user_sets_for_a_fetch_is_kept_where_it_is_less() -> None:
     source._fetcher = SimpleNamespace(config={})  # type: ignore[assignment]
     source._share(1)
     assert source._fetcher.config == {"fetch_max_bytes": 70_000, "max_partition_fetch_bytes": 4 << 20}
+
+
+@pytest.mark.kafka
+def test_leaders_are_known_before_the_first_fetch(config: dict[str, Any], new_topic: NewTopic) -> None:
+    places = [(new_topic(), 0), *((three, number) for three in [new_topic(3)] for number in range(3))]
+    source = RawSource(config)
+    source.assign(dict.fromkeys(places, 0))
+    cluster = source._consumer._manager.cluster
+    assert {cluster.leader_for_partition(TopicPartition(*place)) for place in places} == {1}
+    source.close()
+
+
+def test_a_reader_at_the_end_of_its_partitions_holds_no_memory() -> None:
+    source = reading(Broker({0: batch_of(TEN, 0), 10: b""}, end=10))
+    messages, _, _ = source.poll(100, 0.01)
+    assert messages is not None and MEMORY._arrays
+    _, ends, _ = source.poll(100, 0.01)
+    assert ends == {WHERE: 10} and MEMORY._arrays == []

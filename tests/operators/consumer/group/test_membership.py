@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import pytest
 
+from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.operators.consumer.group.membership import Membership
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run, start
+from streamgauge.operators.sketching.position import Input
 
 from ....waiting import until
 from ..runs import DELIVERIES, Windows, run_and_ask
 
 pytestmark = pytest.mark.kafka
+
+
+def test_a_poll_comes_back_with_what_the_group_gives(kafka: EmbeddedKafka, posts) -> None:
+    topic = posts(4)
+    config = {"bootstrap.servers": kafka.bootstrap_servers}
+    member = Membership(config, topic.topic, [topic.topic], {}, lambda _: None, lambda _: None)
+    member.join()
+    while not member.rebalances:
+        member.poll(600.0)
+    assert member.assigned == {Input(topic.topic, number) for number in range(4)}
+    member.close()
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
