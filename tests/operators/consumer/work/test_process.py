@@ -83,11 +83,15 @@ def test_a_worker_that_fails_while_its_run_goes_on_says_why() -> None:
     assert isinstance(process.error(), AttributeError)
 
 
+NO_WORKER = "import streamgauge.operators.consumer.work.worker as its; its.Worker = lambda *_: None"
+"""Fails as it begins, and not before."""
+
+
 def test_workers_that_start_together_begin_once_all_have_loaded(tmp_path: Path) -> None:
     os.mkfifo(gate := tmp_path / "gate")
     start = threading.Barrier(2)
-    quick = WorkerProcess(Doing("pass"), start=start)  # fails as it begins
-    slow = WorkerProcess(Doing(f"open({str(gate)!r}).read()"), start=start)
+    quick = WorkerProcess(Doing(NO_WORKER), start=start)
+    slow = WorkerProcess(Doing(f"{NO_WORKER}; open({str(gate)!r}).read()"), start=start)
     with gate.open("w"), pytest.raises(subprocess.TimeoutExpired):  # the slow one is loading now
         quick._process.wait(1)
     for process in (quick, slow):
@@ -98,7 +102,7 @@ def test_workers_that_start_together_begin_once_all_have_loaded(tmp_path: Path) 
 def test_none_waits_for_one_that_ends_as_it_loads() -> None:
     start = threading.Barrier(2)
     failing = WorkerProcess(Doing("raise ValueError('done')"), start=start)
-    other = WorkerProcess(Doing("pass"), start=start)
+    other = WorkerProcess(Doing(NO_WORKER), start=start)
     for process, error in ((other, AttributeError), (failing, ValueError)):
         process.join(120)
         assert isinstance(process.error(), error)
