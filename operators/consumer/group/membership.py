@@ -26,7 +26,7 @@ from .rebalance import Rebalance, as_exception
 
 log = logging.getLogger("streamgauge.kafka")
 
-_STEP_SECONDS = 0.02
+_STEP_SECONDS = 0.01
 """The client library goes on waiting for a message after it has handed over partitions."""
 
 

@@ -24,15 +24,23 @@ from ..group.input_topics import InputTopics, check_apart, input_topics
 from ..log.messages import TOPIC_CONFIG as TABLE
 from ..options import RunOptions
 from ..plan import Plan, Plans
-from ..work.process import prepare_workers
+from ..work.process import prepare_workers, release_workers
 
 
 def plans_of(streams: Mapping[str, Stream], options: Mapping[str, RunOptions]) -> Plans:
-    """What a run's workers and mergers are to do; its topics are there then.
+    """What a run's workers and mergers are to do; its topics are there then, and its workers are loading.
 
     Streams and their options are by name, a lone stream's is `LONE`; options that are not of one stream are
     the same for all. Raises what `runner.start` does.
     """
+    try:
+        return _planned(streams, options)
+    except BaseException:
+        release_workers()
+        raise
+
+
+def _planned(streams: Mapping[str, Stream], options: Mapping[str, RunOptions]) -> Plans:
     shared = next(iter(options.values()))
     sources = {name: _sources(name, stream) for name, stream in streams.items()}
     _check_together(sources)
@@ -45,7 +53,7 @@ def plans_of(streams: Mapping[str, Stream], options: Mapping[str, RunOptions]) -
             if shared.workers > 1:
                 _check_importable(stream)
     if shared.workers > 1:
-        prepare_workers(streams.values())
+        prepare_workers(streams.values(), shared.workers)
     client = admin(settings)
     wait_for_brokers(client, settings, shared.connect_seconds)
     for table in (table for stream in streams.values() for table in stream.tables):

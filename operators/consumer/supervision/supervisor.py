@@ -20,6 +20,7 @@ from ...watching.logs import about
 from ..error_context import in_stream, in_words
 from ..group.input_topics import TopicSearch
 from ..plan import Plans
+from ..work.process import release_workers
 from ..work.workers import Workers
 from .exposed_metrics import ExposedMetrics
 from .stream_results import StreamResults
@@ -46,6 +47,7 @@ class Supervisor:
                 self._begin(plans)
         except BaseException:
             self._exposed.end()
+            release_workers()
             raise
 
     def _begin(self, plans: Plans) -> None:

@@ -139,8 +139,13 @@ def main() -> int:
     logging.getLogger().addHandler(ReportingHandler(reporter))
     stopping, going = threading.Event(), threading.Event()
     try:
+        import polars  # noqa: F401 - before there are plans, which can't be read without
+
         plans: Plans
-        plans, level = pickle.load(sys.stdin.buffer)
+        try:
+            plans, level = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return 0  # the run didn't come about
         logging.getLogger("streamgauge.kafka").setLevel(level)
 
         def watch() -> None:
@@ -194,10 +199,16 @@ def worker_server() -> WorkerServer | None:
     return server
 
 
-def prepare_workers(streams: Iterable[Stream]) -> None:
-    """Have what workers of these streams run loaded beside what else a run begins with."""
+def prepare_workers(streams: Iterable[Stream], many: int = 0) -> None:
+    """Have what workers of these streams run loaded, and `many` begun, beside what else a run begins with."""
     if (server := worker_server()) is not None:
-        server.prepare([SketchingKinds.of(stream) for stream in streams if stream.sending is None])
+        server.prepare([SketchingKinds.of(stream) for stream in streams if stream.sending is None], many)
+
+
+def release_workers() -> None:
+    """End the workers that were prepared for a run that didn't come about."""
+    if (server := worker_server()) is not None:
+        server.release()
 
 
 def _load(streams: list[SketchingKinds] | None) -> None:

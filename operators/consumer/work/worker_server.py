@@ -4,7 +4,8 @@ Loading it takes an interpreter more than a second, so that workers which each d
 each other at every start. Here one process loads, once for all runs of a program, and forks a worker whenever
 one is wanted, in milliseconds. What is loaded before a fork has no threads of its own but those that their
 libraries see through it (OpenBLAS, Arrow's allocator). Polars isn't among it, whose pool does not survive
-one; a worker loads that as it begins.
+one; a worker loads that as it begins, which takes as long as a run needs to look up its topics: so its
+workers are forked before it does.
 
 The program holds one end of a socket and sends over it what is to be loaded and, for each worker, what is to
 be its standard input, output and error, and a pipe over which the server reports the process's id and, once
@@ -63,21 +64,47 @@ class WorkerServer:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._socket: socket.socket | None = None
         self._setting: tuple[Any, ...] = ()
+        self._waiting: list[ForkedProcess] = []
 
     @staticmethod
     def possible() -> bool:
         """Whether processes can be forked here."""
         return _FORKS
 
-    def prepare(self, what: object) -> None:
-        """Have it load what workers will need, and answer at once; `what` is pickled for `serve`'s `load`."""
+    def prepare(self, what: object, workers: int = 0) -> None:
+        """Have it load what workers will need, and answer at once; `what` is pickled for `serve`'s `load`.
+
+        So many workers begin to load what each loads by itself; `fork` gives them, or `release` ends them.
+        """
         with os.fdopen(os.memfd_create("prepared"), "wb") as file:
             cloudpickle.dump(what, file)
             file.flush()
             self._request(_PREPARE, [file.fileno()])
+        for _ in range(workers - len(self._waiting)):
+            self._waiting.append(self._forked())
 
     def fork(self) -> ForkedProcess:
         """A new worker. It answers at once; the process is there as soon as the server has loaded."""
+        with self._lock:
+            if self._setting != _setting():
+                self._forget()
+            while self._waiting:
+                if (process := self._waiting.pop()).poll() is None:
+                    return process
+        return self._forked()
+
+    def release(self) -> None:
+        """End the workers that wait and are not needed after all."""
+        with self._lock:
+            self._release()
+
+    def _release(self) -> None:
+        for process in self._waiting:
+            process.stdin.close()
+            process.stdout.close()
+        self._waiting.clear()
+
+    def _forked(self) -> ForkedProcess:
         theirs_in, stdin = os.pipe()
         stdout, theirs_out = os.pipe()
         status, theirs_status = os.pipe()
@@ -131,6 +158,7 @@ class WorkerServer:
         if self._socket is not None:
             self._socket.close()
         self._socket = None
+        self._release()
 
 
 def _setting() -> tuple[Any, ...]:

@@ -12,9 +12,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from streamgauge import Stream, distinct
+from streamgauge import Stream, count, distinct, json
+from streamgauge.apps.kafka.broker import EmbeddedKafka
 from streamgauge.operators.consumer.work.process import PROCESS, WorkerProcess, worker_server
 from streamgauge.operators.consumer.work.worker_server import WorkerServer
+from streamgauge.operators.kafka.topics import TopicError
 from streamgauge.operators.warm_up.sketching import SketchingKinds
 
 from ....waiting import until
@@ -41,6 +43,11 @@ def said(server: WorkerServer, expression: str) -> Any:
     return error.args[0]
 
 
+def children(parent: int) -> list[int]:
+    """The processes that a process has forked and not yet seen the end of."""
+    return [int(pid) for pid in Path(f"/proc/{parent}/task/{parent}/children").read_text().split()]
+
+
 @pytest.fixture
 def server() -> Iterator[WorkerServer]:
     made = worker_server()
@@ -57,10 +64,65 @@ def test_workers_have_what_they_run_and_no_threads_of_others(
     loaded = ["operators.consumer.work.worker", "sketches.hll.groups"]
     modules = [f"'streamgauge.{name}' in sys.modules" for name in loaded]
     with capfd.disabled():  # the server's standard error is another one than the worker's
-        assert said(server, "os.getppid()") != os.getpid()
+        parent = said(server, "os.getppid()")
+    assert parent != os.getpid()
     modules += ["'numba' in sys.modules", "'polars' in sys.modules"]
     said(server, f"print({', '.join(modules)}, file=sys.stderr)")
-    assert capfd.readouterr().err.splitlines()[0] == "True True True False"
+    assert capfd.readouterr().err.splitlines()[0] == "True True True True"
+    assert "_polars_runtime" not in Path(f"/proc/{parent}/maps").read_text()
+
+
+def test_workers_that_were_prepared_wait_until_they_are_wanted(server: WorkerServer) -> None:
+    server.prepare([], workers=2)
+    first, second = server.fork(), server.fork()
+    until(lambda: "_polars_runtime" in Path(f"/proc/{second.pid}/maps").read_text())
+    third = server.fork()  # more than were prepared
+    assert len({first.pid, second.pid, third.pid}) == 3
+    for process in (first, second, third):
+        process.stdin.close()
+        assert process.wait(60) == 0
+        assert process.stdout.read() == b""
+
+
+def test_workers_that_are_not_needed_after_all_end_and_say_nothing(
+    server: WorkerServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    parent = said(server, "os.getppid()")
+    capfd.readouterr()
+    server.prepare([], workers=2)
+    until(lambda: len(children(parent)) == 2)
+    server.release()
+    until(lambda: not children(parent))
+    assert capfd.readouterr().err == ""
+
+
+def test_a_worker_that_died_while_it_waited_is_not_given_out(server: WorkerServer) -> None:
+    parent = said(server, "os.getppid()")
+    server.prepare([], workers=1)
+    until(lambda: len(children(parent)) == 1)
+    os.kill(children(parent)[0], signal.SIGKILL)
+    (waiting,) = server._waiting
+    until(lambda: waiting.poll() is not None)
+    assert said(server, "1") == 1
+
+
+def test_workers_that_wait_in_another_environment_are_not_given_out(
+    server: WorkerServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.prepare([], workers=1)
+    monkeypatch.setenv("OF_A_TEST", "here")
+    assert said(server, "os.environ['OF_A_TEST']") == "here"
+
+
+def test_a_run_that_is_refused_leaves_no_worker(server: WorkerServer, kafka: EmbeddedKafka) -> None:
+    parent = said(server, "os.getppid()")
+    rows = Stream.from_kafka(
+        "absent", value=json({"at": pl.String}), time="at", bootstrap_servers=kafka.bootstrap_servers
+    )
+    with pytest.raises(TopicError, match="no topic 'absent'"):
+        rows.tumbling("1m").agg(n=count()).start(workers=2)
+    assert said(server, "os.getppid()") == parent  # what was asked of it before is done, too
+    until(lambda: not children(parent))
 
 
 def test_what_cannot_be_loaded_is_left_to_workers(server: WorkerServer) -> None:
