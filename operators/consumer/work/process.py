@@ -225,7 +225,9 @@ def _load(streams: list[SketchingKinds] | None) -> None:
 if __name__ == "__main__":
     if len(sys.argv) == 1 or serve(int(sys.argv[1]), _load, float(sys.argv[2])):
         code = main()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):  # what decoders have printed
+            with suppress(OSError, ValueError):
+                stream.flush()
         # What it has loaded goes with it. To take it apart piece by piece takes an interpreter a tenth of a
         # second, in which all memory that it shares with its server is copied first.
         os._exit(code)

@@ -125,6 +125,15 @@ def test_a_run_that_is_refused_leaves_no_worker(server: WorkerServer, kafka: Emb
     until(lambda: not children(parent))
 
 
+def test_what_a_decoder_prints_last_is_shown_too(
+    server: WorkerServer, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    process = WorkerProcess(Doing("print('a word', end=''); raise SystemExit(0)"), server)
+    process.join(120)
+    assert capfd.readouterr().err == "a word"
+
+
 def test_what_cannot_be_loaded_is_left_to_workers(server: WorkerServer) -> None:
     server.prepare(Doing("raise ValueError('not here')"))
     assert said(server, "1") == 1
