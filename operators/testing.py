@@ -224,7 +224,7 @@ class StreamTester:
         """
         if not len(messages):
             return
-        where = Input(messages.topics[messages.topic[0]], int(messages.partition[0]))
+        where = Input(*messages.topic_partition(0))
         intake = PartitionBuffer(Remarks(where.topic, {}), keeps_late=True)
         intake.add_partition(self._inputs[where], [])
         intake.add(messages, decoded)

@@ -27,7 +27,7 @@ transaction.state.log.num.partitions=4
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 share.coordinator.state.topic.num.partitions=1
-# Members that begin together are given their partitions together; others wait three seconds for that.
+# Members that begin together get their partitions together. Kafka's default is three seconds.
 group.initial.rebalance.delay.ms=15
 # Members of groups whose partitions the broker assigns hear of it with their next heartbeat.
 group.consumer.min.heartbeat.interval.ms=300

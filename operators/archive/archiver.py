@@ -255,7 +255,7 @@ class Archiver:
             return
         for low, high in messages.runs():
             part = messages.slice(low, high)
-            where = Input(part.topics[int(part.topic[0])], int(part.partition[0]))
+            where = Input(*part.topic_partition(0))
             while len(part):
                 if self._moved:
                     # Another archiver has published what was dropped here, or a part of it: what follows in

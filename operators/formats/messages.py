@@ -91,6 +91,10 @@ class Messages:
             return None
         return self.lines[self.starts[row] : self.ends[row]].tobytes()
 
+    def topic_partition(self, row: int) -> tuple[str, int]:
+        """The topic and the partition of one message."""
+        return self.topics[int(self.topic[row])], int(self.partition[row])
+
     def runs(self) -> list[tuple[int, int]]:
         """The stretches of consecutive messages of one partition, from and to."""
         if self.stretches is not None:

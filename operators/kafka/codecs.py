@@ -9,8 +9,8 @@ import cramjam
 import numpy as np
 
 from ...sketches.core.errors import StreamgaugeError
+from .array_pool import ARRAYS
 from .record_batches import RecordBatch
-from .recycling import MEMORY
 
 _NONE, _SNAPPY = 0, 2
 _FORMATS = {1: cramjam.gzip, 3: cramjam.lz4, 4: cramjam.zstd}
@@ -36,7 +36,7 @@ def unpacked(batches: Sequence[RecordBatch]) -> tuple[np.ndarray, list[int]]:
     Raises `CorruptRecords` for a batch that can't be decompressed.
     """
     room = sum(len(batch.body) * (_ROOM if batch.codec else 1) for batch in batches)
-    data, at = MEMORY.take(room), 0
+    data, at = ARRAYS.acquire(room), 0
     lengths = []
     for number, batch in enumerate(batches):
         try:
@@ -48,7 +48,7 @@ def unpacked(batches: Sequence[RecordBatch]) -> tuple[np.ndarray, list[int]]:
             data = np.concatenate([data[:at], records, np.empty(room, np.uint8)])
         lengths.append(length)
         at += length
-    MEMORY.keep(data, at)
+    ARRAYS.release(data, at)
     return data[:at], lengths
 
 

@@ -17,13 +17,13 @@ from kafka.errors import KafkaError, OffsetOutOfRangeError
 from kafka.protocol.metadata import MetadataRequest
 
 from ..formats.messages import Broken, Messages
+from .array_pool import ARRAYS
 from .codecs import CorruptRecords
 from .raw_client import RawClient
 from .raw_fetcher import TRANSPORT, Fetched, RawFetcher
 from .raw_messages import messages_of
 from .raw_settings import ahead_bytes, raw_settings
 from .record_batches import BrokenBatch, RecordBatch
-from .recycling import MEMORY
 from .source import CORRUPT, Fault, NoAnswer, Poll, ReadError, TopicPartition
 
 LOG = logging.getLogger("kafka")
@@ -77,18 +77,19 @@ class RawSource:
         consumer.assign(places)
         if places:
             consumer.resume(*places)
-        self._find_leaders(places)
-        self._share(len({consumer._manager.cluster.leader_for_partition(place) for place in places}))
+        self._share(len(self._leaders(places)))
         for where, offset in offsets.items():
             consumer.seek(KafkaPartition(*where), offset)
         self._begin(offsets)
 
-    def _find_leaders(self, places: list[KafkaPartition]) -> None:
-        """Ask who leads partitions that are new to the client, which by itself would wait before it asks."""
+    def _leaders(self, places: list[KafkaPartition]) -> set[int | None]:
+        """Who leads these partitions; the client by itself would wait before it asks about new ones."""
         manager = self._connected(30.0)._manager
-        if any(manager.cluster.leader_for_partition(place) is None for place in places):
+        leader = manager.cluster.leader_for_partition
+        if any(leader(place) is None for place in places):
             with suppress(KafkaError):  # it asks again by itself
                 manager.run(manager.cluster.refresh_metadata)
+        return {leader(place) for place in places}
 
     def _begin(self, offsets: Mapping[TopicPartition, int]) -> None:
         self._position = dict(offsets)
@@ -120,7 +121,7 @@ class RawSource:
                 ends = {} if messages is not None else self._ends_reached()
                 left = deadline - time.monotonic()
                 if ends:
-                    MEMORY.forget()  # what comes next may take long to come
+                    ARRAYS.clear()  # what comes next may take long to come
                 if messages is not None or ends or faults or left <= 0:
                     return Poll(messages, ends, faults)
                 began = time.monotonic()
@@ -211,7 +212,7 @@ class RawSource:
     def _chosen(self, limit: int) -> list[Fetched]:
         """The next steps: at most `limit` messages, or one batch of more; a broken one comes alone.
 
-        It is not begun another partition for the last few: sketching goes by partition.
+        Once there are more than half as many, they end with their partition: sketching goes by partition.
         """
         chosen: list[Fetched] = []
         kept: list[Fetched] = []
@@ -223,8 +224,9 @@ class RawSource:
                 continue
             size = step.batch.count if isinstance(step.batch, RecordBatch) else 0
             alone = isinstance(step.batch, BrokenBatch)
-            elsewhere = bool(chosen) and step.where != chosen[-1].where and count > limit // 2
-            if chosen and (alone or elsewhere or count + size > limit):
+            if chosen and (
+                alone or count + size > limit or (count > limit // 2 and step.where != chosen[-1].where)
+            ):
                 self._waiting.appendleft(step)
                 break
             chosen.append(step)

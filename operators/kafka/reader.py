@@ -278,8 +278,7 @@ class Reader:
                 *(broken.first, broken.next - 1, broken.topic, broken.partition, broken.reason),
             )
         for low, high in messages.runs():
-            where = messages.topics[messages.topic[low]], int(messages.partition[low])
-            self._next[where] = int(messages.offset[high - 1]) + 1
+            self._next[messages.topic_partition(low)] = int(messages.offset[high - 1]) + 1
         return messages
 
     def _advance(self, positions: Mapping[TopicPartition, int]) -> None:
@@ -350,9 +349,7 @@ def _places(messages: Messages) -> list[TopicPartition]:
 
 def _partitions(messages: Messages) -> list[TopicPartition]:
     """The partitions that a batch has messages of."""
-    firsts = [low for low, _ in messages.runs()]
-    pairs = zip(messages.topic[firsts].tolist(), messages.partition[firsts].tolist())
-    return [(messages.topics[topic], partition) for topic, partition in dict.fromkeys(pairs)]
+    return list(dict.fromkeys(messages.topic_partition(low) for low, _ in messages.runs()))
 
 
 def _rows(messages: Messages, where: TopicPartition) -> np.ndarray:

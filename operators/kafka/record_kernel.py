@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ...sketches.core.jit import inlined, kernel
+from .array_pool import ARRAYS
 from .codecs import CorruptRecords, unpacked
 from .record_batches import RecordBatch
-from .recycling import MEMORY
 
 _CONTROL_KEY = struct.Struct(">hh")
 _ABORT = 0
@@ -58,8 +58,8 @@ def columns(batches: Sequence[RecordBatch]) -> tuple[np.ndarray, Columns]:
     if len(few):
         raise CorruptRecords(_LENGTHS, int(few[0]))
     rows = int(shape[:, 0].sum())
-    room = MEMORY.take(size := len(Columns._fields) * rows * np.int64().itemsize)
-    MEMORY.keep(room, size)
+    room = ARRAYS.acquire(size := len(Columns._fields) * rows * np.int64().itemsize)
+    ARRAYS.release(room, size)
     out = room[:size].view(np.int64).reshape(len(Columns._fields), rows)
     broken = split(data, shape, *out)
     if broken >= 0:

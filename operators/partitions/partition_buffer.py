@@ -128,7 +128,7 @@ class PartitionBuffer:
         """Sketch messages that are decoded already; those of a partition are in order."""
         self.remarks.observe(messages, decoded)
         for low, high in messages.runs():
-            where = Input(messages.topics[messages.topic[low]], int(messages.partition[low]))
+            where = Input(*messages.topic_partition(low))
             if where in self.progress:
                 _check_order(where, messages.offset[low:high])
                 self._sketch_run(where, messages, decoded, low, high)
@@ -136,7 +136,7 @@ class PartitionBuffer:
     def recall(self, messages: Messages, decoded: Decoded) -> None:
         """Note messages that were counted before their partitions were recovered; leave out all others."""
         for low, high in messages.runs():
-            where = Input(messages.topics[messages.topic[low]], int(messages.partition[low]))
+            where = Input(*messages.topic_partition(low))
             progress = self.progress.get(where)
             if progress is not None and progress.recall_offset < progress.next_offset:
                 _recall(progress, messages, decoded, low, high)

@@ -19,6 +19,7 @@ from .open_counts import Counts
 
 _GOLDEN = 0x9E3779B97F4A7C15
 _FEW = 8
+"""Panes that times are compared with one by one."""
 _CODES = 2 * EARLIEST
 """From here up to `EARLIEST`, times that no row has stand for groups that are not of all their windows."""
 
@@ -165,7 +166,7 @@ class Panes(Sketches):
                 return np.broadcast_to(np.int64(self._index.number_of(first)), len(times))
             few = self._window.panes(first, last)
             if few is not None and len(few) <= _FEW:
-                return self._numbered(few, times)
+                return self._number_panes(few, times)
         starts = self._window.pane_starts(times)
         if behind is not None:
             assert reached is not None
@@ -173,7 +174,7 @@ class Panes(Sketches):
             starts[behind] = self._coded(starts[behind].tolist(), ends.tolist())
         return self._index.number(starts, [columns[key] for key in self._keys])
 
-    def _numbered(self, panes: Sequence[int], times: np.ndarray) -> np.ndarray:
+    def _number_panes(self, panes: Sequence[int], times: np.ndarray) -> np.ndarray:
         """The groups of rows without keys, in a few panes: comparing times with each is less than hashing."""
         which = np.zeros(len(times), np.intp)
         for pane in panes[1:]:

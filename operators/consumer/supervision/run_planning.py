@@ -34,13 +34,13 @@ def plans_of(streams: Mapping[str, Stream], options: Mapping[str, RunOptions]) -
     the same for all. Raises what `runner.start` does.
     """
     try:
-        return _planned(streams, options)
+        return _plan_streams(streams, options)
     except BaseException:
         release_workers()
         raise
 
 
-def _planned(streams: Mapping[str, Stream], options: Mapping[str, RunOptions]) -> Plans:
+def _plan_streams(streams: Mapping[str, Stream], options: Mapping[str, RunOptions]) -> Plans:
     shared = next(iter(options.values()))
     sources = {name: _sources(name, stream) for name, stream in streams.items()}
     _check_together(sources)

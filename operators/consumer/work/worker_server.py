@@ -64,7 +64,7 @@ class WorkerServer:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._socket: socket.socket | None = None
         self._setting: tuple[Any, ...] = ()
-        self._waiting: list[ForkedProcess] = []
+        self._spares: list[ForkedProcess] = []
 
     @staticmethod
     def possible() -> bool:
@@ -80,18 +80,17 @@ class WorkerServer:
             cloudpickle.dump(what, file)
             file.flush()
             self._request(_PREPARE, [file.fileno()])
-        for _ in range(workers - len(self._waiting)):
-            self._waiting.append(self._forked())
+        for _ in range(workers - len(self._spares)):
+            self._spares.append(self._fork_process())
 
     def fork(self) -> ForkedProcess:
         """A new worker. It answers at once; the process is there as soon as the server has loaded."""
         with self._lock:
-            if self._setting != _setting():
-                self._forget()
-            while self._waiting:
-                if (process := self._waiting.pop()).poll() is None:
+            self._forget_stale()
+            while self._spares:
+                if (process := self._spares.pop()).poll() is None:
                     return process
-        return self._forked()
+        return self._fork_process()
 
     def release(self) -> None:
         """End the workers that wait and are not needed after all."""
@@ -99,12 +98,12 @@ class WorkerServer:
             self._release()
 
     def _release(self) -> None:
-        for process in self._waiting:
+        for process in self._spares:
             process.stdin.close()
             process.stdout.close()
-        self._waiting.clear()
+        self._spares.clear()
 
-    def _forked(self) -> ForkedProcess:
+    def _fork_process(self) -> ForkedProcess:
         theirs_in, stdin = os.pipe()
         stdout, theirs_out = os.pipe()
         status, theirs_status = os.pipe()
@@ -126,14 +125,12 @@ class WorkerServer:
 
     def _request(self, request: bytes, descriptors: list[int]) -> None:
         with self._lock:
-            if self._setting != (setting := _setting()):
-                self._forget()
+            self._forget_stale()
             try:
                 self._send(request, descriptors)
             except OSError:  # the server was killed, or ended
                 self._forget()
                 self._send(request, descriptors)
-            self._setting = setting
 
     def _send(self, request: bytes, descriptors: list[int]) -> None:
         if self._socket is None:
@@ -153,6 +150,12 @@ class WorkerServer:
                 pass_fds=[theirs.fileno()],
             )
         self._processes.append(process)
+
+    def _forget_stale(self) -> None:
+        """Forget a server that has another environment, or another working directory."""
+        if self._setting != (setting := _setting()):
+            self._forget()
+            self._setting = setting
 
     def _forget(self) -> None:
         if self._socket is not None:

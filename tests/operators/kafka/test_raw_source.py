@@ -12,10 +12,10 @@ from kafka import TopicPartition
 
 from streamgauge.operators.formats.messages import Messages
 from streamgauge.operators.kafka import raw_source
+from streamgauge.operators.kafka.array_pool import ARRAYS
 from streamgauge.operators.kafka.raw_fetcher import Damaged, Fetched, RawRecords
 from streamgauge.operators.kafka.raw_source import RawSource
 from streamgauge.operators.kafka.record_batches import batches as batches_of
-from streamgauge.operators.kafka.recycling import MEMORY
 from streamgauge.operators.kafka.source import CORRUPT
 
 from .made_batches import RECORDS, Answer, Record, batch_of
@@ -213,6 +213,6 @@ def test_leaders_are_known_before_the_first_fetch(config: dict[str, Any], new_to
 def test_a_reader_at_the_end_of_its_partitions_holds_no_memory() -> None:
     source = reading(Broker({0: batch_of(TEN, 0), 10: b""}, end=10))
     messages, _, _ = source.poll(100, 0.01)
-    assert messages is not None and MEMORY._arrays
+    assert messages is not None and ARRAYS._arrays
     _, ends, _ = source.poll(100, 0.01)
-    assert ends == {WHERE: 10} and MEMORY._arrays == []
+    assert ends == {WHERE: 10} and ARRAYS._arrays == []

@@ -101,8 +101,8 @@ def test_a_worker_that_died_while_it_waited_is_not_given_out(server: WorkerServe
     server.prepare([], workers=1)
     until(lambda: len(children(parent)) == 1)
     os.kill(children(parent)[0], signal.SIGKILL)
-    (waiting,) = server._waiting
-    until(lambda: waiting.poll() is not None)
+    (spare,) = server._spares
+    until(lambda: spare.poll() is not None)
     assert said(server, "1") == 1
 
 

@@ -8,18 +8,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from streamgauge.operators.kafka import recycling
-from streamgauge.operators.kafka.recycling import Recycling
+from streamgauge.operators.kafka import array_pool
+from streamgauge.operators.kafka.array_pool import ArrayPool
 
 
 def test_an_array_is_given_out_again_once_nothing_refers_to_it() -> None:
-    memory = Recycling()
-    first = memory.take(100)
-    memory.keep(first, 100)
+    pool = ArrayPool()
+    first = pool.acquire(100)
+    pool.release(first, 100)
     place = first.ctypes.data
-    assert memory.take(100).ctypes.data != place
+    assert pool.acquire(100).ctypes.data != place
     del first
-    assert memory.take(50).ctypes.data == place
+    assert pool.acquire(50).ctypes.data == place
 
 
 @pytest.mark.parametrize(
@@ -34,39 +34,39 @@ def test_an_array_is_given_out_again_once_nothing_refers_to_it() -> None:
     ],
 )
 def test_it_is_not_given_out_while_a_part_of_it_is_looked_at(look) -> None:
-    memory = Recycling()
-    array = memory.take(96)
-    memory.keep(array, 96)
+    pool = ArrayPool()
+    array = pool.acquire(96)
+    pool.release(array, 96)
     place = array.ctypes.data
     part = look(array)
     del array
-    assert memory.take(96).ctypes.data != place
+    assert pool.acquire(96).ctypes.data != place
     del part
-    assert memory.take(96).ctypes.data == place
+    assert pool.acquire(96).ctypes.data == place
 
 
 def test_what_is_too_small_stays_and_a_larger_one_is_made() -> None:
-    memory = Recycling()
-    memory.keep(memory.take(10), 10)
-    assert len(memory.take(1000)) >= 1000
-    assert len(memory.take(10)) == 10
+    pool = ArrayPool()
+    pool.release(pool.acquire(10), 10)
+    assert len(pool.acquire(1000)) >= 1000
+    assert len(pool.acquire(10)) == 10
 
 
 def test_few_are_kept_and_none_that_holds_very_much() -> None:
-    memory = Recycling()
+    pool = ArrayPool()
     for _ in range(10):
-        memory.keep(np.empty(10, np.uint8), 10)
-    assert len(memory._arrays) == recycling._MOST
-    memory.forget()
-    memory.keep(np.empty(10, np.uint8), recycling._LARGEST + 1)
-    assert memory._arrays == []
+        pool.release(np.empty(10, np.uint8), 10)
+    assert len(pool._arrays) == array_pool._MOST
+    pool.clear()
+    pool.release(np.empty(10, np.uint8), array_pool._LARGEST + 1)
+    assert pool._arrays == []
 
 
 def test_threads_share_nothing() -> None:
-    memory = Recycling()
-    memory.keep(memory.take(10), 10)
+    pool = ArrayPool()
+    pool.release(pool.acquire(10), 10)
     seen: list[int] = []
-    thread = threading.Thread(target=lambda: seen.append(len(memory._arrays)))
+    thread = threading.Thread(target=lambda: seen.append(len(pool._arrays)))
     thread.start()
     thread.join()
-    assert seen == [0] and len(memory._arrays) == 1
+    assert seen == [0] and len(pool._arrays) == 1
