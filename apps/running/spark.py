@@ -36,6 +36,7 @@ _PATIENT = 3600.0
 """In a replay no partition is idle: what closes windows is the recording alone."""
 _IDLE_SECONDS = 5.0
 _LOOK_SECONDS = 0.2
+_QUICKLY = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
 def replay(
@@ -262,18 +263,25 @@ def _running_session() -> Any:
     return SparkSession.getActiveSession() or SparkSession._instantiatedSession
 
 
-def start_session(folder: Path) -> SparkSession:
-    """The session for runs on this machine, its scratch files in `folder`."""
-    from ...spark_udafs.session import session
+def start_session(folder: Path, java_options: Sequence[str] | None = None) -> SparkSession:
+    """The session for runs on this machine, its scratch files in `folder`.
 
-    os.environ["JAVA_HOME"] = str(find_java().home)  # PySpark looks for Java on PATH only
+    Java is given the options, unless others are named those that say where its classes are recorded.
+    """
+    from ...spark_udafs.session import session
+    from .spark_classes import recorded
+
+    java = find_java()
+    if java_options is None:
+        java_options = recorded(java)
+    os.environ["JAVA_HOME"] = str(java.home)  # PySpark looks for Java on PATH only
     config = {
         "spark.ui.enabled": "false",
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
         "spark.local.dir": str(folder),
         # The micro-batches of several apps take turns.
         "spark.scheduler.mode": "FAIR",
-        "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.defaultJavaOptions": " ".join([*_QUICKLY, *(f'"{one}"' for one in java_options)]),
     }
     return session("streamgauge run", config=config)
 
