@@ -21,6 +21,7 @@ from .kafka.source import bound
 from .kafka.stream_checks import check_sending
 from .merge.partials import ACCOUNT, Mode
 from .merge.plan import OBSERVED, merge_announced, plan_of
+from .python_server import prepare_server
 from .query_handle import Running
 from .read_limits import need_limits
 from .sinks import Batch, Sink
@@ -148,6 +149,7 @@ def source_of(stream: Stream, spark: SparkSession, settings: Mapping[str, Any] =
     an interpreter without this package.
     """
     made = bound(stream, {**stream.kafka_sources[0].settings, **settings})
+    prepare_server([stream])
     check_worker_python(spark)
     spark.dataSource.register(made)
     return made.name()

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..sketches.core.errors import StreamgaugeError
-from .worker_program import DAEMON, quick_python, starts_quickly
+from .python_server import start_server
+from .worker_program import DAEMON, quick_python, server_socket, starts_quickly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -102,6 +103,8 @@ def session(
         if local:
             # Spark's web page takes its address from this variable alone.
             os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
+            if starts_quickly():
+                start_server(server_socket())
     builder = SparkSession.builder.appName(name)
     if master is not None and running is None:
         builder = builder.master(master)

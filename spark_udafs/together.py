@@ -20,6 +20,7 @@ from .definitions import logged
 from .kafka.together import bound_together, offsets_of
 from .merge.partials import ACCOUNT
 from .merge.together import TogetherPartials
+from .python_server import prepare_server
 from .query_handle import Running
 from .run import check_sinks, observed_in, query_id, source_options, started
 from .sinks import Batch, Sink
@@ -93,6 +94,7 @@ def write_together(
         raise ValueError(f"emit must be 'close' or 'both', got {emit!r}")
     made = bound_together(streams, {**first.kafka_sources[0].settings, **settings}, emit == "both")
     plan = TogetherPartials(streams)
+    prepare_server(streams.values())
     check_worker_python(spark)
     spark.dataSource.register(made)
     loading = spark.readStream.format(made.name()).options(**given)

@@ -3,6 +3,7 @@
 Spark puts PySpark's zip before all else on the path of modules, where Python compiles each module again for
 each process: half a second of a core, a dozen times at the start of a few queries. And the processes that
 plan queries of Python data sources it forks from a daemon that has loaded nothing, whatever its settings say.
+Most of them are forked from one process that has loaded everything once (`python_server`).
 """
 
 from __future__ import annotations
@@ -18,11 +19,8 @@ from pathlib import Path
 
 _SCRIPT = """\
 #!/bin/sh
-PYTHONPATH=${{PYTHONPATH#*-src.zip:}}
-[ "$2" != pyspark.daemon ] || {{ shift 2; set -- -m {daemon} "$@"; }}
-exec {python} "$@"
+exec {python} -IS {client} {socket} {python} "$@"
 """
-"""PySpark's zip and py4j's, whose name ends so, are the first two of the path."""
 DAEMON = "streamgauge.spark_udafs.worker_daemon"
 
 
@@ -37,9 +35,21 @@ def starts_quickly() -> bool:
 @cache
 def quick_python() -> str:
     """The program, which is there as long as this process."""
-    folder = Path(tempfile.mkdtemp(prefix="streamgauge-python-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    program = folder / "python"
-    program.write_text(_SCRIPT.format(daemon=DAEMON, python=shlex.quote(sys.executable)))
+    program = _folder() / "python"
+    client = Path(__file__).with_name("python_client.py")
+    python, client_file, socket = (shlex.quote(str(one)) for one in (sys.executable, client, server_socket()))
+    program.write_text(_SCRIPT.format(python=python, client=client_file, socket=socket))
     program.chmod(0o700)
     return str(program)
+
+
+def server_socket() -> str:
+    """The name of the socket on which this process's `python_server` listens."""
+    return str(_folder() / "server")
+
+
+@cache
+def _folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="streamgauge-python-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

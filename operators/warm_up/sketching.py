@@ -40,15 +40,15 @@ class SketchingKinds:
         row = stream.columns.to_frame().to_arrow(compat_level=pl.CompatLevel.oldest()).schema
         return cls(schema_of(stream), stream.complete().window, dict(zip(row.names, row.types)))
 
-    def rehearse(self) -> None:
-        """Sketch made-up rows: of one window, as most batches are, and of several."""
+    def rehearse(self) -> pa.Table:
+        """Sketch made-up rows: of one window, as most batches are, and of several; gives the table."""
         kept: Any = part_of(self.window, "rows") or Panes
         sketches: Sketches = kept(self.schema, self.window)
         numbers = np.arange(_ROWS, dtype=np.int64)
         columns = {name: _column(kind) for name, kind in self.types.items()}
         for times in (np.zeros_like(numbers), numbers * 86_400_000_000):
             sketches.add_columns(columns, times)
-        sketches.drain()
+        return sketches.drain()
 
 
 def _column(kind: pa.DataType) -> pa.Array:

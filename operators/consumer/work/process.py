@@ -223,7 +223,7 @@ def _load(streams: list[SketchingKinds] | None) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 1 or serve(int(sys.argv[1]), _load, float(sys.argv[2])):
+    if len(sys.argv) == 1 or serve(int(sys.argv[1]), _load, float(sys.argv[2])) is not None:
         code = main()
         for stream in (sys.stdout, sys.stderr):  # what decoders have printed
             with suppress(OSError, ValueError):

@@ -11,12 +11,16 @@ The program holds one end of a socket and sends over it what is to be loaded and
 be its standard input, output and error, and a pipe over which the server reports the process's id and, once
 it has ended, how. When the program closes its end or dies, the server ends with the last of its workers, who
 end by their own standard input; one that has had nothing to do for a minute ends, too.
+
+A server can also listen on a socket with a name, on which other programs that the first one starts request
+processes (`ForkRequest`).
 """
 
 from __future__ import annotations
 
 import ctypes
 import gc
+import json
 import os
 import pickle
 import select
@@ -29,10 +33,11 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import cloudpickle
 
@@ -45,6 +50,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Parameters of `mallopt` (malloc.h)."""
 _IDLE_SECONDS = 60.0
 _END_SECONDS = 1.0
+_REQUEST_SECONDS = 5.0
 _FORKS = sys.platform == "linux"
 """Elsewhere the system's own libraries don't survive a fork."""
 
@@ -52,14 +58,22 @@ _FORKS = sys.platform == "linux"
 class WorkerServer:
     """The program's side: starts workers, and the server when it is first needed, ``python -m module``.
 
-    The module's main calls `serve` with its only argument. A server has the environment and the working
-    directory that the program had then; where these have changed, another one takes its place. One that has
-    no worker and no request for `idle_seconds` ends, until it is needed again.
+    The module's main calls `serve` with its first two arguments; further ones are `arguments`. A server has
+    the environment and the working directory that the program had then, and `variables` in its environment
+    besides; where these have changed, another one takes its place. One that has no worker and no request for
+    `idle_seconds` ends, until it is needed again.
     """
 
-    def __init__(self, module: str, idle_seconds: float = _IDLE_SECONDS) -> None:
+    def __init__(
+        self,
+        module: str,
+        idle_seconds: float = _IDLE_SECONDS,
+        arguments: Sequence[str] = (),
+        variables: Mapping[str, str] = {},
+    ) -> None:
         self._module = module
-        self._idle_seconds = idle_seconds
+        self._arguments = [str(idle_seconds), *arguments]
+        self._variables = variables
         self._lock = threading.Lock()
         self._processes: list[subprocess.Popen[bytes]] = []
         self._socket: socket.socket | None = None
@@ -76,12 +90,16 @@ class WorkerServer:
 
         So many workers begin to load what each loads by itself; `fork` gives them, or `release` ends them.
         """
-        with os.fdopen(os.memfd_create("prepared"), "wb") as file:
-            cloudpickle.dump(what, file)
-            file.flush()
+        with _pickled(what) as file:
             self._request(_PREPARE, [file.fileno()])
         for _ in range(workers - len(self._spares)):
             self._spares.append(self._fork_process())
+
+    def prepare_running(self, what: object) -> None:
+        """As `prepare`, in the server that runs already, whatever has changed since; nothing without one."""
+        with self._lock, suppress(OSError), _pickled(what) as file:
+            if self._socket is not None:
+                self._send(_PREPARE, [file.fileno()])
 
     def fork(self) -> ForkedProcess:
         """A new worker. It answers at once; the process is there as soon as the server has loaded."""
@@ -143,10 +161,10 @@ class WorkerServer:
         self._socket, theirs = socket.socketpair()
         with theirs:
             process = subprocess.Popen(
-                [sys.executable, "-m", self._module, str(theirs.fileno()), str(self._idle_seconds)],
+                [sys.executable, "-m", self._module, str(theirs.fileno()), *self._arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                env=environment(),
+                env={**environment(), **self._variables},
                 pass_fds=[theirs.fileno()],
             )
         self._processes.append(process)
@@ -162,6 +180,14 @@ class WorkerServer:
             self._socket.close()
         self._socket = None
         self._release()
+
+
+def _pickled(what: object) -> IO[bytes]:
+    """A file in memory for a server."""
+    file = os.fdopen(os.memfd_create("prepared"), "wb")
+    cloudpickle.dump(what, file)
+    file.flush()
+    return file
 
 
 def _setting() -> tuple[Any, ...]:
@@ -249,18 +275,48 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-def serve(control: int, load: Callable[[Any], None], idle_seconds: float = _IDLE_SECONDS) -> bool:
-    """The server's side, over the socket of this number: True in each forked process, False at its end.
+@dataclass(frozen=True, slots=True)
+class ForkRequest:
+    """What another program requests to be a process: how ``python`` was started there."""
 
-    `load` is called with None once, and with whatever a program prepares. It must start no thread that a
-    forked process would miss.
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    folder: str
+
+
+OURS = ForkRequest((), {}, "")
+"""The request of the program that started the server."""
+
+
+def serve(
+    control: int,
+    load: Callable[[Any], None],
+    idle_seconds: float = _IDLE_SECONDS,
+    name: str | None = None,
+    accepts: Callable[[ForkRequest], bool] = lambda request: True,
+) -> ForkRequest | None:
+    """The server's side, over the socket of this number: in each forked process what requested it.
+
+    At its end, None. `load` is called with None once, and with whatever a program prepares. It must start no
+    thread that a forked process would miss. Other programs' requests come to the Unix socket `name`; those
+    that it doesn't accept are told so.
     """
     for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)  # it ends with the program
+    listener = None if name is None else _listening(name)
     _keep_freed_memory()
     load(None)
     gc.freeze()
-    return _Server(control, load, idle_seconds).run()
+    return _Server(control, load, idle_seconds, listener, accepts).run()
+
+
+def _listening(name: str) -> socket.socket:
+    """From now on requests wait for an answer. A server that listened there before has ended."""
+    Path(name).unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(name)
+    listener.listen(socket.SOMAXCONN)
+    return listener
 
 
 def _keep_freed_memory() -> None:
@@ -276,8 +332,17 @@ def _keep_freed_memory() -> None:
 
 
 class _Server:
-    def __init__(self, control: int, load: Callable[[Any], None], idle_seconds: float) -> None:
+    def __init__(
+        self,
+        control: int,
+        load: Callable[[Any], None],
+        idle_seconds: float,
+        listener: socket.socket | None,
+        accepts: Callable[[ForkRequest], bool],
+    ) -> None:
         self._control = socket.socket(fileno=control)
+        self._listener = listener
+        self._accepts = accepts
         self._load = load
         self._idle_seconds = idle_seconds
         self._statuses: dict[int, int] = {}
@@ -287,11 +352,13 @@ class _Server:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.set_wakeup_fd(self._woken)
 
-    def run(self) -> bool:
-        """Fork until the program closes its end and the last worker has ended; True in a forked process."""
+    def run(self) -> ForkRequest | None:
+        """Fork until the program closes its end and the last worker has ended; a request in each worker."""
         with selectors.DefaultSelector() as selector:
             selector.register(self._control, selectors.EVENT_READ)
             selector.register(self._wake, selectors.EVENT_READ)
+            if self._listener is not None:
+                selector.register(self._listener, selectors.EVENT_READ)
             open_ = True
             while open_ or self._statuses:
                 ready = selector.select(None if self._statuses else self._idle_seconds)
@@ -303,15 +370,40 @@ class _Server:
                         os.read(self._wake, 65_536)
                         self._report_ends()
                         continue
-                    request, descriptors, _, _ = socket.recv_fds(self._control, 1, 4)
-                    if not request:
+                    if key.fileobj == self._listener:
+                        if (request := self._answered(self._listener)) is not None:
+                            return request
+                        continue
+                    kind, descriptors, _, _ = socket.recv_fds(self._control, 1, 4)
+                    if not kind:
                         selector.unregister(self._control)
                         open_ = False
-                    elif request == _PREPARE:
+                        if self._listener is not None:
+                            selector.unregister(self._listener)
+                            self._listener.close()
+                    elif kind == _PREPARE:
                         self._prepare(*descriptors)
                     elif self._forked(*descriptors):
-                        return True
-        return False
+                        return OURS
+        return None
+
+    def _answered(self, listener: socket.socket) -> ForkRequest | None:
+        """Fork a process for another program that asks, if what it asks for is accepted; that, in it."""
+        descriptors: list[int] = []
+        with suppress(OSError, ValueError), listener.accept()[0] as client:
+            client.settimeout(_REQUEST_SECONDS)
+            size, descriptors, _, _ = socket.recv_fds(client, _NUMBER.size, 3)
+            with client.makefile("rb") as file:
+                request = ForkRequest(**json.loads(file.read(*_NUMBER.unpack(size))))
+            if self._accepts(request):
+                stdin, stdout, stderr = descriptors
+                descriptors = []
+                client.settimeout(None)
+                if self._forked(stdin, stdout, client.detach(), stderr):
+                    return request
+        for descriptor in descriptors:
+            os.close(descriptor)
+        return None
 
     def _prepare(self, descriptor: int) -> None:
         with open(descriptor, "rb") as file, suppress(Exception):  # workers meet the same, and say so
@@ -340,6 +432,8 @@ class _Server:
         for number, descriptor in enumerate((stdin, stdout, stderr)):
             os.dup2(descriptor, number)
         self._control.close()
+        if self._listener is not None:
+            self._listener.close()
         for descriptor in (stdin, stdout, stderr, self._wake, self._woken, *self._statuses.values()):
             os.close(descriptor)
         if (numpy := sys.modules.get("numpy")) is not None:
