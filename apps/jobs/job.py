@@ -31,6 +31,8 @@ class Job:
     rules: Mapping[str, Sequence[Rule]] = field(default_factory=dict)
     acts: bool = True
     """Whether the commands of its rules are carried out."""
+    _made: list[tuple[Feed, dict[str, Stream]]] = field(default_factory=list, repr=False, compare=False)
+    """The streams of feeds, which a run, its page and its exact figures want alike."""
 
     @classmethod
     def of(
@@ -58,8 +60,13 @@ class Job:
 
         Raises `ValueError` for settings that the format, or counting events once, can't do with.
         """
+        for known, streams in self._made:
+            if known == feed:
+                return dict(streams)
         rows = self.form.source(feed, self.settings)
-        return {part.name: part.ask(self._of(part, rows)).complete() for part in self.parts}
+        streams = {part.name: part.ask(self._of(part, rows)).complete() for part in self.parts}
+        self._made.append((feed, streams))
+        return dict(streams)
 
     def _of(self, part: AppPart, rows: Stream) -> Stream:
         """The rows that a part looks at, without those of events that were delivered before."""

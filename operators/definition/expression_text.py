@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, time, timedelta
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
@@ -23,6 +24,8 @@ VERSION = 1
 
 _SYMBOLS = {symbol for symbol in OPERATORS.values() if not symbol[0].isalpha()}
 _MANY = 20
+_KEPT = 1_000
+"""Of each kind of text: most literals and types come often, and Polars' engine has to be asked for each."""
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _COLUMN = re.compile(rf"\bcol\(({_STRING})\)")
@@ -133,13 +136,19 @@ def _plain(parameter: Any) -> str:
 
 
 def _cast_type(node: Node) -> str:
-    """The type of a cast, as Polars gives it: a null cast to it needs no column."""
-    nothing = tree_of(pl.lit(None)).raw
+    without = {name: value for name, value in node.raw["Cast"].items() if name != "expr"}
+    text = _cast_type_text(json.dumps(without))
+    return _plain(node.parameters["dtype"]) if text is None else text
+
+
+@lru_cache(_KEPT)
+def _cast_type_text(raw: str) -> str | None:
+    """The type of a cast, as Polars has it: a null cast to it needs no column. None for another column's."""
     try:
-        cast = Node("cast", raw={"Cast": {**node.raw["Cast"], "expr": nothing}}).expression()
+        cast = Node("cast", raw={"Cast": {**json.loads(raw), "expr": tree_of(pl.lit(None)).raw}}).expression()
         return type_text(pl.LazyFrame().select(cast.alias("_")).collect_schema()["_"])
-    except Exception:  # a type that is another column's
-        return _plain(node.parameters["dtype"])
+    except Exception:
+        return None
 
 
 def _columns(columns: Any) -> str:
@@ -152,6 +161,13 @@ def _columns(columns: Any) -> str:
 
 
 def _literal(node: Node) -> str:
+    return _literal_text(json.dumps(node.raw))
+
+
+@lru_cache(_KEPT)
+def _literal_text(raw: str) -> str:
+    """A literal in words, by how Polars serialises it."""
+    node = Node("literal", raw=json.loads(raw))
     try:
         values = pl.select(node.expression()).to_series()
     except Exception:

@@ -1,8 +1,8 @@
-"""NumPy, Polars and PyArrow, each loaded when something of it is first used.
+"""NumPy, Polars, PyArrow and HTTPX, each loaded when something of it is first used.
 
-For the modules that saying what a stream asks imports: together the three take three times as long to load as
-all of ours, and a command's help, or a module that only names streams, needs none of them. Modules that hold
-kernels import what they need as usual.
+For the modules that saying what a stream asks imports: together the first three take three times as long to
+load as all of ours, and a command's help, or a module that only names streams, needs none of them. Modules
+that hold kernels import what they need as usual.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ import importlib
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["np", "pa", "pc", "pl", "pq"]
+__all__ = ["httpx", "np", "pa", "pc", "pl", "pq"]
 
 if TYPE_CHECKING:
+    import httpx
     import numpy as np
     import polars as pl
     import pyarrow as pa
@@ -36,6 +37,6 @@ else:
         def __reduce__(self) -> tuple[Any, ...]:
             return importlib.import_module, (self.__name__,)
 
-    np, pa, pc, pl, pq = map(
-        _LazyModule, ("numpy", "pyarrow", "pyarrow.compute", "polars", "pyarrow.parquet")
+    httpx, np, pa, pc, pl, pq = map(
+        _LazyModule, ("httpx", "numpy", "pyarrow", "pyarrow.compute", "polars", "pyarrow.parquet")
     )

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
-
+from ....sketches.core.lazy import httpx
 from .errors import OutletError
 from .outlet import NotifyingOutlet
 

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import httpx
-
+from ....sketches.core.lazy import httpx
 from .grouping import Notification
 from .http import HttpOutlet
 from .text import cut, lines, subject
