@@ -38,17 +38,17 @@ def exit_code(server: str, arguments: list[str]) -> int | None:
     """How a process of the server ended that ran a module; None if there is none that would."""
     if arguments[:1] != ["-m"] or not arguments[1].startswith(_OURS):
         return None
-    folder = os.getcwd()  # noqa: PTH109 - to load pathlib takes as long as all else here
-    request = {"arguments": arguments[1:], "environment": dict(os.environ), "folder": folder}
-    data = json.dumps(request).encode()
+    request: dict[str, object] = {"arguments": arguments[1:], "environment": dict(os.environ)}
     try:
-        with socket.socket(socket.AF_UNIX) as asked:
-            asked.connect(server)
-            socket.send_fds(asked, [_NUMBER.pack(len(data))], [0, 1, 2])
-            asked.sendall(data)
-            if len(asked.recv(_NUMBER.size, socket.MSG_WAITALL)) < _NUMBER.size:
+        request["folder"] = os.getcwd()  # noqa: PTH109 - to load pathlib takes as long as all else here
+        data = json.dumps(request).encode()
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(server)
+            socket.send_fds(connection, [_NUMBER.pack(len(data))], [0, 1, 2])
+            connection.sendall(data)
+            if len(connection.recv(_NUMBER.size, socket.MSG_WAITALL)) < _NUMBER.size:
                 return None
-            ended = asked.recv(_NUMBER.size, socket.MSG_WAITALL)
+            ended = connection.recv(_NUMBER.size, socket.MSG_WAITALL)
     except OSError:
         return None
     code: int = _NUMBER.unpack(ended)[0] if len(ended) == _NUMBER.size else 1

@@ -9,7 +9,6 @@ itself.
 
 from __future__ import annotations
 
-import atexit
 import importlib
 import os
 import re
@@ -44,7 +43,7 @@ _SPARKS = re.compile(r"_?(PY)?SPARK_.*|PYTHON_.*|PYTHONPATH|(OLD)?PWD|SHLVL|_")
 _THREADS = "OMP_NUM_THREADS"
 
 _servers: list[WorkerServer] = []
-"""That of this process, once a local session was made."""
+"""That of this process, once a local session was made. It ends after this process."""
 
 
 def start_server(name: str) -> None:
@@ -52,9 +51,7 @@ def start_server(name: str) -> None:
     if not WorkerServer.possible():
         return
     if not _servers:
-        server = WorkerServer(_MODULE, _IDLE_SECONDS, [name], _as_spark_sets(os.environ))
-        atexit.register(server.end)
-        _servers.append(server)
+        _servers.append(WorkerServer(_MODULE, _IDLE_SECONDS, [name], _as_spark_sets(os.environ)))
     _servers[0].prepare([])
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
 import sys
 
 from pyspark.daemon import manager
@@ -25,6 +26,8 @@ def main(kind: str) -> None:
         for module in (kind, _SOURCE, *([_MERGE] if kind == _TASKS else ())):
             importlib.import_module(module)
         gc.freeze()
+        # Users' functions draw there too, and all workers would draw alike.
+        os.register_at_fork(after_in_child=lambda: importlib.import_module("numpy").random.seed())
     manager()
 
 

@@ -33,3 +33,24 @@ worker_daemon.main("pyspark.worker")
     assert done.stdout.strip() == str(wanted)
     frame = spark.createDataFrame([(name,) for name in wanted], "name string").coalesce(1)
     assert sorted(row.name for row in frame.mapInArrow(loaded, "name string").collect()) == sorted(wanted)
+
+
+def test_workers_do_not_draw_alike() -> None:
+    code = """
+import os
+from streamgauge.spark_udafs import worker_daemon
+
+def manager():
+    for _ in range(2):
+        if os.fork() == 0:
+            import numpy
+            print(numpy.random.random(), flush=True)
+            os._exit(0)
+        os.wait()
+
+worker_daemon.manager = manager
+worker_daemon.main("pyspark.worker")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    one, other = done.stdout.split()
+    assert one != other
