@@ -207,5 +207,5 @@ def test_without_groups_the_nearest_route_counts_and_other_routes_make_another_s
     before = tester.stream.definition()
     assert job.streams(Feed("t", "h:1"))["routes"].definition() == before
     path.write_text(path.read_text().replace("1,9", "1,9.5"))
-    assert job.streams(Feed("t", "h:1"))["routes"].definition() != before
+    assert Job.of(APP, "json", given).streams(Feed("t", "h:1"))["routes"].definition() != before
     assert "routes" not in Job.of(APP, "json", {}).streams(Feed("t", "h:1"))

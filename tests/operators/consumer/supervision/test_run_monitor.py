@@ -96,7 +96,7 @@ def test_metrics_and_health_over_http_while_connections_fail(kafka, proxy: Fault
     for partition in "01":
         assert by_key[f"partition_lag_messages/{topic.topic}/{partition}"] == 0
         assert by_key[f"partition_watermark_timestamp_seconds/{topic.topic}/{partition}"] > 0
-    assert by_key["checkpoint_duration_seconds_count"] > 4 and by_key["delta_size_bytes_sum"] > 1_000
+    assert by_key["checkpoint_duration_seconds_count"] > 1 and by_key["delta_size_bytes_sum"] > 1_000
     assert by_key["rebalances_total"] >= 1 and by_key["open_groups"] >= by_key["open_windows"]
     assert by_key["state_bytes"] > 100 and by_key["closed_windows_total"] > 0
     assert by_key["healthy"] == 1 and by_key["join_rows_held_up"] == 0
