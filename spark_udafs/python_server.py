@@ -37,7 +37,9 @@ _LOADED = (
     "streamgauge.spark_udafs.kafka.together",
     "streamgauge.spark_udafs.merge.buckets",
     "streamgauge.spark_udafs.merge.together",
+    "pandas",
 )
+"""Arrow asks for Pandas before it makes its first array of Python's objects."""
 _SPARKS = re.compile(r"_?(PY)?SPARK_.*|PYTHON_.*|PYTHONPATH|(OLD)?PWD|SHLVL|_")
 """Variables that Spark and shells set, and nothing reads as it is loaded."""
 _THREADS = "OMP_NUM_THREADS"
@@ -95,9 +97,8 @@ def _load(streams: Sequence[SketchingKinds] | None) -> None:
 
     if streams is None:
         for module in _LOADED:
-            importlib.import_module(module)
-        with suppress(ImportError):  # Arrow asks for it before it makes its first array
-            importlib.import_module("pandas")
+            with suppress(Exception):  # who needs it meets the same, and says so
+                importlib.import_module(module)
         with suppress(NotKept), only_kept():
             split_batches()
         return

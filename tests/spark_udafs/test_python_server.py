@@ -133,6 +133,18 @@ print("_polars_runtime" in open("/proc/self/maps").read(), "streamgauge.sketches
     assert done.stdout.strip() == "False True"
 
 
+def test_what_cannot_be_loaded_is_left_to_who_needs_it() -> None:
+    code = """
+import sys
+from streamgauge.spark_udafs import python_server
+python_server._LOADED = ("absent", "pyspark.worker")
+python_server._load(None)
+print("pyspark.worker" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n" and done.stderr == ""
+
+
 def forked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The module that this worker's first process was started to run."""
     for _ in batches:
