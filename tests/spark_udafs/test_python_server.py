@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -110,13 +111,16 @@ def test_without_a_server_python_itself_runs(name: str, tmp_path: Path) -> None:
     assert run(str(tmp_path / name), "-c", "print(3)").stdout == "3\n"
 
 
-def test_who_asks_and_goes_away_leaves_the_server_to_others(server: str) -> None:
+@pytest.mark.parametrize("sent", [b"", b"short", b"nothing of use", struct.pack("=q", 2) + b"[]"])
+def test_who_sends_nothing_of_use_leaves_the_server_to_others(server: str, path: str, sent: bytes) -> None:
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(server)
-        client.send(b"nothing of use")
+        client.send(sent)
     with socket.socket(socket.AF_UNIX) as silent:
         silent.connect(server)
-        assert run(server, "-m", HOME).returncode == 0
+        silent.send(sent)
+        done = run(server, "-m", MODULE, "3", PYTHONPATH=path)
+    assert done.stdout.splitlines()[1] == "streamgauge.spark_udafs.python_server True", done.stderr
 
 
 def test_it_loads_what_streams_need_and_nothing_that_a_fork_breaks() -> None:

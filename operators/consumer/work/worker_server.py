@@ -51,6 +51,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _IDLE_SECONDS = 60.0
 _END_SECONDS = 1.0
 _REQUEST_SECONDS = 5.0
+_LONGEST_REQUEST = 1 << 24
 _FORKS = sys.platform == "linux"
 """Elsewhere the system's own libraries don't survive a fork."""
 
@@ -390,20 +391,28 @@ class _Server:
     def _answered(self, listener: socket.socket) -> ForkRequest | None:
         """Fork a process for another program that asks, if what it asks for is accepted; that, in it."""
         descriptors: list[int] = []
-        with suppress(OSError, ValueError), listener.accept()[0] as client:
+        with suppress(Exception), listener.accept()[0] as client:  # who sends nothing of use hears nothing
             client.settimeout(_REQUEST_SECONDS)
             size, descriptors, _, _ = socket.recv_fds(client, _NUMBER.size, 3)
             with client.makefile("rb") as file:
-                request = ForkRequest(**json.loads(file.read(*_NUMBER.unpack(size))))
+                text = file.read(min(*_NUMBER.unpack(size), _LONGEST_REQUEST))
+            request = ForkRequest(**json.loads(text))
             if self._accepts(request):
-                stdin, stdout, stderr = descriptors
-                descriptors = []
-                client.settimeout(None)
-                if self._forked(stdin, stdout, client.detach(), stderr):
+                if self._forked_for(client, *descriptors):
                     return request
+                descriptors = []
         for descriptor in descriptors:
             os.close(descriptor)
         return None
+
+    def _forked_for(self, client: socket.socket, stdin: int, stdout: int, stderr: int) -> bool:
+        status = os.dup(client.fileno())
+        os.set_blocking(status, True)
+        try:
+            return self._forked(stdin, stdout, status, stderr)
+        except OSError:
+            os.close(status)
+            raise
 
     def _prepare(self, descriptor: int) -> None:
         with open(descriptor, "rb") as file, suppress(Exception):  # workers meet the same, and say so
