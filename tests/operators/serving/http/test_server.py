@@ -26,7 +26,7 @@ def _sockets_to(address: tuple[str, int]) -> list[socket.socket]:
     """Those of this process whose other end is there."""
     collected = []
     for one in gc.get_objects():
-        with suppress(OSError):
+        with suppress(OSError, ReferenceError):  # proxies of what is gone
             if isinstance(one, socket.socket) and one.getpeername() == address:
                 collected.append(one)
     return collected
