@@ -2,7 +2,8 @@
 
 A module that Spark runs is left to the process that has loaded it (`python_server`), if that answers; this
 one hands over its standard streams and ends as that one does. All else, and what isn't accepted, becomes
-Python itself. Only the standard library is there, of which this loads little.
+Python itself. Only the standard library is there, of which this loads little; what a request is like, and the
+name of our daemon, it shares with `worker_server` and `worker_program`, which it can't import.
 """
 
 import json
@@ -24,10 +25,10 @@ def without_zips(path: str) -> str:
     >>> without_zips("/s/python/lib/pyspark.zip:/s/python/lib/py4j-0.1-src.zip:/s/jars/spark-core_2.jar:/own")
     '/own'
     """
-    return os.pathsep.join(one for one in path.split(os.pathsep) if not _is_sparks(one))
+    return os.pathsep.join(one for one in path.split(os.pathsep) if not _is_path_of_spark(one))
 
 
-def _is_sparks(path: str) -> bool:
+def _is_path_of_spark(path: str) -> bool:
     folder, name = os.path.split(path)
     if name == "pyspark.zip" or (name.startswith("py4j-") and name.endswith("-src.zip")):
         return folder.endswith("python/lib")

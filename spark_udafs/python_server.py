@@ -39,7 +39,7 @@ _LOADED = (
     "streamgauge.spark_udafs.merge.together",
     "pandas",
 )
-"""Arrow asks for Pandas before it makes its first array of Python's objects."""
+"""What they import, and Pandas, which Arrow imports before it makes its first array of Python's objects."""
 _SPARKS = re.compile(r"_?(PY)?SPARK_.*|PYTHON_.*|PYTHONPATH|(OLD)?PWD|SHLVL|_")
 """Variables that Spark and shells set, and nothing reads as it is loaded."""
 _THREADS = "OMP_NUM_THREADS"
@@ -79,13 +79,13 @@ def is_like(request: Mapping[str, str], ours: Mapping[str, str]) -> bool:
     >>> is_like({"LANG": "de"}, {"LANG": "C"}), is_like({}, {"LANG": "C"})
     (False, False)
     """
-    names = {name for name in {*request, *ours} if not _is_sparks(name)}
+    names = {name for name in {*request, *ours} if not _is_variable_of_spark(name)}
     if _THREADS not in request:  # what loads nothing that computes has none
         names.discard(_THREADS)
     return all(request.get(name) == ours.get(name) for name in names)
 
 
-def _is_sparks(name: str) -> bool:
+def _is_variable_of_spark(name: str) -> bool:
     return _SPARKS.fullmatch(name) is not None
 
 

@@ -26,8 +26,9 @@ def main(kind: str) -> None:
         for module in (kind, _SOURCE, *([_MERGE] if kind == _TASKS else ())):
             importlib.import_module(module)
         gc.freeze()
-        # Users' functions draw there too, and all workers would draw alike.
-        os.register_at_fork(after_in_child=lambda: importlib.import_module("numpy").random.seed())
+        import numpy
+
+        os.register_at_fork(after_in_child=numpy.random.seed)  # or users' functions would draw alike in all
     manager()
 
 

@@ -31,7 +31,9 @@ class Job:
     rules: Mapping[str, Sequence[Rule]] = field(default_factory=dict)
     acts: bool = True
     """Whether the commands of its rules are carried out."""
-    _made: list[tuple[Feed, dict[str, Stream]]] = field(default_factory=list, repr=False, compare=False)
+    _made: list[tuple[Feed, dict[str, Stream]]] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )
     """The streams of feeds, which a run, its page and its exact figures want alike."""
 
     @classmethod

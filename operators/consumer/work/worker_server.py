@@ -312,11 +312,11 @@ def serve(
 
 
 def _listening(name: str) -> socket.socket:
-    """From now on requests wait for an answer. A server that listened there before has ended."""
-    Path(name).unlink(missing_ok=True)
+    """A socket that has its name once requests to it wait for an answer; one that had it loses it."""
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind(name)
+    listener.bind(f"{name}.part")
     listener.listen(socket.SOMAXCONN)
+    Path(f"{name}.part").rename(name)
     return listener
 
 
