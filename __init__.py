@@ -66,19 +66,18 @@ if TYPE_CHECKING:
     from .operators.definition.aggregates import variance as variance
     from .operators.definition.aggregates import weighted_sample as weighted_sample
     from .operators.definition.tables import LookupTable as LookupTable
-    from .operators.formats.access_log import access_log as access_log
-    from .operators.formats.avro import avro as avro
-    from .operators.formats.csv import csv as csv
+    from .operators.formats.avro.decoder import avro as avro
+    from .operators.formats.avro.encode import as_avro as as_avro
     from .operators.formats.encode import as_bytes as as_bytes
     from .operators.formats.encode import as_json as as_json
-    from .operators.formats.encode_avro import as_avro as as_avro
-    from .operators.formats.json import json as json
-    from .operators.formats.json_fields import field as field
-    from .operators.formats.protobuf import protobuf as protobuf
-    from .operators.formats.syslog import syslog as syslog
-    from .operators.formats.text import raw as raw
-    from .operators.formats.text import text as text
-    from .operators.serving.http.client import Client as Client
+    from .operators.formats.json.decoder import json as json
+    from .operators.formats.json.fields import field as field
+    from .operators.formats.protobuf.decoder import protobuf as protobuf
+    from .operators.formats.text.access_log import access_log as access_log
+    from .operators.formats.text.csv import csv as csv
+    from .operators.formats.text.plain import raw as raw
+    from .operators.formats.text.plain import text as text
+    from .operators.formats.text.syslog import syslog as syslog
     from .operators.sinks.answers_to_kafka import AnswersToKafka as AnswersToKafka
     from .operators.sinks.sketches_to_kafka import SketchesToKafka as SketchesToKafka
     from .operators.sinks.sketches_to_parquet import SketchesToParquet as SketchesToParquet
@@ -92,6 +91,7 @@ if TYPE_CHECKING:
     from .operators.testing import StreamTester as StreamTester
     from .operators.watching.logs import JsonFormatter as JsonFormatter
     from .operators.watching.logs import log_to as log_to
+    from .queries.client import Client as Client
     from .sampling.bernoulli import BernoulliSample as BernoulliSample
     from .sampling.decayed import DecayedReservoir as DecayedReservoir
     from .sampling.decayed_count import DecayedCount as DecayedCount
@@ -116,7 +116,9 @@ if TYPE_CHECKING:
     from .together import run_together as run_together
     from .together import start_together as start_together
 
-__version__ = "0.1.0"
+from .sketches.core.version import VERSION
+
+__version__ = VERSION
 
 # The public modules besides this one.
 _MODULES = ("errors", "formats", "rules", "spark", "stored")
@@ -126,7 +128,7 @@ _MODULES = ("errors", "formats", "rules", "spark", "stored")
 _EXPORTS: dict[str, str] = {
     "Account": ".operators.sketching.account",
     "Aggregate": ".operators.definition.aggregate",
-    "Client": ".operators.serving.http.client",
+    "Client": ".queries.client",
     "HeavyHitters": ".sketches.count_min",
     "Run": ".operators.consumer.run",
     "RunTogether": ".operators.consumer.shared_run",
@@ -140,28 +142,28 @@ _EXPORTS: dict[str, str] = {
     "AnswersToKafka": ".operators.sinks.answers_to_kafka",
     "SketchesToParquet": ".operators.sinks.sketches_to_parquet",
     "SketchesToKafka": ".operators.sinks.sketches_to_kafka",
-    "access_log": ".operators.formats.access_log",
-    "as_avro": ".operators.formats.encode_avro",
+    "access_log": ".operators.formats.text.access_log",
+    "as_avro": ".operators.formats.avro.encode",
     "as_bytes": ".operators.formats.encode",
     "as_json": ".operators.formats.encode",
-    "avro": ".operators.formats.avro",
+    "avro": ".operators.formats.avro.decoder",
     "compact": ".operators.table.compaction",
     "compare": ".operators.table.sets",
-    "csv": ".operators.formats.csv",
-    "field": ".operators.formats.json_fields",
-    "json": ".operators.formats.json",
+    "csv": ".operators.formats.text.csv",
+    "field": ".operators.formats.json.fields",
+    "json": ".operators.formats.json.decoder",
     "log_to": ".operators.watching.logs",
     "merge": ".operators.table.sketch_table",
-    "protobuf": ".operators.formats.protobuf",
+    "protobuf": ".operators.formats.protobuf.decoder",
     "query": ".operators.table.query",
-    "raw": ".operators.formats.text",
+    "raw": ".operators.formats.text.plain",
     "read_table": ".operators.table.stored",
     "reset": ".operators.consumer.group.reset",
     "run_together": ".together",
     "sql": ".sql_query",
     "start_together": ".together",
-    "syslog": ".operators.formats.syslog",
-    "text": ".operators.formats.text",
+    "syslog": ".operators.formats.text.syslog",
+    "text": ".operators.formats.text.plain",
 }
 
 # `from streamgauge import *` leaves Python's own names as they are; these must be imported by name.

@@ -42,10 +42,10 @@ from .operators.kafka.source import CorruptError, NoAnswer, PositionGone, ReadEr
 from .operators.kafka.topics import TopicError
 from .operators.plugins import PluginError
 from .operators.rules.command import UnsafeKeyError
-from .operators.rules.notifications.errors import OutletError
-from .operators.serving.http.client import QueryError
+from .operators.rules.outlets.errors import OutletError
 from .operators.sinks.sink import SinkError
-from .operators.sql.errors import SqlError
+from .queries.client import QueryError
+from .queries.sql.errors import SqlError
 from .sketches.core.errors import StreamgaugeError
 from .sketches.core.protocol import SketchError
 

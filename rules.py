@@ -18,31 +18,31 @@
 | a rule of your own | a subclass of `LimitRule`, which gives what it `Measured`, or of `Rule` |
 """
 
-from .operators.rules.absence import Absence, Flatline
 from .operators.rules.alert import Alert
 from .operators.rules.alerting import Alerting
-from .operators.rules.beyond import Beyond
-from .operators.rules.burst import Burst
-from .operators.rules.change import Change
 from .operators.rules.command import Command
-from .operators.rules.new_term import NewTerm
-from .operators.rules.notifications.alertmanager import AlertsToAlertmanager
-from .operators.rules.notifications.mail import AlertsToEmail
-from .operators.rules.notifications.mqtt import AlertsToMqtt
-from .operators.rules.notifications.ntfy import AlertsToNtfy
-from .operators.rules.notifications.silences import AlertSilence
-from .operators.rules.notifications.slack import AlertsToMattermost, AlertsToSlack
-from .operators.rules.notifications.toml_outlets import read_outlets
-from .operators.rules.notifications.webhook import AlertsToWebhook
-from .operators.rules.rolling_sum import RollingSum
+from .operators.rules.kinds.absence import Absence, Flatline
+from .operators.rules.kinds.beyond import Beyond
+from .operators.rules.kinds.burst import Burst
+from .operators.rules.kinds.change import Change
+from .operators.rules.kinds.new_term import NewTerm
+from .operators.rules.kinds.rolling_sum import RollingSum
+from .operators.rules.kinds.sta_lta import StaLta
+from .operators.rules.kinds.threshold import Ratio, Threshold
+from .operators.rules.kinds.unusual import Unusual
+from .operators.rules.outlets.alertmanager import AlertsToAlertmanager
+from .operators.rules.outlets.mail import AlertsToEmail
+from .operators.rules.outlets.mqtt import AlertsToMqtt
+from .operators.rules.outlets.ntfy import AlertsToNtfy
+from .operators.rules.outlets.silences import AlertSilence
+from .operators.rules.outlets.slack import AlertsToMattermost, AlertsToSlack
+from .operators.rules.outlets.to_output import AlertsToConsole, AlertsToFile
+from .operators.rules.outlets.to_topic import AlertsToKafka, CommandsToKafka
+from .operators.rules.outlets.toml_outlets import read_outlets
+from .operators.rules.outlets.webhook import AlertsToWebhook
 from .operators.rules.row import Row
 from .operators.rules.rule import LimitRule, Measured, Rule
-from .operators.rules.sta_lta import StaLta
-from .operators.rules.threshold import Ratio, Threshold
-from .operators.rules.to_output import AlertsToConsole, AlertsToFile
-from .operators.rules.to_topic import AlertsToKafka, CommandsToKafka
 from .operators.rules.toml_rules import read_rules
-from .operators.rules.unusual import Unusual
 from .operators.rules.value_with_bounds import Figure
 
 __all__ = [

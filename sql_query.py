@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from .operators.sql.selection import AnswerSelection
+    from .queries.sql.plan.selection import AnswerSelection
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +70,8 @@ def sql(
     >>> import streamgauge as sg
     >>> sg.sql("SELECT lnag FROM posts EMIT CHANGES")
     Traceback (most recent call last):
-    streamgauge.operators.sql.errors.SqlError: line 1, column 18: no stream or table is called posts; ...
+    streamgauge.queries.sql.errors.SqlError: line 1, column 18: no stream or table is called posts; ...
     """
-    from .operators.sql.python import last_of
+    from .queries.sql.run.python import last_of
 
     return last_of(text, bootstrap_servers, config, SqlStream)

@@ -15,7 +15,14 @@
 | show me some | `VarOpt` | `var_opt` | `weighted_sample` |
 """
 
-from .operators.definition.aggregates_stored import classic_quantiles, cpc, req, tdigest, tuple, var_opt
+from .operators.definition.aggregates_stored import (
+    classic_quantiles,
+    cpc,
+    req,
+    tdigest,
+    tuple,
+    var_opt,
+)
 from .sketches.stored.classic_quantiles import ClassicQuantiles
 from .sketches.stored.cpc import CPC
 from .sketches.stored.req import REQ

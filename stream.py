@@ -129,7 +129,7 @@ class Stream(Definition):
         `idle_seconds` hold no window open. With the trigger ``availableNow`` the last windows are closed at
         the end, with ``close_at_end=False`` they stay open for the next run. `options` are further ones of
         the source, in the names of Spark's own. See
-        `spark_udafs.run.on_spark` for what is promised of windows, and what is raised:
+        `spark_udafs.streaming.run.on_spark` for what is promised of windows, and what is raised:
 
         >>> import polars as pl
         >>> import streamgauge as sg
@@ -138,7 +138,7 @@ class Stream(Definition):
         Traceback (most recent call last):
         TypeError: this stream's rows come from frames; only Stream.from_kafka(...) can be run
         """
-        from .spark_udafs.run import on_spark
+        from .spark_udafs.streaming.run import on_spark
 
         return on_spark(
             self,

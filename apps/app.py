@@ -21,7 +21,7 @@ from ..operators.rules.alerting import Outlet
 from ..operators.rules.command import Command
 from ..operators.rules.rule import Rule
 from .panels import Panel
-from .replay.compressed_files import opened, whole
+from .recordings.compressed_files import opened, whole
 
 
 class Message(NamedTuple):
@@ -242,7 +242,7 @@ class App:
 def _head_of(path: Path) -> bytes:
     """How a recording begins, be it a file or an archive."""
     if path.is_dir():
-        from .replay.archived import head_of
+        from .recordings.archived import head_of
 
         return head_of(str(path))
     with whole(path), opened(path) as file:

@@ -122,12 +122,14 @@ def importable(folder: Path) -> dict[str, str]:
 
 def fetching_jars(python: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
     """Begin to fetch Kafka's jars. Whoever needs them fetches what is missing, and says why it can't."""
-    return quietly(python, environment, "from streamgauge.apps.kafka.jars import kafka_jars; kafka_jars()")
+    return quietly(
+        python, environment, "from streamgauge.apps.dev.kafka.jars import kafka_jars; kafka_jars()"
+    )
 
 
 def preparing_kafka(python: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
     """Begin a rehearsal, after which brokers start in half the time; the first one makes up for it."""
-    prepare = "from streamgauge.apps.kafka.broker import EmbeddedKafka; EmbeddedKafka().prepare()"
+    prepare = "from streamgauge.apps.dev.kafka.broker import EmbeddedKafka; EmbeddedKafka().prepare()"
     return quietly(python, environment, prepare)
 
 
@@ -169,7 +171,7 @@ def main(folder: Path) -> None:
     python = folder.absolute() / "bin" / "python"
     install(python, "pip", "--upgrade", "pip>=24.1", "setuptools>=77")
     package = importable(folder.absolute())
-    java = [str(python), "-m", "streamgauge.apps.java", "--install"]
+    java = [str(python), "-m", "streamgauge.apps.environment.java", "--install"]
     subprocess.run(java, env=package, check=True, stdout=subprocess.DEVNULL)
     install(python, "Spark", *_RAW, *first_requirements((ROOT / "pyproject.toml").read_text()))
     jars = fetching_jars(python, package)

@@ -20,7 +20,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 
 from .kafka_to_sketches import PEERS, quix_python
 from .topic import MESSAGES, PARTITIONS
@@ -50,7 +50,7 @@ def filled(broker: EmbeddedKafka, name: str) -> str:
 
 def ours(bootstrap: str, topic: str, folder: str) -> float:
     """Messages a second of processor time, in this process."""
-    from streamgauge.operators.archive.archiver import Archiver
+    from streamgauge.agents.archive.archiver import Archiver
     from streamgauge.operators.archive.store import LocalStore
 
     archiver = Archiver({"bootstrap.servers": bootstrap}, [topic], LocalStore(Path(folder)))

@@ -15,9 +15,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from streamgauge.apps.cache import cache_folder
-from streamgauge.apps.java import find_java
-from streamgauge.apps.kafka import jars as kafka_jars
+from streamgauge.apps.dev.kafka import jars as kafka_jars
+from streamgauge.apps.environment.cache import cache_folder
+from streamgauge.apps.environment.java import find_java
 
 JARS = (
     ("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0"),

@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 import streamgauge as sg
-from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 from streamgauge.operators.formats.messages import Messages
 from streamgauge.operators.kafka.reader import Reader
 

@@ -12,7 +12,7 @@ import statistics
 import time
 from typing import Any, get_args
 
-from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 from streamgauge.operators.consumer.options import DeliveryName
 
 from .topic import MESSAGES, filled, sketched

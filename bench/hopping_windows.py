@@ -23,7 +23,7 @@ import polars as pl
 
 from streamgauge import Stream, count, distinct, quantiles
 from streamgauge import json as json_value
-from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 
 from .topic import MESSAGES, SCHEMA, filled
 

@@ -26,8 +26,8 @@ import numpy as np
 from confluent_kafka import Consumer, TopicPartition
 
 from bench.java_peers import jars
-from streamgauge.apps.java import find_java
-from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
+from streamgauge.apps.environment.java import find_java
 
 LINES = int(os.environ.get("LINES", 2_000_000))
 FLUME_LINES = LINES // 10
@@ -65,7 +65,7 @@ def lines_of(path: Path, count: int) -> None:
 
 
 def ours(log: Path, bootstrap: str, topic: str, folder: Path) -> Command:
-    code = "from streamgauge.apps.program import main; main()"
+    code = "from streamgauge.apps.cli.program import main; main()"
     options = ["ingest", "tail", str(log), "--to", topic, "--bootstrap-servers", bootstrap, "--name", topic]
     return [sys.executable, "-c", code, *options], {}
 

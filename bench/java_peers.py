@@ -9,8 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from streamgauge.apps.java import find_java
-from streamgauge.apps.kafka.jars import KAFKA, _ivy_jar, _proxy_options, _settings_options
+from streamgauge.apps.dev.kafka.jars import KAFKA, _ivy_jar, _proxy_options, _settings_options
+from streamgauge.apps.environment.java import find_java
 
 PEERS = Path(__file__).parent / "peers"
 FLINK = "2.1.0"
@@ -62,7 +62,7 @@ def jars(artifacts: list[str]) -> Path:
             said = "\n".join((done.stdout + done.stderr).splitlines()[-12:])
             raise RuntimeError(
                 f"the jars of {artifacts[0]} could not be fetched: connect once, or name a mirror as "
-                f"apps/kafka/jars.py says. Ivy said:\n{said}"
+                f"apps/dev/kafka/jars.py says. Ivy said:\n{said}"
             )
         (Path(scratch) / "jars").replace(folder)
     return folder

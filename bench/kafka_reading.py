@@ -21,7 +21,7 @@ from typing import Any
 from crc32c import crc32c
 
 from bench.measure import line
-from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 from streamgauge.operators.kafka.codecs import unpacked
 from streamgauge.operators.kafka.raw_source import RawSource
 from streamgauge.operators.kafka.reader import Reader

@@ -22,7 +22,7 @@ import polars as pl
 
 from streamgauge import Stream, distinct
 from streamgauge import json as json_value
-from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 
 from .measure import line
 from .topic import MESSAGES, filled

@@ -21,11 +21,11 @@ import polars as pl
 
 from streamgauge import Stream, count, distinct
 from streamgauge import json as json_value
-from streamgauge.apps.kafka.broker import EmbeddedKafka
-from streamgauge.operators.serving.http.server import QueryServer
-from streamgauge.operators.serving.http.service import Service
-from streamgauge.operators.serving.live import LiveTable
-from streamgauge.operators.serving.table_follower import TableFollower
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
+from streamgauge.queries.server.http.server import QueryServer
+from streamgauge.queries.server.http.service import Service
+from streamgauge.queries.views.live import LiveTable
+from streamgauge.queries.views.table_follower import TableFollower
 
 RATE = int(os.environ.get("BENCH_RATE", "100000"))
 SECONDS = float(os.environ.get("BENCH_SECONDS", "20"))

@@ -19,11 +19,11 @@ import polars as pl
 from streamgauge import Stream, count, distinct, top_k
 from streamgauge.operators.consumer.log.messages import encode
 from streamgauge.operators.definition.described_stream import described_stream
-from streamgauge.operators.partitions.partition_state import PartitionState
-from streamgauge.operators.serving.http.server import QueryServer
-from streamgauge.operators.serving.http.service import Service
-from streamgauge.operators.serving.live import LiveTable
-from streamgauge.operators.sketching.position import inputs_of
+from streamgauge.operators.sketching.partition_state import PartitionState
+from streamgauge.operators.watermarks.position import inputs_of
+from streamgauge.queries.server.http.server import QueryServer
+from streamgauge.queries.server.http.service import Service
+from streamgauge.queries.views.live import LiveTable
 
 WINDOWS, GROUPS, A_GROUP = 60, 10_000, 4
 DELTAS_A_WINDOW, SECONDS_A_DELTA = 10, 0.2

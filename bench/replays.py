@@ -21,7 +21,7 @@ import polars as pl
 
 from streamgauge import Stream, count, last
 from streamgauge import json as json_value
-from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 
 from .measure import line
 

@@ -26,9 +26,9 @@ import polars as pl
 
 from streamgauge import Stream, last
 from streamgauge import json as json_value
-from streamgauge.apps.kafka.broker import EmbeddedKafka
-from streamgauge.operators.rules.evaluators import evaluator_of
-from streamgauge.operators.rules.rule_engine import RuleEngine, rule_view
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
+from streamgauge.operators.rules.evaluation.evaluators import evaluator_of
+from streamgauge.operators.rules.evaluation.rule_engine import RuleEngine, rule_view
 from streamgauge.operators.rules.window_rows import RowColumns, WindowBatch, by_window
 from streamgauge.operators.table.window_groups import WindowGroups
 from streamgauge.operators.testing import StreamTester

@@ -29,13 +29,13 @@ import pyarrow as pa
 
 import streamgauge as sg
 from streamgauge.formats import Messages
-from streamgauge.operators.consumer.log.chunked_records import Record
 from streamgauge.operators.consumer.log.messages import decode, encode
 from streamgauge.operators.consumer.merge.merger import Merger
-from streamgauge.operators.partitions.partition_state import PartitionState
+from streamgauge.operators.kafka.chunked_records import Record
 from streamgauge.operators.sketching.delta import Delta
-from streamgauge.operators.sketching.position import Input, Position
+from streamgauge.operators.sketching.partition_state import PartitionState
 from streamgauge.operators.table.schema import END, START
+from streamgauge.operators.watermarks.position import Input, Position
 
 from .measure import line, medians, seconds
 
@@ -319,7 +319,7 @@ def on_spark(executors: int) -> list[dict[str, Any]]:
     """What executors of a core each use for a message by stage, shuffle for a window and group, and keep."""
     from tempfile import mkdtemp
 
-    from streamgauge.apps.kafka.broker import EmbeddedKafka
+    from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 
     from .spark_shuffle import shuffled
 

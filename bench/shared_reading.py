@@ -13,7 +13,7 @@ import polars as pl
 
 from streamgauge import Stream, count, distinct, run_together, top_k
 from streamgauge import json as json_value
-from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 
 from .measure import line, medians
 from .topic import MESSAGES, SCHEMA, filled

@@ -21,12 +21,12 @@ import polars as pl
 
 from streamgauge import distinct, frequency, kll_quantiles, membership, quantiles, top_k
 from streamgauge.operators.definition.aggregate import Aggregate
-from streamgauge.spark_udafs import frames
-from streamgauge.spark_udafs.frames import sketch
+from streamgauge.spark_udafs.frames import frames
+from streamgauge.spark_udafs.frames.frames import sketch
+from streamgauge.spark_udafs.frames.windows import window
 from streamgauge.spark_udafs.merge import plan as merge_plan
 from streamgauge.spark_udafs.merge.buckets import BucketedPartials
-from streamgauge.spark_udafs.session import session
-from streamgauge.spark_udafs.windows import window
+from streamgauge.spark_udafs.session.session import session
 
 from .measure import line
 

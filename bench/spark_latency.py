@@ -20,9 +20,9 @@ from confluent_kafka import Producer
 
 from streamgauge import Stream, distinct, kll_quantiles, top_k
 from streamgauge import json as json_value
-from streamgauge.apps.kafka.broker import EmbeddedKafka
-from streamgauge.spark_udafs.run import on_spark
-from streamgauge.spark_udafs.session import session
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
+from streamgauge.spark_udafs.session.session import session
+from streamgauge.spark_udafs.streaming.run import on_spark
 
 from .connector import connected, connector_jars, native_sketches
 from .measure import line

@@ -28,7 +28,7 @@ from pyspark.sql import functions as F
 
 from streamgauge import distinct
 from streamgauge.spark import as_table, sketch_parquet
-from streamgauge.spark_udafs.session import session
+from streamgauge.spark_udafs.session.session import session
 
 from .measure import line
 

@@ -14,7 +14,7 @@ from urllib.request import urlopen
 from streamgauge import distinct, kll_quantiles, quantiles, top_k
 from streamgauge.operators.definition.aggregate import Aggregate
 from streamgauge.spark import as_table, sketch
-from streamgauge.spark_udafs.session import session
+from streamgauge.spark_udafs.session.session import session
 
 ROWS = int(os.environ.get("ROWS", 200_000))
 """The rows of the first step; the last has a hundred times as many."""

@@ -16,10 +16,10 @@ import time
 from typing import Any
 
 from streamgauge import Stream
-from streamgauge.apps.kafka.broker import EmbeddedKafka
-from streamgauge.spark_udafs.run import on_spark, write
-from streamgauge.spark_udafs.session import session
-from streamgauge.spark_udafs.tables import as_table
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
+from streamgauge.spark_udafs.frames.tables import as_table
+from streamgauge.spark_udafs.session.session import session
+from streamgauge.spark_udafs.streaming.run import on_spark, write
 
 from .connector import connected, connector_jars, native_sketches
 from .measure import line

@@ -22,9 +22,9 @@ from pyspark.sql import functions as F
 
 from streamgauge import Stream, count, distinct, kll_quantiles
 from streamgauge import json as json_value
-from streamgauge.apps.kafka.broker import EmbeddedKafka
-from streamgauge.spark_udafs.run import on_spark, write
-from streamgauge.spark_udafs.session import session
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
+from streamgauge.spark_udafs.session.session import session
+from streamgauge.spark_udafs.streaming.run import on_spark, write
 
 from .connector import connector_jars
 from .measure import line, spent_with

@@ -23,10 +23,10 @@ from pyspark.sql import functions as F
 
 from streamgauge import Stream, count, distinct, quantiles, rules
 from streamgauge import json as json_value
-from streamgauge.apps.kafka.broker import EmbeddedKafka
-from streamgauge.spark_udafs.alerts import AlertingSink
-from streamgauge.spark_udafs.run import on_spark, source_of, write
-from streamgauge.spark_udafs.session import session
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
+from streamgauge.spark_udafs.session.session import session
+from streamgauge.spark_udafs.streaming.alerts import AlertingSink
+from streamgauge.spark_udafs.streaming.run import on_spark, source_of, write
 
 from .measure import line, spent_with
 from .topic import PARTITIONS

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 
 from .measure import line
 from .topic import filled, sketched

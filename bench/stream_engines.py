@@ -24,7 +24,7 @@ import sys
 import time
 from typing import Any, NamedTuple
 
-from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 
 from . import java_peers
 from .measure import line

@@ -19,7 +19,7 @@ from confluent_kafka import Producer
 
 from streamgauge import Stream, count, quantiles
 from streamgauge import json as json_value
-from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 
 from .kafka_to_sketches import RUNS, peer, quix_python
 from .topic import MESSAGES, PARTITIONS

@@ -22,8 +22,8 @@ from confluent_kafka import Producer
 
 from streamgauge import LookupTable, Stream, count
 from streamgauge import json as json_value
-from streamgauge.apps.kafka.broker import EmbeddedKafka
-from streamgauge.operators.joins.table_reader import TableReader
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
+from streamgauge.operators.steps.table_reader import TableReader
 
 from .kafka_to_sketches import PEERS, RUNS, quix_python
 from .topic import MESSAGES, PARTITIONS

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from streamgauge import Stream, distinct, kll_quantiles, top_k
 from streamgauge import json as json_value
-from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 
 PARTITIONS = 4
 MESSAGES = int(os.environ.get("MESSAGES", 3_000_000))

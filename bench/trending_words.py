@@ -12,7 +12,7 @@ from bench.measure import line, medians
 from streamgauge.apps.app import Feed
 from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import app_of
-from streamgauge.operators.sketching.row_steps import RowSteps
+from streamgauge.operators.steps.row_steps import RowSteps
 
 POSTS = 20_000
 LATIN = [

@@ -29,20 +29,20 @@ from streamgauge.operators.consumer.merge.merger import Merger
 from streamgauge.operators.consumer.merge.paned_windows import PanedWindows
 from streamgauge.operators.formats.encode import json_bytes, key_bytes
 from streamgauge.operators.kafka.outgoing_message import ANY_PARTITION, Outgoing
-from streamgauge.operators.partitions.partition_state import PartitionState
 from streamgauge.operators.rules.alerting import Alerting
+from streamgauge.operators.rules.kinds.threshold import Threshold
+from streamgauge.operators.rules.outlets.to_topic import AlertsToKafka
 from streamgauge.operators.rules.row import Row
 from streamgauge.operators.rules.rule import Measured
-from streamgauge.operators.rules.threshold import Threshold
-from streamgauge.operators.rules.to_topic import AlertsToKafka
 from streamgauge.operators.rules.value_with_bounds import Figure
 from streamgauge.operators.sinks.answers_to_kafka import AnswersToKafka
 from streamgauge.operators.sinks.sink import ClosedWindow, Origin, takes_several
 from streamgauge.operators.sketching.delta import Delta
-from streamgauge.operators.sketching.position import Input
+from streamgauge.operators.sketching.partition_state import PartitionState
 from streamgauge.operators.table.schema import schema_of
 from streamgauge.operators.table.sketch_table import SketchTable
 from streamgauge.operators.table.window_groups import WindowGroups
+from streamgauge.operators.watermarks.position import Input
 
 from .measure import line, medians
 

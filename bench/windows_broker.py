@@ -28,7 +28,7 @@ from confluent_kafka import Producer
 
 import streamgauge as sg
 from streamgauge import rules
-from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 
 from . import java_peers
 from .measure import line

@@ -22,23 +22,23 @@ from .definition.stream import Stream
 from .definition.topic_patterns import is_pattern, matches
 from .formats.decode import Decoded
 from .formats.messages import Messages
-from .joins.join_state import JoinStates
-from .joins.table_readers import bound
-from .joins.table_rows import TableRows
 from .kafka.outgoing_message import Outgoing
-from .partitions.partition_buffer import PartitionBuffer
-from .partitions.partition_state import PartitionState
 from .sinks.sink import ClosedWindow, Origin, PartitionSink, Sink, StatefulSink, WritingSink, topics_of
 from .sketching.account import Account
 from .sketching.forwarded_rows import outgoing
-from .sketching.idle_timer import IdleTimer, Rest
 from .sketching.message_warnings import Remarks
-from .sketching.position import Input, inputs_of
+from .sketching.partition_buffer import PartitionBuffer
+from .sketching.partition_state import PartitionState
+from .steps.join_state import JoinStates
+from .steps.table_readers import bound
+from .steps.table_rows import TableRows
 from .table.query import query
 from .table.schema import schema_of
 from .table.sketch_table import SketchTable
 from .table.window_groups import WindowGroups
 from .watching.figures import Figures
+from .watermarks.idle_timer import IdleTimer, Rest
+from .watermarks.position import Input, inputs_of
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -21,19 +21,19 @@
 It needs PySpark: ``pip install 'streamgauge[spark]'``.
 """
 
-from ..spark_udafs.alerts import AlertingSink
-from ..spark_udafs.frames import Sketching, sketch
+from ..spark_udafs.frames.frames import Sketching, sketch
+from ..spark_udafs.frames.rollup import rollup
+from ..spark_udafs.frames.tables import as_frame, as_table, with_definitions
+from ..spark_udafs.frames.windows import Sessions, Windows, window
 from ..spark_udafs.functions.registering import register
 from ..spark_udafs.parquet.sketching import sketch_parquet
-from ..spark_udafs.query_handle import DamagedState, Running
-from ..spark_udafs.rollup import rollup
-from ..spark_udafs.run import account_of, write
-from ..spark_udafs.session import PackedEnvironmentError, session
-from ..spark_udafs.sinks import AnswersToConsole, Batch, SketchesToKafka, SketchesToParquet
-from ..spark_udafs.table_sink import SketchesToTable
-from ..spark_udafs.tables import as_frame, as_table, with_definitions
-from ..spark_udafs.together import accounts_of, write_together
-from ..spark_udafs.windows import Sessions, Windows, window
+from ..spark_udafs.session.session import PackedEnvironmentError, session
+from ..spark_udafs.streaming.alerts import AlertingSink
+from ..spark_udafs.streaming.query_handle import DamagedState, Running
+from ..spark_udafs.streaming.run import account_of, write
+from ..spark_udafs.streaming.sinks import AnswersToConsole, Batch, SketchesToKafka, SketchesToParquet
+from ..spark_udafs.streaming.table_sink import SketchesToTable
+from ..spark_udafs.streaming.together import accounts_of, write_together
 
 __all__ = [
     "AlertingSink",

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.apps.java import JavaError, find_java
+from streamgauge.apps.environment.java import JavaError, find_java
 from streamgauge.apps.running.spark_classes import recorded
 
 _SESSION = re.compile(r"def \w+\([^)]*\bspark\b|getfixturevalue\(\"spark\"\)|usefixtures\(\"spark\"\)")
@@ -105,7 +105,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
     `kafka.proxied` is its address by way of `kafka.proxy`, which delays, loses and resets what passes.
     """
-    from streamgauge.apps.kafka.broker import PortTakenError
+    from streamgauge.apps.dev.kafka.broker import PortTakenError
 
     from .faulty_proxy import ProxiedKafka
 
@@ -125,7 +125,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """One local Spark session for a whole process of tests."""
-    from streamgauge.spark_udafs.session import session
+    from streamgauge.spark_udafs.session.session import session
 
     tables = tmp_path_factory.mktemp("warehouse")
     config = {"spark.ui.port": "0", "spark.sql.warehouse.dir": str(tables)}

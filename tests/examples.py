@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-FLOORS = ["sketches", "sampling", "operators", "spark_udafs", "apps"]
+FLOORS = ["sketches", "sampling", "operators", "spark_udafs", "queries", "agents", "apps"]
 BROKER = "localhost:9092"
 
 

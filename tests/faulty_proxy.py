@@ -23,8 +23,8 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-from streamgauge.apps.kafka.broker import EmbeddedKafka
-from streamgauge.apps.kafka.node import HOST, free_port
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.node import HOST, free_port
 
 
 class Request(IntEnum):

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from streamgauge.operators.rules.notifications.outlet import NotifyingOutlet
-from streamgauge.operators.rules.notifications.toml_outlets import KINDS, read_silences
+from streamgauge.operators.rules.outlets.outlet import NotifyingOutlet
+from streamgauge.operators.rules.outlets.toml_outlets import KINDS, read_silences
 from streamgauge.rules import read_outlets
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "alerts.md").read_text()

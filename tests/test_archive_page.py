@@ -15,8 +15,8 @@ import pytest
 from confluent_kafka import Producer
 from typer.testing import CliRunner
 
-from streamgauge.apps.archive.command import decoders_of
-from streamgauge.apps.cli import app
+from streamgauge.apps.cli.archive import decoders_of
+from streamgauge.apps.cli.commands import app
 
 PAGE = Path(__file__).parents[1] / "docs" / "archive.md"
 

@@ -88,7 +88,7 @@ def test_the_consumer_works(kafka: Any, bare: dict[str, str]) -> None:
 
 
 def test_ivy_names_the_extra_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    from streamgauge.apps.kafka.jars import JarsError, _ivy_jar
+    from streamgauge.apps.dev.kafka.jars import JarsError, _ivy_jar
 
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(JarsError, match=r"pip install 'streamgauge\[apps\]'"):

@@ -10,19 +10,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from graphlib import TopologicalSorter
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[1]
-FLOORS = ["sketches", "sampling", "operators", "spark_udafs", "apps"]
+FLOORS = ["sketches", "sampling", "operators", "spark_udafs", "queries", "agents", "apps"]
 SOURCES = sorted(path for floor in FLOORS for path in (ROOT / floor).rglob("*.py"))
 TOP = sorted([*ROOT.glob("*.py"), *(ROOT / "spark").glob("*.py")])
 """The modules above all floors: the public ones, and the facades that they offer."""
-
-BELOW = ("__version__",)
-"""What the root says of the package, which any floor may repeat."""
 
 
 def named(path: Path) -> str:
@@ -70,13 +65,37 @@ def module_of(name: str) -> str:
 
 def floor_of(name: str) -> int:
     first = name.partition(".")[0]
-    return FLOORS.index(first) if first in FLOORS else -1 if name in BELOW else len(FLOORS)
+    return FLOORS.index(first) if first in FLOORS else len(FLOORS)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_floor_imports_only_from_those_below(path: Path) -> None:
-    own = floor_of(named(path))
-    assert [name for name in imported(path) if floor_of(name) > own] == []
+def test_a_floor_imports_only_from_those_below() -> None:
+    upwards = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in SOURCES
+        for name in imported(path)
+        if floor_of(name) > floor_of(named(path))
+    ]
+    assert upwards == []
+
+
+def test_no_two_rooms_of_a_folder_import_each_other() -> None:
+    """In no folder, by any detour: its rooms and modules can be read from the bottom up."""
+    between: dict[str, dict[str, set[str]]] = {}
+    for name, path in MODULES.items():
+        for target in {module_of(each) for each in imported(path)}:
+            here, there = name.split("."), target.split(".")
+            while here[1:] and there[1:] and here[0] == there[0]:
+                here, there = here[1:], there[1:]
+            if here[0] != there[0]:
+                rooms = between.setdefault(name.removesuffix(".".join(here)), {})
+                rooms.setdefault(here[0], set()).add(there[0])
+    circles = []
+    for folder, rooms in between.items():
+        try:
+            TopologicalSorter(rooms).prepare()
+        except CycleError as error:
+            circles.append(f"{folder or 'the root'}: {' -> '.join(error.args[1])}")
+    assert circles == []
 
 
 def test_an_import_upwards_is_seen_however_it_is_written(tmp_path: Path, monkeypatch) -> None:
@@ -84,14 +103,14 @@ def test_an_import_upwards_is_seen_however_it_is_written(tmp_path: Path, monkeyp
     room.parent.mkdir()
     monkeypatch.setitem(globals(), "ROOT", tmp_path)
     for text, result in {
-        "def f():\n    from ..spark_udafs.run import on_spark": "spark_udafs.run.on_spark",
+        "def f():\n    from ..spark_udafs.frames import tables": "spark_udafs.frames.tables",
         "from .. import apps": "apps",
         "from ..stream import Stream": "stream.Stream",
-        "import streamgauge.apps.cli": "apps.cli",
+        "import streamgauge.apps.cli.commands": "apps.cli.commands",
         "from streamgauge import Stream": "Stream",
-        'import_module("..spark_udafs.run", __package__)': "spark_udafs.run",
-        'import_module("streamgauge.apps.cli")': "apps.cli",
-        'PLACE = "apps.cli:main"': "apps.cli",
+        'import_module("..spark_udafs.streaming.run", __package__)': "spark_udafs.streaming.run",
+        'import_module("streamgauge.apps.cli.commands")': "apps.cli.commands",
+        'PLACE = "apps.cli.commands:main"': "apps.cli.commands",
     }.items():
         room.write_text(text)
         assert list(imported(room)) == [result]

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from streamgauge.operators.ingest.config import parse_config
-from streamgauge.operators.ingest.flume_properties import parse_properties
-from streamgauge.operators.ingest.presets import PRESETS
-from streamgauge.operators.ingest.registry import CHANNELS, INTERCEPTORS, SINKS, SOURCES, load_kind
+from streamgauge.agents.ingest.config import parse_config
+from streamgauge.agents.ingest.flume_properties import parse_properties
+from streamgauge.agents.ingest.presets import PRESETS
+from streamgauge.agents.ingest.registry import CHANNELS, INTERCEPTORS, SINKS, SOURCES, load_kind
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "ingest.md").read_text()
 
@@ -49,7 +49,7 @@ def test_commands_on_files(kafka: Any, tmp_path: Path) -> None:
     (tmp_path / "access.log").write_text("one\ntwo\n")
     (tmp_path / "app.log").write_text("2026-01-01 error\n  trace\n2026-01-02 fine\n")
     commands = [line for block in blocks("bash") for line in block.splitlines() if "--once" in line]
-    program = [sys.executable, "-c", "from streamgauge.apps.program import main; main()"]
+    program = [sys.executable, "-c", "from streamgauge.apps.cli.program import main; main()"]
     accounts = []
     for command in commands:
         words = shlex.split(command)[1:]

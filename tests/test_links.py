@@ -90,6 +90,9 @@ def test_files_that_are_named_exist(name: str) -> None:
     assert len(paths) > 3
     floors = [
         ROOT,
-        *(ROOT / floor for floor in ("sketches", "operators", "spark_udafs", "operators/consumer")),
+        *(
+            ROOT / floor
+            for floor in ("sketches", "operators", "spark_udafs", "queries", "operators/consumer")
+        ),
     ]
     assert [path for path in paths if not any((base / path).exists() for base in floors)] == []

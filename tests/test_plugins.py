@@ -31,7 +31,7 @@ import polars as pl
 from streamgauge import count, json
 from streamgauge.apps.app import App, AppFormat, AppPart, Message
 from streamgauge.operators.rules.rule import LimitRule, Measured
-from streamgauge.operators.rules.threshold import Threshold
+from streamgauge.operators.rules.kinds.threshold import Threshold
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,8 @@ def test_a_kind_of_rule_of_another_package_is_read_from_a_file(install: Install,
 def test_the_help_names_the_apps_and_imports_none(install: Install, tmp_path: Path) -> None:
     install("harbour_gauge", "raise RuntimeError('no tide today')", apps="harbour = harbour_gauge:APP")
     program = (
-        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from streamgauge.apps.cli import main; main()"
+        f"import sys; sys.path.insert(0, {str(tmp_path)!r}); "
+        "from streamgauge.apps.cli.commands import main; main()"
     )
     for arguments in (["--help"], ["run", "--help"]):
         done = subprocess.run(

@@ -98,8 +98,8 @@ def test_good_and_bad_orders_that_are_sent_on() -> None:
 
 
 def test_the_lines_in_sql() -> None:
-    from streamgauge.operators.sql.memory import Memory
-    from streamgauge.operators.sql.session import SqlSession
+    from streamgauge.queries.sql.run.memory import Memory
+    from streamgauge.queries.sql.run.session import SqlSession
 
     (script,) = re.findall(r"^```sql\n(.*?)^```", TEXT, re.M | re.S)
     created, question = script.replace("> 100", "> 1").split(";\n", 1)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import httpx
 
-from streamgauge.operators.serving.http.service import Service
-from streamgauge.operators.serving.question import KINDS
+from streamgauge.queries.question.question import KINDS
+from streamgauge.queries.server.http.service import Service
 
-from .operators.serving.http.served import TOKEN, fed, serving
+from .queries.server.http.served import TOKEN, fed, serving
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "serving.md").read_text()
 

@@ -13,9 +13,9 @@ import streamgauge as sg
 from streamgauge.apps.app import Feed, Message
 from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import APPS, app_of
-from streamgauge.operators.sql.memory import Memory
-from streamgauge.operators.sql.rows import Received
-from streamgauge.operators.sql.session import SqlSession
+from streamgauge.queries.sql.run.memory import Memory
+from streamgauge.queries.sql.run.rows import Received
+from streamgauge.queries.sql.run.session import SqlSession
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "examples"
 NOW_MS = 1_767_225_600_000

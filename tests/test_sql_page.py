@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from streamgauge.operators.families import FAMILIES
-from streamgauge.operators.sql.aggregates import NAMES
-from streamgauge.operators.sql.memory import Memory
-from streamgauge.operators.sql.reference import functions_page, value_of
-from streamgauge.operators.sql.scalar_functions import FUNCTIONS
-from streamgauge.operators.sql.session import SqlSession
-from streamgauge.operators.sql.statement_parser import SHOWN
-from streamgauge.operators.sql.stored_columns import ESTIMATE, SET_FUNCTIONS
+from streamgauge.queries.sql.parse.statement_parser import SHOWN
+from streamgauge.queries.sql.plan.aggregates import NAMES
+from streamgauge.queries.sql.plan.stored_columns import ESTIMATE, SET_FUNCTIONS
+from streamgauge.queries.sql.reference import functions_page, value_of
+from streamgauge.queries.sql.run.memory import Memory
+from streamgauge.queries.sql.run.session import SqlSession
+from streamgauge.queries.sql.scalars.scalar_functions import FUNCTIONS
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs"
 PAGE = (FOLDER / "sql.md").read_text()
@@ -40,7 +40,7 @@ def test_the_code_runs() -> None:
 
 
 def test_the_reference_is_that_of_the_registries() -> None:
-    """``python -m streamgauge.operators.sql.reference`` writes it again."""
+    """``python -m streamgauge.queries.sql.reference`` writes it again."""
     assert (FOLDER / "sql_functions.md").read_text() == functions_page()
 
 

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from typer.testing import CliRunner
 
-from streamgauge.apps.cli import app
+from streamgauge.apps.cli.commands import app
 
 _SCRIPT = """
 CREATE STREAM readings (time TIMESTAMP, sensor VARCHAR, value DOUBLE)

@@ -27,11 +27,11 @@ from ...operators.watching.console import TerminalConsole
 from ...operators.watching.terminal import write_json
 from ...sketches.core.errors import StreamgaugeError
 from ..app import App, Feed
+from ..dev.replay.process import Replay
 from ..ending import in_order
 from ..jobs.job import Job
 from ..jobs.outcome import Outcome, check_counted
 from ..page.in_process_page import PageBeside, ShownRun
-from ..replay.process import Replay
 from ..running import spark
 from ..running.replaying import ENGINES, broker, result
 from .kernels import Kernels

@@ -10,7 +10,7 @@ from rich.console import Console
 from ...operators.definition.stream import Stream
 from ...operators.warm_up.steps import READING, Step, steps
 from ...sketches.core.kernel_cache import NotKept, only_kept
-from ..compiling import compile_all
+from ..environment.compiling import compile_all
 
 
 class Kernels:

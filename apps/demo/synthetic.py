@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..app import Example, Message
-from ..replay.batch import Batch
+from ..recordings.batch import Batch
 
 _AT_A_TIME = 5_000
 _SPAN_MS = 100
@@ -39,7 +39,7 @@ class MadeUp:
         return takewhile(lambda message: (message.sent_ms or 0) < end, messages)
 
     def batches(self) -> Iterator[Batch]:
-        """See `apps.replay.batch.Source`."""
+        """See `apps.recordings.batch.Source`."""
         chunk: list[Message] = []
         for message in self.messages():
             # A batch is handed over whole: live ones are of a tenth of a second.

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ...operators.ingest.agent import Agent
-from ...operators.ingest.document import FieldLines, plan_of
-from ..replay.batch import Source
+from ...agents.ingest.agent import Agent
+from ...agents.ingest.document import FieldLines, plan_of
+from ..recordings.batch import Source
 
 _TICK = 0.05
 

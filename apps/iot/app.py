@@ -12,12 +12,12 @@ from ...operators.definition.aggregates import count, distinct, last, quantiles
 from ...operators.definition.aggregates import max as max_
 from ...operators.definition.aggregates import min as min_
 from ...operators.definition.stream import Stream
-from ...operators.rules.absence import Absence, Flatline
-from ...operators.rules.change import Change
 from ...operators.rules.command import Command, command_of
+from ...operators.rules.kinds.absence import Absence, Flatline
+from ...operators.rules.kinds.change import Change
+from ...operators.rules.kinds.threshold import Threshold
+from ...operators.rules.kinds.unusual import Unusual
 from ...operators.rules.rule import Rule
-from ...operators.rules.threshold import Threshold
-from ...operators.rules.unusual import Unusual
 from ..app import App, AppPart, Settings, number
 from ..panels import LinesPanel, MapPanel, NumberPanel, RowsPanel, SpreadPanel
 from .example import EXAMPLE

@@ -15,13 +15,13 @@ from typing import Any
 import polars as pl
 
 from ...operators.definition.stream import Stream
-from ...operators.formats.csv import csv
 from ...operators.formats.decode import Decoder
-from ...operators.formats.json import json
-from ...operators.formats.json_fields import field
+from ...operators.formats.json.decoder import json
+from ...operators.formats.json.fields import field
+from ...operators.formats.text.csv import csv
 from ..app import AppFormat, Feed, Message, Settings
-from ..replay.compressed_files import as_text, opened, suffix_of
-from ..replay.csv_records import cells_of, csv_records
+from ..recordings.compressed_files import as_text, opened, suffix_of
+from ..recordings.csv_records import cells_of, csv_records
 from .columns import in_columns
 from .reading_times import check_unit, conclusion, microseconds_of, time_in, time_type
 from .sensor_things import SENSOR_THINGS

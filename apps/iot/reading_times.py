@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from ...operators.formats.iso_times import read_microseconds
+from ...operators.formats.text.iso_times import read_microseconds
 from ..app import Settings
 
 UNITS = {"s": 1_000_000.0, "ms": 1_000.0, "us": 1.0, "ns": 0.001}

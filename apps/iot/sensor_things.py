@@ -10,11 +10,11 @@ from typing import Any
 import polars as pl
 
 from ...operators.definition.stream import Stream
-from ...operators.formats.json import json
-from ...operators.formats.json_fields import field
+from ...operators.formats.json.decoder import json
+from ...operators.formats.json.fields import field
 from ..app import AppFormat, Feed, Message, Settings
-from ..replay.compressed_files import opened
-from ..replay.lines import milliseconds
+from ..recordings.compressed_files import opened
+from ..recordings.lines import milliseconds
 from .columns import in_columns
 
 _LINK = "Datastream@iot.navigationLink"

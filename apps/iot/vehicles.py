@@ -14,9 +14,9 @@ import polars as pl
 
 from ...operators.definition.stream import Stream
 from ...operators.formats.messages import Messages
-from ...operators.formats.protobuf import Protobuf, protobuf
+from ...operators.formats.protobuf.decoder import Protobuf, protobuf
 from ..app import AppFormat, Feed, Message, Settings
-from ..replay.compressed_files import opened
+from ..recordings.compressed_files import opened
 from .columns import in_columns
 from .described import described
 

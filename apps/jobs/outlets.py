@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ...operators.rules.alerting import Outlet
-from ...operators.rules.notifications.account import OutletAccount
-from ...operators.rules.notifications.outlet import NotifyingOutlet, all_at_once
-from ...operators.rules.notifications.toml_outlets import outlet_of, read_outlets
-from ...operators.rules.notifications.webhook import AlertsToWebhook
-from ...operators.rules.to_output import AlertsToFile
-from ...operators.rules.to_topic import AlertsToKafka
+from ...operators.rules.outlets.account import OutletAccount
+from ...operators.rules.outlets.outlet import NotifyingOutlet, all_at_once
+from ...operators.rules.outlets.to_output import AlertsToFile
+from ...operators.rules.outlets.to_topic import AlertsToKafka
+from ...operators.rules.outlets.toml_outlets import outlet_of, read_outlets
+from ...operators.rules.outlets.webhook import AlertsToWebhook
 from ...operators.watching.terminal import write_line
 
 

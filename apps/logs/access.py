@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from ...operators.definition.stream import Stream
-from ...operators.formats.access_log import access_log
+from ...operators.formats.text.access_log import access_log
 from ..app import AppFormat, Feed, Message, Settings
 from .columns import failed_status, in_columns, refused_status
 from .lines import NOWHERE, first_lines, lines_of, reads, timed

@@ -9,10 +9,10 @@ import polars as pl
 from ...operators.definition.aggregates import count, distinct, quantiles, top_k
 from ...operators.definition.aggregates import sum as sum_
 from ...operators.definition.stream import Stream
-from ...operators.rules.change import Change
-from ...operators.rules.new_term import NewTerm
+from ...operators.rules.kinds.change import Change
+from ...operators.rules.kinds.new_term import NewTerm
+from ...operators.rules.kinds.threshold import Ratio, Threshold
 from ...operators.rules.rule import Rule
-from ...operators.rules.threshold import Ratio, Threshold
 from ..app import App, AppPart, Settings, number
 from ..panels import LinesPanel, NumberPanel, RankedPanel, RowsPanel, SpreadPanel
 from .brute_force import RefusedLogins

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ...operators.rules.rolling_sum import RollingSum
+from ...operators.rules.kinds.rolling_sum import RollingSum
 from ...operators.rules.row import Row
 from ...operators.rules.rule import Measured
 from ...operators.rules.value_with_bounds import Figure

@@ -10,7 +10,15 @@ import polars as pl
 
 from ...operators.definition.stream import Stream
 from ..app import AppFormat, Feed, Message, Settings
-from .columns import as_time, failed_level, failed_status, in_columns, login_columns, refused_status, template
+from .columns import (
+    as_time,
+    failed_level,
+    failed_status,
+    in_columns,
+    login_columns,
+    refused_status,
+    template,
+)
 from .lines import NOWHERE, first_lines, lines_of, mostly, timed
 from .logins import LOGIN_COLUMNS, WithLogins
 from .members import begun, first_of, moment, whole

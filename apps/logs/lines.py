@@ -10,7 +10,7 @@ from ...operators.definition.event_time import in_utc
 from ...operators.definition.stream import Stream
 from ...operators.formats.messages import Messages
 from ..app import Feed, Message
-from ..replay.compressed_files import INCOMPLETE, RecordingError, opened
+from ..recordings.compressed_files import INCOMPLETE, RecordingError, opened
 
 NOWHERE = Feed("a-recording", "localhost:9092")
 """Where streams read that are only made to read recordings."""

@@ -12,7 +12,7 @@ import polars as pl
 
 from ...operators.definition.stream import Stream
 from ...operators.formats.decode import Decoder
-from ...operators.formats.json import json
+from ...operators.formats.json.decoder import json
 from ..app import Feed
 
 _SLASHES = r"^(\d{4})/(\d{2})/(\d{2})"

@@ -17,7 +17,7 @@ import polars as pl
 
 from ...operators.definition.stream import Stream
 from ...operators.formats.decode import Decoded
-from ...operators.formats.json import Json, json
+from ...operators.formats.json.decoder import Json, json
 from ...operators.formats.messages import Messages
 from ..app import AppFormat, Feed, Message, Settings
 from .columns import failed_status, in_columns, refused_status, template

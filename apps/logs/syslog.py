@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from ...operators.definition.stream import Stream
-from ...operators.formats.syslog import syslog
+from ...operators.formats.text.syslog import syslog
 from ..app import AppFormat, Feed, Message, Settings
 from .columns import failed_level, failed_text, in_columns, login_columns, template
 from .layouts import LAYOUTS, UNSURE

@@ -13,11 +13,11 @@ import polars as pl
 
 from ...operators.definition.stream import Stream
 from ...operators.formats.decode import Decoded
-from ...operators.formats.iso_times import read_times
-from ...operators.formats.lines import refusing, texts_of
 from ...operators.formats.messages import Messages
 from ...operators.formats.reasons import Reason
-from ...operators.formats.syslog import in_latest_year
+from ...operators.formats.text.iso_times import read_times
+from ...operators.formats.text.lines import refusing, texts_of
+from ...operators.formats.text.syslog import in_latest_year
 from ..app import AppFormat, Feed, Message, Settings
 from .columns import failed_level, failed_text, in_columns, login_columns, template
 from .layouts import GROUPS, LAYOUTS, LineLayout, own_layout, read_layouts

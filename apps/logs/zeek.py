@@ -15,8 +15,8 @@ import polars as pl
 
 from ...operators.definition.stream import Stream
 from ...operators.formats.decode import Decoded
-from ...operators.formats.lines import refusing, texts_of
 from ...operators.formats.messages import Messages
+from ...operators.formats.text.lines import refusing, texts_of
 from ..app import AppFormat, Feed, Message, Settings
 from .columns import as_time, failed_status, in_columns
 from .json_lines import is_object

@@ -15,8 +15,8 @@ from ...operators.kafka.faults import passing, refused
 from ...operators.kafka.topics import admin, begin_offsets, end_offsets, partitions_of
 from ...operators.rules.alert import Alert
 from ...operators.secrets import Settings, without_secrets
-from ...operators.serving.topic_reading import reader, reason_of
-from ...operators.sketching.position import Input
+from ...operators.watermarks.position import Input
+from ...queries.views.topic_reading import reader, reason_of
 from .alert_log import AlertLog
 
 log = logging.getLogger("streamgauge.serving")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from ...operators.rules.alert import Alert
-from ...operators.serving.watchers import Watchers
+from ...queries.views.watchers import Watchers
 from ..jobs.outcome import events
 
 MOST_ALERTS = 5_000

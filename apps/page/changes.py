@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ...operators.serving.answers import standing
-from ...operators.serving.http.events import EventStream
-from ...operators.serving.http.service import Service
-from ...operators.serving.view import NotReady, ServedTable
+from ...queries.answers.answers import standing
+from ...queries.server.http.events import EventStream
+from ...queries.server.http.service import Service
+from ...queries.views.view import NotReady, ServedTable
 from .served_app import ServedApp
 
 _INTERVAL = 1.0

@@ -10,15 +10,15 @@ import pyarrow as pa
 
 from ...operators.consumer.log.messages import log_group
 from ...operators.definition.stream import Stream
-from ...operators.serving.http.server import QueryServer
-from ...operators.serving.http.service import Service
-from ...operators.serving.live import LiveTable
-from ...operators.serving.table_follower import TableFollower
-from ...operators.serving.view import ServedTable, ServedWindow, TableView, new_version, windows_of
-from ...operators.serving.watchers import Watchers
 from ...operators.sketching.account import Account
 from ...operators.table.schema import END, START, schema_of
 from ...operators.windows.window import EARLIEST
+from ...queries.server.http.server import QueryServer
+from ...queries.server.http.service import Service
+from ...queries.views.live import LiveTable
+from ...queries.views.table_follower import TableFollower
+from ...queries.views.view import ServedTable, ServedWindow, TableView, new_version, windows_of
+from ...queries.views.watchers import Watchers
 from ..app import Feed
 from ..jobs.job import Job
 from .routes import OPEN_TO_ALL, page_routes

@@ -12,8 +12,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from ... import __version__
 from ...operators.rendering.names import escaped, visible_name
+from ...sketches.core.version import VERSION
 from ..panels import ObjectPanel
 from .light_curve import COLOURS, Look, bands_of, light_curve
 
@@ -94,7 +94,7 @@ def object_page(shown: ShownObject, title: str) -> str:
 <section><h2>What is known</h2><dl>{facts or '<div class="note">nothing</div>'}</dl></section>
 <section><details><summary>All {len(shown.looks)} looks</summary>{_table(shown.looks)}</details></section>
 </main>
-<footer>All times are UTC. Written on {now} by streamgauge {escape(__version__)}; this file loads nothing from
+<footer>All times are UTC. Written on {now} by streamgauge {escape(VERSION)}; this file loads nothing from
 elsewhere.</footer>
 </body>
 </html>

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from ...operators.definition.aggregate import Aggregate
-from ...operators.serving.question_kinds import QUESTION_KINDS
-from ...operators.serving.view import ServedTable
 from ...operators.table.schema import aggregates_of, keys_of
 from ...operators.table.windows import declared_windows
+from ...queries.question.question_kinds import QUESTION_KINDS
+from ...queries.views.view import ServedTable
 from ..app import App, AppPart
 from ..panels import LinesPanel, NumberPanel, Panel, RankedPanel, RowsPanel, SamplesPanel, SpreadPanel
 from .served_app import ServedApp

@@ -26,10 +26,10 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from ...operators.serving.http.errors import Problem
-from ...operators.serving.http.responses import JSONAnswer
-from ...operators.serving.http.service import Service
-from ...operators.serving.question import question
+from ...queries.question.question import question
+from ...queries.server.http.errors import Problem
+from ...queries.server.http.responses import JSONAnswer
+from ...queries.server.http.service import Service
 from ..panels import ObjectPanel
 from .changes import PageChanges
 from .object_page import STYLE_HASH, ShownObject, object_page

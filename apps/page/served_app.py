@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...operators.rules.absence import Absence, Flatline
+from ...operators.rules.kinds.absence import Absence, Flatline
+from ...operators.rules.kinds.threshold import Ratio, Threshold
 from ...operators.rules.rule import LimitRule, Rule
-from ...operators.rules.threshold import Ratio, Threshold
 from ..app import App, Settings
 from ..jobs.job import Job
 from ..panels import LinesPanel, Panel

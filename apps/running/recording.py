@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from ..app import Message
 from ..jobs.job import Job
-from ..replay.archived import values_in_time
-from ..replay.batch import Batch
-from ..replay.compressed_files import whole
+from ..recordings.archived import values_in_time
+from ..recordings.batch import Batch
+from ..recordings.compressed_files import whole
 
 _AT_A_TIME = 10_000
 _LAST_MS = 253_402_300_799_999
@@ -53,7 +53,7 @@ class RecordedMessages:
         return iter(self.job.form.messages(path, self.job.settings))
 
     def batches(self) -> Iterator[Batch]:
-        """See `apps.replay.batch.Source`."""
+        """See `apps.recordings.batch.Source`."""
         messages, first, now = self.messages(), None, int(time.time() * 1000)
         while chunk := list(islice(messages, _AT_A_TIME)):
             known = (message.sent_ms for message in chunk if message.sent_ms is not None)

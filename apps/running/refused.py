@@ -6,7 +6,7 @@ from typing import Any
 
 from ...operators.kafka.topics import admin
 from ..app import Feed
-from ..topics.command import known_topics
+from ..topics.known import known_topics
 from ..topics.message_reading import TopicReading
 
 _SHOWN = 200

@@ -18,19 +18,19 @@ from rich.console import Console
 from ...operators.formats.jsonable import jsonable
 from ...operators.kafka.topics import admin, ensure_topic
 from ...operators.rules.alerting import Outlet
-from ...operators.rules.to_command import listed_commands
+from ...operators.rules.outlets.to_command import listed_commands
 from ...operators.sketching.dead_letters import TOPIC_CONFIG
 from ...operators.table.schema import schema_of
 from ...operators.watching.console import TerminalConsole
 from ...operators.watching.terminal import write_json
 from ..app import Feed, Message
+from ..dev.kafka.beside import KafkaBeside
+from ..dev.kafka.jars import KAFKA
+from ..dev.replay.sender import send
 from ..ending import in_order
 from ..jobs.job import Job
 from ..jobs.outcome import Outcome, check_counted, events
 from ..jobs.outlets import end
-from ..kafka.beside import KafkaBeside
-from ..kafka.jars import KAFKA
-from ..replay.sender import send
 from ..spinner import stage
 from . import local, spark
 from .exact import all_inside, compared, exact_counts_together, in_all

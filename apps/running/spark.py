@@ -22,15 +22,15 @@ from ...operators.table.final import is_final
 from ...operators.table.schema import END, START, schema_of
 from ...operators.table.sketch_table import SketchTable
 from ..app import Feed
-from ..java import find_java
+from ..environment.java import find_java
 from ..jobs.job import Going, Job, Live, RunView, least
 from ..jobs.outcome import AlertList, Outcome
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ...spark_udafs.query_handle import Running
-    from ...spark_udafs.sinks import Batch, Sink
+    from ...spark_udafs.streaming.query_handle import Running
+    from ...spark_udafs.streaming.sinks import Batch, Sink
 
 _PATIENT = 3600.0
 """In a replay no partition is idle: what closes windows is the recording alone."""
@@ -48,7 +48,7 @@ def replay(
     view: RunView | None = None,
 ) -> Outcome:
     """What `apps.running.local.replay` does; `view` sees windows that fill, too, at each micro-batch."""
-    from ...spark_udafs.together import accounts_of
+    from ...spark_udafs.streaming.together import accounts_of
 
     streams, alerts = job.streams(feed), AlertList()
     tables = {part.name: KeptWindows(part.name, view) for part in job.parts}
@@ -81,7 +81,7 @@ def live(request: Live) -> Going:
 
     Raises `DefinitionChanged` for a folder from which a run of this version can't go on.
     """
-    from ...spark_udafs.sinks import SketchesToParquet
+    from ...spark_udafs.streaming.sinks import SketchesToParquet
 
     assert request.state is not None
     _check_one_checkpoint(request.state)
@@ -122,7 +122,7 @@ class _SparkQuery:
 
     def wait(self) -> None:
         """See `Going`."""
-        from ...spark_udafs.query_handle import end_signalled
+        from ...spark_udafs.streaming.query_handle import end_signalled
 
         # An interrupted question would break the connection to Java.
         with end_signalled() as signalled:
@@ -141,7 +141,7 @@ class _SparkQuery:
 
 def _account(query: Running, view: RunView | None = None) -> Account:
     """What became of the messages so far, by the part that has come the least far; shown to the `view`."""
-    from ...spark_udafs.together import accounts_of
+    from ...spark_udafs.streaming.together import accounts_of
 
     accounts = accounts_of(query)
     if view is not None:
@@ -166,8 +166,8 @@ class AppQuery:
         self, spark: SparkSession, idle_seconds: float, available_now: bool = False, filling: bool = False
     ) -> Running:
         """Start it; with `filling` it gives out windows that fill."""
-        from ...spark_udafs.alerts import AlertingSink
-        from ...spark_udafs.together import write_together
+        from ...spark_udafs.streaming.alerts import AlertingSink
+        from ...spark_udafs.streaming.together import write_together
 
         sinks, stale = {}, self.stale
         for part in self.job.parts:
@@ -268,7 +268,7 @@ def start_session(folder: Path, java_options: Sequence[str] | None = None) -> Sp
 
     Java is given the options, unless others are named those that say where its classes are recorded.
     """
-    from ...spark_udafs.session import session
+    from ...spark_udafs.session.session import session
     from .spark_classes import recorded
 
     java = find_java()

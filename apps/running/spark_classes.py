@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from ..cache import CacheError
-from ..class_archive import ClassArchive
-from ..java import Java
+from ..environment.cache import CacheError
+from ..environment.class_archive import ClassArchive
+from ..environment.java import Java
 
 
 def recorded(java: Java) -> list[str]:

@@ -18,13 +18,13 @@ from confluent_kafka import Producer
 
 from ...operators.definition.aggregates import count
 from ...operators.definition.stream import Stream
-from ...operators.formats.text import raw
+from ...operators.formats.text.plain import raw
 from ...operators.kafka.topics import admin, ensure_topic
 from ...operators.subprocess_module import environment
 from ...operators.table.sketch_table import SketchTable
 from ...sketches.core.errors import StreamgaugeError
-from ..java import find_java
-from ..kafka.broker import EmbeddedKafka
+from ..dev.kafka.broker import EmbeddedKafka
+from ..environment.java import find_java
 from .spark import start_session
 from .spark_classes import spark_archive
 
@@ -63,7 +63,7 @@ def main(java_options: Sequence[str]) -> None:
     """Count it, and return once the JVM has ended."""
     from pyspark import SparkContext
 
-    from ...spark_udafs.together import write_together
+    from ...spark_udafs.streaming.together import write_together
 
     with EmbeddedKafka() as kafka, tempfile.TemporaryDirectory() as folder:
         servers = {"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0}

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ...operators.consumer.signals import as_interrupt
-from ...operators.rules.to_output import AlertsToConsole
+from ...operators.rules.outlets.to_output import AlertsToConsole
 from ...operators.watching.terminal import write_line
 from ..jobs.job import Live
 from ..jobs.outlets import flush

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
-from ...operators.sql.aggregates import function_names
-from ...operators.sql.catalog import Catalog, Relation
-from ...operators.sql.scalar_functions import FUNCTIONS
-from ...operators.sql.stored_columns import ESTIMATE, SET_FUNCTIONS
+from ...queries.sql.plan.aggregates import function_names
+from ...queries.sql.plan.catalog import Catalog, Relation
+from ...queries.sql.plan.stored_columns import ESTIMATE, SET_FUNCTIONS
+from ...queries.sql.scalars.scalar_functions import FUNCTIONS
 
 STATEMENTS = (
     *(

@@ -18,9 +18,9 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.shortcuts import CompleteStyle
 
-from ...operators.sql.outcome import StatementOutcome
-from ...operators.sql.session import SqlSession
 from ...operators.watching.terminal import write_line
+from ...queries.sql.run.outcome import StatementOutcome
+from ...queries.sql.run.session import SqlSession
 from .completion import STATEMENTS, candidates
 
 HELP = f"""A statement ends with ; and may go over several lines.

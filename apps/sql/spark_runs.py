@@ -15,15 +15,15 @@ import pyarrow as pa
 
 from ...operators.rules.alerting import Alerting
 from ...operators.sketching.account import Account
-from ...operators.sql.consumer_runs import KeptQuery, RunningQueries, Start, drained
-from ...operators.sql.query_plan import QueryPlan
 from ...operators.table.schema import END, START, schema_of
 from ...operators.table.sketch_table import SketchTable
+from ...queries.sql.plan.query_plan import QueryPlan
+from ...queries.sql.run.consumer_runs import KeptQuery, RunningQueries, Start, drained
 from ...sketches.core.errors import StreamgaugeError
-from ...spark_udafs.alerts import AlertingSink
-from ...spark_udafs.messages_sink import MessagesSink
-from ...spark_udafs.query_handle import Running
-from ...spark_udafs.run import account_of, on_spark, write
+from ...spark_udafs.streaming.alerts import AlertingSink
+from ...spark_udafs.streaming.messages_sink import MessagesSink
+from ...spark_udafs.streaming.query_handle import Running
+from ...spark_udafs.streaming.run import account_of, on_spark, write
 from ..running.spark import start_session
 
 

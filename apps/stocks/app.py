@@ -7,14 +7,22 @@ from typing import Any
 
 import polars as pl
 
-from ...operators.definition.aggregates import count, distinct, first, last, quantiles, top_k, weighted_sample
+from ...operators.definition.aggregates import (
+    count,
+    distinct,
+    first,
+    last,
+    quantiles,
+    top_k,
+    weighted_sample,
+)
 from ...operators.definition.aggregates import max as max_
 from ...operators.definition.aggregates import min as min_
 from ...operators.definition.aggregates import sum as sum_
 from ...operators.definition.stream import Stream
-from ...operators.rules.change import Change
+from ...operators.rules.kinds.change import Change
+from ...operators.rules.kinds.threshold import Threshold
 from ...operators.rules.rule import Rule
-from ...operators.rules.threshold import Threshold
 from ..app import App, AppPart, Settings, number
 from ..panels import LinesPanel, NumberPanel, RankedPanel, RowsPanel, SamplesPanel, SpreadPanel
 from .example import EXAMPLE

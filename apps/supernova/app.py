@@ -11,7 +11,7 @@ from ...operators.definition.aggregates import max as max_
 from ...operators.definition.aggregates import min as min_
 from ...operators.definition.aggregates import sum as sum_
 from ...operators.definition.stream import Stream
-from ...operators.rules.beyond import Beyond
+from ...operators.rules.kinds.beyond import Beyond
 from ...operators.rules.rule import Rule
 from ..app import App, AppPart, Settings, number
 from ..panels import (

@@ -12,7 +12,7 @@ from pyarrow import ArrowInvalid
 from ...operators.definition.stream import Stream
 from ...operators.formats.registry import Registry
 from ..app import AppFormat, Feed, Message, Settings
-from ..replay.compressed_files import opened
+from ..recordings.compressed_files import opened
 from .alerts import alerts
 from .catalogs.cross_match import Crossing
 from .packets.decoder import CONTAINER, Packets, Survey, schema_name

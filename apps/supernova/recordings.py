@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..app import Message
-from ..replay.compressed_files import opened
+from ..recordings.compressed_files import opened
 from .packets.decoder import CONTAINER, Packets
 
 _ROWS = 1_000

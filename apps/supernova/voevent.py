@@ -15,11 +15,11 @@ from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree
 
-from ... import __version__
 from ...operators.kafka.outgoing_message import ANY_PARTITION, Outgoing
 from ...operators.rules.alert import Alert, moment
-from ...operators.rules.to_topic import key_bytes
+from ...operators.rules.outlets.to_topic import key_bytes
 from ...operators.sinks.sink import SinkTopic
+from ...sketches.core.version import VERSION
 from ..app import Settings
 
 _NAMESPACE = "http://www.ivoa.net/xml/VOEvent/v2.0"
@@ -137,7 +137,7 @@ def voevent(alert: Alert, author: VOEventAuthor, now: datetime) -> bytes:
     _what(root, alert)
     _where_and_when(root, alert, place)
     how = _sub(root, "How")
-    _sub(how, "Description", f"found in a survey's alerts by streamgauge {__version__}, rule {alert.rule}")
+    _sub(how, "Description", f"found in a survey's alerts by streamgauge {VERSION}, rule {alert.rule}")
     why = _sub(root, "Why")
     _sub(why, "Concept", "process.variation.trans;em.opt")
     _sub(why, "Description", alert.why)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 if TYPE_CHECKING:
-    from ...operators.serving.answers import Answer
+    from ...queries.answers.answers import Answer
 
 TOKEN = "STREAMGAUGE_TOKEN"
 """The environment variable that may hold a server's token."""
@@ -23,10 +23,10 @@ def answered(table: str, question: str, given: Mapping[str, Sequence[Any]], toke
     """
     if table.startswith(("http://", "https://")):
         return _by_server(table, question, given, token_of(token))
-    from ...operators.serving.answers import answer, is_timeless
-    from ...operators.serving.file_table import FileTable
-    from ...operators.serving.merge_cache import MergeCache
-    from ...operators.serving.question import question as read
+    from ...queries.answers.answers import answer, is_timeless
+    from ...queries.question.question import question as read
+    from ...queries.views.file_table import FileTable
+    from ...queries.views.merge_cache import MergeCache
 
     path = Path(table)
     view = FileTable(path.name, path, look=None).view()
@@ -48,7 +48,7 @@ def token_of(file: Path | None) -> str | None:
 
 
 def _by_server(address: str, question: str, given: Mapping[str, Sequence[Any]], token: str | None) -> Answer:
-    from ...operators.serving.http.client import Client
+    from ...queries.client import Client
 
     parts = urlsplit(address)
     base, _, name = parts.path.partition("/tables")

@@ -11,7 +11,7 @@ from ...operators.watching.terminal import write_json
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ...operators.serving.answers import Answer
+    from ...queries.answers.answers import Answer
 
 _BARS = {
     "top-k": "estimate",

@@ -13,11 +13,11 @@ from typing import Any
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
-from ...operators.consumer.log.chunked_records import Record
-from ...operators.consumer.log.faults import DeltaError
 from ...operators.consumer.log.messages import decode
 from ...operators.formats.jsonable import jsonable
 from ...operators.formats.registry import FRAME, Registry, UnknownSchema
+from ...operators.kafka.chunked_records import Record
+from ...operators.kafka.log_faults import DeltaError
 from ...operators.table.schema import aggregates_of, from_ipc, keys_of
 from ...operators.table.windows import edges
 from ...sketches.core.protocol import SketchError

@@ -11,10 +11,10 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from ...operators.kafka.faults import passing, refused
 from ...operators.kafka.topics import TopicError, admin, begin_offsets, end_offsets
-from ...operators.serving.topic_reading import reader, whole
-from ...operators.sketching.position import Input
 from ...operators.table.stored import moment
-from .command import SECONDS, known_topics, not_there
+from ...operators.watermarks.position import Input
+from ...queries.views.topic_reading import reader, whole
+from .known import SECONDS, known_topics, not_there
 
 USUAL = 10
 """How many of the last messages are shown by default."""

@@ -9,8 +9,8 @@ import polars as pl
 from ...operators.definition.aggregates import distinct, first, sample, top_k
 from ...operators.definition.aggregates import sum as total
 from ...operators.definition.stream import Stream
-from ...operators.rules.change import Change
 from ...operators.rules.command import Command
+from ...operators.rules.kinds.change import Change
 from ...operators.rules.rule import Rule
 from ..app import App, AppPart, Settings, number
 from ..panels import LinesPanel, NumberPanel, RankedPanel, SamplesPanel

@@ -21,11 +21,11 @@ import polars as pl
 from ...operators.definition.aggregates import first, sample
 from ...operators.definition.aggregates import sum as total
 from ...operators.definition.stream import Stream
+from ...operators.rules.kinds.sta_lta import StaLta
 from ...operators.rules.row import Row
 from ...operators.rules.rule import Measured
-from ...operators.rules.sta_lta import StaLta
 from ...operators.rules.value_with_bounds import Figure
-from .formats.words import SPACELESS
+from .words import SPACELESS
 
 KEYWORDS = (
     "earthquake*, quake, quakes, tremor, tremors, aftershock, aftershocks, terremoto*, temblor*, temblando, "

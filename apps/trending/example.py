@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from functools import partial
 
 from ..app import Example, Message
-from ..replay.generated import Generated
-from ..replay.load import Load
+from ..dev.replay.generated import Generated
+from ..dev.replay.load import Load
 
 _HOURS = 3
 _MINUTE_MS = 60_000

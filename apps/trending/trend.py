@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...operators.rules.alert import Alert
-from ...operators.rules.burst import Burst
+from ...operators.rules.kinds.burst import Burst
 from ...operators.rules.row import Row
 from ...operators.rules.rule import RuleState
-from .formats.words import SPACELESS
+from .words import SPACELESS
 
 _SPACELESS = re.compile(f"[{SPACELESS}]")
 

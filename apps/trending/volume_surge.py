@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...operators.rules.change import Change
+from ...operators.rules.kinds.change import Change
 from ...operators.rules.row import Row
 from ...operators.rules.rule import Measured
 from ...operators.rules.value_with_bounds import Figure

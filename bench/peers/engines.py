@@ -81,7 +81,7 @@ def spark(threads: int) -> tuple[Callable[[str], Any], dict[str, str]]:
 
     import pyarrow.parquet as pq
 
-    from streamgauge.spark_udafs.session import session
+    from streamgauge.spark_udafs.session.session import session
 
     running = session("bench", master=f"local[{threads}]")
     folder = tempfile.mkdtemp()

@@ -22,7 +22,7 @@ BESIDE = {"README.md": "index.md", "CONTRIBUTING.md": "CONTRIBUTING.md", "CHANGE
 
 
 MODULES = ("errors", "formats", "rules", "spark", "stored")
-FLOORS = ["sketches", "sampling", "operators", "spark_udafs", "apps"]
+FLOORS = ["sketches", "sampling", "operators", "spark_udafs", "queries", "agents", "apps"]
 
 
 def on_startup(**_: Any) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from ..definition.sources import KafkaSource
 from ..definition.stream import Stream
 from ..secrets import Settings
-from ..sketching.position import Input, inputs_of
+from ..watermarks.position import Input, inputs_of
 from .group.co_partitioning import RANGES
 from .group.committed import LONE
 from .log.messages import log_group, split_text

@@ -27,7 +27,7 @@ def decoder_definition(decoder: Decoder) -> dict[str, Any]:
     Parameters are what its method `definition` gives, or else its attributes but for the schema. Raises
     `TypeError` for an attribute that can't be written down.
 
-    >>> from ..formats.json import json
+    >>> from ..formats.json.decoder import json
     >>> decoder_definition(json({"user": pl.String}))
     {'decoder': 'Json'}
     """

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...sketches.core.lazy import pl
-from ..formats.iso_times import read_times
 from ..formats.reasons import Reason
+from ..formats.text.iso_times import read_times
 from .row_wise import check_row_wise, reads_columns
 
 TIME = "__time"

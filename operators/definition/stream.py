@@ -1,8 +1,8 @@
 """The definition of a stream: what is read, how rows are transformed, what is kept of them.
 
 A `Stream` is a value: every method gives a new one, it pickles, and it knows no engine. Engines take it as
-their argument: `operators.consumer.runner` runs it straight off Kafka, `spark_udafs.run` on Spark, with the
-same expressions, the same sketches and the same table.
+their argument: `operators.consumer.runner` runs it straight off Kafka, `spark_udafs.streaming.run` on Spark,
+with the same expressions, the same sketches and the same table.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ import numpy as np
 
 from ...sketches.core.lazy import pl
 from ..formats.byte_copy import copy_spans
-from ..formats.json import json
-from ..formats.json_rows import parse
-from ..formats.json_values import STATE_WORDS
+from ..formats.json.decoder import json
+from ..formats.json.rows import parse
+from ..formats.json.values import STATE_WORDS
 from ..formats.messages import Messages
 from . import record_kernel
 

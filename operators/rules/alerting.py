@@ -21,12 +21,12 @@ from ..sinks.sink import (
 )
 from ..windows.durations import Duration, microseconds
 from .alert import Alert
-from .notifications.outlet import NotifyingOutlet
+from .evaluation.rule_engine import RuleEngine, RuleView, rule_view
+from .outlets.outlet import NotifyingOutlet
+from .outlets.to_command import command_outlets
+from .outlets.to_output import AlertsToConsole
 from .rule import Rule
-from .rule_engine import RuleEngine, RuleView, rule_view
 from .stale_feed import StaleFeed
-from .to_command import command_outlets
-from .to_output import AlertsToConsole
 
 log = logging.getLogger("streamgauge.rules")
 
@@ -58,7 +58,7 @@ class WritingOutlet(Protocol):
 
 Outlet = SendingOutlet | WritingOutlet
 """`AlertsToKafka`, `CommandsToKafka`, `AlertsToConsole`, `AlertsToFile`, `AlertsToWebhook`, one of those to
-people (`operators.rules.notifications`), or an object of your own."""
+people (`operators.rules.outlets`), or an object of your own."""
 
 
 @dataclass(frozen=True)

@@ -23,16 +23,16 @@ from pathlib import Path
 from typing import Any
 
 from ..plugins import RULES, PluginError, describe, load_plugin, plugins, warn_if_shadowed
-from .absence import Absence, Flatline
-from .beyond import Beyond
-from .burst import Burst
-from .change import Change
-from .new_term import NewTerm
-from .rolling_sum import RollingSum
+from .kinds.absence import Absence, Flatline
+from .kinds.beyond import Beyond
+from .kinds.burst import Burst
+from .kinds.change import Change
+from .kinds.new_term import NewTerm
+from .kinds.rolling_sum import RollingSum
+from .kinds.sta_lta import StaLta
+from .kinds.threshold import Ratio, Threshold
+from .kinds.unusual import Unusual
 from .rule import Rule
-from .sta_lta import StaLta
-from .threshold import Ratio, Threshold
-from .unusual import Unusual
 
 KINDS: dict[str, type[Rule]] = {
     kind.__name__.lower(): kind

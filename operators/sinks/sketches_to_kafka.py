@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..consumer.log.chunked_records import split_value
+from ..kafka.chunked_records import split_value
 from ..kafka.outgoing_message import Outgoing
 from ..table.schema import to_ipc
 from ..windows.durations import Duration, microseconds

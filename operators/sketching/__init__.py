@@ -1,1 +1,1 @@
-"""Messages and rows in, deltas and tables of sketches out, the same on every engine; event time."""
+"""Messages and rows in, deltas and tables of sketches out, the same on every engine."""

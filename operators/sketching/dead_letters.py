@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ..formats.messages import Broken, Messages
 from ..formats.reasons import Reason, kind_of
 from ..kafka.outgoing_message import ANY_PARTITION, Outgoing
-from .position import Input
+from ..watermarks.position import Input
 
 LARGEST_REASON = 500
 LARGEST_LETTER = 64 * 1024 * 1024

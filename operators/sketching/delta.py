@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from ..watermarks.idle_timer import Rest
+from ..watermarks.partition_watermark import PartitionTime
+from ..watermarks.position import Input, Position
 from .account import Account
 from .forwarded_rows import ForwardedRow
-from .idle_timer import Rest
-from .partition_watermark import PartitionTime
-from .position import Input, Position
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from ..definition.forwarding import Forwarding
 from ..formats.encode import key_bytes
 from ..formats.reasons import preceded
 from ..kafka.outgoing_message import ANY_PARTITION, Outgoing
-from .position import Input
-from .row_steps import Refuse, Rows, Stepped, attempt
+from ..steps.row_steps import Refuse, Rows, Stepped, attempt
+from ..watermarks.position import Input
 
 SOURCE = "source"
 """The header that says which message a row comes from, as ``topic/partition/offset``."""

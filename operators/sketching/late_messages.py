@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from ..formats.messages import Messages
 from ..formats.reasons import Reason
 from ..kafka.outgoing_message import Outgoing
+from ..watermarks.position import Input
 from .dead_letters import DeadLetter
-from .position import Input
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from ..definition.stream import Stream
 from ..formats.decode import Decoded
 from ..formats.messages import Messages
 from ..formats.reasons import kind_of
-from .clock import wall_clock
+from ..watermarks.clock import wall_clock
 from .dead_letters import DeadLetter
 from .time_units import unit_read, wrong_unit
 

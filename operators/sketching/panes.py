@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import pyarrow as pa
 from ...sketches.core.lazy import pl
 from ..definition.input_cleaning import usable, within_reach
 from ..grouping.group_index import GroupIndex
+from ..steps.row_origin import RowOrigin
 from ..table.schema import aggregates_of, assemble, keys_of
 from ..windows.paned import Paned
 from ..windows.window import EARLIEST
@@ -22,18 +22,6 @@ _FEW = 8
 """Panes that times are compared with one by one."""
 _CODES = 2 * EARLIEST
 """From here up to `EARLIEST`, times that no row has stand for groups that are not of all their windows."""
-
-
-@dataclass(frozen=True, slots=True)
-class RowOrigin:
-    """Where rows come from: their partition, and the offset of each (int64)."""
-
-    partition: int
-    offsets: np.ndarray
-
-    def of(self, rows: np.ndarray) -> RowOrigin:
-        """That of some of the rows, by their numbers."""
-        return RowOrigin(self.partition, self.offsets[rows])
 
 
 class Sketches:

@@ -7,10 +7,10 @@ import pyarrow as pa
 from ..definition.sources import KafkaSource
 from ..definition.stream import Stream
 from ..formats.messages import Messages
-from ..partitions.sketcher import Sketcher
-from ..sketching.partition_watermark import PartitionTime
+from ..sketching.sketcher import Sketcher
 from ..table.merge import merge_tables
 from ..table.query import query
+from ..watermarks.partition_watermark import PartitionTime
 
 
 def rehearse(stream: Stream, messages: Messages) -> pa.Table:

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from ...sketches.core.lazy import pl
 from ..definition.stream import Stream
-from ..sketching.panes import Panes, Sketches
+from ..sketching.panes import Sketches
+from ..sketching.window_rows import rows_class
 from ..table.schema import schema_of
-from ..windows.kinds import part_of
 
 _ROWS = 4096
 
@@ -42,8 +42,8 @@ class SketchingKinds:
 
     def rehearse(self) -> pa.Table:
         """Sketch made-up rows: of one window, as most batches are, and of several; gives the table."""
-        kept: Any = part_of(self.window, "rows") or Panes
-        sketches: Sketches = kept(self.schema, self.window)
+        kind: Any = rows_class(self.window)
+        sketches: Sketches = kind(self.schema, self.window)
         numbers = np.arange(_ROWS, dtype=np.int64)
         columns = {name: _column(kind) for name, kind in self.types.items()}
         for times in (np.zeros_like(numbers), numbers * 86_400_000_000):

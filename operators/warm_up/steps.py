@@ -13,11 +13,11 @@ import pyarrow as pa
 from ..definition.aggregates import count
 from ..definition.stream import Stream
 from ..families import FAMILIES, Family, family
-from ..formats.json import json
+from ..formats.json.decoder import json
 from ..formats.messages import Messages
-from ..joins.id_index import IdIndex
-from ..joins.table_rows import TableRows
 from ..kafka.warm import read_batches
+from ..steps.id_index import IdIndex
+from ..steps.table_rows import TableRows
 from .rehearsal import rehearse
 
 COLUMNS = {

@@ -1,1 +1,1 @@
-"""The kinds of windows, a module or a folder each, behind one protocol (`window`); `kinds` lists them."""
+"""The kinds of windows, a module for each, behind one protocol (`window`); `kinds` lists them."""

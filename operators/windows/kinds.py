@@ -1,13 +1,9 @@
 """The one table of kinds of windows: what a kind's name stands for, in definitions and in stored tables.
 
-Adding a kind takes its module or folder and a line here. Its class of windows (`window.StreamWindows`) says
-which windows a row is part of, and `table_class` names how a table of them rolls up (`table.TableWindows`).
-What is kept of rows and of open windows is that of panes, unless the kind's folder has it:
-
-| module | class | what |
-|---|---|---|
-| `rows` | the kind's, with "Rows" | what a worker keeps of rows (`sketching.panes.Sketches`) |
-| `open` | "Open" with the kind's | what a merger keeps of open windows (`consumer.merge.open_windows`) |
+Adding a kind takes its module and a line here. Its class of windows (`window.StreamWindows`) says which
+windows a row is part of, and `table_class` names how a table of them rolls up (`table.TableWindows`). Engines
+keep panes of rows and of open windows; a kind that needs something else has a line in `window_rows`
+(`operators/sketching/`) or `window_kinds` (`operators/consumer/merge/`).
 
 Definitions, tables, rules, sinks, servers and mergers take a kind from its line. Classes are named, not
 imported: reading the table imports nothing.
@@ -15,14 +11,12 @@ imported: reading the table imports nothing.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from ...sketches.core.protocol import SketchError
-from ..class_loading import ROOT, load_class
+from ..class_loading import load_class
 from .table import AllTime, TableWindows
 from .window import StreamWindows
 
@@ -31,7 +25,7 @@ from .window import StreamWindows
 class WindowKind:
     """One line of the table: a kind's name in definitions, and the place of its class.
 
-    The place is ``"floor.module:Class"`` or ``"floor.folder:Class"``. Beside the class lies that of its
+    The place is ``"floor.module:Class"``. Beside the class lies that of its
     windows in a table, under the same name with "Table".
     """
 
@@ -47,19 +41,6 @@ class WindowKind:
     def table_class(self) -> type[TableWindows]:
         """The class of its windows in a table, imported now."""
         return load_class(f"{self.place}Table")
-
-    def part(self, module: str) -> Any:
-        """The class of a part that its folder has of its own; None if it has no such module."""
-        folder, name = self.place.split(":")
-        place = f"{ROOT}.{folder}"
-        if not hasattr(importlib.import_module(place), "__path__"):
-            return None
-        if importlib.util.find_spec(f"{place}.{module}") is None:
-            return None
-        return load_class(f"{folder}.{module}:{_PARTS[module].format(name)}")
-
-
-_PARTS = {"rows": "{}Rows", "open": "Open{}"}
 
 
 KINDS: dict[str, WindowKind] = {
@@ -87,12 +68,6 @@ def window_of(definition: Mapping[str, str]) -> StreamWindows:
             f"the stream has windows that this version of streamgauge doesn't know: {dict(definition)}"
         )
     return kind.window_class.from_definition(definition)
-
-
-def part_of(window: StreamWindows, module: str) -> Any:
-    """The class of a part that a kind has of its own, such as ``"rows"``; None if it has that of panes."""
-    kind = KINDS.get(window.kind)
-    return None if kind is None else kind.part(module)
 
 
 def table_windows(definition: Any) -> TableWindows:

@@ -29,7 +29,7 @@ class StreamWindows(Protocol):
 
     Each is a frozen dataclass, so that streams pickle and their windows can be compared. What is kept of rows
     and of open windows is that of panes (`paned.Paned`, `sketching.panes`, `consumer.merge.paned_windows`),
-    unless the kind's folder has its own (`kinds.part_of`).
+    unless the kind has a line of its own there (`window_rows`, `window_kinds`).
     """
 
     kind: ClassVar[str]

@@ -37,17 +37,7 @@ from .registers import (
     raise_coupon,
     raise_coupons,
 )
-from .store import (
-    DENSE,
-    EMPTY,
-    FROM_ZERO,
-    LEAST_KNOWN,
-    OUT_OF_ORDER,
-    STALE,
-    has_room,
-    row_of,
-    span_of,
-)
+from .store import DENSE, EMPTY, FROM_ZERO, LEAST_KNOWN, OUT_OF_ORDER, STALE, has_room, row_of, span_of
 
 FULL = -2
 """Gathered coupons are to be counted before there is room for more."""

@@ -23,15 +23,7 @@ from ..hll.coupons import coupon_chunks
 from ..hll.estimate import composite_table, coupon_estimates, relative_errors
 from .images import Image, read_image, write_image
 from .reading import estimates, kept_entries
-from .store import (
-    NEVER,
-    Store,
-    new_store,
-    update_entries,
-    update_groups,
-    with_room,
-    with_sketches,
-)
+from .store import NEVER, Store, new_store, update_entries, update_groups, with_room, with_sketches
 
 Span = timedelta | float
 

@@ -14,7 +14,7 @@ from ...operators.definition.aggregate import Aggregate, aggregate
 from ...operators.definition.input_cleaning import check_input, usable, within_reach
 from ...operators.families import MOMENT, family
 from ...sketches.core.utf8_repair import readable
-from ..aggregate_request import takes
+from ..frames.aggregate_request import takes
 from ..seeds import seed_of_task
 from .arguments import constant
 from .reading import check_sketches, read_options, reader

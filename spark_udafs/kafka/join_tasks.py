@@ -11,13 +11,13 @@ from dataclasses import replace
 
 from ...operators.definition.stream import Stream
 from ...operators.definition.tables import TableJoin
-from ...operators.joins.join_state import JoinState
 from ...operators.kafka.source import TopicPartition
-from ...operators.partitions.partition_buffer import PartitionBuffer
-from ...operators.partitions.partition_state import PartitionState
 from ...operators.sketching.account import Account
 from ...operators.sketching.delta import Delta
-from ...operators.sketching.position import Input, Position
+from ...operators.sketching.partition_buffer import PartitionBuffer
+from ...operators.sketching.partition_state import PartitionState
+from ...operators.steps.join_state import JoinState
+from ...operators.watermarks.position import Input, Position
 from ...operators.windows.window import EARLIEST
 from .offsets import Known, Partner
 from .options import KafkaOptions

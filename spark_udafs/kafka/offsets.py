@@ -13,8 +13,8 @@ from typing import Any
 
 from ...operators.kafka.source import TopicPartition
 from ...operators.sketching.account import Account
-from ...operators.sketching.partition_watermark import PartitionTime
-from ...operators.sketching.position import Position
+from ...operators.watermarks.partition_watermark import PartitionTime
+from ...operators.watermarks.position import Position
 from ...operators.windows.window import EARLIEST, StreamWindows
 
 _TIME = len(PartitionTime().to_list())

@@ -9,7 +9,7 @@ from pyspark.sql.datasource import InputPartition
 
 from ...operators.definition.stream import Stream
 from ...operators.sketching.account import Account
-from ...operators.sketching.position import Position
+from ...operators.watermarks.position import Position
 from .offsets import Known, Offsets, TopicPartition
 from .options import KafkaOptions
 

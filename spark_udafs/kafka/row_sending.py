@@ -14,11 +14,11 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka import TopicPartition as Partition
 
-from ...operators.consumer.work.delivery import ExactlyOnce
+from ...operators.consumer.worker.delivery import ExactlyOnce
 from ...operators.kafka.faults import refused
 from ...operators.sketching.delta import Delta
 from ...operators.sketching.forwarded_rows import outgoing
-from ...operators.sketching.position import Input
+from ...operators.watermarks.position import Input
 from .cluster import Report, read_report, report, reporting_consumer
 from .offsets import Known, share
 from .options import KafkaOptions

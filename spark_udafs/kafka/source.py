@@ -34,11 +34,11 @@ from ...operators.consumer.group.co_partitioning import partners_of
 from ...operators.definition.stream import Stream
 from ...operators.kafka.topics import admin, ensure_topic
 from ...operators.secrets import Settings
-from ...operators.sketching.clock import wall_clock
 from ...operators.sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
-from ...operators.sketching.global_watermark import Mark, closing_times, update_idleness
-from ...operators.sketching.idle_timer import IdleTimer, Rest
-from ...operators.sketching.position import Input, Position
+from ...operators.watermarks.clock import wall_clock
+from ...operators.watermarks.global_watermark import Mark, closing_times, update_idleness
+from ...operators.watermarks.idle_timer import IdleTimer, Rest
+from ...operators.watermarks.position import Input, Position
 from ...operators.windows.window import EARLIEST
 from ..definitions import check_same, pack
 from ..read_limits import (
@@ -407,7 +407,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return closing_times(self._marks.values(), stream.window, stream.closing_delay_us).due_us
 
     def _listen(self, known: dict[TopicPartition, Known]) -> None:
-        """Which partitions are silent now, by a consumer's rules (`operators.sketching.global_watermark`)."""
+        """Which partitions are silent now, by a consumer's rules (`global_watermark`)."""
         now, patience = self._clock(), self._options.idle_timeout_ms / 1000
         for place, k in known.items():
             if place not in self._marks:

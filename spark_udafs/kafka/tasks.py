@@ -13,13 +13,13 @@ from ...operators.archive.recording import RecordedClock
 from ...operators.definition.stream import Stream
 from ...operators.formats.decode import Decoded
 from ...operators.formats.messages import Messages, headers_type
-from ...operators.partitions.partition_buffer import PartitionBuffer
-from ...operators.partitions.partition_state import PartitionState
 from ...operators.sketching.account import Account
 from ...operators.sketching.dead_letters import DeadLetter
 from ...operators.sketching.delta import Delta
-from ...operators.sketching.position import Input, Position
-from ...operators.sketching.row_steps import RowSteps
+from ...operators.sketching.partition_buffer import PartitionBuffer
+from ...operators.sketching.partition_state import PartitionState
+from ...operators.steps.row_steps import RowSteps
+from ...operators.watermarks.position import Input, Position
 from ...sketches.core.lazy import pl
 from ..gc_freeze import freeze_imports
 from ..merge.column_codecs import spark_type
@@ -30,7 +30,16 @@ from .offsets import Known
 from .options import KafkaOptions
 from .planning import BATCH_MESSAGES, Range, Task, group_of
 from .row_sending import RangeRead, send_ranges
-from .workers import Letters, ids_seen, keep_ids, reading, remarks_on, replay_from, report_known, with_tables
+from .workers import (
+    Letters,
+    ids_seen,
+    keep_ids,
+    reading,
+    remarks_on,
+    replay_from,
+    report_known,
+    with_tables,
+)
 
 _UTC = pa.timestamp("us", "UTC")
 

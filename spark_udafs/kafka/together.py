@@ -22,12 +22,12 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 from pyspark.sql.types import StructType
 
 from ...operators.consumer.error_context import in_stream
-from ...operators.consumer.work.shared_decoding import SharedDecoding
+from ...operators.consumer.worker.shared_decoding import SharedDecoding
 from ...operators.definition.definition_diff import DefinitionChanged
 from ...operators.definition.stream import Stream
 from ...operators.secrets import Settings
 from ...operators.sketching.delta import Delta
-from ...operators.sketching.position import Position
+from ...operators.watermarks.position import Position
 from ..gc_freeze import freeze_imports
 from ..merge.together import TogetherPartials
 from .cluster import Cluster, Report

@@ -22,18 +22,18 @@ from ...operators.archive.recording import Recording
 from ...operators.definition.stream import Stream
 from ...operators.definition.tables import LookupTable
 from ...operators.formats.messages import Messages
-from ...operators.joins.look_back import LookBack
-from ...operators.joins.table_reader import TableReader
-from ...operators.joins.table_readers import bound
 from ...operators.kafka.client_config import LIBRARY_LOG, producer_config
 from ...operators.kafka.faults import may_pass, passing
 from ...operators.kafka.outgoing_message import Outgoing
 from ...operators.kafka.produce import Faults, produce
 from ...operators.kafka.reader import CorruptError, PositionGone, Reader, ReadError
-from ...operators.partitions.partition_buffer import PartitionBuffer
 from ...operators.sketching.dead_letters import LARGEST_LETTER, DeadLetter
 from ...operators.sketching.late_messages import LateMessage
 from ...operators.sketching.message_warnings import Remarks
+from ...operators.sketching.partition_buffer import PartitionBuffer
+from ...operators.steps.look_back import LookBack
+from ...operators.steps.table_reader import TableReader
+from ...operators.steps.table_readers import bound
 from .cluster import Cluster, group_refused, reporting_consumer
 from .connection_pool import ConnectionPool
 from .offsets import TopicPartition

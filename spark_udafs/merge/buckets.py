@@ -24,10 +24,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from ...operators.grouping.group_index import GroupIndex, hash_keys
-from ...operators.sketching.partition_watermark import YEAR_10000
 from ...operators.table.merge import Accumulator
 from ...operators.table.schema import END, START, TIME_TYPE, definition_of, from_ipc, keys_of, to_ipc
 from ...operators.table.windows import declared_windows
+from ...operators.watermarks.partition_watermark import YEAR_10000
 from ...operators.windows.table import ALL_TIME
 from ..definitions import check_same, pack
 from ..gc_freeze import freeze_imports

@@ -21,13 +21,14 @@ from ...operators.consumer.log.merger_state import LogState
 from ...operators.consumer.merge.open_windows import Beginning
 from ...operators.consumer.merge.partial_windows import PartialWindows
 from ...operators.grouping.group_index import GroupIndex, hash_keys
+from ...operators.sketching.count_rows import ByCountRows
 from ...operators.sketching.delta import Delta
 from ...operators.sketching.open_counts import OpenCounts, places_of, row_text
-from ...operators.sketching.panes import RowOrigin, Sketches
+from ...operators.sketching.panes import Sketches
+from ...operators.steps.row_origin import RowOrigin
 from ...operators.table.schema import BEGUN, END, START, TIME_TYPE, UPTO, keys_of, with_parts
 from ...operators.table.windows import edges
 from ...operators.windows.count import WINDOW_ID, ByCount
-from ...operators.windows.count.rows import ByCountRows
 from ...sketches.core.lazy import pl
 from .buckets import BucketedPartials, BucketMerge, as_part, joined_parts
 from .partials import Mode

@@ -18,18 +18,17 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from ...operators.consumer.log.merger_state import EmittedWindows, LogState
-from ...operators.consumer.merge.open_windows import Beginning
-from ...operators.consumer.merge.paned_windows import PanedWindows
+from ...operators.consumer.merge.open_windows import Beginning, OpenWindows
 from ...operators.consumer.merge.partial_windows import PartialWindows
+from ...operators.consumer.merge.window_kinds import open_windows_class
 from ...operators.grouping.group_index import GroupIndex
 from ...operators.sketching.delta import Delta
+from ...operators.sketching.session_rows import Stretches
 from ...operators.table.merge import Accumulator
 from ...operators.table.schema import BARRIER, END, keys_of, with_barrier
 from ...operators.table.windows import edges
-from ...operators.windows.kinds import part_of
 from ...operators.windows.paned import Paned
 from ...operators.windows.session import Session
-from ...operators.windows.session.rows import Stretches
 from ...operators.windows.window import EARLIEST, LATEST
 from ..gc_freeze import freeze_imports
 from .buckets import BUCKETS, BucketedPartials, BucketMerge, as_part, joined_parts
@@ -124,7 +123,7 @@ class OpenWindowsMerge(BucketMerge):
 
 
 class SessionsMerge(OpenWindowsMerge):
-    """Sessions, by the consumer's rule for which rows meet (`operators.windows.session.rows`)."""
+    """Sessions, by the consumer's rule for which rows meet (`operators.sketching.session_rows`)."""
 
     def __init__(self, schema: pa.Schema, window: Session) -> None:
         super().__init__(schema, with_barrier(schema))
@@ -176,7 +175,8 @@ class PanesMerge(OpenWindowsMerge):
         return ClosingSplit(closed, table.filter(pa.array(left)), int(ahead.min(initial=LATEST)))
 
     def _closed(self, table: pa.Table, closed_us: int, until_us: int) -> pa.Table:
-        made: PanedWindows = (part_of(self._window, "open") or PanedWindows)(self.schema, self._window)
+        kind: Any = open_windows_class(self._window)
+        made: OpenWindows = kind(self.schema, self._window)
         emitted = EmittedWindows(until_us=closed_us)
         made.merge(Delta("", "", 0, 0, 0, table), lambda: Beginning(0, LogState()), 0, EARLIEST)
         made.close(until_us, emitted)

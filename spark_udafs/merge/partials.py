@@ -19,10 +19,10 @@ from pyspark.sql import Column, DataFrame
 from ...operators.sketching.account import Account
 from ...operators.sketching.delta import Delta
 from ...operators.sketching.panes import Sketches
-from ...operators.sketching.partition_watermark import YEAR_10000
 from ...operators.table.schema import END, START, TIME_TYPE, aggregates_of, keys_of
 from ...operators.table.spark_footer import notes_of
 from ...operators.table.windows import declared_windows
+from ...operators.watermarks.partition_watermark import YEAR_10000
 from .column_codecs import defined_rows, key_column, quoted
 
 AHEAD = "3000000 days"

@@ -14,10 +14,10 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row
 
 from ...operators.grouping.group_index import GroupIndex
+from ...operators.sketching.session_rows import Stretches
 from ...operators.table.merge import Accumulator
 from ...operators.table.schema import END, keys_of
 from ...operators.table.windows import edges
-from ...operators.windows.session.rows import Stretches
 from .buckets import BucketedPartials, BucketMerge, as_part, joined_parts
 from .partials import Mode
 

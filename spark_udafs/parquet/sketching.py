@@ -15,14 +15,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import TimestampType
 
 from ...operators.definition.stream import Stream
-from ...operators.sketching.row_steps import RowSteps
-from ..aggregate_request import FrameRequest
+from ...operators.steps.row_steps import RowSteps
 from ..arrow_schemas import schema_in_arrow
-from ..frames import Sketching
-from ..input_columns import InputColumns
+from ..frames.aggregate_request import FrameRequest
+from ..frames.frames import Sketching
+from ..frames.input_columns import InputColumns
 from ..merge.column_codecs import quoted, spark_type
 from ..merge.partials import EVENT, Partials
-from ..python_workers import Work
+from ..session.python_workers import Work
 from ..slow_starts import patiently
 from .arriving import Arriving
 from .reading import PlannedRead

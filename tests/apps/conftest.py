@@ -8,18 +8,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from streamgauge.apps.cli import main
-from streamgauge.operators.definition.aggregates import (
-    count,
-    distinct,
-    quantiles,
-    sample,
-    top_k,
-)
+from streamgauge.apps.cli.commands import main
+from streamgauge.operators.definition.aggregates import count, distinct, quantiles, sample, top_k
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.partitions.sketcher import Sketcher
-from streamgauge.operators.sketching.partition_watermark import PartitionTime
+from streamgauge.operators.sketching.sketcher import Sketcher
 from streamgauge.operators.table.schema import to_ipc, write_parquet
+from streamgauge.operators.watermarks.partition_watermark import PartitionTime
 
 from .command import SCHEMA, Ran
 

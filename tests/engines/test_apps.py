@@ -13,10 +13,10 @@ import pytest
 from streamgauge import query
 from streamgauge.apps.app import App, Feed
 from streamgauge.apps.demo.synthetic import MadeUp
+from streamgauge.apps.dev.replay.sender import send
 from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.jobs.outcome import Outcome
 from streamgauge.apps.registry import APPS, app_of
-from streamgauge.apps.replay.sender import send
 from streamgauge.apps.running import local, spark
 from streamgauge.operators.table.schema import END, START, aggregates_of, keys_of
 

@@ -19,7 +19,7 @@ from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.aggregates import count, distinct, top_k
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.table.query import query
 from streamgauge.operators.table.sketch_table import merge
@@ -70,8 +70,8 @@ def run_locally(stream: Stream, _: Any, __: Path) -> tuple[pa.Table, Account]:
 
 def run_on_spark(stream: Stream, request: Any, folder: Path) -> tuple[pa.Table, Account]:
     from streamgauge.operators.table.schema import read_parquet
-    from streamgauge.spark_udafs.run import account_of, on_spark, write
-    from streamgauge.spark_udafs.sinks import SketchesToParquet
+    from streamgauge.spark_udafs.streaming.run import account_of, on_spark, write
+    from streamgauge.spark_udafs.streaming.sinks import SketchesToParquet
 
     table = on_spark(stream, request.getfixturevalue("spark"))
     started = write(table, folder / "checkpoint", SketchesToParquet(folder / "table"), available_now=True)

@@ -24,14 +24,14 @@ os.environ["PYSPARK_PYTHON"] = sys.executable
 os.environ["SPARK_TESTING"] = "1"  # the server takes a port that is free
 from pathlib import Path
 from pyspark.sql import SparkSession
-from streamgauge.spark_udafs.run import on_spark
-from streamgauge.spark_udafs.tables import as_table
+from streamgauge.spark_udafs.streaming.run import on_spark
+from streamgauge.spark_udafs.frames.tables import as_table
 from tests.engines.test_connect import BATCH, HOW, STREAM
 from tests.engines.test_joins import joined, joined_in
 from tests.engines.test_windows import counted_in, stream_of
 from streamgauge.operators.table.schema import read_parquet
-from streamgauge.spark_udafs.run import account_of, write
-from streamgauge.spark_udafs.sinks import SketchesToParquet
+from streamgauge.spark_udafs.streaming.run import account_of, write
+from streamgauge.spark_udafs.streaming.sinks import SketchesToParquet
 
 servers, prefix, folder, sides = *sys.argv[1:4], json.loads(sys.argv[4])
 settings = {

@@ -16,7 +16,7 @@ from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.sketching.account import Account
-from streamgauge.spark_udafs.run import account_of, on_spark, write
+from streamgauge.spark_udafs.streaming.run import account_of, on_spark, write
 
 from .duplicate_cases import CASES, DAY, LAST, SIZE, WITHIN
 from .test_windows import send

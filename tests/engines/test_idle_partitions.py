@@ -20,7 +20,7 @@ from streamgauge import StreamTester, count, query
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run, start
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.spark_udafs.run import account_of, on_spark, write
+from streamgauge.spark_udafs.streaming.run import account_of, on_spark, write
 
 from .test_windows import send, source_of
 from .window_cases import DAY

@@ -18,8 +18,8 @@ from streamgauge import json as json_value
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.sketching.account import Account
-from streamgauge.spark_udafs.run import account_of, on_spark, write
-from streamgauge.spark_udafs.tables import as_table
+from streamgauge.spark_udafs.frames.tables import as_table
+from streamgauge.spark_udafs.streaming.run import account_of, on_spark, write
 
 from .join_cases import BROKEN, CASES, DAY, DELAY, SIZE, TABLE_CASES, TOMBSTONE, WITHIN, Row
 

@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from streamgauge.operators.definition.aggregates import count, distinct, sum
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.avro import avro
+from streamgauge.operators.formats.avro.decoder import avro
 from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.table.query import query
 

@@ -11,8 +11,8 @@ import pytest
 from streamgauge import StreamTester, count, rules
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.rules.alert import Alert
-from streamgauge.spark_udafs.alerts import AlertingSink
-from streamgauge.spark_udafs.run import on_spark, write
+from streamgauge.spark_udafs.streaming.alerts import AlertingSink
+from streamgauge.spark_udafs.streaming.run import on_spark, write
 
 from .test_windows import send, source_of
 from .window_cases import DAY, Rows, windowed

@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 
 from streamgauge import count, rules
-from streamgauge.operators.consumer.log.faults import DeltaError
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.kafka.log_faults import DeltaError
 
 from .test_rules import Collected, said
 from .test_windows import send, source_of

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.apps.app import Feed
+from streamgauge.apps.dev.replay.generated import Generated
+from streamgauge.apps.dev.replay.load import Load
+from streamgauge.apps.dev.replay.sender import send
 from streamgauge.apps.jobs.job import Job
+from streamgauge.apps.recordings.batch import Source
 from streamgauge.apps.registry import app_of
-from streamgauge.apps.replay.batch import Source
-from streamgauge.apps.replay.generated import Generated
-from streamgauge.apps.replay.load import Load
-from streamgauge.apps.replay.sender import send
 from streamgauge.apps.running.exact import all_inside, compared
 from streamgauge.apps.running.recording import RecordedMessages
 from streamgauge.operators.consumer.options import RunOptions
@@ -26,7 +26,7 @@ from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.table.sketch_table import SketchTable, merge
 from streamgauge.sketches.frequent_items import FrequentItems
-from streamgauge.spark_udafs.run import account_of, on_spark, write
+from streamgauge.spark_udafs.streaming.run import account_of, on_spark, write
 
 from .naive_posts import NaivePosts, jetstream_post, own_post
 

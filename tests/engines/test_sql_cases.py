@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from streamgauge.operators.sql.memory import Memory
-from streamgauge.operators.sql.session import SqlSession
+from streamgauge.queries.sql.run.memory import Memory
+from streamgauge.queries.sql.run.session import SqlSession
 
-from ..apps.sql.test_command import ran
+from ..apps.cli.test_sql import ran
 from .sql_cases import CASES, Case, script
 
 

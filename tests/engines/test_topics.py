@@ -20,7 +20,7 @@ from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.table.schema import START
-from streamgauge.spark_udafs.run import account_of, on_spark, write
+from streamgauge.spark_udafs.streaming.run import account_of, on_spark, write
 
 DAY = 1_767_225_600
 POSTS, LIKES = {"user": pl.String, "at": pl.Int64}, {"by": pl.String, "at": pl.Int64}

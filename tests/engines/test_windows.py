@@ -20,8 +20,8 @@ from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.sketching.account import Account
-from streamgauge.spark_udafs.run import account_of, on_spark, write
-from streamgauge.spark_udafs.tables import as_table
+from streamgauge.spark_udafs.frames.tables import as_table
+from streamgauge.spark_udafs.streaming.run import account_of, on_spark, write
 
 from .test_bad_input import letters
 from .window_cases import CASES, COUNT, DAY, windowed

@@ -26,7 +26,7 @@ from confluent_kafka import Producer
 from streamgauge.operators.consumer.group.membership import Membership
 from streamgauge.operators.consumer.merge import checkpoint_store
 from streamgauge.operators.consumer.merge.merger import Merger
-from streamgauge.operators.consumer.work import delivery, partition_recovery
+from streamgauge.operators.consumer.worker import delivery, partition_recovery
 from streamgauge.operators.kafka import produce
 
 CHECKPOINT = (

@@ -21,7 +21,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from streamgauge import Stream, count, distinct_set
 from streamgauge import json as json_value
 from streamgauge import sum as sum_of
-from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 from streamgauge.operators.table.query import query
 
 from .flood import BLOCK, BLOCK_MS, answers

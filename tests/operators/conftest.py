@@ -17,11 +17,11 @@ import pytest
 from streamgauge.operators.consumer.merge.merge_worker import MergeWorker
 from streamgauge.operators.definition.aggregates import count, distinct, top_k
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.partitions.sketcher import Sketcher
 from streamgauge.operators.sketching.account import Account
-from streamgauge.operators.sketching.partition_watermark import PartitionTime
+from streamgauge.operators.sketching.sketcher import Sketcher
 from streamgauge.operators.table.query import query
 from streamgauge.operators.table.sketch_table import merge
+from streamgauge.operators.watermarks.partition_watermark import PartitionTime
 
 from ..faulty_proxy import IMPATIENT
 
@@ -82,7 +82,7 @@ class Posts:
     @property
     def stream(self) -> Stream:
         """The streams over them."""
-        from streamgauge.operators.formats.json import json
+        from streamgauge.operators.formats.json.decoder import json
 
         source = Stream.from_kafka(
             self.topic,

@@ -11,10 +11,10 @@ import pytest
 from streamgauge.operators.definition.aggregate import aggregate
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.families import FAMILIES, MOMENT
-from streamgauge.operators.partitions.sketcher import Sketcher
-from streamgauge.operators.sketching.partition_watermark import PartitionTime
+from streamgauge.operators.sketching.sketcher import Sketcher
 from streamgauge.operators.table.query import query
 from streamgauge.operators.table.sketch_table import merge
+from streamgauge.operators.watermarks.partition_watermark import PartitionTime
 
 TOP = 2**63 - 1
 

@@ -16,7 +16,7 @@ from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.sources import KafkaSource
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.kafka.client_config import LIBRARY_LOG
 from streamgauge.operators.kafka.reader import EARLIEST, Reader, ReadError
 from streamgauge.operators.kafka.topics import TopicError, admin, partitions_of

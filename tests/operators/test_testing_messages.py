@@ -9,7 +9,7 @@ import pytest
 
 from streamgauge.operators.definition.aggregates import count, last, top_k
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.testing import StreamTester
 

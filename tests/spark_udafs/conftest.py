@@ -12,9 +12,16 @@ import pytest
 
 from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.table.query import query
-from streamgauge.operators.table.schema import END, START, ArrowStream, aggregates_of, arrow_table, keys_of
+from streamgauge.operators.table.schema import (
+    END,
+    START,
+    ArrowStream,
+    aggregates_of,
+    arrow_table,
+    keys_of,
+)
 
 MINUTE = 60_000_000
 START_US = 1_700_000_040_000_000

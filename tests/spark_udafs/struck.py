@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 
 from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.aggregate import Aggregate
-from streamgauge.spark_udafs.frames import sketch
-from streamgauge.spark_udafs.run import write
-from streamgauge.spark_udafs.sinks import SketchesToParquet
+from streamgauge.spark_udafs.frames.frames import sketch
+from streamgauge.spark_udafs.streaming.run import write
+from streamgauge.spark_udafs.streaming.sinks import SketchesToParquet
 
 SCHEMA = "at timestamp, key long, v long"
 WAYS: dict[str, dict[str, Aggregate]] = {
@@ -46,7 +46,7 @@ def until(last: int) -> Callable[..., None]:
 
 def drive(folder: Path, last: int) -> None:
     """All ways at once; those that come to batch `last` stay there, others go on to the end."""
-    from streamgauge.spark_udafs.session import session
+    from streamgauge.spark_udafs.session.session import session
 
     settings = {
         "spark.ui.enabled": "false",

@@ -13,15 +13,10 @@ from pyspark.sql import functions as F
 
 from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.aggregate import Aggregate
-from streamgauge.spark_udafs.definitions import (
-    DefinitionChanged,
-    check_same,
-    label_of,
-    pack,
-)
-from streamgauge.spark_udafs.frames import sketch
-from streamgauge.spark_udafs.run import write
-from streamgauge.spark_udafs.windows import window
+from streamgauge.spark_udafs.definitions import DefinitionChanged, check_same, label_of, pack
+from streamgauge.spark_udafs.frames.frames import sketch
+from streamgauge.spark_udafs.frames.windows import window
+from streamgauge.spark_udafs.streaming.run import write
 
 
 def definition_of(**aggregates: Aggregate) -> str:

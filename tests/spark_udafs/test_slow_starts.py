@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 
 from streamgauge.operators.definition import aggregates as ask
-from streamgauge.spark_udafs.frames import sketch
-from streamgauge.spark_udafs.run import write
+from streamgauge.spark_udafs.frames.frames import sketch
 from streamgauge.spark_udafs.slow_starts import TRIES, patiently
+from streamgauge.spark_udafs.streaming.run import write
 
 SLOW = "Python worker failed to connect back."
 

@@ -36,12 +36,12 @@ import json, sys
 import polars as pl
 from pyspark.sql import functions as F
 from streamgauge import Stream, StreamTester, count, distinct, query
-from streamgauge.spark_udafs.frames import sketch
-from streamgauge.spark_udafs.run import write
-from streamgauge.spark_udafs.session import session
-from streamgauge.spark_udafs.sinks import Batch
-from streamgauge.spark_udafs.table_sink import SketchesToTable
-from streamgauge.spark_udafs.tables import as_table
+from streamgauge.spark_udafs.frames.frames import sketch
+from streamgauge.spark_udafs.streaming.run import write
+from streamgauge.spark_udafs.session.session import session
+from streamgauge.spark_udafs.streaming.sinks import Batch
+from streamgauge.spark_udafs.streaming.table_sink import SketchesToTable
+from streamgauge.spark_udafs.frames.tables import as_table
 
 name, folder, settings = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 warehouse = {"spark.sql.warehouse.dir": folder, "spark.sql.catalog.lake.warehouse": folder}

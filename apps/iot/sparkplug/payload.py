@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from ....operators.formats.per_message import Misread
-from ....operators.formats.protobuf_files import files_of, message_class
+from ....operators.formats.protobuf.files import files_of, message_class
 from ..described import Fields, described
 
 _PACKAGE = "org.eclipse.tahu.protobuf"

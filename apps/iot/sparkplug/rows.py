@@ -15,7 +15,7 @@ import polars as pl
 from ....operators.definition.stream import Stream
 from ....operators.secrets import Settings as KafkaSettings
 from ...app import AppFormat, Feed, Message, Settings
-from ...replay.compressed_files import opened
+from ...recordings.compressed_files import opened
 from ..columns import in_columns
 from .decoder import Sparkplug
 

@@ -15,8 +15,8 @@ import polars as pl
 
 from ....operators.definition.stream import Stream
 from ...app import AppFormat, Feed, Settings
+from ..captured import captured, holds
 from ..instruments import instrument_names as names
-from .captured import captured, holds
 from .frames import events
 from .trades import as_trades, auction_of, chosen, iso_time, number, text, whole
 

@@ -12,11 +12,11 @@ from typing import Any
 import polars as pl
 
 from ....operators.definition.stream import Stream
-from ....operators.formats.json import json
-from ....operators.formats.json_fields import field
+from ....operators.formats.json.decoder import json
+from ....operators.formats.json.fields import field
 from ...app import AppFormat, Feed, Settings
+from ..captured import captured, holds
 from ..instruments import instrument_names as names
-from .captured import captured, holds
 from .trades import ALL_DAY, as_trades, chosen, number, since_1970, text, whole
 
 _FIELDS = ("e", "s", "t", "a", "p", "q", "T", "m")

@@ -8,8 +8,8 @@ import polars as pl
 
 from ....operators.definition.stream import Stream
 from ...app import AppFormat, Feed, Settings
+from ..captured import captured, holds
 from ..instruments.instrument_names import BITSTAMP as NAMES
-from .captured import captured, holds
 from .listed import ListedFrames, listed_events
 from .trades import ALL_DAY, as_trades, number, since_1970, text, whole
 

@@ -16,11 +16,11 @@ from typing import Any
 import polars as pl
 
 from ....operators.definition.stream import Stream
-from ....operators.formats.json import json
-from ....operators.formats.json_fields import field
+from ....operators.formats.json.decoder import json
+from ....operators.formats.json.fields import field
 from ...app import AppFormat, Feed, Settings
+from ..captured import captured, holds
 from ..instruments.instrument_names import STOCKS
-from .captured import captured, holds
 from .trades import as_trades, chosen, iso_time, number, since_1970, text, whole
 
 _HEADER = ("ts_event", "rtype", "publisher_id", "instrument_id")

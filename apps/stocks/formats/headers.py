@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from ...replay.csv_records import cells_of
+from ...recordings.csv_records import cells_of
 
 NAMES = {
     "at": "date datetime timestamp time opentime day t unix unixtime transacttime tradetime eventtime",

@@ -13,8 +13,8 @@ import polars as pl
 
 from ....operators.definition.stream import Stream
 from ...app import AppFormat, Feed, Settings
+from ..captured import captured, holds
 from ..instruments.instrument_names import STOCKS
-from .captured import captured, holds
 from .frames import events
 from .trades import as_trades, iso_time, number, since_1970, text, whole
 

@@ -19,8 +19,8 @@ from ....operators.definition.stream import Stream
 from ....operators.formats.decode import Decoded
 from ....operators.formats.messages import Messages
 from ...app import AppFormat, Feed, Settings
+from ..captured import captured, holds
 from ..instruments.instrument_names import KRAKEN as NAMES
-from .captured import captured, holds
 from .listed import ListedFrames, listed_events
 from .trades import ALL_DAY, TIME, as_trades, iso_time, name_number, number, text, unix_time
 

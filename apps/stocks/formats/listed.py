@@ -13,8 +13,8 @@ import polars as pl
 
 from ....operators.definition.stream import Stream
 from ....operators.formats.decode import Decoded
-from ....operators.formats.json import Json, json
-from ....operators.formats.json_fields import field
+from ....operators.formats.json.decoder import Json, json
+from ....operators.formats.json.fields import field
 from ....operators.formats.messages import Messages
 from ...app import Feed
 

@@ -13,8 +13,8 @@ import polars as pl
 
 from ....operators.definition.stream import Stream
 from ...app import AppFormat, Feed, Settings
+from ..captured import captured, holds
 from ..instruments.instrument_names import OKX as NAMES
-from .captured import captured, holds
 from .listed import ListedFrames, listed_events
 from .trades import ALL_DAY, as_trades, chosen, number, text, unix_time, whole
 

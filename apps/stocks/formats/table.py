@@ -18,11 +18,11 @@ import polars as pl
 
 from ....operators.definition.stream import Stream
 from ....operators.formats.decode import Decoded
-from ....operators.formats.lines import refusing, texts_of
 from ....operators.formats.messages import Messages
+from ....operators.formats.text.lines import refusing, texts_of
 from ...app import AppFormat, Feed, Message, Settings
-from ...replay.compressed_files import as_text
-from ...replay.csv_records import csv_records
+from ...recordings.compressed_files import as_text
+from ...recordings.csv_records import csv_records
 from ..instruments.instrument_names import TABLES
 from .headers import cells, header_of, mark_of, places
 from .moments import moment

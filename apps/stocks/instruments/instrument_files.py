@@ -13,8 +13,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ...replay.compressed_files import opened
-from ..formats.captured import frame_of
+from ...recordings.compressed_files import opened
+from ..captured import frame_of
 from .instrument import Instrument
 
 _HOW = "as the exchange's interface gives it: see the page on stocks for which"

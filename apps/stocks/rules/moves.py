@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 from ....operators.rules.alert import State
-from ....operators.rules.baselines import Ewma
+from ....operators.rules.kinds.baselines import Ewma
 from ....operators.rules.row import Row
 from ....operators.rules.rule import Measured
 from ....operators.rules.value_with_bounds import Figure, number

@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from ....operators.rules.alert import Alert
+from ....operators.rules.kinds.time_zones import zone_of
 from ....operators.rules.row import Row
 from ....operators.rules.rule import LimitRule, RuleState
-from ....operators.rules.time_zones import zone_of
 from .sessions import AUCTION_SECONDS, Hours, Moment, day_of, local
 from .splits import Opening, Split, split
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from ....operators.rules.time_zones import local_us
+from ....operators.rules.kinds.time_zones import local_us
 
 _SECOND, _HOUR, _DAY = 1_000_000, 3_600, 86_400
 AUCTION_SECONDS = 60

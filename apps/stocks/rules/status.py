@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import Any
 
 from ....operators.rules.alert import Alert
+from ....operators.rules.kinds.time_zones import zone_of
 from ....operators.rules.row import Row
 from ....operators.rules.rule import LimitRule, Measured, Rule, RuleState
-from ....operators.rules.time_zones import zone_of
 from ....operators.rules.value_with_bounds import Figure
 from ....operators.windows.durations import Duration, duration_text
 from .prices import in_order

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ....operators.rules.alert import Alert
-from ....operators.rules.beyond import Beyond
+from ....operators.rules.kinds.beyond import Beyond
 from ....operators.rules.row import Row
 from ....operators.rules.rule import LimitRule, Measured, Rule, RuleState
 from ....operators.rules.value_with_bounds import Figure, number

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from ...replay.compressed_files import INCOMPLETE, opened
+from ...recordings.compressed_files import INCOMPLETE, opened
 from .classes import classes_of
 from .columns import ExtractColumns
 from .zones import Numbers, Zones, zone_keys

@@ -12,8 +12,8 @@ from typing import Any, Literal
 import polars as pl
 import pyarrow as pa
 
-from ....operators.formats.avro_reading import container_reading, reading
-from ....operators.formats.avro_schema import load
+from ....operators.formats.avro.reading import container_reading, reading
+from ....operators.formats.avro.schema import load
 from ....operators.formats.decode import Decoded
 from ....operators.formats.messages import Messages
 from ....operators.formats.per_message import Misread, Read, one_by_one

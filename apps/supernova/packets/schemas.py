@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ....operators.formats.avro_reading import reading
-from ....operators.formats.avro_schema import load
+from ....operators.formats.avro.reading import reading
+from ....operators.formats.avro.schema import load
 from ....operators.formats.per_message import Read
 from ....operators.formats.registry import FRAME, Registry, UnknownSchema, refusing
 from ....sketches.core.errors import StreamgaugeError

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from .lists import empty_lists, replace_lists
+from ..lists import empty_lists, replace_lists
 
 # In front of a tag stands no letter (a#b), and no address (/#top). One that was cut off ends in an ellipsis.
 _TAG = r"(?:^|[^\w&/])[#＃]\w*[\p{L}\p{M}]\w*…?"

@@ -13,11 +13,11 @@ from pathlib import Path
 import polars as pl
 
 from ....operators.definition.stream import Stream
-from ....operators.formats.csv import csv
+from ....operators.formats.text.csv import csv
 from ...app import AppFormat, Feed, Message, Settings
-from ...replay.compressed_files import as_text, opened, suffix_of
-from ...replay.csv_records import cells_of, csv_records
-from ...replay.lines import milliseconds
+from ...recordings.compressed_files import as_text, opened, suffix_of
+from ...recordings.csv_records import cells_of, csv_records
+from ...recordings.lines import milliseconds
 from .rows import USUAL, rows
 from .twitter_v1 import snowflake, snowflake_ms
 

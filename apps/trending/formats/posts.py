@@ -12,10 +12,10 @@ from pathlib import Path
 import polars as pl
 
 from ....operators.definition.stream import Stream
-from ....operators.formats.json import json
+from ....operators.formats.json.decoder import json
 from ...app import AppFormat, Feed, Settings
-from ...replay.lines import milliseconds
-from .lists import TEXTS
+from ...recordings.lines import milliseconds
+from ..lists import TEXTS
 from .recordings import Event, messages_by
 from .rows import TIME, USUAL, rows
 

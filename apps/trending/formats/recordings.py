@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...app import Message, Settings
-from ...replay.compressed_files import opened
+from ...recordings.compressed_files import opened
 
 Event = dict[str, Any]
 Sender = Callable[[Event], tuple[Any, float | None]]

@@ -17,10 +17,10 @@ import polars as pl
 from ....operators.definition.stream import Stream
 from ...app import Settings
 from ..earthquake import felt
+from ..lists import TEXTS
+from ..words import words_of
 from .languages import languages_of
-from .lists import TEXTS
 from .marks import emoji_of, tags_of
-from .words import words_of
 
 USUAL = {"muted": "", "words": "2", "about": "", "keywords": "", "excluded": ""}
 """`muted`: words, tags and emoji, with commas between, whose posts are in no trend. `words`: up to how many

@@ -10,10 +10,10 @@ from email.utils import parsedate_to_datetime
 import polars as pl
 
 from ....operators.definition.stream import Stream
-from ....operators.formats.json import json
-from ....operators.formats.json_fields import field
+from ....operators.formats.json.decoder import json
+from ....operators.formats.json.fields import field
 from ...app import AppFormat, Feed, Settings
-from ...replay.lines import milliseconds
+from ...recordings.lines import milliseconds
 from .recordings import Event, messages_by, recognised_by
 from .rows import TIME, USUAL, of_lists, rows, spot
 

@@ -12,10 +12,10 @@ from typing import Any
 import polars as pl
 
 from ....operators.definition.stream import Stream
-from ....operators.formats.json import json
-from ....operators.formats.json_fields import field
+from ....operators.formats.json.decoder import json
+from ....operators.formats.json.fields import field
 from ...app import AppFormat, Feed, Message, Settings
-from ...replay.lines import milliseconds
+from ...recordings.lines import milliseconds
 from .recordings import Event, encoded, events, message, recognised_by
 from .rows import TIME, USUAL, of_lists, rows, spot
 from .twitter_v1 import snowflake, snowflake_ms

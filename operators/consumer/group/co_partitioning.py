@@ -12,7 +12,7 @@ from typing import Any
 
 from ...definition.stream import Stream
 from ...kafka.topics import TopicError
-from ...sketching.position import Input
+from ...watermarks.position import Input
 
 _STRATEGY = "partition.assignment.strategy"
 RANGES = {_STRATEGY: "range"}

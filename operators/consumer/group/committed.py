@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...sketching.partition_watermark import PartitionTime
-from ...sketching.position import Position
+from ...watermarks.partition_watermark import PartitionTime
+from ...watermarks.position import Position
 
 LONE = ""
 """The name of a stream that runs by itself."""

@@ -26,7 +26,7 @@ from ...kafka.faults import LOST
 from ...kafka.outgoing_message import Outgoing
 from ...kafka.produce import Faults, produce
 from ...kafka.topics import Admin, TopicError, begin_offsets, end_offsets, id_of, recreated, remove
-from ...sketching.position import Input, Position, inputs_of
+from ...watermarks.position import Input, Position, inputs_of
 from ..log.log_scan import Tail, follow, read_tail
 from ..log.merger_state import EMPTY_STATE
 from ..log.messages import LARGEST, log_group, table_topic

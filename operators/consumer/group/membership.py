@@ -20,7 +20,7 @@ from ....sketches.core.errors import StreamgaugeError
 from ...definition.definition_diff import DefinitionChanged
 from ...kafka.client_config import LIBRARY_LOG, member_config
 from ...kafka.faults import LOST, passing, refused
-from ...sketching.position import Input
+from ...watermarks.position import Input
 from .committed import Places, metadata_of, offset_of, places_of
 from .rebalance import Rebalance, as_exception
 

@@ -30,7 +30,7 @@ from ...kafka.topics import (
     partitions_of,
     remove,
 )
-from ...sketching.position import Input, inputs_of
+from ...watermarks.position import Input, inputs_of
 from .group_registry import tables_together
 
 _SECONDS = 30.0

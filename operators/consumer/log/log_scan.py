@@ -19,14 +19,14 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
+from ...kafka.chunked_records import ChunkAssembler
 from ...kafka.client_config import LIBRARY_LOG, member_config
 from ...kafka.faults import may_pass, passing, refused
+from ...kafka.log_faults import DeltaError
 from ...kafka.topics import Admin, TopicError, high_watermarks
 from ...sketching.delta import Delta
-from ...sketching.partition_watermark import PartitionTime
-from ...sketching.position import Input, Position
-from .chunked_records import ChunkAssembler
-from .faults import DeltaError
+from ...watermarks.partition_watermark import PartitionTime
+from ...watermarks.position import Input, Position
 from .messages import decode
 from .snapshots import Snapshot, is_snapshot
 

@@ -6,13 +6,13 @@ import json
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from ...kafka.log_faults import DeltaError
 from ...sketching.account import Account
-from ...sketching.global_watermark import Mark
-from ...sketching.idle_timer import Rest
-from ...sketching.partition_watermark import PartitionTime
-from ...sketching.position import Input, Position
+from ...watermarks.global_watermark import Mark
+from ...watermarks.idle_timer import Rest
+from ...watermarks.partition_watermark import PartitionTime
+from ...watermarks.position import Input, Position
 from ...windows.window import EARLIEST
-from .faults import DeltaError
 
 _TIME = len(PartitionTime().to_list())
 

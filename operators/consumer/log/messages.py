@@ -32,14 +32,14 @@ import pyarrow as pa
 
 from ....sketches.core.protocol import SketchError
 from ...grouping.group_index import hash_keys
+from ...kafka.chunked_records import LARGEST_PART, Record, split_value
+from ...kafka.log_faults import DeltaError
 from ...kafka.outgoing_message import Outgoing
 from ...sketching.account import Account
 from ...sketching.delta import Delta
-from ...sketching.idle_timer import Rest
-from ...sketching.partition_watermark import PartitionTime
 from ...table.schema import from_ipc, keys_of, to_ipc
-from .chunked_records import LARGEST_PART, Record, split_value
-from .faults import DeltaError
+from ...watermarks.idle_timer import Rest
+from ...watermarks.partition_watermark import PartitionTime
 
 LARGEST = 64 * 1024 * 1024
 """The largest message of a stream's producers: a dead letter is as large as the input was."""

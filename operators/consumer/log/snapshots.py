@@ -16,11 +16,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...kafka.chunked_records import LARGEST_PART, Record, split_value
+from ...kafka.log_faults import DeltaError
 from ...kafka.outgoing_message import Outgoing
-from ...sketching.global_watermark import Mark
-from ...sketching.position import Input
-from .chunked_records import LARGEST_PART, Record, split_value
-from .faults import DeltaError
+from ...watermarks.global_watermark import Mark
+from ...watermarks.position import Input
 from .merger_state import read_state
 
 _KIND = b"state"

@@ -17,9 +17,9 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from ...kafka.client_config import LIBRARY_LOG, producer_config
 from ...kafka.faults import LOST, passing
+from ...kafka.log_faults import DeltaError
 from ...kafka.outgoing_message import Outgoing
 from ...kafka.topics import admin, recreated
-from ..log.faults import DeltaError
 from ..log.log_scan import Tail, log_ends, read_tail
 from ..log.messages import LARGEST, check_split
 from ..log.snapshots import Snapshot

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ...definition.stream import Stream
-from ...sketching.global_watermark import Mark
-from ...sketching.position import Input
 from ...watching.figures import Figures, InputFigures
+from ...watermarks.global_watermark import Mark
+from ...watermarks.position import Input
 from ...windows.window import EARLIEST
 from ..log.merger_state import LogState
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...kafka.chunked_records import ChunkAssembler
 from ...sketching.delta import Delta
-from ..log.chunked_records import ChunkAssembler
 from ..log.messages import decode
 from ..log.snapshots import is_snapshot
 from .merger import Merger

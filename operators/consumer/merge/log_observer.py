@@ -12,10 +12,10 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from ...kafka.chunked_records import ChunkAssembler
 from ...kafka.client_config import LIBRARY_LOG, member_config
 from ...kafka.faults import passing
 from ...kafka.topics import admin, described_group
-from ..log.chunked_records import ChunkAssembler
 from ..log.messages import decode
 from ..log.snapshots import Snapshot, is_snapshot
 from ..plan import Plan

@@ -18,14 +18,14 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from ...kafka.chunked_records import ChunkAssembler
 from ...kafka.client_config import LIBRARY_LOG, member_config
 from ...kafka.faults import passing, refused
+from ...kafka.log_faults import DeltaError
 from ...kafka.retry import Retry, Stopped
-from ...sketching.position import Input
 from ...table.window_groups import WindowGroups
+from ...watermarks.position import Input
 from ..group.rebalance import Rebalance, as_exception
-from ..log.chunked_records import ChunkAssembler
-from ..log.faults import DeltaError
 from ..log.merger_state import LogState
 from ..log.messages import check_split
 from ..log.snapshots import Snapshot, is_snapshot

@@ -22,20 +22,19 @@ from typing import Any
 import pyarrow as pa
 
 from ...definition.stream import Stream
+from ...kafka.log_faults import DeltaError
 from ...sinks.sink import RunProgress
 from ...sketching.account import Account
 from ...sketching.delta import Delta
-from ...sketching.global_watermark import Mark, closing_times, update_idleness
-from ...sketching.position import Input, Position
 from ...table.final import with_final
 from ...table.schema import schema_of
 from ...table.window_groups import WindowGroups
-from ...windows.kinds import part_of
-from ..log.faults import DeltaError
+from ...watermarks.global_watermark import Mark, closing_times, update_idleness
+from ...watermarks.position import Input, Position
 from ..log.merger_state import EmittedWindows, LogState, read_state, state_json
 from ..options import DeliveryName
 from .open_windows import Beginning, Due, OpenWindows
-from .paned_windows import PanedWindows
+from .window_kinds import open_windows_class
 
 
 class Merger:
@@ -239,8 +238,8 @@ class Merger:
         self._marks.clear()
 
     def _of_stream(self) -> OpenWindows:
-        kept: Any = part_of(self._window, "open") or PanedWindows
-        windows: OpenWindows = kept(self._schema, self._window, self._confirms)
+        kind: Any = open_windows_class(self._window)
+        windows: OpenWindows = kind(self._schema, self._window, self._confirms)
         return windows
 
     def _unpaired_now(self) -> list[tuple[int, Delta]]:

@@ -10,9 +10,9 @@ from typing import Any
 
 from ...kafka.offset_watch import OffsetWatch
 from ...kafka.topics import Admin, described_group
-from ...sketching.clock import wall_clock
-from ...sketching.position import Input
 from ...watching.figures import Figures, WorkFigures
+from ...watermarks.clock import wall_clock
+from ...watermarks.position import Input
 from ..log.merger_state import LogState
 from ..merge.figures import figures_of
 from ..merge.merge_worker import MergeWorker

@@ -13,7 +13,7 @@ from ...kafka.concurrent_calls import call_for_each
 from ...kafka.topics import Admin, admin, end_offsets, ensure_topic, id_of, partitions_of
 from ...sinks.sink import Origin, SinkTopic, keys_together, topics_of
 from ...sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
-from ...sketching.position import inputs_of
+from ...watermarks.position import inputs_of
 from ..error_context import in_stream
 from ..forwarding_options import check_forwarding, forwarding_partitions
 from ..group.co_partitioning import check_alike, check_joined, check_joins
@@ -24,7 +24,7 @@ from ..group.input_topics import InputTopics, check_apart, input_topics
 from ..log.messages import TOPIC_CONFIG as TABLE
 from ..options import RunOptions
 from ..plan import Plan, Plans
-from ..work.process import prepare_workers, release_workers
+from ..worker.process import prepare_workers, release_workers
 
 
 def plans_of(streams: Mapping[str, Stream], options: Mapping[str, RunOptions]) -> Plans:

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 from ...kafka.topics import Admin, TopicError, begin_offsets, end_offsets
 from ...sketching.account import Account
-from ...sketching.position import inputs_of
 from ...table.schema import schema_of
 from ...table.sketch_table import SketchTable
 from ...watching.figures import Figures, State, WorkFigures
 from ...watching.health import Health, health_of
+from ...watermarks.position import inputs_of
 from ..log.merger_state import LogState
 from ..merge.closed_windows import ClosedWindows
 from ..merge.merge_worker import MergeWorker

@@ -20,8 +20,8 @@ from ...watching.logs import about
 from ..error_context import in_stream, in_words
 from ..group.input_topics import TopicSearch
 from ..plan import Plans
-from ..work.process import release_workers
-from ..work.workers import Workers
+from ..worker.process import release_workers
+from ..worker.workers import Workers
 from .exposed_metrics import ExposedMetrics
 from .stream_results import StreamResults
 

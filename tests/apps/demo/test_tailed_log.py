@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from streamgauge.agents.ingest.batch import IngestError
 from streamgauge.apps.demo.synthetic import MadeUp
 from streamgauge.apps.demo.tailed_log import TailedLog
 from streamgauge.apps.registry import app_of
-from streamgauge.operators.ingest.batch import IngestError
 
-from ...operators.ingest.agents import fresh, values
+from ...agents.ingest.agents import fresh, values
 from ...waiting import until
 
 pytestmark = pytest.mark.kafka

@@ -24,11 +24,11 @@ from streamgauge.apps.grafana.panels import WIDTH
 from streamgauge.apps.grafana.table_dashboard import table_dashboard
 from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import APPS, app_of
-from streamgauge.operators.serving.file_table import FileTable
-from streamgauge.operators.serving.http.service import Service
+from streamgauge.queries.server.http.service import Service
+from streamgauge.queries.views.file_table import FileTable
 from streamgauge.rules import Alerting, AlertsToWebhook, Threshold
 
-from ...operators.serving.http.served import TOKEN, fed, serving
+from ...queries.server.http.served import TOKEN, fed, serving
 from ...waiting import until
 from ..command import Ran
 

@@ -9,7 +9,11 @@ import pytest
 from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.logs.app import APP
 from streamgauge.operators.rules.alerting import Alerting
-from streamgauge.operators.rules.to_command import CommandProgram, CommandTopic, listed_commands
+from streamgauge.operators.rules.outlets.to_command import (
+    CommandProgram,
+    CommandTopic,
+    listed_commands,
+)
 from streamgauge.rules import Alert
 
 BAN = {

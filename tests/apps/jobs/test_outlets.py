@@ -20,10 +20,10 @@ from streamgauge.apps.running import replaying
 from streamgauge.apps.running.replaying import AppReplay, replayed
 from streamgauge.apps.running.watching import ENGINES
 from streamgauge.operators.kafka.topics import admin, ensure_topic
-from streamgauge.operators.rules.notifications.outlet import NotifyingOutlet
+from streamgauge.operators.rules.outlets.outlet import NotifyingOutlet
 from streamgauge.rules import AlertsToFile, AlertsToKafka, AlertsToNtfy
 
-from ...operators.rules.notifications.servers import WebServer
+from ...operators.rules.outlets.servers import WebServer
 from ...waiting import until
 from ..running.test_replaying import SET, lines, readings
 from ..running.test_watching import alerts_in, alerts_of, sent

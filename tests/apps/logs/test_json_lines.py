@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from streamgauge.apps.logs.members import moment
-from streamgauge.apps.replay.compressed_files import RecordingError
+from streamgauge.apps.recordings.compressed_files import RecordingError
 
 from .reading import alerts_of, job_of, read
 

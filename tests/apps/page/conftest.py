@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from streamgauge.apps.page.routes import OPEN_TO_ALL, page_routes
-from streamgauge.operators.serving.http.service import Service
+from streamgauge.queries.server.http.service import Service
 
-from ...operators.serving.http.served import serving
+from ...queries.server.http.served import serving
 from ...waiting import patiently
 from .shown import sensors, yard
 

@@ -11,14 +11,14 @@ from streamgauge.apps.page.served_app import ServedApp, tables_of
 from streamgauge.apps.registry import app_of
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.messages import Messages
-from streamgauge.operators.partitions.partition_buffer import PartitionBuffer
-from streamgauge.operators.partitions.partition_state import PartitionState
-from streamgauge.operators.serving.live import LiveTable
-from streamgauge.operators.sketching.idle_timer import Rest
 from streamgauge.operators.sketching.message_warnings import Remarks
+from streamgauge.operators.sketching.partition_buffer import PartitionBuffer
+from streamgauge.operators.sketching.partition_state import PartitionState
 from streamgauge.operators.testing import StreamTester
+from streamgauge.operators.watermarks.idle_timer import Rest
+from streamgauge.queries.views.live import LiveTable
 
-from ...operators.serving.logs import Fed, messages
+from ...queries.logs import Fed, messages
 
 NOW = datetime(2026, 1, 1, 3, tzinfo=UTC)
 END = NOW + timedelta(seconds=100)

@@ -42,11 +42,11 @@ from streamgauge.operators.definition.aggregates import sum as total
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.rules.alert import Alert
 from streamgauge.operators.rules.alerting import Alerting
-from streamgauge.operators.rules.threshold import Ratio
-from streamgauge.operators.serving.live import LiveTable
+from streamgauge.operators.rules.kinds.threshold import Ratio
 from streamgauge.operators.testing import StreamTester
+from streamgauge.queries.views.live import LiveTable
 
-from ...operators.serving.logs import Fed, deltas, messages
+from ...queries.logs import Fed, deltas, messages
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MINUTES = 75

@@ -20,9 +20,9 @@ from streamgauge.apps.page.serving import pages
 from streamgauge.apps.registry import app_of
 from streamgauge.apps.running.local import live
 from streamgauge.operators.kafka.topics import admin, ensure_topic
-from streamgauge.operators.serving.http.service import Service
-from streamgauge.operators.serving.live import LiveTable
-from streamgauge.operators.serving.table_follower import TableFollower
+from streamgauge.queries.server.http.service import Service
+from streamgauge.queries.views.live import LiveTable
+from streamgauge.queries.views.table_follower import TableFollower
 
 from ...waiting import until
 

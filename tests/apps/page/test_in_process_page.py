@@ -12,10 +12,10 @@ from streamgauge.apps.page.in_process_page import PageBeside, ShownRun, WindowsT
 from streamgauge.apps.registry import app_of
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.serving.view import windows_of
 from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.table.schema import schema_of
 from streamgauge.operators.testing import StreamTester
+from streamgauge.queries.views.view import windows_of
 
 from .shown import NOW, alert, requests
 

@@ -14,7 +14,7 @@ import pytest
 from streamgauge.apps.page.object_page import STYLE_HASH, ShownObject, object_page
 from streamgauge.apps.panels import ObjectPanel
 
-from ...operators.serving.http.served import TOKEN
+from ...queries.server.http.served import TOKEN
 from .shown import HOSTILE, START, gray, nights
 from .test_routes import responses
 

@@ -11,9 +11,9 @@ import pytest
 
 from streamgauge.apps.page.routes import OPEN_TO_ALL, page_routes
 from streamgauge.apps.registry import app_of
-from streamgauge.operators.serving.http.service import Service
+from streamgauge.queries.server.http.service import Service
 
-from ...operators.serving.http.served import serving
+from ...queries.server.http.served import serving
 from .drawn import PICTURES, Tab, pictures
 from .exampled import exampled
 

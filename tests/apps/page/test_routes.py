@@ -16,11 +16,11 @@ from streamgauge.apps.page.changes import PageChanges, state_of
 from streamgauge.apps.page.routes import OPEN_TO_ALL, page_routes, version
 from streamgauge.apps.page.served_app import ServedApp
 from streamgauge.apps.registry import app_of
-from streamgauge.operators.serving.http.app import application
-from streamgauge.operators.serving.http.service import Service
-from streamgauge.operators.serving.live import LiveTable
+from streamgauge.queries.server.http.app import application
+from streamgauge.queries.server.http.service import Service
+from streamgauge.queries.views.live import LiveTable
 
-from ...operators.serving.http.served import TOKEN
+from ...queries.server.http.served import TOKEN
 from .shown import alert
 
 

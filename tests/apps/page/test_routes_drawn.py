@@ -10,9 +10,9 @@ import httpx
 import pytest
 
 from streamgauge.apps.page.routes import OPEN_TO_ALL, page_routes
-from streamgauge.operators.serving.http.service import Service
+from streamgauge.queries.server.http.service import Service
 
-from ...operators.serving.http.served import TOKEN, serving
+from ...queries.server.http.served import TOKEN, serving
 from ...waiting import until
 from .drawn import PHONE, PICTURES, Tab, pictures
 from .shown import HOSTILE, YARD, alert, requests

@@ -11,9 +11,9 @@ import pytest
 from streamgauge.apps.page.alert_follower import alert_of
 from streamgauge.apps.page.routes import OPEN_TO_ALL, page_routes, version
 from streamgauge.apps.page.served_app import ServedApp, log_of, tables_of
-from streamgauge.operators.serving.http.app import application
+from streamgauge.queries.server.http.app import application
 
-from ...operators.serving.http.test_app_hostile import TEXTS, in_url
+from ...queries.server.http.test_app_hostile import TEXTS, in_url
 from .shown import YARD, alert
 from .test_routes import responses
 

@@ -16,9 +16,9 @@ from streamgauge.apps.page.served_app import ServedApp, log_of, tables_of
 from streamgauge.apps.panels import LinesPanel, NumberPanel, RankedPanel, RowsPanel
 from streamgauge.operators.definition.aggregates import count, distinct
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.serving.http.service import Service
+from streamgauge.queries.server.http.service import Service
 
-from ...operators.serving.http.served import serving
+from ...queries.server.http.served import serving
 from ...waiting import until
 from .drawn import Tab
 from .shown import START, YARD, alert, table

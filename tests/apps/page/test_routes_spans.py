@@ -17,10 +17,10 @@ from streamgauge.apps.page.served_app import ServedApp, tables_of
 from streamgauge.apps.panels import LinesPanel, NumberPanel, RowsPanel, SamplesPanel
 from streamgauge.operators.definition.aggregates import count, sample, weighted_sample
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.rules.new_term import NewTerm
-from streamgauge.operators.serving.http.service import Service
+from streamgauge.operators.rules.kinds.new_term import NewTerm
+from streamgauge.queries.server.http.service import Service
 
-from ...operators.serving.http.served import serving
+from ...queries.server.http.served import serving
 from ...waiting import until
 from .drawn import Tab
 from .shown import START, YARD, alert, table

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from streamgauge.apps.page.routes import OPEN_TO_ALL, page_routes
-from streamgauge.operators.serving.http.service import Service
+from streamgauge.queries.server.http.service import Service
 
-from ...operators.serving.http.served import TOKEN, serving
+from ...queries.server.http.served import TOKEN, serving
 from ...waiting import until
 from .drawn import Tab
 from .shown import alert

@@ -9,7 +9,7 @@ import pytest
 
 from streamgauge.apps.page.routes import OPEN_TO_ALL, page_routes
 
-from ...operators.serving.http.served import TOKEN, serving
+from ...queries.server.http.served import TOKEN, serving
 from ...waiting import until
 from .drawn import PHONE, Tab
 

@@ -23,9 +23,15 @@ from streamgauge.apps.running.exact import all_inside, with_exact
 from streamgauge.apps.running.recording import RecordedMessages
 from streamgauge.apps.running.replaying import AppReplay, replayed
 from streamgauge.apps.running.report import AppReport
-from streamgauge.operators.definition.aggregates import distinct, kll_quantiles, quantiles, sample, top_k
+from streamgauge.operators.definition.aggregates import (
+    distinct,
+    kll_quantiles,
+    quantiles,
+    sample,
+    top_k,
+)
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json as json_decoder
+from streamgauge.operators.formats.json.decoder import json as json_decoder
 from streamgauge.operators.testing import StreamTester
 
 from ...operators.rules.plain import NOON, hysteresis, row

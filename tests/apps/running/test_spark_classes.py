@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.apps.java import find_java
+from streamgauge.apps.environment.java import find_java
 from streamgauge.apps.running import spark, spark_rehearsal
 from streamgauge.apps.running.spark_classes import recorded
 from streamgauge.apps.running.spark_rehearsal import RehearsalError, record
@@ -29,7 +29,7 @@ def java_options(monkeypatch: pytest.MonkeyPatch, folder: Path) -> str:
     def session(name: str, config: Mapping[str, str]) -> None:
         given.update(config)
 
-    monkeypatch.setattr("streamgauge.spark_udafs.session.session", session)
+    monkeypatch.setattr("streamgauge.spark_udafs.session.session.session", session)
     monkeypatch.setenv("JAVA_HOME", "")
     spark.start_session(folder)
     return given["spark.driver.defaultJavaOptions"]

@@ -9,10 +9,10 @@ import pytest
 
 from streamgauge.apps.sql.completion import candidates
 from streamgauge.apps.sql.console import run_until_interrupted
-from streamgauge.operators.sql.memory import Memory
-from streamgauge.operators.sql.session import SqlSession
+from streamgauge.queries.sql.run.memory import Memory
+from streamgauge.queries.sql.run.session import SqlSession
 
-from ...operators.sql.scripts import DECLARED
+from ...queries.sql.scripts import DECLARED
 
 
 @pytest.fixture(scope="module")

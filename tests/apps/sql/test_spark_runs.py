@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from .test_command import START, ran
+from ..cli.test_sql import START, ran
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

@@ -9,15 +9,11 @@ from pathlib import Path
 
 import polars as pl
 
-from streamgauge.operators.definition.aggregates import (
-    kll_quantiles,
-    max,
-    sample,
-)
+from streamgauge.operators.definition.aggregates import kll_quantiles, max, sample
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.partitions.sketcher import Sketcher
-from streamgauge.operators.sketching.partition_watermark import PartitionTime
+from streamgauge.operators.sketching.sketcher import Sketcher
 from streamgauge.operators.table.schema import write_parquet
+from streamgauge.operators.watermarks.partition_watermark import PartitionTime
 
 from ..command import Ran
 

@@ -10,7 +10,7 @@ import pytest
 from streamgauge import Stream, StreamTester
 from streamgauge.apps.tables.view import notes
 from streamgauge.operators.definition import aggregates as ask
-from streamgauge.operators.serving.answers import Answer
+from streamgauge.queries.answers.answers import Answer
 
 from ..command import Ran
 

@@ -17,7 +17,7 @@ from streamgauge.operators.consumer.log.messages import encode
 from streamgauge.operators.table.schema import to_ipc
 
 from ...operators.formats.schema_registry import SmallRegistry, framed
-from ...operators.serving.logs import STREAM, deltas, rows
+from ...queries.logs import STREAM, deltas, rows
 
 ORDER: dict[str, Any] = {
     "type": "record",

@@ -11,7 +11,7 @@ import pytest
 
 from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import app_of
-from streamgauge.operators.rules.to_command import CommandTopic
+from streamgauge.operators.rules.outlets.to_command import CommandTopic
 
 from .formats.test_twitter_v1 import PLACE, status
 from .parts import post, ran

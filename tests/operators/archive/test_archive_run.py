@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import streamgauge as sg
+from streamgauge.agents.archive.archiver import Archiver
 from streamgauge.operators.archive.archive_run import run_archive
-from streamgauge.operators.archive.archiver import Archiver
 from streamgauge.operators.archive.segment import ArchiveError
 from streamgauge.operators.archive.store import LocalStore
 from streamgauge.operators.consumer.options import RunOptions

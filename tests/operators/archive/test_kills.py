@@ -23,7 +23,7 @@ from ...waiting import until
 pytestmark = pytest.mark.kafka
 
 _PARTITIONS = 3
-_PROGRAM = "from streamgauge.apps.program import main; main()"
+_PROGRAM = "from streamgauge.apps.cli.program import main; main()"
 
 
 class Archivers:

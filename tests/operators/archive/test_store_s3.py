@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from streamgauge.agents.archive.retention import remove_older
 from streamgauge.operators.archive.chain import segments, topics_of
 from streamgauge.operators.archive.recording import Recording
-from streamgauge.operators.archive.retention import remove_older
 from streamgauge.operators.archive.segment import SegmentWriter
 from streamgauge.operators.archive.store import Store, store_of
 from streamgauge.operators.formats.messages import Messages

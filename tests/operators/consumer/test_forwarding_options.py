@@ -17,10 +17,10 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from streamgauge.operators.consumer.forwarding_options import check_forwarding
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run, start
-from streamgauge.operators.consumer.work.delivery import AtMostOnce
+from streamgauge.operators.consumer.worker.delivery import AtMostOnce
 from streamgauge.operators.definition.definition_diff import DefinitionChanged
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.kafka.topics import admin, partitions_of
 from streamgauge.operators.sketching.account import Account
 

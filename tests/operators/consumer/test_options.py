@@ -14,7 +14,7 @@ from streamgauge.operators.consumer.options import RunKeywords, RunOptions
 from streamgauge.operators.consumer.runner import start
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.plan import Plan
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
-from streamgauge.operators.sketching.position import Input
+from streamgauge.operators.formats.json.decoder import json
+from streamgauge.operators.watermarks.position import Input
 
 
 def test_workers_get_all_but_the_callback_which_may_not_pickle() -> None:

@@ -25,12 +25,12 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.kafka.faults import Refused
 from streamgauge.operators.kafka.topics import TopicError
 from streamgauge.operators.sketching.account import Account

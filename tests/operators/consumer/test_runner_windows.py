@@ -16,8 +16,8 @@ import pytest
 from streamgauge import Stream, count, query
 from streamgauge import json as json_value
 from streamgauge import sum as total
-from streamgauge.operators.partitions.sketcher import Sketcher
-from streamgauge.operators.sketching.partition_watermark import PartitionTime
+from streamgauge.operators.sketching.sketcher import Sketcher
+from streamgauge.operators.watermarks.partition_watermark import PartitionTime
 
 from ...faulty_proxy import IMPATIENT
 from ...waiting import readable, until

@@ -17,13 +17,13 @@ from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.aggregates import count, distinct
 from streamgauge.operators.definition.definition_diff import DefinitionChanged
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.kafka.topics import admin
-from streamgauge.operators.serving.log_start import table_topic_of
 from streamgauge.operators.sinks.answers_to_kafka import AnswersToKafka
 from streamgauge.operators.sinks.sketches_to_kafka import SketchesToKafka
 from streamgauge.operators.table.query import query
 from streamgauge.operators.table.sketch_table import merge
+from streamgauge.queries.views.log_start import table_topic_of
 from streamgauge.together import run_together, start_together
 
 from ...waiting import readable, until

@@ -9,17 +9,17 @@ from typing import Any
 import polars as pl
 import pytest
 
-from streamgauge.operators.consumer.work import worker
+from streamgauge.operators.consumer.worker import worker
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.joining import MOST_ROWS
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
-from streamgauge.operators.formats.text import raw
+from streamgauge.operators.formats.json.decoder import json
+from streamgauge.operators.formats.text.plain import raw
 from streamgauge.operators.sketching.account import Account
 from streamgauge.together import run_together, start_together
 
 from ...waiting import until
-from ..joins.test_join_state_kafka import N, Topics
+from ..steps.test_join_state_kafka import N, Topics
 from .runs import Windows
 
 

@@ -11,7 +11,7 @@ import pytest
 from streamgauge.operators.definition.aggregates import count, distinct, top_k
 from streamgauge.operators.definition.definition_diff import differences, rewritten
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json as json_text
+from streamgauge.operators.formats.json.decoder import json as json_text
 
 ROWS = Stream.from_schema({"user": pl.String, "n": pl.Int64, "at": pl.Datetime("us")}, time="at")
 KEPT = ROWS.filter(pl.col("n") > 1)
@@ -71,7 +71,7 @@ def test_no_change_is_no_sentence_also_through_json() -> None:
 
 
 def test_every_change_of_a_source_is_named() -> None:
-    from streamgauge.operators.formats.json import json as json_value
+    from streamgauge.operators.formats.json.decoder import json as json_value
 
     one = Stream.from_kafka("a", value=json_value({"x": pl.Int64, "y": pl.String}))
     two = Stream.from_kafka("b", value=json_value({"x": pl.Float64, "z": pl.Int8}))

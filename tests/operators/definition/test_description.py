@@ -13,7 +13,7 @@ from streamgauge.operators.definition.aggregates import count, distinct, quantil
 from streamgauge.operators.definition.definition_diff import differences, rewritten
 from streamgauge.operators.definition.description import VERSION
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json as json_value
+from streamgauge.operators.formats.json.decoder import json as json_value
 
 COLUMNS = {"user": pl.String, "at": pl.Datetime("us"), "tags": pl.List(pl.String), "x": pl.Int32}
 POSTS = Stream.from_schema(COLUMNS, time="at")

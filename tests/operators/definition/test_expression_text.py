@@ -8,7 +8,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from streamgauge.operators.definition.expression_text import columns_in, expression_text, skeleton, type_text
+from streamgauge.operators.definition.expression_text import (
+    columns_in,
+    expression_text,
+    skeleton,
+    type_text,
+)
 
 col: Any = pl.col
 

@@ -14,11 +14,11 @@ import pytest
 from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.families import FAMILIES, MOMENT
-from streamgauge.operators.partitions.sketcher import Sketcher
-from streamgauge.operators.sketching.partition_watermark import PartitionTime
+from streamgauge.operators.sketching.sketcher import Sketcher
 from streamgauge.operators.table.query import query
 from streamgauge.operators.table.schema import from_ipc, to_ipc
 from streamgauge.operators.table.sketch_table import merge
+from streamgauge.operators.watermarks.partition_watermark import PartitionTime
 
 COLUMNS = {"at": pl.Datetime("us"), "user": pl.String, "city": pl.String, "amount": pl.Float64, "n": pl.Int64}
 ROWS = Stream.from_schema(COLUMNS, time="at")

@@ -13,7 +13,7 @@ from streamgauge.operators.definition.definition_diff import differences
 from streamgauge.operators.definition.described_stream import described_stream
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.definition.tables import LookupTable
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 
 LEFT = {"id": pl.Int64, "kind": pl.String, "n": pl.Int64, "at": pl.Int64}
 RIGHT = {"id": pl.Int64, "kind": pl.String, "m": pl.Float64, "at": pl.Int64}

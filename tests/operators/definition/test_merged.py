@@ -13,13 +13,13 @@ import pytest
 from streamgauge.operators.consumer.merge.merger import Merger
 from streamgauge.operators.definition.aggregates import count, first, last
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
-from streamgauge.operators.partitions.partition_state import PartitionState
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.sketching.account import Account
-from streamgauge.operators.sketching.position import Input
+from streamgauge.operators.sketching.partition_state import PartitionState
 from streamgauge.operators.table.query import query
 from streamgauge.operators.table.sketch_table import merge
 from streamgauge.operators.testing import StreamTester
+from streamgauge.operators.watermarks.position import Input
 
 NOON = 1_767_225_600
 """2026-01-01 00:00 UTC in seconds."""

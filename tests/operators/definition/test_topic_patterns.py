@@ -7,7 +7,7 @@ import pytest
 
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.definition.topic_patterns import matches
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 
 
 def of(topic: object) -> Stream:

@@ -11,11 +11,11 @@ from streamgauge.operators.consumer.runner import start
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.decode import Decoded
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.formats.messages import Messages
-from streamgauge.operators.partitions.partition_buffer import PartitionBuffer
-from streamgauge.operators.partitions.partition_state import PartitionState
 from streamgauge.operators.sketching.message_warnings import Remarks
+from streamgauge.operators.sketching.partition_buffer import PartitionBuffer
+from streamgauge.operators.sketching.partition_state import PartitionState
 
 
 class Lines:

@@ -19,7 +19,7 @@ from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.aggregates import count, distinct, max, top_k
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.formats.messages import Messages
 from streamgauge.operators.kafka.raw_messages import header_names
 from streamgauge.operators.sketching.account import Account
@@ -126,8 +126,8 @@ def run_locally(stream: Stream, _: Any, __: Path) -> tuple[pa.Table, Account]:
 
 
 def run_on_spark(stream: Stream, request: Any, folder: Path) -> tuple[pa.Table, Account]:
-    from streamgauge.spark_udafs.run import on_spark
-    from streamgauge.spark_udafs.tables import as_table
+    from streamgauge.spark_udafs.frames.tables import as_table
+    from streamgauge.spark_udafs.streaming.run import on_spark
 
     table = as_table(on_spark(stream, request.getfixturevalue("spark"), streaming=False))
     return merge([table]), Account()

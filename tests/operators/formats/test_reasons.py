@@ -19,16 +19,16 @@ from streamgauge import Stream, StreamTester, count
 from streamgauge.apps.app import Feed
 from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import APPS, app_of
-from streamgauge.operators.formats.access_log import access_log
-from streamgauge.operators.formats.avro import avro
-from streamgauge.operators.formats.csv import csv
-from streamgauge.operators.formats.json import json
-from streamgauge.operators.formats.json_fields import field
+from streamgauge.operators.formats.avro.decoder import avro
+from streamgauge.operators.formats.json.decoder import json
+from streamgauge.operators.formats.json.fields import field
 from streamgauge.operators.formats.messages import Messages
-from streamgauge.operators.formats.protobuf import protobuf
+from streamgauge.operators.formats.protobuf.decoder import protobuf
 from streamgauge.operators.formats.reasons import Reason, kind_of, preceded
-from streamgauge.operators.formats.syslog import syslog
-from streamgauge.operators.formats.text import raw, text
+from streamgauge.operators.formats.text.access_log import access_log
+from streamgauge.operators.formats.text.csv import csv
+from streamgauge.operators.formats.text.plain import raw, text
+from streamgauge.operators.formats.text.syslog import syslog
 
 KINDS: dict[str, Any] = {"user": pl.String, "n": pl.Int16, "x": pl.Float64, "at": pl.Datetime("us", "UTC")}
 NESTED = {

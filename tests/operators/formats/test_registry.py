@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.operators.formats.avro import avro
+from streamgauge.operators.formats.avro.decoder import avro
 from streamgauge.operators.formats.decode import Decoded
 from streamgauge.operators.formats.messages import Messages
 from streamgauge.operators.formats.registry import Registry, UnknownSchema

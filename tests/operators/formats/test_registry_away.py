@@ -13,7 +13,7 @@ from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import start
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.avro import avro
+from streamgauge.operators.formats.avro.decoder import avro
 from streamgauge.operators.formats.retryable_error import Unavailable
 from streamgauge.operators.sketching.account import Account
 

@@ -10,14 +10,14 @@ import pytest
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.definition_diff import differences
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.avro import avro
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.avro.decoder import avro
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.formats.messages import Messages
 from streamgauge.operators.formats.retryable_error import Unavailable
-from streamgauge.operators.partitions.partition_buffer import PartitionBuffer
-from streamgauge.operators.partitions.partition_state import PartitionState
 from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.sketching.message_warnings import Remarks
+from streamgauge.operators.sketching.partition_buffer import PartitionBuffer
+from streamgauge.operators.sketching.partition_state import PartitionState
 
 VALUES = [b'{"n":1}', None, b"oops", b'{"n":2}', None, b"{}"]
 KEYS = [b'{"id":7}', b'{"id":8}', b'{"id":9}', b"bad", b"bad", None]

@@ -21,8 +21,8 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from streamgauge.apps.kafka.broker import EmbeddedKafka
-from streamgauge.apps.kafka.cluster import EmbeddedCluster
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.cluster import EmbeddedCluster
 from streamgauge.operators.kafka.client_config import producer_config
 
 SETTINGS: dict[str, dict[str, Any]] = {

@@ -7,7 +7,7 @@ import uuid
 
 from confluent_kafka import Producer
 
-from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 
 CHECKSUM = 70, b"\xff"
 """Where to write what, so that a batch's checksum is wrong."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 
 from .reading import SOURCES, NewTopic
 

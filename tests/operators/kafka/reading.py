@@ -9,7 +9,7 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 from streamgauge.operators.formats.messages import Messages
 from streamgauge.operators.kafka.reader import EARLIEST, Reader
 

@@ -12,8 +12,8 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from streamgauge.apps.kafka.broker import EmbeddedKafka
-from streamgauge.apps.kafka.node import HOST, free_port
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.node import HOST, free_port
 
 USER, PASSWORD, KEY_PASSWORD = "ann", "tr0ut-in-the-brook", "pike-in-the-pond"
 

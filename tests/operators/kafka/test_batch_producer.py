@@ -12,8 +12,8 @@ from confluent_kafka import KafkaError, KafkaException
 from streamgauge.operators.kafka import batch_producer
 from streamgauge.operators.kafka.batch_producer import BatchProducer, NoLibrary
 
+from ...agents.ingest.agents import fresh, messages, values
 from ...waiting import until
-from ..ingest.agents import fresh, messages, values
 
 pytestmark = pytest.mark.kafka
 

@@ -12,7 +12,7 @@ from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.kafka import broker_wait
 from streamgauge.operators.kafka.broker_wait import wait_for_brokers
 from streamgauge.operators.kafka.topics import TopicError

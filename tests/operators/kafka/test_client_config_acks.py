@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from streamgauge.apps.kafka.cluster import EmbeddedCluster
+from streamgauge.apps.dev.kafka.cluster import EmbeddedCluster
 from streamgauge.operators.kafka.client_config import producer_config
 
 from .acks import FAULTS, OURS, SETTINGS, measure

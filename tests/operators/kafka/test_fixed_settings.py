@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from streamgauge.apps.settings import kafka_settings
+from streamgauge.apps.cli.settings import kafka_settings
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.kafka import settings
 from streamgauge.operators.kafka.client_config import (
     admin_config,

@@ -20,7 +20,7 @@ from kafka.protocol.metadata import (
 )
 from kafka.protocol.parser import KafkaProtocol
 
-from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 from streamgauge.operators.kafka.raw_client import Answers
 from streamgauge.operators.kafka.reader import Reader
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from confluent_kafka import Producer
 
-from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 from streamgauge.operators.kafka.confluent_source import PlainSource
 from streamgauge.operators.kafka.raw_source import RawSource
 from streamgauge.operators.kafka.reader import EARLIEST, LATEST, Reader, ReadError

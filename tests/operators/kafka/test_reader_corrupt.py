@@ -8,12 +8,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.aggregates import count, sum
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.kafka.reader import CorruptError, Reader
 from streamgauge.operators.sketching.account import Account
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 from streamgauge.operators.kafka.reader import Reader, ReadError
 
 from .reading import SOURCES, NewTopic, read_all, send, values

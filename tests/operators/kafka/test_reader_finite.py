@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 from streamgauge.operators.kafka.reader import Reader, ReadError
 
 from .reading import SOURCES, NewTopic, read_all, rows, send, transaction, values

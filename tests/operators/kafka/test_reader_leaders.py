@@ -13,7 +13,7 @@ from confluent_kafka import ElectionType, KafkaException, Producer
 from confluent_kafka import TopicPartition as Partition
 from confluent_kafka.admin import AdminClient
 
-from streamgauge.apps.kafka.cluster import EmbeddedCluster
+from streamgauge.apps.dev.kafka.cluster import EmbeddedCluster
 from streamgauge.operators.kafka.reader import Reader
 
 pytestmark = [pytest.mark.kafka, pytest.mark.soak]

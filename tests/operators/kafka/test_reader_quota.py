@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from confluent_kafka import Producer
 
-from streamgauge.apps.java import find_java
-from streamgauge.apps.kafka.broker import EmbeddedKafka
-from streamgauge.apps.kafka.jars import kafka_jars
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.jars import kafka_jars
+from streamgauge.apps.environment.java import find_java
 from streamgauge.operators.kafka.reader import Reader
 
 pytestmark = [pytest.mark.kafka, pytest.mark.soak]

@@ -21,18 +21,18 @@ from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run, start
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.kafka import reader as reader_module
 from streamgauge.operators.kafka.client_config import LIBRARY_LOG
 from streamgauge.operators.kafka.raw_settings import raw_settings
 from streamgauge.operators.kafka.raw_source import RawSource
 from streamgauge.operators.kafka.reader import Reader, ReadError
 from streamgauge.operators.sketching.account import Account
-from streamgauge.operators.sketching.position import Position
+from streamgauge.operators.watermarks.position import Position
 from streamgauge.spark_udafs.kafka.offsets import Known
 from streamgauge.spark_udafs.kafka.options import KafkaOptions
 from streamgauge.spark_udafs.kafka.tasks import Range, Task, read_task
-from streamgauge.spark_udafs.run import on_spark
+from streamgauge.spark_udafs.streaming.run import on_spark
 
 from ...waiting import until
 from .secure_broker import KEY_PASSWORD, PASSWORD, USER, SecureKafka

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.kafka.settings import check_settings
 
 

@@ -7,7 +7,8 @@ import sys
 
 import numpy as np
 
-from streamgauge.operators.formats import byte_copy, json_rows
+from streamgauge.operators.formats import byte_copy
+from streamgauge.operators.formats.json import rows as json_rows
 from streamgauge.operators.kafka import record_kernel, warm
 
 
@@ -20,7 +21,7 @@ def test_every_kernel_that_reads_kafka_is_compiled() -> None:
 def test_a_batch_needs_no_further_compilation() -> None:
     warm.read_batches()
     before = {kernel: len(kernel.signatures) for kernel in (byte_copy.copy_spans, json_rows.parse)}
-    from streamgauge.operators.formats.json import json
+    from streamgauge.operators.formats.json.decoder import json
     from streamgauge.operators.formats.messages import Messages
 
     messages = Messages.of([b"{}"] * 3).select(np.array([0, 2]))
@@ -36,7 +37,8 @@ import sys
 from streamgauge.operators.kafka import warm
 warm.split_batches()
 assert "polars" not in sys.modules
-from streamgauge.operators.formats import json, json_rows, messages
+from streamgauge.operators.formats.json import decoder as json, rows as json_rows
+from streamgauge.operators.formats import messages
 assert len(json_rows.parse.signatures) == 1
 json.json({}).decode(messages.Messages.of([b"{}"]))
 assert len(json_rows.parse.signatures) == 1, json_rows.parse.signatures

@@ -18,9 +18,9 @@ import pytest
 from streamgauge.operators.definition.aggregates import count, distinct, last, quantiles
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.rules.alert import Alert
-from streamgauge.operators.rules.evaluator import RowByRow
-from streamgauge.operators.rules.evaluators import evaluator_of
-from streamgauge.operators.rules.rule_engine import RuleEngine, rule_view
+from streamgauge.operators.rules.evaluation.evaluator import RowByRow
+from streamgauge.operators.rules.evaluation.evaluators import evaluator_of
+from streamgauge.operators.rules.evaluation.rule_engine import RuleEngine, rule_view
 from streamgauge.operators.table.window_groups import WindowGroups
 from streamgauge.operators.testing import StreamTester
 from streamgauge.rules import Absence, Change, Flatline, Ratio, Rule, Threshold

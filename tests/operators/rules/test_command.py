@@ -17,7 +17,11 @@ import pytest
 from streamgauge import StreamTester
 from streamgauge.operators.rules.alerting import SendingOutlet
 from streamgauge.operators.rules.command import UnsafeKeyError
-from streamgauge.operators.rules.to_command import CommandProgram, command_outlets, listed_commands
+from streamgauge.operators.rules.outlets.to_command import (
+    CommandProgram,
+    command_outlets,
+    listed_commands,
+)
 from streamgauge.operators.rules.toml_rules import rules_of
 from streamgauge.rules import Alert, Alerting, Command, Threshold
 

@@ -16,10 +16,10 @@ from streamgauge.operators.definition.aggregates import count, distinct, quantil
 from streamgauge.operators.definition.aggregates import max as maximum
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.jsonable import jsonable
+from streamgauge.operators.rules.evaluation.rule_engine import RuleEngine, rule_view
+from streamgauge.operators.rules.kinds.threshold import Threshold
 from streamgauge.operators.rules.row import Row
 from streamgauge.operators.rules.rule import Measured
-from streamgauge.operators.rules.rule_engine import RuleEngine, rule_view
-from streamgauge.operators.rules.threshold import Threshold
 from streamgauge.operators.rules.value_with_bounds import Figure, figure_columns, figure_of
 from streamgauge.operators.table.window_groups import WindowGroups
 from streamgauge.operators.testing import StreamTester

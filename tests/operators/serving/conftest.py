@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 
 
 @pytest.fixture

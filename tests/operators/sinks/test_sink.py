@@ -13,10 +13,10 @@ import polars as pl
 import pytest
 
 from streamgauge import AnswersToKafka, SketchesToKafka, SketchesToParquet
-from streamgauge.operators.consumer.log.chunked_records import ChunkAssembler, split_value
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.definition.aggregates import count, distinct
 from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.kafka.chunked_records import ChunkAssembler, split_value
 from streamgauge.operators.sinks import sketches_to_kafka
 from streamgauge.operators.sinks.sink import ClosedWindow, Origin, topics_of
 from streamgauge.operators.table.query import query

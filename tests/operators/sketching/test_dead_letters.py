@@ -13,7 +13,7 @@ from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.kafka.outgoing_message import shorter
 from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.sketching.dead_letters import DeadLetter

@@ -13,9 +13,9 @@ from streamgauge.operators.definition.definition_diff import differences
 from streamgauge.operators.definition.described_stream import described_stream
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.definition.tables import LookupTable
+from streamgauge.operators.formats.avro.encode import as_avro
 from streamgauge.operators.formats.encode import as_bytes, as_json
-from streamgauge.operators.formats.encode_avro import as_avro
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.testing import StreamTester
 from streamgauge.spark_udafs.kafka.stream_checks import check_sending

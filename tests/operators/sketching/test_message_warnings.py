@@ -13,11 +13,11 @@ import pytest
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.decode import Decoded
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.formats.messages import Messages
-from streamgauge.operators.partitions.partition_buffer import PartitionBuffer
-from streamgauge.operators.partitions.partition_state import PartitionState
 from streamgauge.operators.sketching.message_warnings import Remarks
+from streamgauge.operators.sketching.partition_buffer import PartitionBuffer
+from streamgauge.operators.sketching.partition_state import PartitionState
 
 PERSON = pl.Struct({"name": pl.String, "city": pl.String})
 
@@ -124,7 +124,7 @@ def test_a_field_that_is_null_in_so_many_words_is_there() -> None:
 
 
 def test_on_spark_one_process_says_it_once_from_task_to_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    from streamgauge.operators.sketching.position import Position
+    from streamgauge.operators.watermarks.position import Position
     from streamgauge.spark_udafs.kafka import tasks as kafka_tasks
     from streamgauge.spark_udafs.kafka import workers as kafka_workers
     from streamgauge.spark_udafs.kafka.offsets import Known

@@ -10,10 +10,10 @@ import pytest
 
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.formats.messages import Messages
-from streamgauge.operators.partitions.partition_buffer import PartitionBuffer
-from streamgauge.operators.partitions.partition_state import PartitionState
+from streamgauge.operators.sketching.partition_buffer import PartitionBuffer
+from streamgauge.operators.sketching.partition_state import PartitionState
 from streamgauge.operators.sketching.remarks_by_source import RemarksBySource
 from streamgauge.operators.sketching.time_units import unit_read, wrong_unit
 

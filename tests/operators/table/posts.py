@@ -6,10 +6,18 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from streamgauge.operators.definition.aggregates import count, distinct, last, mean, quantiles, sum, variance
+from streamgauge.operators.definition.aggregates import (
+    count,
+    distinct,
+    last,
+    mean,
+    quantiles,
+    sum,
+    variance,
+)
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.partitions.sketcher import Sketcher
-from streamgauge.operators.sketching.partition_watermark import PartitionTime
+from streamgauge.operators.sketching.sketcher import Sketcher
+from streamgauge.operators.watermarks.partition_watermark import PartitionTime
 
 SOURCE = Stream.from_schema(
     {"at": pl.Datetime("us"), "lang": pl.String, "place": pl.Int64, "user": pl.Int64, "x": pl.Float64},

@@ -15,14 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from streamgauge import Stream, count, distinct
-from streamgauge.operators.partitions.sketcher import Sketcher
-from streamgauge.operators.sketching.partition_watermark import PartitionTime
+from streamgauge.operators.sketching.sketcher import Sketcher
 from streamgauge.operators.table import compaction
 from streamgauge.operators.table.compaction import compact
 from streamgauge.operators.table.schema import read_parquet, table_schema, to_ipc, write_parquet
 from streamgauge.operators.table.sketch_table import SketchTable, merge
 from streamgauge.operators.table.spark_footer import FOOTER, to_footer
 from streamgauge.operators.table.stored import files_of, read, read_table
+from streamgauge.operators.watermarks.partition_watermark import PartitionTime
 from streamgauge.operators.windows.table import AllTime
 from streamgauge.sketches.core.protocol import SketchError
 

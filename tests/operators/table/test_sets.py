@@ -12,9 +12,9 @@ import pytest
 
 from streamgauge.operators.definition.aggregates import count, distinct_set
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.partitions.sketcher import Sketcher
-from streamgauge.operators.sketching.partition_watermark import PartitionTime
+from streamgauge.operators.sketching.sketcher import Sketcher
 from streamgauge.operators.table.sets import compare
+from streamgauge.operators.watermarks.partition_watermark import PartitionTime
 from streamgauge.sketches.core.protocol import SketchError
 
 ROWS = Stream.from_schema(

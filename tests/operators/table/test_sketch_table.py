@@ -15,11 +15,11 @@ import pytest
 
 from streamgauge import SketchTable, Stream, StreamTester, compare, merge, query, read_table
 from streamgauge.operators.definition.aggregates import count, distinct, distinct_set, quantiles
-from streamgauge.operators.partitions.sketcher import Sketcher
-from streamgauge.operators.sketching.partition_watermark import PartitionTime
+from streamgauge.operators.sketching.sketcher import Sketcher
 from streamgauge.operators.table import window_groups
 from streamgauge.operators.table.merge import Accumulator
 from streamgauge.operators.table.schema import add_all_time, table_schema, to_ipc
+from streamgauge.operators.watermarks.partition_watermark import PartitionTime
 from streamgauge.operators.windows.table import AllTime
 from streamgauge.sketches.core.protocol import SketchError
 

@@ -14,12 +14,12 @@ from streamgauge.operators.consumer.merge.pane import PanePart, groups_of_parts
 from streamgauge.operators.definition.aggregate import aggregate
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.families import FAMILIES, MOMENT
-from streamgauge.operators.partitions.sketcher import Sketcher
-from streamgauge.operators.sketching.partition_watermark import PartitionTime
+from streamgauge.operators.sketching.sketcher import Sketcher
 from streamgauge.operators.table.merge import Accumulator
 from streamgauge.operators.table.query import query
 from streamgauge.operators.table.schema import START, schema_of
 from streamgauge.operators.table.window_groups import WindowGroups, as_few
+from streamgauge.operators.watermarks.partition_watermark import PartitionTime
 
 ROWS = 600
 KINDS = {"int": pl.Int64, "double": pl.Float64, "text": pl.String}

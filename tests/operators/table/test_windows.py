@@ -9,7 +9,13 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.operators.definition.aggregates import count, top_k
-from streamgauge.operators.table.schema import from_ipc, read_parquet, table_schema, to_ipc, write_parquet
+from streamgauge.operators.table.schema import (
+    from_ipc,
+    read_parquet,
+    table_schema,
+    to_ipc,
+    write_parquet,
+)
 from streamgauge.operators.table.sketch_table import merge
 from streamgauge.operators.table.windows import end_to_end, windows_in
 from streamgauge.operators.windows.hopping import regular_windows

@@ -12,7 +12,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parsed
 
 from streamgauge.errors import OutletError
-from streamgauge.operators.rules.notifications.grouping import Notification
+from streamgauge.operators.rules.outlets.grouping import Notification
 from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.watching.figures import Figures, InputFigures, WorkFigures
 from streamgauge.operators.watching.health import Health, health_of

@@ -17,12 +17,7 @@ from rich.text import Text
 
 from streamgauge.operators.rendering.names import escaped
 from streamgauge.operators.watching.console import TerminalConsole
-from streamgauge.operators.watching.terminal import (
-    LogFormatter,
-    json_line,
-    write_json,
-    write_line,
-)
+from streamgauge.operators.watching.terminal import LogFormatter, json_line, write_json, write_line
 
 ROOT = Path(__file__).resolve().parents[3]
 HOSTILE = (
@@ -102,9 +97,9 @@ def test_markup_is_text_and_a_table_stays_in_line() -> None:
 
 def test_nothing_else_of_the_package_prints() -> None:
     writers = {"operators/watching/terminal.py", "operators/watching/console.py"}
-    writers |= {"apps/java.py", "apps/set_up.py"}  # they run before anything is installed
+    writers |= {"apps/environment/java.py", "apps/set_up.py"}  # they run before anything is installed
     wrong = []
-    for room in ("apps", "operators", "spark_udafs", "sketches", "sampling"):
+    for room in ("apps", "agents", "queries", "operators", "spark_udafs", "sketches", "sampling"):
         for path in sorted((ROOT / room).rglob("*.py")):
             name = path.relative_to(ROOT).as_posix()
             if name not in writers:

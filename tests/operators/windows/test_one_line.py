@@ -1,4 +1,4 @@
-"""A new kind of windows is one folder and one line: everything else takes it from there."""
+"""A new kind of windows is a module and a line in a registry: everything else takes it from there."""
 
 from __future__ import annotations
 
@@ -14,33 +14,31 @@ import pytest
 
 from streamgauge import SketchesToParquet, Stream, StreamTester, count, merge, query
 from streamgauge import json as json_value
+from streamgauge.operators.class_loading import load_class
+from streamgauge.operators.consumer.merge.window_kinds import OPEN
 from streamgauge.operators.definition.definition_diff import differences
 from streamgauge.operators.definition.described_stream import described_stream
-from streamgauge.operators.rules.rule_engine import RuleEngine, rule_view
-from streamgauge.operators.rules.threshold import Threshold
-from streamgauge.operators.serving.merge_cache import MergeCache, Selection
-from streamgauge.operators.serving.view import windows_of
+from streamgauge.operators.rules.evaluation.rule_engine import RuleEngine, rule_view
+from streamgauge.operators.rules.kinds.threshold import Threshold
+from streamgauge.operators.sketching.window_rows import ROWS as ROWS_OF
 from streamgauge.operators.table.schema import read_parquet
 from streamgauge.operators.table.window_groups import WindowGroups
 from streamgauge.operators.table.windows import declared_windows, end_to_end
 from streamgauge.operators.windows import kinds
+from streamgauge.queries.views.merge_cache import MergeCache, Selection
+from streamgauge.queries.views.view import windows_of
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.spark_udafs.kafka.stream_checks import check_readable
 
 PARTS = {
-    "__init__": '''
-"""Shifts of eight hours that begin at an hour of the day, of the groups with most rows."""
-
-from .definition import Shift, ShiftTable
-''',
-    "definition": """
+    "shift": """
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from ..paned import Paned
-from ..table import TableWindows, check_inside
+from .paned import Paned
+from .table import TableWindows, check_inside
 
 HOUR = 3_600_000_000
 
@@ -95,8 +93,8 @@ class Shift(Paned):
     last_end, last_ends, whole_until = first_end, first_ends, first_end
 
 """,
-    "rows": """
-from ...sketching.panes import Panes
+    "shift_rows": """
+from ..sketching.panes import Panes
 
 
 class ShiftRows(Panes):
@@ -106,11 +104,11 @@ class ShiftRows(Panes):
         super().__init__(schema, window, salt)
         self.made.append(window)
 """,
-    "open": '''
+    "shift_windows": '''
 import numpy as np
 
-from ...consumer.merge.paned_windows import PanedWindows
-from ...table.window_groups import WindowGroups
+from ..consumer.merge.paned_windows import PanedWindows
+from ..table.window_groups import WindowGroups
 
 
 class OpenShift(PanedWindows):
@@ -141,13 +139,13 @@ def shift(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The class of a kind that the house doesn't have."""
     from streamgauge.operators import windows
 
-    folder = tmp_path / "kinds" / "shift"
-    folder.mkdir(parents=True)
     for name, text in PARTS.items():
-        (folder / f"{name}.py").write_text(text)
-    monkeypatch.setattr(windows, "__path__", [*windows.__path__, str(folder.parent)])
+        (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.setattr(windows, "__path__", [*windows.__path__, str(tmp_path)])
     line = kinds.WindowKind("shift", "operators.windows.shift:Shift")
     monkeypatch.setitem(kinds.KINDS, "shift", line)
+    monkeypatch.setitem(ROWS_OF, "shift", "operators.windows.shift_rows:ShiftRows")
+    monkeypatch.setitem(OPEN, "shift", "operators.windows.shift_windows:OpenShift")
     yield line.window_class
     for name in [name for name in sys.modules if name.startswith("streamgauge.operators.windows.shift")]:
         del sys.modules[name]
@@ -187,7 +185,7 @@ def test_rows_become_windows_in_its_own_rows_and_open_windows(shift: Any, tmp_pa
     tables = tester.tables().to_arrow()
     assert shown(query(tables)) == [(-2, "ann", 1), (6, "ann", 2), (14, "ann", 2), (22, "ann", 1)]
     assert shown(tester.finish().windows()) == [(46, "ann", 1)]
-    assert kinds.KINDS["shift"].part("rows").made == [shift()]
+    assert load_class(ROWS_OF["shift"]).made == [shift()]
     assert str(declared_windows(tables.schema)) == "shifts from 6 on"
     stored = read_parquet(tmp_path / "table")
     assert declared_windows(stored.schema) == declared_windows(tables.schema) and stored.num_rows == 5
@@ -231,16 +229,18 @@ def test_a_kind_says_its_name_as_its_line_does(name: str) -> None:
 
 PRODUCT = Path(kinds.__file__).parents[2]
 CLASSES = {line.place.split(":")[1] for line in kinds.KINDS.values()}
+PLACES = [*(line.place for line in kinds.KINDS.values()), *ROWS_OF.values(), *OPEN.values()]
+THEIRS = {PRODUCT / f"{place.partition(':')[0].replace('.', '/')}.py" for place in PLACES}
+THEIRS.add(PRODUCT / "operators/consumer/worker/count_window_recovery.py")
+"""The modules of the kinds themselves."""
 
 
-def test_nothing_but_its_folder_compares_kinds() -> None:
+def test_nothing_but_its_own_modules_compares_kinds() -> None:
     """Not by a class, nor by the name that it is stored under."""
     names = {line.name for line in kinds.KINDS.values()}
     wrong = []
-    for floor in ("operators", "spark_udafs", "apps"):
-        for path in (PRODUCT / floor).rglob("*.py"):
-            if (PRODUCT / "operators/windows") in path.parents and path.parent.name != "windows":
-                continue
+    for floor in ("operators", "spark_udafs", "queries", "agents", "apps"):
+        for path in set((PRODUCT / floor).rglob("*.py")) - THEIRS:
             for node in ast.walk(ast.parse(path.read_text())):
                 if _compares_classes(node) or _compares_kinds(node, names):
                     wrong.append(f"{path.relative_to(PRODUCT)}:{node.lineno}")  # type: ignore[attr-defined]

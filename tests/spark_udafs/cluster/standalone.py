@@ -23,7 +23,7 @@ from typing import Any, Self
 
 import pyspark
 
-from streamgauge.apps.java import find_java
+from streamgauge.apps.environment.java import find_java
 from streamgauge.sketches.core.kernel_cache import folders
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.apps.kafka.node import free_port
+from streamgauge.apps.dev.kafka.node import free_port
 
 from .conftest import Trades, check
 from .standalone import PYTHON, SETTINGS, Cluster, Process

@@ -14,7 +14,7 @@ from streamgauge.operators.definition.aggregates import kll_quantiles, top_k
 from streamgauge.operators.families import FAMILIES
 from streamgauge.sketches.hll import HLL
 from streamgauge.spark import register
-from streamgauge.spark_udafs.frames import sketch
+from streamgauge.spark_udafs.frames.frames import sketch
 
 pytestmark = pytest.mark.spark
 

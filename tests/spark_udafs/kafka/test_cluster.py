@@ -17,7 +17,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.spark_udafs.kafka.options import EACH
 from streamgauge.spark_udafs.kafka.source import KafkaSketchSource
 

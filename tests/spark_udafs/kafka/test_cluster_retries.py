@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from streamgauge.operators.sketching.position import Position
+from streamgauge.operators.watermarks.position import Position
 from streamgauge.spark_udafs.kafka import cluster as planning
 from streamgauge.spark_udafs.kafka import workers
 from streamgauge.spark_udafs.kafka.cluster import Cluster, Report, report

@@ -18,8 +18,8 @@ from streamgauge.spark_udafs.kafka import workers
 from streamgauge.spark_udafs.kafka.cluster import Cluster
 from streamgauge.spark_udafs.merge.partials import ACCOUNT
 
-from ...operators.joins.orders import START_US
-from ...operators.joins.pairs import answer, joined, random_rows
+from ...operators.steps.orders import START_US
+from ...operators.steps.pairs import answer, joined, random_rows
 from .planned import Query, account
 
 pytestmark = pytest.mark.kafka

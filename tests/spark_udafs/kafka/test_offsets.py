@@ -7,8 +7,8 @@ import json
 import pytest
 
 from streamgauge.operators.sketching.account import Account
-from streamgauge.operators.sketching.partition_watermark import PartitionTime
-from streamgauge.operators.sketching.position import Position
+from streamgauge.operators.watermarks.partition_watermark import PartitionTime
+from streamgauge.operators.watermarks.position import Position
 from streamgauge.operators.windows.tumbling import Tumbling
 from streamgauge.operators.windows.window import EARLIEST
 from streamgauge.spark_udafs.kafka.cluster import Report, read_report, report

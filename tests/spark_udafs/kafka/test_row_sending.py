@@ -11,13 +11,13 @@ import polars as pl
 import pytest
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
-from streamgauge.operators.consumer.work.delivery import ExactlyOnce
+from streamgauge.operators.consumer.worker.delivery import ExactlyOnce
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.sketching.account import Account
 from streamgauge.spark_udafs.kafka import row_sending
 from streamgauge.spark_udafs.merge.partials import ACCOUNT
-from streamgauge.spark_udafs.run import on_spark
+from streamgauge.spark_udafs.streaming.run import on_spark
 
 from ...operators.consumer.test_forwarding_options import rows_of
 from .planned import Query, account

@@ -10,9 +10,9 @@ import pytest
 
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.kafka.reader import Reader
-from streamgauge.operators.sketching.position import Position
+from streamgauge.operators.watermarks.position import Position
 from streamgauge.spark_udafs.kafka.offsets import Known
 from streamgauge.spark_udafs.kafka.options import KafkaOptions
 from streamgauge.spark_udafs.kafka.tasks import Range, Task, read_task

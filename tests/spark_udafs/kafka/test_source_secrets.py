@@ -17,11 +17,11 @@ import pytest
 
 from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.avro import avro
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.avro.decoder import avro
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.spark_udafs.kafka.source import bound
-from streamgauge.spark_udafs.run import on_spark, write
-from streamgauge.spark_udafs.sinks import SketchesToKafka
+from streamgauge.spark_udafs.streaming.run import on_spark, write
+from streamgauge.spark_udafs.streaming.sinks import SketchesToKafka
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 MARK = "tr0ut-in-the-gauge"

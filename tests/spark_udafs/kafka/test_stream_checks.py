@@ -7,7 +7,7 @@ import pytest
 
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.spark_udafs.kafka.options import EACH, KafkaOptions
 from streamgauge.spark_udafs.kafka.source import bound
 
@@ -41,7 +41,7 @@ def test_each_topic_has_its_own_dead_letters_where_the_option_says_so() -> None:
 
 @pytest.mark.parametrize("rows", [of("posts"), of("^posts"), of(["posts", "likes"])])
 def test_what_it_writes_must_not_come_back(rows: Stream) -> None:
-    from streamgauge.spark_udafs.run import on_spark
+    from streamgauge.spark_udafs.streaming.run import on_spark
 
     with pytest.raises(ValueError, match="this run writes to the topic 'posts' and reads"):
         on_spark(counting(rows), None, dead_letters="posts")

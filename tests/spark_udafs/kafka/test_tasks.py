@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 
 from .planned import ALL, Query, letters_of
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.spark_udafs.run import source_of
+from streamgauge.spark_udafs.streaming.run import source_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

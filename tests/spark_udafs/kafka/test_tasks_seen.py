@@ -14,11 +14,11 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.spark_udafs.kafka import workers
 from streamgauge.spark_udafs.kafka.source import bound
 
-from ...operators.joins.orders import SCHEMA, START_US, expected, orders, random_orders
+from ...operators.steps.orders import SCHEMA, START_US, expected, orders, random_orders
 from .planned import Query, account, rows
 
 pytestmark = pytest.mark.kafka

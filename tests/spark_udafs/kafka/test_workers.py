@@ -15,7 +15,7 @@ from pyspark.sql.streaming.datasource import ReadMaxRows
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.steps import Step
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.formats.messages import Messages
 from streamgauge.spark_udafs.kafka.options import KafkaOptions
 from streamgauge.spark_udafs.kafka.workers import remarks_on

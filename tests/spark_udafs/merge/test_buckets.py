@@ -15,10 +15,10 @@ from pyspark.sql import Row
 from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.definition_diff import DefinitionChanged
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.partitions.sketcher import Sketcher
-from streamgauge.operators.sketching.partition_watermark import YEAR_10000, PartitionTime
+from streamgauge.operators.sketching.sketcher import Sketcher
 from streamgauge.operators.table.schema import END, from_ipc, schema_of, table_schema, to_ipc
 from streamgauge.operators.table.sketch_table import merge
+from streamgauge.operators.watermarks.partition_watermark import YEAR_10000, PartitionTime
 from streamgauge.operators.windows.hopping import regular_windows
 from streamgauge.spark_udafs.merge.buckets import BUCKETS, BucketedPartials, WindowMerge, _unpacking
 
@@ -131,8 +131,8 @@ def test_state_of_another_definition_is_refused() -> None:
 
 @pytest.mark.spark
 def test_a_stream_without_rocksdb_is_refused_with_how_to_get_it(spark: Any) -> None:
-    from streamgauge.spark_udafs.frames import sketch
-    from streamgauge.spark_udafs.windows import window
+    from streamgauge.spark_udafs.frames.frames import sketch
+    from streamgauge.spark_udafs.frames.windows import window
 
     name = "spark.sql.streaming.stateStore.providerClass"
     usual = spark.conf.get(name)

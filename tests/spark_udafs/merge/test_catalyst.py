@@ -10,7 +10,7 @@ import pytest
 
 from streamgauge import HLL, distinct
 from streamgauge.spark import sketch
-from streamgauge.spark_udafs.tables import as_table
+from streamgauge.spark_udafs.frames.tables import as_table
 
 pytestmark = pytest.mark.spark
 

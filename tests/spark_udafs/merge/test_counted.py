@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 
 from streamgauge import Stream, count, distinct, query
-from streamgauge.operators.partitions.partition_state import PartitionState
+from streamgauge.operators.sketching.partition_state import PartitionState
 from streamgauge.operators.table.schema import from_ipc, schema_of
 from streamgauge.operators.windows.count import ByCount
 from streamgauge.spark_udafs.merge.counted import CountedPartials, CountMerge

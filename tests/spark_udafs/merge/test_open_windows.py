@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from streamgauge.operators.partitions.partition_state import PartitionState
+from streamgauge.operators.sketching.partition_state import PartitionState
 from streamgauge.operators.table.schema import from_ipc, schema_of
 from streamgauge.operators.windows.window import LATEST
 from streamgauge.spark_udafs.merge.open_windows import OpenWindowsMerge, OpenWindowsPartials

@@ -13,14 +13,14 @@ import pytest
 from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.families import FAMILIES
-from streamgauge.operators.partitions.sketcher import Sketcher
 from streamgauge.operators.sketching.account import Account
-from streamgauge.operators.sketching.partition_watermark import YEAR_10000, PartitionTime
+from streamgauge.operators.sketching.sketcher import Sketcher
 from streamgauge.operators.table.schema import schema_of
 from streamgauge.operators.table.sketch_table import merge
 from streamgauge.operators.testing import StreamTester
+from streamgauge.operators.watermarks.partition_watermark import YEAR_10000, PartitionTime
+from streamgauge.spark_udafs.frames.tables import as_frame, as_table
 from streamgauge.spark_udafs.merge.plan import merge_announced, partials_of
-from streamgauge.spark_udafs.tables import as_frame, as_table
 
 pytestmark = pytest.mark.spark
 

@@ -15,8 +15,8 @@ from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.definition_diff import DefinitionChanged
 from streamgauge.operators.table.schema import END, START, from_ipc, table_schema, to_ipc
 from streamgauge.operators.windows.session import SessionTable
+from streamgauge.spark_udafs.frames.windows import Sessions
 from streamgauge.spark_udafs.merge.sessions import BucketedSessions, SessionMerge
-from streamgauge.spark_udafs.windows import Sessions
 
 GAP = 10_000_000
 SESSIONS = SessionTable(GAP)

@@ -13,17 +13,17 @@ import pytest
 
 from streamgauge import Stream, count, distinct, quantiles, top_k
 from streamgauge.operators.definition.aggregate import Aggregate
-from streamgauge.operators.partitions.sketcher import Sketcher
-from streamgauge.operators.sketching.partition_watermark import PartitionTime
+from streamgauge.operators.sketching.sketcher import Sketcher
 from streamgauge.operators.table.query import query
 from streamgauge.operators.table.schema import aggregates_of
 from streamgauge.operators.table.sketch_table import merge
+from streamgauge.operators.watermarks.partition_watermark import PartitionTime
 from streamgauge.spark import sketch_parquet
-from streamgauge.spark_udafs.frames import sketch
+from streamgauge.spark_udafs.frames.frames import sketch
+from streamgauge.spark_udafs.frames.tables import as_table
+from streamgauge.spark_udafs.frames.windows import window
 from streamgauge.spark_udafs.parquet.readable import ParquetRows
-from streamgauge.spark_udafs.run import write
-from streamgauge.spark_udafs.tables import as_table
-from streamgauge.spark_udafs.windows import window
+from streamgauge.spark_udafs.streaming.run import write
 
 pytestmark = pytest.mark.spark
 

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from streamgauge.operators.formats.protobuf_files import compiled, message_class
+from streamgauge.operators.formats.protobuf.files import compiled, message_class
 
 NOON = 1_780_315_200_000
 """2026-06-01 12:00 UTC, in milliseconds."""

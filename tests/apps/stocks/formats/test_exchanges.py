@@ -15,8 +15,8 @@ from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import app_of
 from streamgauge.operators.table.query import query
 
-from ....operators.ingest.exchanges import AT as TRADED_MS
-from ....operators.ingest.exchanges import EXCHANGES, Exchange
+from ....agents.ingest.exchanges import AT as TRADED_MS
+from ....agents.ingest.exchanges import EXCHANGES, Exchange
 from ..tried import Tried, fed, tried
 
 AT_MS = 1_700_000_000_123

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from streamgauge.apps.trending.formats.posts import POSTS
-from streamgauge.apps.trending.formats.stop_words import STOP_WORDS
+from streamgauge.apps.trending.stop_words import STOP_WORDS
 
 from .rows import rows_of
 

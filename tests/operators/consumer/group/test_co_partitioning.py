@@ -19,9 +19,9 @@ from streamgauge.operators.consumer.plan import Plan, Plans
 from streamgauge.operators.consumer.runner import start
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.kafka.topics import TopicError
-from streamgauge.operators.sketching.position import Input
+from streamgauge.operators.watermarks.position import Input
 
 
 def stream(topics: tuple[str, str] = ("ads", "clicks"), **config: Any) -> Stream:

@@ -17,8 +17,8 @@ from streamgauge.operators.consumer.group.committed import (
     offset_of,
     places_of,
 )
-from streamgauge.operators.sketching.partition_watermark import PartitionTime
-from streamgauge.operators.sketching.position import Position
+from streamgauge.operators.watermarks.partition_watermark import PartitionTime
+from streamgauge.operators.watermarks.position import Position
 from streamgauge.operators.windows.window import EARLIEST
 
 

@@ -9,7 +9,11 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from streamgauge.operators.consumer.group import group_registry
-from streamgauge.operators.consumer.group.group_registry import committed_by, other_streams, tables_together
+from streamgauge.operators.consumer.group.group_registry import (
+    committed_by,
+    other_streams,
+    tables_together,
+)
 
 FINGERPRINT = "0123456789abcdef"
 

@@ -20,7 +20,7 @@ from streamgauge.operators.consumer.runner import run, start
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.definition_diff import DefinitionChanged
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.kafka.topics import TopicError, admin
 from streamgauge.operators.sinks.answers_to_kafka import AnswersToKafka
 from streamgauge.operators.sketching.account import Account

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from streamgauge.apps.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 from streamgauge.operators.consumer.group.membership import Membership
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run, start
-from streamgauge.operators.sketching.position import Input
+from streamgauge.operators.watermarks.position import Input
 
 from ....waiting import until
 from ..runs import DELIVERIES, Windows, run_and_ask

@@ -9,8 +9,8 @@ import pytest
 
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import start
-from streamgauge.operators.consumer.work.worker import Worker
-from streamgauge.operators.sketching.position import Input
+from streamgauge.operators.consumer.worker.worker import Worker
+from streamgauge.operators.watermarks.position import Input
 
 from ....waiting import until
 from ..runs import Windows, run_and_ask

@@ -15,7 +15,7 @@ from streamgauge.operators.consumer.runner import run, start
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.kafka.topics import admin
-from streamgauge.operators.sketching.position import Input
+from streamgauge.operators.watermarks.position import Input
 from streamgauge.together import run_together
 
 from ....waiting import until

@@ -10,7 +10,7 @@ from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.sketching.delta import Delta
-from streamgauge.operators.sketching.partition_watermark import PartitionTime
+from streamgauge.operators.watermarks.partition_watermark import PartitionTime
 
 STREAM = Stream.from_schema({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(posts=count())
 

@@ -16,7 +16,7 @@ from streamgauge.operators.consumer.log.log_scan import Tail, _edges, follow, re
 from streamgauge.operators.consumer.log.messages import encode
 from streamgauge.operators.consumer.merge.merger import Merger
 from streamgauge.operators.kafka.topics import admin
-from streamgauge.operators.sketching.position import Input, Position, inputs_of
+from streamgauge.operators.watermarks.position import Input, Position, inputs_of
 
 from .records import STREAM, delta, snapshot
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from streamgauge.operators.consumer.log.faults import DeltaError
 from streamgauge.operators.consumer.merge.merger import Merger
+from streamgauge.operators.kafka.log_faults import DeltaError
 
 from ..merge.deltas import STREAM, posts
 

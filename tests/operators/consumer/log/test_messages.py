@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from streamgauge.operators.consumer.log.faults import DeltaError
 from streamgauge.operators.consumer.log.messages import encode, table_topic
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.kafka.log_faults import DeltaError
 from streamgauge.operators.kafka.topics import admin, ensure_topic
 from streamgauge.operators.sketching.delta import Delta
 from streamgauge.operators.table.sketch_table import merge

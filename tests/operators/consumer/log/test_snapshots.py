@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from streamgauge.operators.consumer.log.chunked_records import Record
-from streamgauge.operators.consumer.log.faults import DeltaError
 from streamgauge.operators.consumer.log.snapshots import Snapshot
 from streamgauge.operators.consumer.merge.merger import Merger
+from streamgauge.operators.kafka.chunked_records import Record
+from streamgauge.operators.kafka.log_faults import DeltaError
 
 from ..merge.deltas import STREAM, paused, posts
 

@@ -13,14 +13,14 @@ import pyarrow as pa
 
 from streamgauge.operators.consumer.log.messages import split
 from streamgauge.operators.consumer.merge.merger import Merger
+from streamgauge.operators.consumer.worker.count_window_recovery import LastCounts
 from streamgauge.operators.definition.aggregates import count, distinct
 from streamgauge.operators.definition.aggregates import sum as total
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.partitions.partition_state import PartitionState
 from streamgauge.operators.sketching.delta import Delta
-from streamgauge.operators.sketching.position import Input
+from streamgauge.operators.sketching.partition_state import PartitionState
 from streamgauge.operators.table.query import query
-from streamgauge.operators.windows.count.recovery import LastCounts
+from streamgauge.operators.watermarks.position import Input
 
 SIZE = 7
 SOURCE = Stream.from_schema({"at": pl.Int64, "key": pl.String, "n": pl.Int64}, time=pl.from_epoch("at", "us"))

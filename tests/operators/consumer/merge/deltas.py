@@ -10,10 +10,10 @@ import polars as pl
 from streamgauge.operators.consumer.merge.merger import Merger
 from streamgauge.operators.definition.aggregates import count, distinct
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.partitions.partition_state import PartitionState
 from streamgauge.operators.sketching.delta import Delta
-from streamgauge.operators.sketching.idle_timer import Rest
-from streamgauge.operators.sketching.position import Input, inputs_of
+from streamgauge.operators.sketching.partition_state import PartitionState
+from streamgauge.operators.watermarks.idle_timer import Rest
+from streamgauge.operators.watermarks.position import Input, inputs_of
 
 START = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1e6)
 STREAM = (

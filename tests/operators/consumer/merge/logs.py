@@ -20,12 +20,12 @@ from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.plan import Plan
 from streamgauge.operators.definition.aggregates import count, distinct
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.kafka.topics import admin, begin_offsets, ensure_topic
-from streamgauge.operators.partitions.partition_state import PartitionState
 from streamgauge.operators.sketching.delta import Delta
-from streamgauge.operators.sketching.idle_timer import Rest
+from streamgauge.operators.sketching.partition_state import PartitionState
 from streamgauge.operators.table.schema import schema_of
+from streamgauge.operators.watermarks.idle_timer import Rest
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

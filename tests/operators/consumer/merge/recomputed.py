@@ -16,11 +16,11 @@ from streamgauge.operators.consumer.merge.merger import Merger
 from streamgauge.operators.definition.aggregates import count, distinct
 from streamgauge.operators.definition.aggregates import sum as total
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.partitions.partition_state import PartitionState
 from streamgauge.operators.sketching.delta import Delta
-from streamgauge.operators.sketching.position import Input
+from streamgauge.operators.sketching.partition_state import PartitionState
 from streamgauge.operators.table.query import query
 from streamgauge.operators.table.windows import edges
+from streamgauge.operators.watermarks.position import Input
 from streamgauge.operators.windows.cumulate import Cumulate
 from streamgauge.operators.windows.session import Session
 from streamgauge.operators.windows.sliding import Sliding

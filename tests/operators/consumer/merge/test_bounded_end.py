@@ -12,9 +12,9 @@ from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.plan import Plan
 from streamgauge.operators.definition.joining import Between
 from streamgauge.operators.sketching.delta import Delta
-from streamgauge.operators.sketching.position import Input
+from streamgauge.operators.watermarks.position import Input
 
-from ...joins.pairs import TOPICS, joined
+from ...steps.pairs import TOPICS, joined
 
 INPUTS = [Input(topic, 0) for topic in TOPICS]
 

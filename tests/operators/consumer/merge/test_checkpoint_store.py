@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from streamgauge.operators.consumer.log.faults import DeltaError
 from streamgauge.operators.consumer.log.merger_state import EMPTY_STATE
 from streamgauge.operators.consumer.log.snapshots import Snapshot
 from streamgauge.operators.consumer.merge.checkpoint_store import CheckpointStore
 from streamgauge.operators.consumer.merge.outbox import Outbox
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.kafka.client_config import member_config
+from streamgauge.operators.kafka.log_faults import DeltaError
 from streamgauge.operators.sinks.answers_to_kafka import AnswersToKafka
 
 from .logs import Log

@@ -7,7 +7,7 @@ import pytest
 
 from streamgauge.operators.consumer.merge import partial_windows, partial_windows_base
 from streamgauge.operators.consumer.merge.merger import Merger
-from streamgauge.operators.sketching.position import inputs_of
+from streamgauge.operators.watermarks.position import inputs_of
 
 from .counted import STREAM, Workers, given, rows_of, windows_of
 

@@ -14,9 +14,9 @@ from streamgauge.operators.consumer.merge.merger import Merger
 from streamgauge.operators.consumer.merge.paned_windows import PanedWindows
 from streamgauge.operators.definition.aggregates import count, distinct, kll_quantiles
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.partitions.partition_state import PartitionState
 from streamgauge.operators.sketching.delta import Delta
-from streamgauge.operators.sketching.position import inputs_of
+from streamgauge.operators.sketching.partition_state import PartitionState
+from streamgauge.operators.watermarks.position import inputs_of
 
 START = 1_767_225_600
 ROWS = Stream.from_schema({"at": pl.Int64, "k": pl.Int64, "user": pl.Int64}, time=pl.from_epoch("at"))

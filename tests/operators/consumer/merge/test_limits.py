@@ -11,8 +11,8 @@ from streamgauge.operators.consumer.merge.merger import Merger
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.definition.aggregates import count, distinct
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.partitions.partition_state import PartitionState
-from streamgauge.operators.sketching.position import Input
+from streamgauge.operators.sketching.partition_state import PartitionState
+from streamgauge.operators.watermarks.position import Input
 
 ROWS = Stream.from_schema({"at": pl.Int64, "key": pl.Int64}, time=pl.from_epoch("at")).group_by("key")
 WINDOWED = {

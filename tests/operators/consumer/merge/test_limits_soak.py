@@ -19,8 +19,8 @@ from streamgauge import Stream, count, distinct, quantiles
 from streamgauge.operators.consumer.merge.limits import keep_within
 from streamgauge.operators.consumer.merge.merger import Merger
 from streamgauge.operators.consumer.options import RunOptions
-from streamgauge.operators.sketching.position import Input
-from streamgauge.operators.partitions.partition_state import PartitionState
+from streamgauge.operators.watermarks.position import Input
+from streamgauge.operators.sketching.partition_state import PartitionState
 
 groups, kind = int(sys.argv[1]), sys.argv[2]
 rows = Stream.from_schema({"at": pl.Int64, "key": pl.Int64, "user": pl.Int64}, time=pl.from_epoch("at"))

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import TopicPartition
 
-from streamgauge.operators.consumer.log.faults import DeltaError
 from streamgauge.operators.consumer.log.messages import encode
-from streamgauge.operators.partitions.partition_state import PartitionState
+from streamgauge.operators.kafka.log_faults import DeltaError
 from streamgauge.operators.sketching.account import Account
+from streamgauge.operators.sketching.partition_state import PartitionState
 
 from .logs import Log
 

@@ -11,7 +11,7 @@ from streamgauge.operators.consumer.merge.merger import Merger
 from streamgauge.operators.consumer.plan import Plan
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.table.schema import schema_of
 

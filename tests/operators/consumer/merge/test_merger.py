@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from streamgauge.operators.consumer.log.faults import DeltaError
 from streamgauge.operators.consumer.merge.merger import Merger
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.kafka.log_faults import DeltaError
 from streamgauge.operators.sketching.account import Account
-from streamgauge.operators.sketching.idle_timer import Rest
-from streamgauge.operators.sketching.partition_watermark import PartitionTime
-from streamgauge.operators.sketching.position import Input, inputs_of
+from streamgauge.operators.watermarks.idle_timer import Rest
+from streamgauge.operators.watermarks.partition_watermark import PartitionTime
+from streamgauge.operators.watermarks.position import Input, inputs_of
 
 from .deltas import START, STREAM, log, merged, paused, posts, windows, windows_of
 

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from streamgauge.operators.consumer.merge.merger import Merger
-from streamgauge.operators.partitions.partition_state import PartitionState
-from streamgauge.operators.sketching.idle_timer import Rest
+from streamgauge.operators.sketching.partition_state import PartitionState
+from streamgauge.operators.watermarks.idle_timer import Rest
 
 from .deltas import START, STREAM, log, merged, paused, posts, windows, windows_of
 

@@ -11,7 +11,7 @@ from streamgauge.operators.consumer.merge import (
     partial_windows_base,
     sliding_aggregation,
 )
-from streamgauge.operators.windows.session import rows as session_rows
+from streamgauge.operators.sketching import session_rows as session_rows
 
 from .recomputed import deltas, given, merger_of, partitions, share, streams, windows_of
 

@@ -17,7 +17,7 @@ from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.plan import Plan
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.kafka.outgoing_message import Outgoing
 from streamgauge.operators.sinks.sink import ClosedWindow, Origin, SinkError, SinkTopic
 from streamgauge.operators.table.window_groups import WindowGroups

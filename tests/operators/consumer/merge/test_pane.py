@@ -11,7 +11,7 @@ from streamgauge.operators.consumer.merge import on_disk, pane
 from streamgauge.operators.consumer.merge.pane import PanePart
 from streamgauge.operators.definition.aggregates import count, distinct
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.partitions.partition_state import PartitionState
+from streamgauge.operators.sketching.partition_state import PartitionState
 from streamgauge.operators.table.schema import schema_of
 
 from .recomputed import SOURCE

@@ -24,7 +24,7 @@ from streamgauge.operators.consumer.runner import start
 from streamgauge.operators.consumer.supervision.run_monitor import PartitionOwners, RunMonitor
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.formats.json import json
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.kafka.topics import TopicError
 from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.watching.figures import WorkFigures

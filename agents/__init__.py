@@ -1,0 +1,1 @@
+"""How do messages get into Kafka and out of it unchanged?"""

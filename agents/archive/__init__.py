@@ -1,0 +1,1 @@
+"""Topics copied to an archive, and old files removed from it."""

@@ -1,0 +1,37 @@
+"""How far a source was read, in a file for sinks other than Kafka: replaced whole, after the messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from ...operators.whole_file import whole_file
+from .batch import IngestError, Positions
+
+
+class LocalPositions:
+    """The positions of one source in a file of `folder`. Raises `IngestError` for one that can't be used."""
+
+    def __init__(self, folder: Path, agent: str, source: str) -> None:
+        self._path = folder / agent / "positions" / f"{quote(source, safe='')}.json"
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            text = self._path.read_text() if self._path.exists() else "{}"
+            self.positions: dict[str, Mapping[str, Any]] = json.loads(text)
+        except OSError as error:
+            raise IngestError(f"{self._path} can't be used: {error.strerror}") from None
+        except ValueError:
+            raise IngestError(f"{self._path} is damaged; delete it to begin again") from None
+
+    def keep(self, changed: Positions) -> None:
+        """Add these to the positions that survive."""
+        for part, position in changed.items():
+            if position is None:
+                self.positions.pop(part, None)
+            else:
+                self.positions[part] = position
+        with whole_file(self._path) as unfinished:
+            unfinished.write_text(json.dumps(self.positions))

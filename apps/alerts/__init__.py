@@ -1,1 +1,0 @@
-"""What can be done with the outlets of alerts: trying them, and silencing them."""

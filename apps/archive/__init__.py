@@ -1,1 +1,0 @@
-"""Topics kept as Parquet files, by the command line."""

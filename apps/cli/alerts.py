@@ -1,0 +1,105 @@
+"""`streamgauge alerts`: outlets that are tried, and silences that are written."""
+
+from __future__ import annotations
+
+import json
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...operators.watching.terminal import write_json, write_line
+
+app = typer.Typer(
+    name="alerts",
+    no_args_is_help=True,
+    help="""Where alerts go: try the outlets, silence some alerts for a time.
+
+        streamgauge alerts test outlets.toml
+
+        streamgauge alerts silence outlets.toml 'key=~"hall.*"' --for 2h --why painters
+    """,
+)
+
+OutletFile = Annotated[Path, typer.Argument(metavar="FILE", help="Outlets in TOML (docs/alerts.md).")]
+
+
+@app.callback()
+def alerts() -> None:
+    """Where alerts go: try the outlets, silence some alerts for a time."""
+
+
+@app.command()
+def test(
+    file: OutletFile,
+    outlet: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Try this one only. Repeatable.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each outlet.")] = False,
+) -> None:
+    """Send a test, marked as one, to each outlet, and say of each whether it took it.
+
+    Ends with 1 if one didn't. Silences and matchers don't hold a test back.
+
+        streamgauge alerts test outlets.toml
+
+        streamgauge alerts test outlets.toml --outlet ops --json
+    """
+    from ...operators.rules.outlets.toml_outlets import read_outlets
+    from ..jobs.outlet_trial import OutletsFailed, try_outlet
+
+    outlets = read_outlets(file)
+    titles = [one.title for one in outlets]
+    if not outlets:
+        raise ValueError(f"{file}: there is no [[outlet]] to try")
+    if unknown := [name for name in outlet or () if name not in titles]:
+        raise ValueError(f"{file}: there is no outlet {unknown[0]!r}; there are {', '.join(titles)}")
+    failed = []
+    for one in outlets:
+        if outlet and one.title not in outlet:
+            continue
+        problem = try_outlet(one)
+        if problem is not None:
+            failed.append(one.title)
+        if as_json:
+            write_json({"outlet": one.title, "kind": one.kind, "arrived": not problem, "problem": problem})
+        else:
+            write_line(f"{one.title}: {'it was accepted' if problem is None else f'failed: {problem}'}")
+    if failed:
+        raise OutletsFailed(
+            f"{len(failed)} of {len(outlet or outlets)} did not take the test: {', '.join(failed)}"
+        )
+
+
+@app.command()
+def silence(
+    file: OutletFile,
+    match: Annotated[
+        list[str], typer.Argument(metavar="MATCHER...", help="""Such as 'rule="hot"' or 'key=~"hall.*"'.""")
+    ],
+    length: Annotated[str, typer.Option("--for", metavar="LENGTH", help="For how long, such as 2h.")],
+    why: Annotated[str, typer.Option(metavar="TEXT", help="For those who read it later.")] = "",
+) -> None:
+    """Hold alerts back that all matchers are true of, from now on: a [[silence]] at the end of the file.
+
+    A run that has this file for its outlets needs no restart.
+
+        streamgauge alerts silence outlets.toml 'rule="hot"' 'key=~"hall.*"' --for 2h --why painters
+    """
+    from ...operators.rules.outlets.silences import AlertSilence
+    from ...operators.rules.outlets.toml_outlets import read_outlets
+    from ...operators.windows.durations import microseconds
+
+    until = datetime.now(UTC).replace(microsecond=0) + timedelta(microseconds=microseconds(length))
+    one = AlertSilence(match, until, why=why)
+    read_outlets(file)  # a file that is wrong is refused, and stays as it is
+    text = file.read_text(encoding="utf-8")
+    # JSON's texts are TOML's, too.
+    table = ["[[silence]]", f"match = {json.dumps(list(match))}", f"until = {until:%Y-%m-%dT%H:%M:%SZ}"]
+    if why:
+        table.append(f"why = {json.dumps(why)}")
+    with file.open("a", encoding="utf-8") as out:
+        out.write("".join(f"{line}\n" for line in ["" if text.endswith("\n") or not text else "\n", *table]))
+    write_line(f"{one}", sys.stderr)

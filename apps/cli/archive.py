@@ -1,0 +1,214 @@
+"""`streamgauge archive`: topics kept as Parquet files that can be replayed and asked again."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...operators.watching.terminal import write_json, write_line
+from ..ending import at_once
+from .settings import Config, ConfigFile, Servers, kafka_settings
+
+if TYPE_CHECKING:
+    from ...agents.archive.archiver import Archiver
+    from ...operators.archive.segment import Segment
+    from ...operators.formats.decode import Decoder
+
+_UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+_RETENTION_SECONDS = 60.0
+
+
+def archive(
+    topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="The topics to keep.")],
+    to: Annotated[
+        str,
+        typer.Option(metavar="DIR", help="A folder, or a URL such as s3://bucket/archive."),
+    ],
+    bootstrap_servers: Servers = "localhost:9092",
+    size: Annotated[
+        str, typer.Option(metavar="BYTES", help="A file is written once its messages have so many bytes …")
+    ] = "128MiB",
+    interval: Annotated[
+        str, typer.Option(metavar="TIME", help="… or so long after its first message, if that is sooner.")
+    ] = "10m",
+    keep: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Remove files whose messages are all older, as 30d.")
+    ] = None,
+    group: Annotated[
+        str, typer.Option(metavar="NAME", help="Archivers of one group share the partitions among them.")
+    ] = "",
+    once: Annotated[bool, typer.Option("--once", help="End at the end of what is there now.")] = False,
+    start: Annotated[
+        str, typer.Option(metavar="earliest|latest", help="Where a topic begins that has no file yet.")
+    ] = "earliest",
+    skip_lost: Annotated[
+        bool, typer.Option("--skip-lost", help="Go on behind messages that the topic has removed already.")
+    ] = False,
+    decode: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SQL", help="CREATE STREAM statements, or a file of them: columns to decode, too."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Say as JSON what was archived.")] = False,
+    config: Config = None,
+    config_file: ConfigFile = None,
+) -> None:
+    """Keep topics as Parquet files, each message once, until Ctrl-C.
+
+    Files lie at DIR/topic=TOPIC/partition=P/OFFSET.parquet, named after their first offset, with the columns
+    offset, timestamp, timestamp_type, key, value and headers; Spark, DuckDB, Polars and others read them. The
+    next run goes on where the files end: no offset is committed, and nothing is kept elsewhere.
+    `streamgauge replay DIR` sends an archived topic again, and `Stream.from_archive` counts over it.
+
+        streamgauge archive posts trades --to archive
+
+        streamgauge archive posts --to archive --once --json
+
+        streamgauge archive posts --to s3://bucket/archive --interval 1m --keep 30d
+
+        streamgauge archive posts --to archive --decode posts.sql
+    """
+    if start not in ("earliest", "latest"):
+        raise ValueError(f"--start must be earliest or latest, got {start}")
+    size_bytes, seconds = bytes_of(size), seconds_of("--interval", interval)
+    kept = None if keep is None else seconds_of("--keep", keep)
+    with at_once():
+        from ...agents.archive.archiver import ArchiveOptions, Archiver
+        from ...operators.archive.store import store_of
+        from ...operators.kafka.topics import admin
+        from ..topics.known import known_topics
+
+    settings = kafka_settings(bootstrap_servers, config, config_file)
+    known_topics(admin(settings))
+    store = store_of(to)
+    options = ArchiveOptions(
+        size_bytes=size_bytes,
+        interval_seconds=seconds,
+        start="latest" if start == "latest" else "earliest",
+        skip_lost=skip_lost,
+    )
+
+    def published(segment: Segment) -> None:
+        if not as_json:
+            write_line(f"{segment.range_text}: {segment.rows:,} messages in {segment.path}", sys.stderr)
+
+    name = group or f"{'-'.join(sorted(topics))[:150]}.archive"
+    decoders = {} if decode is None else decoders_of(decode, topics)
+    archiver = Archiver(settings, topics, store, options, None if once else name, published, decoders)
+    begun = time.monotonic()
+    removed = _run(archiver, once, kept, to)
+    account: dict[str, Any] = {**asdict(archiver.account), "removed_files": removed}
+    if as_json:
+        write_json({"topics": sorted(topics), "to": to, **account})
+        return
+    write_line(
+        f"{account['messages']:,} messages in {account['files']:,} files in {time.monotonic() - begun:.1f} s",
+        sys.stderr,
+    )
+
+
+def _run(archiver: Archiver, once: bool, keep_seconds: float | None, to: str) -> int:
+    """Archive, and remove what is old meanwhile; how many files were removed."""
+    from ...agents.archive.retention import remove_older
+    from ...operators.archive.chain import topics_of
+    from ...operators.archive.segment import ArchiveError
+    from ...operators.archive.store import store_of
+    from ...operators.consumer.signals import as_interrupt
+
+    removed, stop, failed = 0, threading.Event(), list[BaseException]()
+
+    def remove_old() -> int:
+        if keep_seconds is None:
+            return 0
+        store = store_of(to)
+        try:
+            topics = topics_of(store)
+        except ArchiveError:  # nothing is archived yet
+            return 0
+        return len(remove_older(store, topics, int((time.time() - keep_seconds) * 1000)))
+
+    if once:
+        with as_interrupt():
+            archiver.run_once()
+        return remove_old()
+
+    def run() -> None:
+        try:
+            archiver.run(stop)
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run, name="archiver")
+    with as_interrupt():
+        thread.start()
+        try:
+            while thread.is_alive():
+                removed += remove_old()
+                thread.join(_RETENTION_SECONDS)
+        except KeyboardInterrupt:
+            write_line("writing what was read …", sys.stderr)
+        finally:
+            stop.set()
+            thread.join()
+    if failed:
+        raise failed[0]
+    return removed
+
+
+def decoders_of(declarations: str, topics: Sequence[str]) -> dict[str, Decoder]:
+    """What decodes topics, by statements of SQL or a file of them. Raises `SqlError` and `ValueError`.
+
+    >>> text = "CREATE STREAM posts (author VARCHAR) WITH (KAFKA_TOPIC='posts', VALUE_FORMAT='JSON')"
+    >>> decoders_of(text, ["posts"])["posts"].schema
+    {'author': String}
+    """
+    from ...queries.sql.parse.dialect import statements_of
+    from ...queries.sql.parse.statements import CreateSource
+    from ...queries.sql.plan.catalog import relation_of
+
+    text = Path(declarations).read_text() if " " not in declarations else declarations
+    nodes = [one.node for one in statements_of(text) if isinstance(one.node, CreateSource)]
+    declared = {relation.topic: relation for relation in (relation_of(node, text) for node in nodes)}
+    if unknown := [topic for topic in declared if topic not in topics]:
+        raise ValueError(f"--decode declares the topic {unknown[0]!r}, which is not archived here")
+    if not declared:
+        raise ValueError("--decode must hold a CREATE STREAM … WITH (KAFKA_TOPIC='…', …) for a topic")
+    return {topic: relation.decoder() for topic, relation in declared.items()}
+
+
+def bytes_of(text: str) -> int:
+    """A number of bytes with its unit. Raises `ValueError` for anything else.
+
+    >>> bytes_of("128MiB"), bytes_of("5 GB"), bytes_of("4096")
+    (134217728, 5000000000, 4096)
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", text.strip())
+    unit = None if match is None else _UNITS.get(match[2].upper() or "B")
+    if match is None or unit is None or not float(match[1]) > 0:
+        raise ValueError(f"--size must be a number of bytes above 0, such as 128MiB or 500MB, got {text}")
+    return int(float(match[1]) * unit)
+
+
+def seconds_of(option: str, text: str) -> float:
+    """A duration such as ``30s``, ``10m`` or ``7d`` in seconds. Raises `ValueError` for anything else.
+
+    >>> seconds_of("--interval", "10m"), seconds_of("--keep", "30d")
+    (600.0, 2592000.0)
+    """
+    from ...operators.windows.durations import microseconds
+
+    try:
+        if length_us := microseconds(text):
+            return length_us / 1e6
+        raise ValueError
+    except ValueError:
+        raise ValueError(f"{option} must be a duration such as 30s, 10m or 7d, got {text}") from None

@@ -1,0 +1,37 @@
+"""`streamgauge bench`: every speed that is claimed, measured on this machine beside its peers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def bench(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[WORD]...", help="Only scripts whose names hold one."),
+    ] = None,
+    names: Annotated[bool, typer.Option("--list", help="Say which there are, and run none.")] = False,
+) -> None:
+    """Measure what is claimed, each against its peer in the same run, and print the ratios.
+
+    Peers that aren't installed are left out. It takes minutes a script and wants a quiet machine. The scripts
+    come with the source, not with the package; it ends with 1 if one of them fails.
+
+        streamgauge bench --list
+
+        streamgauge bench kernels_hll
+
+        streamgauge bench spark
+    """
+    if not (_ROOT / "bench" / "__main__.py").is_file():
+        raise ValueError("the benchmarks come with the source: clone the project and run `make bench` there")
+    # It prints for itself, and Ctrl-C reaches it as well.
+    arguments = [*(["--list"] if names else []), *(words or [])]
+    raise typer.Exit(subprocess.run([sys.executable, "-m", "bench", *arguments], cwd=_ROOT).returncode)

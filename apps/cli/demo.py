@@ -1,0 +1,101 @@
+"""`streamgauge demo`: complete examples on a real broker."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from ..ending import at_once
+from ..registry import APPS, app_of
+from .run import RunEngine
+
+
+class DemoEngine(StrEnum):
+    """Where apps run."""
+
+    local = "local"
+    spark = "spark"
+    mixed = "mixed"
+
+
+Seconds = Annotated[float, typer.Option(metavar="SECONDS", min=5, help="How long messages come.")]
+Seed = Annotated[int, typer.Option(metavar="NUMBER", help="Another number makes up other messages.")]
+Port = Annotated[int, typer.Option(min=0, max=65_535, help="Where the page is; 0 is a free port.")]
+Json = Annotated[bool, typer.Option("--json", help="Print what was found as one JSON object.")]
+Details = Annotated[bool, typer.Option("--details", help="Show every answer at the end, not one screen.")]
+
+
+def apps(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[APP]...", help=f"{', '.join(APPS)}; all of them unless named."),
+    ] = None,
+    engine: Annotated[
+        DemoEngine, typer.Option(help="The standalone consumer, Spark, or mixed: the first app on Spark.")
+    ] = DemoEngine.local,
+    seconds: Seconds = 90.0,
+    seed: Seed = 0,
+    port: Port = 8055,
+    as_json: Json = False,
+    details: Details = False,
+) -> None:
+    """The apps on messages that are made up as they would come, on one page in your browser.
+
+    Starts a Kafka broker, sends some hours of each field's messages at once and then live ones, runs the apps
+    on them, and serves their page; the logs app's lines are written to a file that an agent tails. Things
+    happen in the messages; at the end you see what fired and why, whether rules fired for all, and how many
+    estimates lie inside their bounds; with --details every answer beside the exact figure. Ctrl-C stops all
+    of it.
+
+        streamgauge demo apps
+
+        streamgauge demo apps iot --seconds 600
+
+        streamgauge demo apps trending iot --engine mixed
+    """
+    with at_once():
+        from ..demo.demo_run import Demo, run
+
+    chosen = [app_of(name) for name in dict.fromkeys(names or APPS)]
+    if silent := [app.name for app in chosen if app.example is None]:
+        raise ValueError(f"{silent[0]!r} must have example messages to be in a demo, got an app without any")
+    on_spark = {"local": 0, "spark": len(chosen), "mixed": 1}[engine.value]
+    engines = {app.name: "spark" if at < on_spark else "local" for at, app in enumerate(chosen)}
+    run(Demo(chosen, engines, seconds, seed, port), as_json, details)
+
+
+def trending(
+    engine: Annotated[RunEngine, typer.Option(help="The standalone consumer, or Spark.")] = RunEngine.local,
+    seconds: Seconds = 60.0,
+    rate: Annotated[
+        float, typer.Option(metavar="POSTS", min=1, help="Posts a second to generate, on average.")
+    ] = 1_000.0,
+    seed: Seed = 0,
+    port: Port = 8055,
+    as_json: Json = False,
+    details: Details = False,
+) -> None:
+    """The app for social streams under a load of posts, on its page in your browser.
+
+    Starts a Kafka broker, generates posts at a rate that goes through a whole day's rhythm, with bursts,
+    repeated, late and broken ones, runs the app on them, and ends with every estimate beside the exact
+    figure. Ctrl-C stops all of it. A recording is replayed by `streamgauge run trending --input FILE`.
+
+        streamgauge demo trending
+
+        streamgauge demo trending --seconds 600 --rate 3000
+
+        streamgauge demo trending --engine spark
+
+        streamgauge demo trending --json | jq .trending.all_inside_bounds
+    """
+    with at_once():
+        from dataclasses import replace
+
+        from ..demo.demo_run import Demo, run
+        from ..trending.example import under_load
+
+    app = replace(app_of("trending"), example=under_load(rate, seconds))
+    run(Demo([app], {app.name: engine.value}, seconds, seed, port), as_json, details)

@@ -1,0 +1,150 @@
+"""`streamgauge query`: questions about a table of sketches, on disk or behind a query server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ...operators.watching.terminal import write_line
+
+TablePath = Annotated[
+    Path,
+    typer.Argument(metavar="TABLE", help="A Parquet or Arrow IPC file of sketches, or a folder of them."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line instead of a table.")]
+_Many = list[str] | None
+
+
+def query(
+    table: Annotated[
+        str,
+        typer.Argument(
+            metavar="TABLE",
+            help="A file of sketches, Parquet or Arrow IPC, a folder of them, or a server's address: "
+            "http://HOST:PORT/tables/NAME.",
+        ),
+    ],
+    question: Annotated[
+        str,
+        typer.Argument(
+            metavar="QUESTION",
+            help="rows, distinct, top-k, quantiles, cdf, frequency, membership, sample or sets.",
+        ),
+    ] = "rows",
+    column: Annotated[str, typer.Option(metavar="NAME", help="The column to query.")] = "",
+    columns: Annotated[
+        _Many, typer.Option(metavar="NAME", help="Of rows: only this column. Repeatable.")
+    ] = None,
+    since: Annotated[
+        str,
+        typer.Option("--from", metavar="TIME", help="Windows from here on, such as 2026-06-01T12:00 (UTC)."),
+    ] = "",
+    until: Annotated[str, typer.Option("--to", metavar="TIME", help="Windows up to here.")] = "",
+    last: Annotated[str, typer.Option(metavar="LENGTH", help="The newest windows, such as 1h of them.")] = "",
+    every: Annotated[
+        str,
+        typer.Option(
+            metavar="LENGTH", help='Merge into windows of this length, such as 1h; "span" makes one of all.'
+        ),
+    ] = "",
+    by: Annotated[
+        _Many,
+        typer.Option(metavar="KEY", help='Keep this key; others are merged. Repeatable; "none" for none.'),
+    ] = None,
+    key: Annotated[
+        _Many, typer.Option(metavar="KEY=VALUE", help="Only groups with this value of a key. Repeatable.")
+    ] = None,
+    null: Annotated[_Many, typer.Option(metavar="KEY", help="And groups that have no such key.")] = None,
+    closed: Annotated[bool, typer.Option("--closed", help="Leave out windows that are still open.")] = False,
+    k: Annotated[int | None, typer.Option("-k", min=1, help="Of top-k: how many.")] = None,
+    q: Annotated[
+        _Many, typer.Option("-q", metavar="RANK", help="Of quantiles: a rank, such as 0.99.")
+    ] = None,
+    x: Annotated[_Many, typer.Option("-x", metavar="VALUE", help="Of cdf: a value.")] = None,
+    item: Annotated[
+        _Many,
+        typer.Option(
+            metavar="ITEM",
+            help="Of frequency and membership: a number, text or ISO time.",
+        ),
+    ] = None,
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--as", metavar="KIND", help="What items are if the column doesn't know: text, whole or number."
+        ),
+    ] = "",
+    order: Annotated[
+        str, typer.Option(metavar="COLUMN", help="Order rows by this column, biggest first as in -posts.")
+    ] = "",
+    limit: Annotated[int | None, typer.Option(min=1, help="At most so many rows.")] = None,
+    other: Annotated[str, typer.Option(metavar="NAME", help="Of sets: the other set's column.")] = "",
+    other_key: Annotated[
+        _Many, typer.Option(metavar="KEY=VALUE", help="Of sets: the other set's groups.")
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What the server wants to see; else STREAMGAUGE_TOKEN."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask a table of sketches: each answer with its bounds.
+
+    A table is what a stream wrote (a `SketchesToParquet`'s folder, a file of `write_parquet`), or what
+    `streamgauge serve` serves. Coarser windows and fewer keys are merged from the sketches, at no further
+    error. Without a question it shows the rows: one a window and group.
+
+        streamgauge query trades
+
+        streamgauge query trades --every 1h --by symbol
+
+        streamgauge query trades top-k --column users -k 20 --last 1h
+
+        streamgauge query trades quantiles -q 0.5 -q 0.999 --key symbol=ACME
+
+        streamgauge query http://127.0.0.1:8055/tables/trades rows --every span --order=-trades --limit 10
+    """
+    import sys
+
+    from ...queries.question.question import question as read
+    from ..tables.request import answered
+    from ..tables.view import notes, print_json, show
+
+    given: dict[str, Any] = {
+        "column": [column],
+        "columns": columns,
+        "from": [since],
+        "to": [until],
+        "last": [last],
+        "every": [every],
+        "by": by,
+        "null": null,
+        "open": ["false" if closed else ""],
+        "k": [k],
+        "q": q,
+        "x": x,
+        "item": item,
+        "as": [kind],
+        "order": [order],
+        "limit": [limit],
+        "other": [other],
+    }
+    parameters: dict[str, list[Any]] = {
+        name: values for name, values in given.items() if values and values[0] not in ("", None)
+    }
+    for prefix, pairs in (("key", key), ("other-key", other_key)):
+        for pair in pairs or ():
+            name, equals, value = pair.partition("=")
+            if not equals:
+                raise ValueError(f"--{prefix} {pair}: write it as --{prefix} lang=en")
+            parameters.setdefault(f"{prefix}.{name}", []).append(value)
+    read(question, parameters)  # what is wrong with the question alone is said before anything is read
+    answer = answered(table, question, parameters, token_file)
+    if as_json:
+        print_json(answer)
+    else:
+        show(answer)
+    for note in notes(answer):
+        write_line(note, sys.stderr)

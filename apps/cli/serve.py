@@ -1,0 +1,134 @@
+"""`streamgauge serve`: answers over HTTP from a group's table topic, live, or from files."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ...operators.watching.terminal import write_line
+from ..ending import at_once, in_order
+from .settings import Config, ConfigFile, Servers, kafka_settings, named_values
+
+
+def serve(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[PATH]...", help="Files of sketches, Parquet or Arrow IPC, or folders of them."
+        ),
+    ] = None,
+    group: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="The group_id of a run whose table is served live. Repeatable."),
+    ] = None,
+    app: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="APP",
+            help="Show the page of an app that `streamgauge run APP` runs as --group. Repeatable.",
+        ),
+    ] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting of the app, as its run has it."),
+    ] = None,
+    rules: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The app's rules in TOML, as its run has them.")
+    ] = None,
+    format: Annotated[
+        str | None, typer.Option(metavar="FORMAT", help="The messages' format, if its run was given one.")
+    ] = None,
+    alerts_topic: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Where the app's alerts are; in GROUP.alerts unless named."),
+    ] = None,
+    bootstrap_servers: Servers = "localhost:9092",
+    config: Config = None,
+    config_file: ConfigFile = None,
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Who may ask; others need a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="0 is a free one.")] = 8055,
+    token_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What clients must show; else STREAMGAUGE_TOKEN.")
+    ] = None,
+    keep: Annotated[str, typer.Option(metavar="LENGTH", help="How long closed windows are kept.")] = "24h",
+    keep_mib: Annotated[int, typer.Option(min=1, help="And in how much memory, for each table.")] = 1024,
+    state: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Keep closed windows there, for the next start."),
+    ] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Questions answered at a time.")] = 4,
+    seconds: Annotated[float, typer.Option(min=0.1, help="How long a question may take.")] = 30.0,
+) -> None:
+    """Answer questions about tables of sketches over HTTP, until Ctrl-C.
+
+    With `--group` the table is that of a running stream, its open windows included: it is read from the
+    group's table topic, without joining the group, so any number of servers may do so. With paths it is what
+    a stream wrote. The questions are listed at /docs; `streamgauge query`, `streamgauge.Client` and any
+    HTTP client ask. Only this machine may ask, unless `--host` says otherwise; then a token is required.
+
+        streamgauge serve --group by-minute --bootstrap-servers localhost:9092
+
+        streamgauge serve trades
+
+        streamgauge serve --group by-minute --host 0.0.0.0 --token-file token --state /var/lib/streamgauge
+
+    A browser at its address is shown a page of all that (docs/page.md); with `--app` that of an app: what
+    fired and why, and what its live run counts. The settings, rules and format of the run say which parts
+    there are, and the limits to draw.
+
+        streamgauge serve --app iot --group iot-sensors --set limit=78
+    """
+    with at_once():
+        from ...operators.windows.durations import microseconds
+        from ...queries.server.http.server import QueryServer, check_token
+        from ...queries.server.http.service import Service
+        from ...queries.views.file_table import FileTable
+        from ...queries.views.live import LiveTable
+        from ...queries.views.table_follower import TableFollower
+        from ...queries.views.table_snapshot import TableSnapshot
+        from ..page.routes import OPEN_TO_ALL, page_routes
+        from ..page.serving import pages
+        from ..tables.request import token_of
+
+    names = [path.resolve().stem if path.is_file() else path.resolve().name for path in paths or ()]
+    shown = pages(app or (), group or (), names, named_values(given), rules, alerts_topic, format)
+    if not paths and not group:
+        raise ValueError(
+            "name what to serve: --group NAME for a running stream's table, or files and folders"
+        )
+    token = token_of(token_file)
+    check_token(host, token)
+    settings = kafka_settings(bootstrap_servers, config, config_file)
+    tables: dict[str, Any] = {}
+    for name, path in zip(names, paths or ()):
+        _new(tables, name)
+        tables[name] = FileTable(name, path)
+    keep_us, keep_bytes = microseconds(keep), keep_mib << 20
+    for name in shown.groups:
+        _new(tables, name)
+        tables[name] = LiveTable(name, keep_us, keep_bytes)
+    service = Service(tables, threads=threads, seconds=seconds)
+    routes = page_routes(service, shown.apps)
+    server = QueryServer(service, host, port, token, routes, OPEN_TO_ALL)
+    # uvicorn ends in order at a signal, and raises it again then.
+    with in_order() as stack, suppress(KeyboardInterrupt):
+        for name in shown.groups:
+            saved = None if state is None else TableSnapshot(state / name)
+            stack.callback(TableFollower(name, settings, tables[name], saved).close)
+        shown.follow(settings, stack)
+        line = f"{', '.join(tables)} at {server.url}; all questions: {server.url}/docs"
+        write_line(line, sys.stderr)
+        of = ", ".join(one.app.name for one in shown.apps) or "all of it"
+        write_line(f"the page of {of}: {server.url}/", sys.stderr, flush=True)
+        server.run()
+
+
+def _new(tables: dict[str, Any], name: str) -> None:
+    if name in tables:
+        raise ValueError(f"two tables would be called {name!r}; serve one of them by another server")

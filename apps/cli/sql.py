@@ -1,0 +1,226 @@
+"""`streamgauge sql`: statements on brokers, or, for their tests, on none."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
+
+import typer
+
+from ...operators.watching.terminal import write_json, write_line
+from ..ending import at_once, in_order
+from .run import RunEngine
+from .settings import Config, ConfigFile, Servers, kafka_settings
+
+if TYPE_CHECKING:
+    from ...queries.sql.run.engine import Engine
+    from ...queries.sql.run.outcome import StatementOutcome
+
+
+def sql(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="A script; - is standard input.")
+    ] = None,
+    execute: Annotated[
+        str | None, typer.Option("-e", "--execute", metavar="TEXT", help="Statements, with ; between them.")
+    ] = None,
+    test: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Run this script without a broker, and hold it to its ASSERT VALUES."
+        ),
+    ] = None,
+    until: Annotated[
+        Literal["latest"] | None,
+        typer.Option(help="latest: each query ends once all messages that are there now are in."),
+    ] = None,
+    engine: Annotated[
+        RunEngine, typer.Option(help="Who runs the queries: consumers, or Spark.")
+    ] = RunEngine.local,
+    state: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Of Spark: its checkpoints, from which queries go on."),
+    ] = None,
+    group: Annotated[
+        str, typer.Option(metavar="NAME", help="Queries that write go on where the same group ended.")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a statement and line.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Rows as CSV, with a header.")] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The last statement's rows, as .arrow, .parquet or .csv."),
+    ] = None,
+    bootstrap_servers: Servers = "localhost:9092",
+    config: Config = None,
+    config_file: ConfigFile = None,
+) -> None:
+    """Run statements of SQL in their order; what they are is in docs/sql.md. Without any, a console opens.
+
+    A SELECT … EMIT FINAL or EMIT CHANGES goes on until Ctrl-C, unless it has a LIMIT; without EMIT it answers
+    of what is there now. Queries that write, CREATE … AS SELECT and INSERT INTO … SELECT, go on until Ctrl-C
+    as well, all together. With `--until latest` each ends, in its turn. It ends with 1 at the first error.
+
+        streamgauge sql
+
+        streamgauge sql -e "SHOW TOPICS"
+
+        streamgauge sql counts.sql --group counts
+
+        streamgauge sql -e "PRINT 'posts' FROM BEGINNING LIMIT 3" --json
+
+        streamgauge sql --test counts.test.sql
+    """
+    given = [one for one in (file, execute, test) if one is not None]
+    typed = not given and sys.stdin.isatty() and sys.stdout.isatty()
+    if len(given) != 1 and not typed:
+        raise ValueError("sql: name one of a FILE, -e TEXT and --test FILE, or start it in a terminal")
+    if output is not None and output.suffix not in OUTPUTS:
+        raise ValueError(f"sql: --output takes a file that ends in {', '.join(OUTPUTS)}, got {output}")
+    if engine is RunEngine.spark and group:
+        raise ValueError("sql: a group is of consumers; on Spark queries go on with the same --state FOLDER")
+    if engine is RunEngine.local and state is not None:
+        raise ValueError("sql: --state is of --engine spark; consumers go on with the same --group NAME")
+    with at_once():
+        from ...queries.sql.run.brokers import Brokers
+        from ...queries.sql.run.consumer_runs import ConsumerRuns, QueryRuns
+        from ...queries.sql.run.memory import Memory
+        from ...queries.sql.run.session import SqlSession
+
+    if typed:
+        text = ""
+    elif execute is not None:
+        text = execute
+    elif file is not None and str(file) == "-":
+        text = sys.stdin.read()
+    else:
+        text = (file or test).read_text()  # type: ignore[union-attr]
+    show = write_json_line if as_json else write_csv if as_csv else write_table
+    settings = kafka_settings(bootstrap_servers, config, config_file)
+    failed = False
+    with in_order() as stack, suppress(KeyboardInterrupt):
+        if engine is RunEngine.spark and test is None:
+            from ..sql.spark_runs import SparkRuns, spark_session
+
+            runs: QueryRuns = SparkRuns(stack.enter_context(spark_session(state)), state)
+        else:
+            runs = ConsumerRuns(group)
+        brokers = Brokers(settings, until, runs)
+        runner: Engine = Memory() if test is not None else brokers
+        if test is None:
+            stack.callback(brokers.stop)
+        more = {name: value for name, value in settings.items() if name != "bootstrap.servers"}
+        session = SqlSession(runner, settings["bootstrap.servers"], more)
+        if typed:
+            from ..sql.console import run_console
+
+            run_console(session, brokers.topics, show)
+            return
+        last: list[StatementOutcome] = []
+        for outcome in session.run(text):
+            failed = outcome.kind == "error"
+            # A query that goes on has many outcomes, one after the other.
+            last = [*(one for one in last if one.statement == outcome.statement), outcome]
+            show(outcome)
+            if output is not None and outcome.kind == "rows":
+                write_file(output, last)
+        if not failed and test is None:
+            brokers.wait()
+    if failed:
+        raise typer.Exit(1)
+
+
+OUTPUTS = (".arrow", ".parquet", ".csv")
+
+
+def write_file(path: Path, outcomes: Sequence[StatementOutcome]) -> None:
+    """The rows of one statement in a file; readers see all of them or those before."""
+    import polars as pl
+
+    frame = pl.concat([one.frame() for one in outcomes if one.rows] or [outcomes[0].frame()])
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    if path.suffix == ".csv":
+        with unfinished.open("w", newline="") as file:
+            write_rows(file, frame.columns, frame.rows())
+    elif path.suffix == ".parquet":
+        frame.write_parquet(unfinished)
+    else:
+        frame.write_ipc(unfinished, compat_level=pl.CompatLevel.oldest())
+    unfinished.replace(path)
+
+
+def write_json_line(outcome: StatementOutcome) -> None:
+    """An outcome as a line of JSON."""
+    write_json(outcome.to_json(), flush=True)
+
+
+def write_warnings(outcome: StatementOutcome) -> None:
+    """What is not in the rows, on standard error."""
+    for warning in outcome.warnings:
+        write_line(f"warning: {warning}", sys.stderr)
+
+
+def write_csv(outcome: StatementOutcome) -> None:
+    """Rows as CSV, lists and structs as JSON; an error on standard error."""
+    if outcome.error is not None:
+        write_error(outcome.error)
+    if outcome.kind != "rows":
+        return
+    write_warnings(outcome)
+    write_rows(sys.stdout, outcome.columns, outcome.rows)
+    sys.stdout.flush()
+
+
+def write_rows(file: TextIO, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Rows as CSV, with a header."""
+    import csv
+    import json
+
+    from ...operators.formats.jsonable import jsonable
+
+    out = csv.writer(file, lineterminator="\n")
+    out.writerow(columns)
+    for row in rows:
+        plain = [jsonable(value) for value in row]
+        out.writerow([json.dumps(one) if isinstance(one, list | dict) else one for one in plain])
+
+
+def write_table(outcome: StatementOutcome) -> None:
+    """Rows as a table, a program's text as it is, an error on standard error."""
+    import json
+
+    from rich import box
+    from rich.table import Table
+
+    from ...operators.formats.jsonable import jsonable
+    from ...operators.rendering.names import visible_name
+    from ...operators.watching.console import TerminalConsole
+
+    if outcome.error is not None:
+        write_error(outcome.error)
+    elif outcome.kind == "done":
+        write_line(f"done: {' '.join(outcome.statement.split())[:100]}")
+    elif list(outcome.columns) == ["python"]:
+        write_line(str(outcome.rows[0][0]))
+    else:
+        table = Table(*map(visible_name, outcome.columns), header_style="bold", box=box.SIMPLE_HEAD)
+        for number, row in enumerate(outcome.rows):
+            cells = []
+            for name, value in zip(outcome.columns, row):
+                plain = jsonable(value)
+                cell = plain if isinstance(plain, str) else "" if plain is None else json.dumps(plain)
+                if name in outcome.bounds:
+                    low, high = outcome.bounds[name][number]
+                    cell += "" if low == high else f" ({jsonable(low)} to {jsonable(high)})"
+                cells.append(visible_name(cell) if cell else "")
+            table.add_row(*cells)
+        TerminalConsole().print(table)
+        write_warnings(outcome)
+
+
+def write_error(error: Exception) -> None:
+    """An error with its line of the statement, the words underlined."""
+    for line in f"error: {error}".splitlines():
+        write_line(line, sys.stderr)

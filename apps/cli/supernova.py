@@ -1,0 +1,131 @@
+"""`streamgauge supernova`: a candidate's page as a file to send, and alerts as VOEvents."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...operators.watching.terminal import write_line
+
+app = typer.Typer(
+    name="supernova",
+    no_args_is_help=True,
+    help="""Candidates for other people and programs: a page to send, VOEvents.
+
+        streamgauge supernova candidate ZTF20aaelulu --input night.avro
+
+        streamgauge supernova voevent alerts.jsonl --author ivo://org.example/candidates --to events
+    """,
+)
+
+
+@app.callback()
+def supernova() -> None:
+    """Candidates for other people and programs: a page to send, VOEvents."""
+
+
+@app.command()
+def candidate(
+    name: Annotated[str, typer.Argument(metavar="OBJECT", help="The object's name, such as ZTF20aaelulu.")],
+    input: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Recorded packets to make the page from. Repeatable."),
+    ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="A server that shows the app, to get the page from."),
+    ] = None,
+    to: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where it goes; OBJECT.html unless named.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="With --input: settings, as a run has them."),
+    ] = None,
+    format: Annotated[
+        str | None, typer.Option(metavar="FORMAT", help="With --input: the packets' format.")
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --server: its token; else STREAMGAUGE_TOKEN."),
+    ] = None,
+) -> None:
+    """Write a candidate's page: one file with light curve, cutouts, match, host and reason.
+
+    It loads nothing from elsewhere, and can be sent by mail. With `--input` it is made from recorded packets,
+    with `--server` it is that of a live run, which `streamgauge serve --app supernova` shows.
+
+        streamgauge supernova candidate ZTF20aaelulu --input night.avro --set catalog=tns.csv
+
+        streamgauge supernova candidate ZTF20aaelulu --server http://127.0.0.1:8055
+    """
+    from ..supernova.candidate_file import page_from_recording, page_of_server
+    from .settings import named_values
+
+    if (server is None) == (not input):
+        raise ValueError("name recorded packets by --input FILE, or a server by --server URL")
+    if server is not None:
+        html = page_of_server(server, name, token_file)
+    else:
+        html = page_from_recording(input or [], name, format, named_values(settings))
+    path = to or Path(f"{_file_name(name)}.html")
+    path.write_text(html, encoding="utf-8")
+    write_line(f"{path}: {path.stat().st_size:,} bytes", sys.stderr)
+
+
+@app.command()
+def voevent(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Alerts as lines of JSON, as --alerts-file has them.")
+    ],
+    author: Annotated[
+        str, typer.Option(metavar="IVORN", help="Who publishes, such as ivo://org.example/candidates.")
+    ],
+    to: Annotated[Path, typer.Option(metavar="FOLDER", help="A file for each alert goes there.")],
+    role: Annotated[
+        str, typer.Option(metavar="ROLE", help="observation, prediction, utility or test.")
+    ] = "observation",
+) -> None:
+    """Write alerts as VOEvent 2.0 documents, a file each, for a broker such as Comet.
+
+    Lines that are no alerts, and alerts without a position, are left out and counted.
+
+        streamgauge supernova voevent alerts.jsonl --author ivo://org.example/candidates --to events
+    """
+    from datetime import UTC, datetime
+
+    from ...operators.rules.alert import Alert
+    from ..supernova.voevent import VOEventAuthor
+    from ..supernova.voevent import voevent as document
+
+    publisher = VOEventAuthor(author, role)
+    written = left_out = 0
+    with file.open("rb") as lines:
+        to.mkdir(parents=True, exist_ok=True)
+        for line in lines:
+            try:
+                alert = Alert.from_dict(json.loads(line))
+                event = document(alert, publisher, datetime.now(UTC))
+            except (ValueError, KeyError, TypeError, AttributeError):
+                left_out += 1
+                continue
+            (to / f"{_file_name(str(alert.key[0]) if alert.key else 'alert')}-{alert.id}.xml").write_bytes(
+                event
+            )
+            written += 1
+    write_line(
+        f"{to}: {written} event{'s' * (written != 1)}; {left_out} line{'s' * (left_out != 1)} left out"
+    )
+
+
+def _file_name(name: str) -> str:
+    """A name as a file's, whatever is in it.
+
+    >>> _file_name("../a b")
+    '.._a_b'
+    """
+    return "".join(one if one.isascii() and (one.isalnum() or one in "-_.+") else "_" for one in name)[:100]

@@ -1,0 +1,1 @@
+"""Kafka and feeds for trying out: an embedded broker, and recordings sent at their own pace."""

@@ -1,0 +1,377 @@
+"""A real Kafka broker inside a program: one KRaft node on loopback ports, up in seconds.
+
+    with EmbeddedKafka() as kafka:
+        kafka.create_topic("posts", partitions=4)
+        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+
+For trying out and for tests, on Linux and macOS; it listens on 127.0.0.1 alone and authenticates nobody.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+from tenacity import (
+    RetryError,
+    Retrying,
+    retry_if_exception_type,
+    retry_if_result,
+    stop_after_attempt,
+    stop_after_delay,
+    wait_fixed,
+)
+
+from ....sketches.core.errors import StreamgaugeError
+from ...environment.class_archive import ClassArchive
+from ...environment.java import Java, find_java
+from .jars import kafka_jars
+from .node import HOST, free_port, is_free, write_settings
+
+_READY = "Kafka Server started"
+_IN_USE = "Address already in use"
+# A broker handles whole batches: the optimising compiler has not paid for itself after millions of messages.
+_JVM = (
+    "-Xms64m",
+    "-Xmx512m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Djava.awt.headless=true",
+)
+_START_SECONDS = 90.0
+_TOPIC_SECONDS = 60.0
+_STOP_SECONDS = 10.0
+_REHEARSAL_SECONDS = 120.0
+_META, _RECORDS = "meta.properties", "bootstrap.checkpoint"
+"""What a formatted folder holds: whose it is, and the features that a new cluster begins with."""
+_WATCHDOG = Path(__file__).with_name("watchdog.py")
+
+
+class BrokerError(StreamgaugeError, RuntimeError):
+    """The embedded broker can't do it; the message says why, with the last lines of its log."""
+
+
+class PortTakenError(BrokerError):
+    """Another program listens on the port."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(
+            f"port {port} on {HOST} is in use by another program; name another port, or none for a free one"
+        )
+
+
+class EmbeddedKafka:
+    """One Kafka node, as a context manager or through `start` and `stop`.
+
+    `port` is the port of 127.0.0.1 to listen on, else a free one. `data` is a folder that keeps topics,
+    messages and, unless another is requested, the port across restarts; without one everything is thrown away
+    at the end. The broker ends with the process that started it, however that ends; with ``detached=True`` it
+    stays until its `pid` is ended.
+
+    `settings` are the node's own, in place of those that it has here; `cluster` is the id of its cluster, a
+    new one unless said.
+
+    Transactions, consumer groups and compaction work as on any cluster; a topic is not created by being
+    named. Raises `BrokerError`, `JarsError` or `JavaError` from `start`.
+    """
+
+    def __init__(
+        self,
+        port: int | None = None,
+        data: str | Path | None = None,
+        *,
+        detached: bool = False,
+        settings: Mapping[str, object] = {},
+        cluster: str | None = None,
+    ) -> None:
+        self._settings = dict(settings)
+        self._cluster = cluster
+        self._requested_port = port
+        self._port: int | None = None
+        self._keep = None if data is None else Path(data).expanduser().resolve()
+        self._folder = self._keep
+        self._detached = detached
+        self._process: subprocess.Popen[bytes] | None = None
+        self._prepared: tuple[Java, Path] | None = None
+        self._classes: Sequence[str] | None = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def __repr__(self) -> str:
+        return f"EmbeddedKafka({self.bootstrap_servers if self.running else 'stopped'})"
+
+    @property
+    def running(self) -> bool:
+        """Whether the broker's process lives."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def port(self) -> int:
+        """The port it listens on; the same again after `stop` and `start`."""
+        if self._port is None:
+            raise BrokerError("the embedded broker has not been started yet; call start() or use `with`")
+        return self._port
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Its address, for ``bootstrap.servers``."""
+        return f"{HOST}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The process to end a detached broker by."""
+        if self._process is None:
+            raise BrokerError("the embedded broker is not running; call start() or use `with`")
+        return self._process.pid
+
+    @property
+    def folder(self) -> Path:
+        """Where its data, settings and log file lie while it runs."""
+        if self._folder is None:
+            raise BrokerError("the embedded broker has no folder before start(); call start() or use `with`")
+        return self._folder
+
+    def start(self) -> Self:
+        """Start, and return once it serves (seconds; the first time ever Kafka's jars are fetched).
+
+        A broker that ended without being stopped starts again on its port, with what it had written.
+        """
+        if self.running:
+            return self
+        java, jars = self._prepared or self.prepare()
+        # A port that was free a moment ago may be in use: another one will do if nobody knows this one yet.
+        free_choice = self._requested_port is None and self._port is None
+        port_in_use = retry_if_exception_type(PortTakenError)
+        for attempt in Retrying(
+            retry=port_in_use, stop=stop_after_attempt(3 if free_choice else 1), reraise=True
+        ):
+            with attempt:
+                try:
+                    self._start_once(java, jars)
+                except BaseException:
+                    self.stop()
+                    self._port = None if free_choice else self._port
+                    raise
+        return self
+
+    def prepare(self) -> tuple[Java, Path]:
+        """Do what is done once on a machine, as `start` does it otherwise: fetch jars, record classes.
+
+        Gives the Java that it will run on, and the folder of jars. Raises `JarsError` or `JavaError`.
+        """
+        java, jars = self._prepared = find_java(), kafka_jars().resolve()
+        if self._classes is None:
+            archive = ClassArchive.of("kafka", java, jars.glob("*.jar"))
+            with suppress(BrokerError):  # without an archive it only starts later
+                archive.make(_rehearse)
+            self._classes = archive.options()
+        return java, jars
+
+    def _start_once(self, java: Java, jars: Path) -> None:
+        self._folder = self._keep or self._folder or Path(tempfile.mkdtemp(prefix="streamgauge-kafka-"))
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._choose_port()
+        settings = write_settings(self.folder, self.port, self._settings)
+        logging = f"-Dlog4j2.configurationFile={self.folder / 'logging.properties'}"
+        class_path = os.pathsep.join(map(str, sorted(jars.glob("*.jar"))))
+        command = [str(java.program), *_JVM, logging]
+        self._format([*command, "-cp", class_path], settings, jars)
+        started = [*command, *(self._classes or ()), "-cp", class_path, "kafka.Kafka", str(settings)]
+        self._process = self._launch(started)
+        self._await_ready()
+
+    def stop(self) -> None:
+        """Stop; quickly, and whatever state it is in. Kept data is flushed first, other data removed."""
+        if self._process is not None:
+            if self._keep is None and not self._detached:
+                self._process.send_signal(signal.SIGUSR1)
+            else:
+                self._process.terminate()
+            try:
+                self._process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.send_signal(signal.SIGKILL if self._detached else signal.SIGUSR1)
+                self._process.wait()
+            self._process = None
+        if self._keep is None and self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def kill(self) -> None:
+        """End it as a power cut does; `start` brings it back with what it had written, if that is kept."""
+        if (process := self._process) is not None:
+            process.send_signal(signal.SIGKILL if self._detached else signal.SIGUSR1)
+            process.wait()
+
+    def create_topic(self, name: str, partitions: int = 1, config: dict[str, str] | None = None) -> None:
+        """Create a topic and wait until it can be written to. Raises `BrokerError` if it exists already."""
+        from confluent_kafka import KafkaError, KafkaException
+        from confluent_kafka.admin import AdminClient, NewTopic
+
+        # The client would log to the screen that the broker has gone.
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
+        topic: Any = NewTopic(name, num_partitions=partitions, replication_factor=1, config=config or {})
+        try:
+            made = admin.create_topics(
+                [topic], operation_timeout=_TOPIC_SECONDS, request_timeout=_TOPIC_SECONDS
+            )
+            made[name].result()
+        except KafkaException as error:
+            if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                raise BrokerError(f"topic {name!r} exists already; choose another name") from None
+            raise BrokerError(f"topic {name!r} could not be created: {error.args[0].str()}") from None
+
+        def led() -> bool:
+            try:
+                known = admin.list_topics(name, timeout=_TOPIC_SECONDS).topics[name].partitions
+            except KafkaException:
+                return False
+            return len(known) == partitions and all(one.leader >= 0 for one in known.values())
+
+        try:
+            _until(led, _TOPIC_SECONDS)
+        except RetryError:
+            raise BrokerError(
+                f"topic {name!r} was created but has no leader after {_TOPIC_SECONDS:.0f} s; "
+                "see the broker's log"
+            ) from None
+
+    def _choose_port(self) -> None:
+        requested = self._requested_port or self._port
+        remembered = self.folder / "port.json"
+        if requested is None and remembered.is_file():
+            last = int(json.loads(remembered.read_text())["port"])
+            requested = last if is_free(last) else None
+        if requested is not None and not is_free(requested):
+            raise PortTakenError(requested)
+        self._port = requested or free_port()
+        remembered.write_text(json.dumps({"port": self._port}))
+
+    def _format(self, command: list[str], settings: Path, jars: Path) -> None:
+        """Give a new data folder its cluster id, and the first records of its metadata."""
+        log = self.folder / "log"
+        if (log / _META).is_file():
+            return
+        cluster = self._cluster or cluster_id()
+        # Without settings that may change them, the records are the same each time; the tool is one more JVM.
+        records = None if self._settings else jars.with_name(f"{jars.name}.checkpoint")
+        if records is not None and records.is_file():
+            log.mkdir(exist_ok=True)
+            shutil.copyfile(records, log / _RECORDS)
+            ids = {"version": 1, "cluster.id": cluster, "node.id": 1, "directory.id": cluster_id()}
+            (log / _META).write_text("".join(f"{name}={value}\n" for name, value in ids.items()))
+            return
+        tool = ["kafka.tools.StorageTool", "format", "--ignore-formatted"]
+        done = subprocess.run(
+            [*command, *tool, "-t", cluster, "-c", str(settings)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode != 0:
+            raise BrokerError(
+                f"the data folder {self.folder} could not be formatted:\n{_tail(done.stdout + done.stderr)}"
+            )
+        if records is not None:
+            with suppress(OSError):  # kept by who can
+                part = records.with_name(f"{records.name}.{os.getpid()}")
+                shutil.copyfile(log / _RECORDS, part)
+                part.replace(records)
+
+    def _launch(self, command: list[str]) -> subprocess.Popen[bytes]:
+        if not self._detached:
+            scratch = "" if self._keep else str(self.folder)
+            command = [sys.executable, "-S", "-E", str(_WATCHDOG), str(os.getpid()), scratch, *command]
+        with (self.folder / "broker.log").open("wb") as log:
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self.folder,
+                start_new_session=True,
+            )
+
+    def _await_ready(self) -> None:
+        log = self.folder / "broker.log"
+
+        def ready() -> bool:
+            running, said = self.running, log.read_text(errors="replace")
+            if _READY in said:
+                return True
+            if not running and _IN_USE in said:
+                raise PortTakenError(self.port)
+            if not running:
+                raise BrokerError(
+                    f"the embedded broker ended while starting; its log ends so:\n{_tail(said)}"
+                )
+            return False
+
+        try:
+            _until(ready, _START_SECONDS)
+        except RetryError:
+            raise BrokerError(
+                f"the embedded broker was not ready after {_START_SECONDS:.0f} s; its log ends so:\n"
+                f"{_tail(log.read_text(errors='replace'))}"
+            ) from None
+
+
+def _rehearse(classes: Sequence[str]) -> None:
+    """Run a broker whose JVM records, by these options, the classes that clients' usual requests load."""
+    from confluent_kafka import Consumer, KafkaException, Producer
+
+    broker = EmbeddedKafka()
+    broker._classes = classes
+    try:
+        with broker:
+            broker.create_topic("rehearsal")
+            address = {"bootstrap.servers": broker.bootstrap_servers, "log_level": 0}
+            producer = Producer({**address, "transactional.id": "rehearsal"})
+            producer.init_transactions(_REHEARSAL_SECONDS)
+            producer.begin_transaction()
+            producer.produce("rehearsal", b"")
+            producer.commit_transaction(_REHEARSAL_SECONDS)
+            consumer = Consumer({**address, "group.id": "rehearsal", "auto.offset.reset": "earliest"})
+            consumer.subscribe(["rehearsal"])
+            if consumer.poll(_REHEARSAL_SECONDS) is not None:
+                consumer.commit(asynchronous=False)
+            consumer.close()
+            assert broker._process is not None
+            broker._process.terminate()
+            broker._process.wait(_REHEARSAL_SECONDS)
+    except (KafkaException, subprocess.TimeoutExpired) as error:
+        raise BrokerError(f"the rehearsal of the embedded broker failed: {error}") from None
+
+
+def cluster_id() -> str:
+    """A new cluster's id, or that of a folder for data."""
+    identifier = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    # Kafka's own ids never begin with a dash either: its tool would take it for an option.
+    return identifier.replace("-", "A", 1) if identifier.startswith("-") else identifier
+
+
+def _until(holds: Callable[[], bool], seconds: float) -> None:
+    """Look until it holds; after so many seconds raises `RetryError`."""
+    retrying = Retrying(
+        retry=retry_if_result(lambda held: not held), stop=stop_after_delay(seconds), wait=wait_fixed(0.02)
+    )
+    retrying(holds)
+
+
+def _tail(said: str, lines: int = 15) -> str:
+    return "\n".join(f"  {line}" for line in said.rstrip().splitlines()[-lines:])

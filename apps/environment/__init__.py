@@ -1,0 +1,1 @@
+"""What the apps need from the machine: Java, caches, compiled kernels, packed environments."""

@@ -1,1 +1,0 @@
-"""Consumer groups of streams, by the command line."""

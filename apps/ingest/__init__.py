@@ -1,1 +1,0 @@
-"""`streamgauge ingest`: an agent on the command line."""

@@ -1,0 +1,1 @@
+"""Recordings as files: lines, CSV records and archives, compressed or not, read in batches."""

@@ -1,0 +1,104 @@
+"""Recordings of websockets: a frame a line, as it came or behind the time at which it was received.
+
+A line such as ``1618677817.06: {"type":"match",…}`` or ``wss://… <- 1618677817.06: {…}`` is a frame behind
+its time. A frame that is a list becomes a message for each of its events. What is no frame goes on as it is,
+and becomes a dead letter.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ..app import Message, Settings
+from ..recordings.compressed_files import opened
+
+_BEFORE = re.compile(rb"^(?:\w+://\S+ (?:<->|<-|->) )?(\d{9,}(?:\.\d+)?): (?=[\[{])")
+
+SymbolAndTime = Callable[[Any], tuple[Any, Any]]
+"""The symbol and the time of an event, as it has them."""
+
+
+def captured(
+    symbol_and_time: SymbolAndTime, apart: bool = True
+) -> Callable[[Path, Settings], Iterator[Message]]:
+    """The messages of such a recording, by symbol, sent when they were received, or else at their time.
+
+    A frame that is a list is one message for each of its events, unless `apart` is False.
+    """
+
+    def messages(path: Path, settings: Settings) -> Iterator[Message]:
+        with opened(path) as file:
+            for line in file:
+                received, frame = _split(line.strip())
+                if not frame:
+                    continue
+                for value, event in _events(frame, apart):
+                    symbol, at = symbol_and_time(event)
+                    key = None if symbol is None else str(symbol).encode()
+                    yield Message(value, key, received if received is not None else sent_ms(at))
+
+    return messages
+
+
+def holds(head: bytes, wanted: Callable[[Any], bool], apart: bool = True) -> bool:
+    """Whether one of the events at a file's beginning is a wanted one."""
+    lines = head.split(b"\n")
+    return any(
+        wanted(event)
+        for line in (lines[:-1] if len(lines) > 1 else lines)
+        for _, event in _events(frame_of(line.strip()), apart)
+    )
+
+
+def frame_of(line: bytes) -> bytes:
+    """A line without the time at which it was received.
+
+    >>> frame_of(b'1618677817.06: {"type":"match"}')
+    b'{"type":"match"}'
+    """
+    return _split(line)[1]
+
+
+def sent_ms(at: Any) -> int | None:
+    """A time that is ISO 8601 text or a number since 1970, in ms.
+
+    >>> sent_ms("2021-04-17T16:43:37.089723Z"), sent_ms(1618677817089), sent_ms("soon")
+    (1618677817089, 1618677817089, None)
+    """
+    if isinstance(at, str) and re.fullmatch(r"\d+(\.\d+)?", at):
+        at = float(at)
+    if isinstance(at, int | float) and not isinstance(at, bool):
+        for most, unit in ((1e11, 1000), (1e14, 1), (1e17, 1e-3)):
+            if abs(at) < most:
+                return int(at * unit)
+        return int(at // 1_000_000)
+    try:
+        moment = datetime.fromisoformat(str(at))
+    except ValueError:
+        return None
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _split(line: bytes) -> tuple[int | None, bytes]:
+    """When a frame was received (ms), if the line says so, and the frame."""
+    match = _BEFORE.match(line)
+    return (int(float(match[1]) * 1000), line[match.end() :]) if match else (None, line)
+
+
+def _events(frame: bytes, apart: bool) -> Iterator[tuple[bytes, Any]]:
+    """The events of a frame, each with what it holds."""
+    try:
+        parsed = json.loads(frame)
+    except ValueError:
+        yield frame, None
+        return
+    if not isinstance(parsed, list) or not apart:
+        yield frame, parsed
+        return
+    for one in parsed:
+        yield json.dumps(one, separators=(",", ":"), ensure_ascii=False).encode(), one

@@ -1,9 +1,0 @@
-"""What can be wrong with the log."""
-
-from __future__ import annotations
-
-from ....sketches.core.errors import StreamgaugeError
-
-
-class DeltaError(StreamgaugeError, ValueError):
-    """A delta that can't be merged: of another definition, damaged, or not the next of its partition."""

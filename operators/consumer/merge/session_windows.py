@@ -1,0 +1,201 @@
+"""Sessions that may still get rows: partial sessions, put together as they close.
+
+Partial sessions stay as they came, and only their times are looked at, until the watermark passes the end of
+one, or until there are twice as many as when they were last put together: then those that belong together
+(`rows`) become one, sketches included. So a group's long session costs no merge a delta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from ....sketches.core.columns import as_array
+from ...grouping.group_index import hash_keys
+from ...sketching.delta import Delta
+from ...sketching.session_rows import Stretches
+from ...table.schema import BARRIER, END, START
+from ...table.window_groups import WindowGroups
+from ...table.windows import edges
+from ...windows.session import Session
+from ...windows.window import EARLIEST
+from ..log.merger_state import EmittedWindows
+from .open_windows import Beginning, Due
+from .partial_windows_base import PartialWindowsBase
+
+_KNOWN = {"h1": np.uint64, "h2": np.uint64, "first": np.int64, "last": np.int64, "barrier": np.int64}
+"""What is known of each partial session: its keys' hash, and its times."""
+
+
+class OpenSession(PartialWindowsBase):
+    """The sessions of a partition of the table topic (see `OpenWindows`).
+
+    Sessions are emitted by the step of the watermark that closes them, all in one table. Those that silence
+    alone has closed are emitted for now when they have new parts (`EmittedWindows.idle_sessions`). They are
+    emitted once more when they close for good, if the merger `confirms`: for sinks that can't recall a
+    session.
+    """
+
+    def __init__(self, schema: pa.Schema, window: Session, confirms: bool = False) -> None:
+        super().__init__(schema, _KNOWN)
+        self._gap = window.gap_us
+        self._window = window
+        self._closed = EARLIEST
+        self._last_due: tuple[int, int] | None = None
+
+    def merge(self, delta: Delta, origin: Callable[[], Beginning], offset: int, closed_us: int) -> None:
+        """See `OpenWindows`."""
+        table = delta.table
+        assert table is not None
+        starts, _ = edges(table)
+        over = self._window.pane_starts(starts) + np.int64(2 * self._gap - 1)
+        if (over <= closed_us).any():
+            table = table.filter(pa.array(over > closed_us))
+        rows = table.num_rows
+        if not rows:
+            return
+        starts, ends = edges(table)
+        h1, h2 = hash_keys([as_array(table.column(key)) for key in self._parts.keys], rows)
+        known = {
+            "h1": h1,
+            "h2": h2,
+            "first": starts,
+            "last": ends - np.int64(self._gap),
+            "barrier": np.maximum(table.column(BARRIER).to_numpy(), closed_us),
+        }
+        self._add(known, table.drop_columns([BARRIER]), origin, offset)
+        self._last_due = None
+        if self._many:
+            self._join()
+
+    def close(self, closed_us: int, emitted: EmittedWindows) -> None:
+        """See `OpenWindows`."""
+        if closed_us <= self._closed:
+            return
+        self._closed = closed_us
+        chosen, sessions, part = self._ended(closed_us)
+        if not len(chosen):
+            return
+        closing = (sessions.last + np.int64(self._gap) <= closed_us)[part]
+        if not closing.any():
+            return
+        self._last_due = None
+        at, numbers = chosen[closing], part[closing]
+        if closed_us > emitted.until_us:
+            table = self._session_table(at, numbers, sessions)
+            due = Due(closed_us, True, lambda: WindowGroups.of_table(table))
+            self._add_ready(due, at)
+        self._drop(at)
+
+    def due(self, due_us: int, emitted: EmittedWindows) -> Due | None:
+        """See `OpenWindows`."""
+        if self._ready:
+            return self._ready[0].due
+        if due_us <= self._closed or self._last_due == (due_us, emitted.idle_sessions[1]):
+            return None
+        chosen, sessions, part = self._ended(due_us)
+        ended = sessions.last + np.int64(self._gap) <= due_us
+        now = (
+            (ended & self._unemitted(chosen, part, sessions, emitted))[part]
+            if len(chosen)
+            else np.empty(0, bool)
+        )
+        if not now.any():
+            self._last_due = due_us, emitted.idle_sessions[1]
+            return None
+        return Due(
+            due_us,
+            False,
+            lambda: WindowGroups.of_table(self._session_table(chosen[now], part[now], sessions)),
+        )
+
+    def mark_emitted(self, due: Due, emitted: EmittedWindows, position: int) -> None:
+        """See `OpenWindows`."""
+        if due.final:
+            self._mark_first_emitted(emitted)
+        else:
+            emitted.idle_sessions = due.end_us, position
+
+    def open_tables(self, emitted: EmittedWindows, since: int = -1) -> list[pa.Table]:
+        """See `OpenWindows`."""
+        closed = [ready.due.groups().table for ready in self._ready]
+        chosen = np.arange(len(self._parts))
+        if not len(chosen):
+            return closed
+        sessions, part = self._stretches(chosen).joined(self._gap)
+        fresh = self._unemitted(chosen, part, sessions, emitted)
+        if since >= 0:
+            fresh &= self._arrived(chosen, part, sessions) >= since
+        now = fresh[part]
+        return closed + ([self._session_table(chosen[now], part[now], sessions)] if now.any() else [])
+
+    def largest(self) -> list[tuple[str, int]]:
+        """See `OpenWindows`."""
+        count = len(self._parts)
+        if not count:
+            return []
+        at = self._parts.at
+        begin, end = np.datetime64(int(at["first"].min()), "us"), int(at["last"].max())
+        description = f"{count:,} parts of sessions with rows from {begin} to {np.datetime64(end, 'us')}"
+        return [(description, self.nbytes)]
+
+    def spill(self) -> None:
+        """See `OpenWindows`."""
+        self._join()
+        super().spill()
+
+    def _stretches(self, chosen: np.ndarray) -> Stretches:
+        """Some partial sessions, with their groups numbered."""
+        at = self._parts.at
+        h1, h2 = at["h1"][chosen], at["h2"][chosen]
+        order = np.lexsort((h2, h1))
+        new = np.concatenate([[True], (np.diff(h1[order]) != 0) | (np.diff(h2[order]) != 0)])
+        own = np.empty(len(chosen), np.int64)
+        own[order] = np.cumsum(new[: len(chosen)])
+        return Stretches(own, *(at[name][chosen] for name in ("first", "last", "barrier")))
+
+    def _ended(self, until_us: int) -> tuple[np.ndarray, Stretches, np.ndarray]:
+        """The partial sessions of groups with one that ends by a time; what belongs together, and where."""
+        if not len(self._parts):
+            return np.empty(0, np.int64), Stretches.none(), np.empty(0, np.int64)
+        at = self._parts.at
+        ended = at["last"] + np.int64(self._gap) <= until_us
+        if not ended.any():
+            return np.empty(0, np.int64), Stretches.none(), np.empty(0, np.int64)
+        chosen = np.flatnonzero(np.isin(at["h1"], at["h1"][ended]))
+        return chosen, *self._stretches(chosen).joined(self._gap)
+
+    def _unemitted(
+        self, at: np.ndarray, part: np.ndarray, sessions: Stretches, emitted: EmittedWindows
+    ) -> np.ndarray:
+        """Which sessions were not handed over as they are now, when silence closed them."""
+        until_us, position = emitted.idle_sessions
+        arrived = self._arrived(at, part, sessions)
+        return (sessions.last + np.int64(self._gap) > until_us) | (arrived >= position)
+
+    def _arrived(self, at: np.ndarray, part: np.ndarray, sessions: Stretches) -> np.ndarray:
+        """The offset of the latest delta of each session."""
+        arrived = np.full(len(sessions), -1)
+        np.maximum.at(arrived, part, self._parts.at["arrived"][at])
+        return arrived
+
+    def _session_table(self, at: np.ndarray, part: np.ndarray, sessions: Stretches) -> pa.Table:
+        """The table of some sessions, ordered by window and keys."""
+        table = self._merged(at, part, sessions)
+        return table.sort_by([(name, "ascending") for name in [START, END, *self._parts.keys]])
+
+    def _merged(self, at: np.ndarray, part: np.ndarray, sessions: Stretches) -> pa.Table:
+        """Partial sessions as one for each that belong together, in the order of `sessions`."""
+        return self._parts.merged(at, part, sessions.first, sessions.last + np.int64(self._gap))
+
+    def _join(self) -> None:
+        """Put together what belongs together, as far as it is here."""
+        everything = np.arange(len(self._parts))
+        if not len(everything):
+            return
+        sessions, part = self._stretches(everything).joined(self._gap)
+        table = self._merged(everything, part, sessions)
+        known = {"first": sessions.first, "last": sessions.last, "barrier": sessions.barrier}
+        self._parts.compact(part, table, known)

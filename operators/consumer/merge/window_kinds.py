@@ -1,0 +1,30 @@
+"""What a merger keeps of open windows, by the kind of windows: panes, unless a kind is listed here."""
+
+from __future__ import annotations
+
+from ...class_loading import load_class
+from ...windows.window import StreamWindows
+from .open_windows import OpenWindows
+from .paned_windows import PanedWindows
+
+OPEN = {
+    "count": "operators.consumer.merge.count_windows:OpenByCount",
+    "cumulate": "operators.consumer.merge.cumulating_windows:OpenCumulate",
+    "session": "operators.consumer.merge.session_windows:OpenSession",
+    "sliding": "operators.consumer.merge.sliding_windows:OpenSliding",
+}
+"""Kinds with open windows of their own, each by the place of its class; reading this imports none."""
+
+
+def open_windows_class(window: StreamWindows) -> type[OpenWindows]:
+    """The class of the open windows of a stream.
+
+    >>> from ...windows.sliding import Sliding
+    >>> from ...windows.tumbling import Tumbling
+    >>> open_windows_class(Sliding.of("1m", "1s")).__name__
+    'OpenSliding'
+    >>> open_windows_class(Tumbling.every("1m")).__name__
+    'PanedWindows'
+    """
+    place = OPEN.get(window.kind)
+    return PanedWindows if place is None else load_class(place)

@@ -1,0 +1,203 @@
+"""Where a worker goes on in partitions that it was given, and how it is kept from counting them twice.
+
+The group's committed place says where a partition goes on, unless deltas may be in the log that were sent and
+never committed: with "at_least_once" and "effectively_once" the worker finds them there and goes on behind
+them. But a predecessor that was only paused may send one more after that. So with "effectively_once" a worker
+**claims** its partitions first, in three steps, all necessary:
+
+1. It commits the place again with the next higher `epoch`. Brokers refuse that from who is no member any
+   more, so epochs grow from owner to owner.
+2. It sends an empty delta of that epoch to each partition of the table topic. Mergers leave out what comes
+   behind it under a lower epoch.
+3. It reads the log up to there. What its predecessors sent before is there; what they send from now on counts
+   nowhere.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from confluent_kafka import KafkaError, KafkaException
+
+from ...definition.definition_diff import DefinitionChanged
+from ...kafka.reader import ReadError
+from ...kafka.topics import Admin
+from ...sketching.delta import Delta
+from ...watermarks.position import Input, Position
+from ..group.committed import LONE, Committed, Places
+from ..group.membership import Membership
+from ..log.log_scan import Ends, Tail, follow, highest_claim, log_ends, read_tail
+from ..log.messages import encode
+from ..plan import Plan, Plans
+from .delivery import AtLeastOnce, AtMostOnce, Delivery, ExactlyOnce
+
+log = logging.getLogger("streamgauge.kafka")
+
+_ANSWER_SECONDS = 10.0
+_CUT_IDS = (
+    "%s was cut: ids that were seen in its offsets %s … %s, and not since, may count twice; give the topic a "
+    "retention that is longer than what deduplicate() looks back"
+)
+_CUT_ROWS = (
+    "%s was cut: rows in its offsets %s … %s find no more partners; give the topic a retention that is "
+    "longer than what join() looks back"
+)
+
+
+class PartitionRecovery:
+    """Finds the places of a worker's partitions, and makes what delivers from there on.
+
+    `ids` are those of the input topics, which may become more. `epochs` are the claims under which the worker
+    has its partitions, where its delivery makes any; only a lone stream's does.
+    """
+
+    def __init__(
+        self,
+        plans: Plans,
+        membership: Membership,
+        admin: Callable[[], Admin],
+        stopping: Callable[[], bool],
+        ids: Mapping[str, str] | None = None,
+    ) -> None:
+        self._plans = plans
+        self._plan = plans.first
+        self._membership = membership
+        self._admin = admin
+        self._stopping = stopping
+        self._ids = plans.topic_ids if ids is None else ids
+        self._fingerprints = {name: plan.stream.fingerprint() for name, plan in plans.by_name.items()}
+        self.delivery: Delivery | None = None
+        self.epochs: dict[Input, int] = {}
+        self._behind: dict[Input, tuple[int, Committed]] = {}
+
+    def places(self, inputs: Iterable[Input]) -> dict[str, dict[Input, Ends]]:
+        """Where each stream goes on in those of the newly assigned partitions that it reads.
+
+        Raises `KafkaException` if brokers don't answer, `MembershipLost` if others have the partitions by
+        now, `ReadError` if messages were deleted that were not read, `DefinitionChanged` if what is committed
+        is of other streams.
+        """
+        known = self._membership.committed(inputs, _ANSWER_SECONDS)
+        lows = {where: self._membership.watermarks(where, _ANSWER_SECONDS)[0] for where in known}
+        by_stream = {}
+        for name, plan in self._plans.by_name.items():
+            mine = [where for where in known if plan.stream.reads_topic(where.topic)]
+            places = {where: self._place(plan, where, known[where], lows[where]) for where in mine}
+            exactly = plan.options.delivery == "exactly_once"
+            by_stream[name] = self._exactly(plan, places) if exactly else self._behind_log(places)
+        return by_stream
+
+    def committed(self, name: str, where: Input, position: Position) -> Committed:
+        """What to commit of a stream and a partition that the worker has."""
+        epoch = self.epochs.get(where, 0)
+        current = replace(
+            self._committed(self._plans.by_name[name], where, position), epoch=epoch, moved=epoch
+        )
+        end, recovered = self._behind.get(where, (0, current))
+        if position.offset >= end:
+            return current
+        # A part of the log has more of it: a successor must find that again, from where it was found.
+        return replace(current, log=recovered.log, moved=recovered.moved)
+
+    def _place(self, plan: Plan, where: Input, known: Places, low: int) -> Committed:
+        """Where a stream goes on in a partition that begins at `low`, by what the group has committed."""
+        place = known.get(plan.name) or known.get(LONE)
+        if place is None and known:
+            raise DefinitionChanged(
+                f"the group {plan.group_id!r} has committed {where} without the stream {plan.name!r}: a run "
+                "of other streams is going on side by side; give one of them a group_id of its own"
+            )
+        if place is None:
+            place = self._committed(plan, where, Position(low))
+        elif place.position.offset < low:
+            self._gone(where, place.position.offset, low)
+        replay = self._replay(plan, where, place.position, low)
+        return replace(place, position=replace(place.position, replay=replay))
+
+    def _committed(self, plan: Plan, where: Input, position: Position) -> Committed:
+        ids = self._ids.get(where.topic, ""), plan.table_id
+        return Committed(position, (), self._fingerprints[plan.name], *ids)
+
+    def _exactly(self, plan: Plan, places: Mapping[Input, Committed]) -> dict[Input, Ends]:
+        self.delivery = self.delivery or ExactlyOnce(plan.config, self._membership, self._stopping)
+        if all(place.fingerprint for place in places.values()):
+            return {where: Ends(place.position) for where, place in places.items()}
+        # Offsets that no worker committed were set by hand; they may lie before deltas that count.
+        logs = read_tail(plan.config, plan.table_topic, dict.fromkeys(range(plan.table_partitions), 0))
+        return {where: follow(place.position, where, logs) for where, place in places.items()}
+
+    def _behind_log(self, places: Mapping[Input, Committed]) -> dict[Input, Ends]:
+        """Places behind deltas that are in the log but were never committed."""
+        plan = self._plan
+        starts = {
+            t: min((place.log[t] if t < len(place.log) else 0) for place in places.values())
+            for t in range(plan.table_partitions)
+        }
+        logs = self._tails(starts)
+        if self.delivery is None:
+            way = AtMostOnce if plan.options.delivery == "at_most_once" else AtLeastOnce
+            known = [logs[t].end for t in range(plan.table_partitions)]
+            self.delivery = way(plan.config, self._membership, plan.table_topic, known, self._stopping)
+        if plan.options.delivery == "effectively_once":
+            self._claim(places, logs)
+            logs = self._tails(starts)
+        ends = {w: follow(place.position, w, logs, place.moved) for w, place in places.items()}
+        log = tuple(starts[t] for t in range(plan.table_partitions))
+        for where, place in places.items():
+            self._behind[where] = max(ends[where].cuts, default=0), replace(place, log=log)
+        return ends
+
+    def _claim(self, places: Mapping[Input, Committed], logs: Mapping[int, Tail]) -> None:
+        """Take partitions over from their last worker, so that nothing it still sends counts."""
+        plan = self._plan
+        assert isinstance(self.delivery, AtLeastOnce)
+        epochs = {w: max(place.epoch, highest_claim(w, logs)) + 1 for w, place in places.items()}
+        messages = []
+        for where, place in places.items():
+            empty = Delta(
+                fingerprint=self._fingerprints[plan.name],
+                topic=where.topic,
+                partition=where.partition,
+                first_offset=place.position.offset,
+                next_offset=place.position.offset,
+                table=None,
+                time=place.position.time,
+                source=self._ids.get(where.topic, ""),
+                epoch=epochs[where],
+            )
+            messages += encode(empty, plan.table_topic, plan.table_partitions, split_keys=plan.split_keys)
+        marked = {w: {plan.name: replace(place, epoch=epochs[w])} for w, place in places.items()}
+        self.delivery.claim(messages, marked)
+        self.epochs |= epochs
+
+    def _tails(self, starts: Mapping[int, int]) -> dict[int, Tail]:
+        """The log up to its end now, with nothing hidden behind a transaction that is still open."""
+        plan = self._plan
+        ends = log_ends(self._admin(), plan.table_topic, starts)
+        logs = read_tail(plan.config, plan.table_topic, starts)
+        if any(logs[partition].end < end for partition, end in ends.items()):
+            raise KafkaException(
+                KafkaError(KafkaError._TIMED_OUT, f"a transaction on {plan.table_topic} is still open")
+            )
+        return logs
+
+    def _replay(self, plan: Plan, where: Input, position: Position, low: int) -> int:
+        """Where rows before a position must be read once more, in a partition that begins at `low`."""
+        if not plan.stream.of_topic(where.topic).looks_back:
+            return position.offset
+        wanted = low if position.replay is None else position.replay
+        if wanted < low:
+            joined = plan.stream.joined is not None
+            log.warning(_CUT_ROWS if joined else _CUT_IDS, where, wanted, min(low, position.offset) - 1)
+        return max(low, wanted)
+
+    def _gone(self, where: Input, offset: int, low: int) -> None:
+        problem = (
+            f"{low - offset:,} messages of {where} were deleted before they were read "
+            f"(offsets {offset} … {low - 1})"
+        )
+        if self._plan.config.get("auto.offset.reset") not in ("earliest", "smallest", "beginning"):
+            raise ReadError(f'{problem}; to go on without them, set "auto.offset.reset" to "earliest"')
+        log.warning("%s; going on without them", problem)

@@ -1,0 +1,1 @@
+"""Avro messages, with and without a schema registry."""

@@ -1,0 +1,238 @@
+"""Avro messages as columns: plain, in Confluent's wire format, and as object container files.
+
+fastavro reads each message, and Arrow makes columns of what it gives; what fastavro takes for valid, is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from ..decode import Decoded
+from ..field_paths import Paths, listed, paths_of, picked
+from ..messages import Messages
+from ..per_message import Read, one_by_one
+from ..registry import FRAME, Registry, UnknownSchema, by_schema, refusing, unframed
+from .reading import Loaded, container_reading, reading
+from .schema import ROOT, Names, arrow_type, kind_of, load, resolved, single, whole
+from .unions import Shape, has_choices, shaping
+
+
+def avro(
+    schema: str | Mapping[str, Any] | Sequence[Any] | None = None,
+    *,
+    columns: Sequence[str] | Mapping[str, str] | None = None,
+    registry: str | Mapping[str, Any] | None = None,
+    subject: str | None = None,
+    many: str | None = None,
+) -> Avro:
+    """A decoder of Avro messages into the columns of `schema`, JSON text or what that holds.
+
+    By itself, messages are what that schema wrote, with nothing before it. With a `registry`, its URL or the
+    settings of confluent-kafka's `SchemaRegistryClient` as a mapping, they are in Confluent's wire format:
+    each names the schema that wrote it, and `schema` is the reader's, to which other versions are resolved as
+    Avro has it (fields matched by name or alias, defaults for those that are missing, numbers widened).
+    Without a schema, the latest of the `subject` is used, once, where the stream is defined. With
+    ``many="records"`` each message is an object container file, and all its records are a list in a column of
+    that name, which ``.explode("records")`` turns into rows.
+
+    `columns` chooses fields by name or path, ``["user", "actor.id"]``, or renames them, ``{"who":
+    "actor.id"}``; what isn't chosen isn't built, which is faster. A path leads through records and optional
+    records. Without it there is a column for each field.
+
+    Logical types become Polars' dates, times, Datetime and Decimal; enums and UUIDs strings; fixed Binary;
+    maps lists of structs of ``key`` and ``value``; a union of one type and null that type, any other one a
+    struct with a field for each of its types, all but one null.
+
+    A message that can't be read is refused with the place, and so is one whose schema the registry doesn't
+    know or that can't be resolved. If the registry can't be reached, the run waits. Raises `TypeError` for
+    types that no column can have and `ValueError` for a schema, a path or settings that are wrong.
+
+    >>> import streamgauge as sg
+    >>> order = '''{"type": "record", "name": "Order", "fields": [{"name": "user", "type": "string"},
+    ...     {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}}]}'''
+    >>> found = sg.avro(order).decode(sg.formats.Messages.of([b"\\x06ann\\x02", b"\\x06an", None]))
+    >>> found.frame.rows(), found.refused.tolist()
+    ([('ann', datetime.datetime(1970, 1, 1, 0, 0, 0, 1000, ...))], [1, 2])
+    >>> found.reasons[0]
+    'not Avro of the schema Order: byte 3: Expected 3 bytes, read 2'
+    """
+    client = None if registry is None else Registry.of(registry)
+    if many is not None and client is not None:
+        raise ValueError("avro: container files hold their schema; give many= or registry=, not both")
+    references: list[Any] = []
+    if schema is None:
+        if client is None or subject is None:
+            raise TypeError('avro: give a schema, or a registry and a subject="orders-value" that has one')
+        schema, references = _registered(client, client.version(subject))
+    elif subject is not None:
+        raise ValueError("avro: give a schema or a subject, not both")
+    root, names = load(schema, references)
+    paths = _paths(root, names, columns)
+    if many is not None and (not isinstance(many, str) or not many):
+        raise TypeError(f'avro: many must name a column, as in many="records", got {many!r}')
+    writer = json.dumps(root) if client is None and many is None else None
+    decoder = Avro(json.dumps(_projected(root, names, paths)), paths, writer, client, many)
+    _ = decoder.schema, (decoder._plain if client is None else None)
+    return decoder
+
+
+@dataclass(frozen=True)
+class Avro:
+    """A `Decoder` of Avro; made by `avro`.
+
+    `reader` is the schema as JSON, of the chosen fields only; `writer` the whole of it, where messages don't
+    say what wrote them.
+    """
+
+    reader: str
+    paths: Paths
+    writer: str | None = None
+    registry: Registry | None = None
+    many: str | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """The Polars types of its columns."""
+        return dict(self._frame(self._build([])).schema)
+
+    def definition(self) -> dict[str, Any]:
+        """What it reads and how, without where the registry is."""
+        definition: dict[str, Any] = {"paths": {column: list(path) for column, path in self.paths}}
+        if self.writer is not None:
+            return {**definition, "writer": json.loads(self.writer)}
+        form = {"framed": True} if self.registry is not None else {"many": self.many}
+        return {**definition, "reader": json.loads(self.reader), **form}
+
+    def decode(self, messages: Messages) -> Decoded:
+        """The rows of a batch, and why the other messages were refused."""
+        if self.registry is None:
+            return one_by_one(messages, self._plain, self._build, self._frame)
+        return by_schema(messages, self._framed, self._build, self._frame)
+
+    @cached_property
+    def _loaded(self) -> Loaded:
+        return load(self.reader)
+
+    @cached_property
+    def _kind(self) -> pa.DataType:
+        kind = arrow_type(*self._loaded)
+        return kind if pa.types.is_struct(kind) and _is_record(self._loaded) else pa.struct([(ROOT, kind)])
+
+    @cached_property
+    def _tagged(self) -> bool:
+        return has_choices(*self._loaded)
+
+    @cached_property
+    def _plain(self) -> Read:
+        if self.many is not None:
+            return container_reading(self._loaded, self._tagged)
+        return reading(load(self.writer or self.reader), self._loaded, self._tagged)
+
+    @cached_property
+    def _framings(self) -> dict[int, Read]:
+        return {}
+
+    def _framed(self, number: int) -> Read:
+        """How messages of a schema's id are read."""
+        if number in self._framings:
+            return self._framings[number]
+        assert self.registry is not None
+        if number < 0:
+            return unframed
+        try:
+            registered = self.registry.schema(number)
+            if (registered.schema_type or "AVRO") != "AVRO":
+                return refusing(f"its schema {number} is of {registered.schema_type}, not Avro")
+            writer = load(*_registered(self.registry, registered))
+            self._framings[number] = reading(writer, self._loaded, self._tagged, FRAME)
+        except (UnknownSchema, ValueError) as error:
+            return refusing(
+                str(error) if isinstance(error, UnknownSchema) else f"its schema {number}: {error}"
+            )
+        return self._framings[number]
+
+    @cached_property
+    def _shape(self) -> Shape | None:
+        return shaping(self._loaded, self._tagged or self.many is not None)
+
+    def _build(self, values: list[Any]) -> pa.Array:
+        """What fastavro gave, as structs, or as lists of structs."""
+        if self.many is None:
+            return pa.array(self._shaped(values), self._kind)
+        return pa.array([self._shaped(value) for value in values], pa.large_list(self._kind))
+
+    def _shaped(self, values: list[Any]) -> list[Any]:
+        if self._shape is not None:
+            values = [self._shape(value) for value in values]
+        return values if _is_record(self._loaded) else [{ROOT: value} for value in values]
+
+    def _frame(self, values: pa.Array) -> pl.DataFrame:
+        if self.many is None:
+            return picked(values, self.paths)
+        return listed(picked(values.flatten(), self.paths), self.many, values.value_lengths().to_pylist())
+
+
+def _is_record(loaded: Loaded) -> bool:
+    return kind_of(loaded[0]) == "record"
+
+
+def _registered(registry: Registry, registered: Any) -> tuple[str, list[Any]]:
+    """A registered schema's text, and the schemas that it refers to, in the order of their need."""
+    texts: dict[tuple[str, int], str] = {}
+
+    def follow(schema: Any) -> None:
+        for one in schema.references or ():
+            if (one.subject, one.version) not in texts:
+                needed = registry.version(one.subject, one.version)
+                follow(needed)
+                texts[one.subject, one.version] = needed.schema_str
+
+    follow(registered)
+    return registered.schema_str, list(texts.values())
+
+
+def _paths(root: Any, names: Names, columns: Sequence[str] | Mapping[str, str] | None) -> Paths:
+    """The field of each column, checked against the schema."""
+    if kind_of(root) != "record":
+        if columns is not None:
+            raise ValueError(
+                "avro: the schema is not a record, so that there are no fields to choose as columns"
+            )
+        return ((ROOT, (ROOT,)),)
+    if columns is None:
+        return tuple((field["name"], (field["name"],)) for field in root["fields"])
+    return paths_of("avro", columns, lambda path: _check(root, names, path))
+
+
+def _check(root: Any, names: Names, path: tuple[str, ...]) -> list[str] | None:
+    """None if a path leads to a field, else the names that there are where it goes wrong."""
+    node = root
+    for name in path:
+        node = resolved(single(node) if isinstance(node, list) else node, names)
+        fields = (
+            {f["name"]: f["type"] for f in node["fields"]}
+            if isinstance(node, dict) and "fields" in node
+            else {}
+        )
+        if name not in fields:
+            return list(fields)
+        node = resolved(fields[name], names)
+    return None
+
+
+def _projected(root: Any, names: Names, paths: Paths) -> Any:
+    """The schema with only those fields of the record that some column needs, whole in itself."""
+    wanted = {path[0] for _, path in paths}
+    if kind_of(root) == "record":
+        root = {**root, "fields": [field for field in root["fields"] if field["name"] in wanted]}
+    return whole(root, names, set())

@@ -1,0 +1,115 @@
+"""One writer's schema made ready: to values by fastavro, guarded against bytes that would end it.
+
+fastavro's compiled reader recurses in C, so that a message of a schema within itself could overflow the
+stack: such schemas are read by its Python twin, which raises. Values that take no bytes could be claimed in
+any number by a few bytes: lists of them are refused.
+"""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import Any
+
+from ..per_message import Misread, Read
+from ..reasons import Reason
+from .blocks import check_blocks
+from .schema import Names, for_reading, kind_of, load, other_times, takes_no_bytes, walk
+
+Loaded = tuple[Any, Names]
+
+_LONGEST = 300
+"""The characters of an error in a reason."""
+
+
+def reading(writer: Loaded, reader: Loaded, tagged: bool, begin: int = 0) -> Read:
+    """Reads messages of `writer`'s schema into values of `reader`'s, from their byte `begin` on.
+
+    `tagged`: named types within unions come with their names. Raises `Misread` for schemas that no message
+    can be read by.
+    """
+    reads = _library(writer).schemaless_reader
+    times = other_times(*writer, *reader, frozenset())
+    written, target = for_reading(writer[0], times), for_reading(reader[0], times)
+    kept, wanted = _parsed(written), None if written == target else _parsed(target)
+    name = _name(writer[0])
+
+    def read(data: memoryview) -> Any:
+        file = BytesIO(data)
+        file.seek(begin)
+        try:
+            value = reads(file, kept, wanted, return_named_type=tagged)
+        except Exception as error:
+            kind = f"not Avro of the schema {name}"
+            raise Misread(Reason(kind, f"{kind}: byte {file.tell()}: {_error_text(error)}")) from None
+        if file.tell() != len(data):
+            left = len(data) - file.tell()
+            kind = f"not Avro of the schema {name}"
+            raise Misread(Reason(kind, f"{kind}: {left} bytes too many, from byte {file.tell()}"))
+        return value
+
+    return read
+
+
+def container_reading(reader: Loaded | None, tagged: bool) -> Read:
+    """Reads object container files, whose schema is within, into lists of values.
+
+    They are of `reader`'s schema or, without one, of each file's own.
+    """
+    wanted = None if reader is None else _parsed(reader[0])
+    known: dict[str, Any] = {}
+
+    def read(data: memoryview) -> Any:
+        from fastavro import reader as compiled
+
+        file = BytesIO(data)
+        try:
+            check_blocks(data)
+            records = compiled(file, wanted, return_named_type=tagged)
+            text = records.metadata.get("avro.schema", "")
+            if text not in known:
+                if len(known) > 1_000:
+                    known.clear()
+                known[text] = _library(load(text))
+            if known[text].reader is not compiled:
+                records = known[text].reader(BytesIO(data), wanted, return_named_type=tagged)
+            return list(records)
+        except Misread:
+            raise
+        except Exception as error:
+            kind = "not an Avro container file"
+            raise Misread(Reason(kind, f"{kind}: byte {file.tell()}: {_error_text(error)}")) from None
+
+    return read
+
+
+def _library(writer: Loaded) -> Any:
+    """fastavro's reader, compiled or not. Raises `Misread` for lists of what takes no bytes."""
+    import fastavro
+    from fastavro import _read_py
+
+    again = False
+    for node, twice in walk(*writer):
+        again = again or twice
+        if kind_of(node) == "array" and takes_no_bytes(node["items"], writer[1]):
+            raise Misread("its schema has a list of values that have no bytes, so it has no end")
+    return _read_py if again else fastavro
+
+
+def _parsed(schema: Any) -> Any:
+    from fastavro import parse_schema
+
+    return parse_schema(schema)
+
+
+def _name(schema: Any) -> str:
+    return schema["name"] if isinstance(schema, dict) and "name" in schema else kind_of(schema)
+
+
+def _error_text(error: Exception) -> str:
+    if isinstance(error, IndexError):
+        return "an index beyond its union's or enum's types"
+    if isinstance(error, EOFError):
+        return str(error).split(" from <")[0] or "it ends too early"
+    text = f"{type(error).__name__}: {error}".split("\n")[0]
+    # Schemas that don't match are reported with all their fields.
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

@@ -1,0 +1,1 @@
+"""JSON messages, scanned into columns by kernels."""

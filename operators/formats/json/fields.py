@@ -1,0 +1,89 @@
+"""Columns of JSON that are not simply members of the object by their own name and type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ....sketches.core.lazy import pl
+from ..field_paths import Path
+from ..text.values import check_types
+
+
+@dataclass(frozen=True)
+class JsonField:
+    """Where a column of JSON comes from; made by `field`."""
+
+    path: Path
+    kind: Any
+    text: bool = False
+
+
+def field(path: str | Sequence[str], kind: Any, *, text: bool = False) -> JsonField:
+    """A column of `json` by the path of its member: ``json({"who": field("actor.id", pl.String)})``.
+
+    A path leads through objects, by names with dots between, or as a list where a name itself has dots. Where
+    an object on the way is missing or null, the column is null.
+
+    With ``text=True`` a value may also stand there as a string of it, such as ``"9.75"`` for a Float64 or a
+    Decimal, and a number or Boolean where a String is requested is its JSON text. Without, either is refused:
+    nothing is converted unless you say so. Raises `TypeError` for a path that is not one and for types that
+    no text can be read as.
+
+    >>> import polars as pl
+    >>> import streamgauge as sg
+    >>> price = sg.field("price", pl.Float64, text=True)
+    >>> prices = sg.json({"who": sg.field("actor.id", pl.String), "price": price})
+    >>> values = [b'{"actor":{"id":"ann"},"price":"9.75"}', b'{"price":7}', b'{"price":"cheap"}']
+    >>> found = prices.decode(sg.formats.Messages.of(values))
+    >>> found.frame.rows(), found.reasons
+    ([('ann', 9.75), (None, 7.0)], ['"price" is "cheap", not Float64'])
+    """
+    names = tuple(path.split(".")) if isinstance(path, str) else tuple(path)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise TypeError(f'field: {path!r} is not a path; write it as "actor.id" or ["actor", "id"]')
+    if text:
+        kind = check_types("field", {".".join(names): kind})[".".join(names)]
+    return JsonField(names, kind, text)
+
+
+def nested(fields: Mapping[str, JsonField], lowered: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of the objects that hold the columns' members, of types that the kernel reads.
+
+    Raises `ValueError` where two columns want one member in two ways.
+    """
+    tree: dict[str, Any] = {}
+    for column, json_field in fields.items():
+        at = tree
+        for name in json_field.path[:-1]:
+            at = at.setdefault(name, {})
+            if not isinstance(at, dict):
+                raise _twice(column, json_field)
+        kind = lowered[column]
+        if at.setdefault(json_field.path[-1], kind) is not kind and at[json_field.path[-1]] != kind:
+            raise _twice(column, json_field)
+    return tree
+
+
+def _twice(column: str, json_field: JsonField) -> ValueError:
+    path = ".".join(json_field.path)
+    return ValueError(
+        f"json: the column {column!r} and another one want {path!r} in two ways, whole and in parts or as "
+        "two types; take it once, and the other from it by with_columns"
+    )
+
+
+def as_types(tree: Mapping[str, Any]) -> dict[str, Any]:
+    """A tree of members as a schema, objects within as structs."""
+    return {
+        name: pl.Struct(as_types(inner)) if isinstance(inner, dict) else inner for name, inner in tree.items()
+    }
+
+
+def at_path(frame: pl.DataFrame, path: Path) -> pl.Series:
+    """The member at a path; null where an object on the way is."""
+    member = frame[path[0]]
+    for name in path[1:]:
+        member = member.struct.field(name)
+    return member

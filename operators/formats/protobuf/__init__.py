@@ -1,0 +1,1 @@
+"""Protobuf messages, by compiled classes, descriptors or .proto files."""

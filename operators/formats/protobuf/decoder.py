@@ -1,0 +1,301 @@
+"""Protobuf messages as columns: plain, and in Confluent's wire format.
+
+Protobuf's own library reads each message; Arrow makes columns of the chosen fields.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+
+from ..decode import Decoded
+from ..field_paths import Path, Paths, paths_of, picked
+from ..messages import Messages
+from ..per_message import Misread, Read, one_by_one
+from ..reasons import Reason
+from ..registry import FRAME, UNFRAMED, Registry, UnknownSchema, by_schema, refusing, unframed
+from .fields import along, arrow_type, description, fields_of, is_nested, required
+from .files import Files, compiled, files_of, message_class, name_at, names_in, ordered
+
+_DEEPEST = 32
+"""Messages within messages that a wire format's indexes may lead through."""
+
+
+def protobuf(
+    message: Any = None,
+    *,
+    schema: Any = None,
+    columns: Sequence[str] | Mapping[str, str] | None = None,
+    registry: str | Mapping[str, Any] | None = None,
+    subject: str | None = None,
+) -> Protobuf:
+    """A decoder of Protobuf messages into columns.
+
+    `message` is a generated class; or the full name of a message in `schema`, which is a `FileDescriptorSet`,
+    its bytes, or the text of a .proto file (compiled once, where the stream is defined; that needs
+    ``grpcio-tools`` or ``protoc``). A name may be left out if the schema has one message only.
+
+    By itself, messages have nothing before them. With a `registry`, its URL or the settings of
+    confluent-kafka's `SchemaRegistryClient`, they are in Confluent's wire format: each names a schema and a
+    message of it, and those that are another message are refused. Without a class and a schema, the latest of
+    the `subject` is used.
+
+    `columns` chooses fields by name or path, ``["user", "actor.id"]``, or renames them, ``{"who":
+    "actor.id"}``. Without it there is a column for each field.
+
+    Fields that the description doesn't know are ignored, as Protobuf has it. A field that says whether it is
+    there (``optional``, in a ``oneof``, a message) is null where it isn't; others have their default. Enums
+    are strings, numbers without a name as digits; repeated fields are lists, maps lists of structs of ``key``
+    and ``value``, messages structs; ``google.protobuf.Timestamp`` is a Datetime and ``Duration`` a Duration,
+    both to the microsecond, wrappers are what they wrap, ``Struct`` and ``Value`` JSON text.
+
+    A message that can't be read is refused; if the registry can't be reached, the run waits. Raises
+    `TypeError` for types that no column can have and `ValueError` for a description, a path or settings that
+    are wrong.
+
+    >>> from google.protobuf.wrappers_pb2 import StringValue
+    >>> import streamgauge as sg
+    >>> messages = sg.formats.Messages.of([b"\\x0a\\x03ann", b"\\x0a\\x09ann", None])
+    >>> found = sg.protobuf(StringValue).decode(messages)
+    >>> found.frame.rows(), found.refused.tolist()
+    ([('ann',)], [1, 2])
+    """
+    client = None if registry is None else Registry.of(registry)
+    files, name = _described(message, schema, client, subject)
+    descriptor = message_class(files, name).DESCRIPTOR
+    if columns is None:
+        paths: Paths = tuple((field, (field,)) for field in fields_of(descriptor))
+    else:
+        paths = paths_of("protobuf", columns, lambda path: _check(descriptor, path))
+    decoder = Protobuf(files, name, paths, client)
+    _ = decoder.schema
+    return decoder
+
+
+@dataclass(frozen=True)
+class Protobuf:
+    """A `Decoder` of Protobuf; made by `protobuf`. `files` describe the message called `name`."""
+
+    files: Files
+    name: str
+    paths: Paths
+    registry: Registry | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    def __repr__(self) -> str:
+        columns = {column: ".".join(path) for column, path in self.paths}
+        return f"Protobuf(name={self.name!r}, columns={columns}, registry={self.registry!r})"
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """The Polars types of its columns."""
+        return dict(self._frame(self._build([])).schema)
+
+    def definition(self) -> dict[str, Any]:
+        """What it reads and how, without where the registry is."""
+        descriptor = self._class.DESCRIPTOR
+        fields = {}
+        for column, path in self.paths:
+            way = _along(descriptor, path)
+            fields[column] = {"path": [[f.name, f.number] for f in way], "field": description(way[-1])}
+        definition = {"message": self.name, "fields": fields}
+        return definition if self.registry is None else {**definition, "framed": True}
+
+    def decode(self, messages: Messages) -> Decoded:
+        """The rows of a batch, and why the other messages were refused."""
+        if self.registry is None:
+            return one_by_one(messages, self._plain, self._build, self._frame)
+        return by_schema(messages, self._framed, self._build, self._frame)
+
+    @cached_property
+    def _class(self) -> Any:
+        return message_class(self.files, self.name)
+
+    @cached_property
+    def _columns(self) -> dict[str, tuple[Any, pa.DataType]]:
+        descriptor = self._class.DESCRIPTOR
+        columns = {}
+        for column, path in self.paths:
+            # The type first: it raises for what has no end.
+            kind = arrow_type(_along(descriptor, path)[-1], ".".join(path), (descriptor.full_name,))
+            columns[column] = (along(descriptor, path), kind)
+        return columns
+
+    def _build(self, values: list[Any]) -> pa.Array:
+        """The chosen fields of messages, as structs."""
+        if not self._columns:
+            return pa.array([{}] * len(values), pa.struct([]))
+        arrays = [pa.array([get(value) for value in values], kind) for get, kind in self._columns.values()]
+        fields = [pa.field(name, kind) for name, (_, kind) in self._columns.items()]
+        return pa.StructArray.from_arrays(arrays, fields=fields)
+
+    def _frame(self, values: pa.Array) -> pl.DataFrame:
+        return picked(values, tuple((name, (name,)) for name in self._columns))
+
+    @cached_property
+    def _plain(self) -> Read:
+        read, name, whole = self._class.FromString, self.name, required(self._class.DESCRIPTOR)
+
+        def reading(data: memoryview) -> Any:
+            try:
+                message = read(bytes(data))
+            except Exception as error:
+                kind = f"not Protobuf of the message {name}"
+                raise Misread(Reason(kind, f"{kind}: {type(error).__name__}: {error}")) from None
+            if whole and not message.IsInitialized():
+                missing = ", ".join(message.FindInitializationErrors())
+                raise Misread(Reason(f"not Protobuf of the message {name}: it has no {missing}"))
+            return message
+
+        return reading
+
+    @cached_property
+    def _written(self) -> dict[int, bytes]:
+        return {}
+
+    def _framed(self, number: int) -> Read:
+        """How messages of a schema's id are read."""
+        assert self.registry is not None
+        if number < 0:
+            return unframed
+        try:
+            if number not in self._written:
+                registered = self.registry.schema(number, form="serialized")
+                if (registered.schema_type or "AVRO") != "PROTOBUF":
+                    kind = registered.schema_type or "AVRO"
+                    return refusing(f"its schema {number} is of {kind}, not Protobuf")
+                self._written[number] = _registered(self.registry, registered)[-1]
+        except UnknownSchema as error:
+            return refusing(str(error))
+        except ValueError as error:
+            return refusing(f"its schema {number}: {error}")
+        file, plain, wanted = self._written[number], self._plain, self.name
+        names: dict[tuple[int, ...], str | None] = {}
+
+        def reading(data: memoryview) -> Any:
+            indexes, end = _indexes(data)
+            if indexes not in names:
+                names[indexes] = name_at(file, indexes)
+            if names[indexes] != wanted:
+                there = names[indexes] or f"none that its schema {number} has, at {list(indexes)}"
+                raise Misread(Reason(f"its message is not {wanted}", f"its message is {there}, not {wanted}"))
+            return plain(data[end:])
+
+        return reading
+
+
+def _indexes(data: memoryview) -> tuple[tuple[int, ...], int]:
+    """Which message of a schema's file this is, and where its bytes begin. Raises `Misread`."""
+    count, at = _varint(data, FRAME)
+    if count == 0:
+        return (0,), at
+    if not 0 < count <= _DEEPEST:
+        raise Misread(Reason(UNFRAMED, f"{UNFRAMED}: {count} message indexes"))
+    indexes = []
+    for _ in range(count):
+        index, at = _varint(data, at)
+        indexes.append(index)
+    return tuple(indexes), at
+
+
+def _varint(data: memoryview, at: int) -> tuple[int, int]:
+    """A zigzag integer, and where it ends."""
+    value = shift = 0
+    for end in range(at, min(at + 5, len(data))):
+        value |= (data[end] & 127) << shift
+        shift += 7
+        if data[end] < 128:
+            return (value >> 1) ^ -(value & 1), end + 1
+    raise Misread(Reason(UNFRAMED, f"{UNFRAMED}: its message indexes end too early"))
+
+
+def _described(
+    message: Any, schema: Any, registry: Registry | None, subject: str | None
+) -> tuple[Files, str]:
+    """The files that describe the messages, and the full name of the requested one."""
+    if hasattr(message, "DESCRIPTOR"):
+        if schema is not None or subject is not None:
+            raise ValueError("protobuf: a message class has its schema; leave out schema= and subject=")
+        return files_of(message), message.DESCRIPTOR.full_name
+    if message is not None and not isinstance(message, str):
+        raise TypeError(f"protobuf: {message!r} is neither a message class nor the full name of a message")
+    if schema is not None:
+        files = files_of(schema)
+    elif registry is not None and subject is not None:
+        files = _registered(registry, registry.version(subject, form="serialized"))
+    else:
+        raise TypeError(
+            'protobuf: give a message class, a schema, or a registry and a subject="orders-value"'
+        )
+    names = names_in(files[-1]) if files else []
+    if message is None and len(names) != 1:
+        raise ValueError(f"protobuf: name one of the messages: {', '.join(names) or 'there are none'}")
+    return files, message or names[0]
+
+
+def _registered(registry: Registry, registered: Any) -> Files:
+    """The files of a registered schema, itself last. Raises `ValueError` for one that can't be read."""
+    texts: dict[str, str] = {}
+
+    def follow(name: str, schema: Any) -> None:
+        for one in schema.references or ():
+            if one.name not in texts:
+                follow(one.name, registry.version(one.subject, one.version, form="serialized"))
+        texts[name] = schema.schema_str
+
+    follow("", registered)
+    own = texts.pop("")
+    try:
+        files = {name: base64.b64decode(text, validate=True) for name, text in texts.items()}
+        last = base64.b64decode(own, validate=True)
+    except binascii.Error:
+        # Not every registry gives descriptors; the text that others give has to be compiled.
+        return compiled("registered.proto", {**texts, "registered.proto": own})
+    try:
+        return ordered(_renamed({**files, "registered.proto": last}))
+    except ValueError:
+        raise
+    except Exception as error:
+        raise ValueError(f"not a description of Protobuf: {error}") from None
+
+
+def _renamed(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Files under the names by which they are imported."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
+    renamed = {}
+    for name, data in files.items():
+        file = FileDescriptorProto.FromString(data)
+        file.name = name
+        renamed[name] = file.SerializeToString(deterministic=True)
+    return renamed
+
+
+def _along(descriptor: Any, path: Path) -> list[Any]:
+    """The fields of a path."""
+    fields = [fields_of(descriptor)[path[0]]]
+    for name in path[1:]:
+        fields.append(fields_of(fields[-1].message_type)[name])
+    return fields
+
+
+def _check(descriptor: Any, path: Path) -> list[str] | None:
+    """None if a path leads to a field, else the names that there are where it goes wrong."""
+    for at, name in enumerate(path):
+        known = fields_of(descriptor)
+        if name not in known:
+            return list(known)
+        if at + 1 < len(path):
+            if not is_nested(known[name]):
+                return []
+            descriptor = known[name].message_type
+    return None

@@ -1,0 +1,1 @@
+"""Messages that are lines of text: CSV, syslog, access logs, plain text."""

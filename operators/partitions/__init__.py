@@ -1,1 +1,0 @@
-"""A partition's messages on their way to a delta: decoded, joined, sketched, and how far they are."""

@@ -1,0 +1,83 @@
+"""How a rule is evaluated over many windows: row by row, as any rule can be."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple, Protocol, Self
+
+from ..alert import Alert
+from ..rule import Rule, RuleState
+from ..window_rows import WindowBatch
+
+
+class WindowAlert(NamedTuple):
+    """An alert, with the number of its window in a batch; `passed` if it came of time behind that."""
+
+    window: int
+    passed: bool
+    alert: Alert
+
+
+class Evaluator(Protocol):
+    """A rule and what it remembers."""
+
+    @property
+    def started(self) -> bool:
+        """Whether time that passes can mean anything to it."""
+
+    def evaluate(self, batch: WindowBatch, step_us: int, passing: bool) -> list[WindowAlert]:
+        """Take windows in. With `passing`, all windows up to the end of each have been seen with it.
+
+        Alerts of a window are in the order of its rows' times and keys; those of passing time come last.
+        """
+
+    def advance(self, time_us: int, step_us: int) -> list[Alert]:
+        """Learn that all windows that end at or before `time_us` were seen."""
+
+    def copy(self) -> Self:
+        """Another that remembers the same."""
+
+    def state(self) -> Any:
+        """What it remembers, as JSON."""
+
+    def restore(self, state: Any) -> None:
+        """Take up a state."""
+
+
+class RowByRow:
+    """A rule that sees every row."""
+
+    def __init__(self, rule: Rule, state: RuleState | None = None) -> None:
+        self._rule = rule
+        self._state = rule.begin() if state is None else state
+
+    @property
+    def started(self) -> bool:
+        """See `Evaluator`."""
+        return bool(self._state["keys"]) or len(self._state) > 1
+
+    def evaluate(self, batch: WindowBatch, step_us: int, passing: bool) -> list[WindowAlert]:
+        """See `Evaluator`."""
+        alerts = []
+        for number, ((end, start), rows) in enumerate(zip(batch.windows, batch.rows)):
+            said = self._rule.window(self._state, rows, start, end, step_us)
+            alerts += [WindowAlert(number, False, alert) for alert in said]
+            if passing:
+                alerts += [WindowAlert(number, True, alert) for alert in self.advance(end, step_us)]
+        return alerts
+
+    def advance(self, time_us: int, step_us: int) -> list[Alert]:
+        """See `Evaluator`."""
+        return list(self._rule.advance(self._state, time_us, step_us))
+
+    def copy(self) -> RowByRow:
+        """See `Evaluator`."""
+        return RowByRow(self._rule, json.loads(json.dumps(self._state)))
+
+    def state(self) -> RuleState:
+        """See `Evaluator`."""
+        return self._state
+
+    def restore(self, state: RuleState) -> None:
+        """See `Evaluator`."""
+        self._state = state

@@ -1,0 +1,27 @@
+"""How each rule is evaluated: by columns where its kind can be, row by row otherwise."""
+
+from __future__ import annotations
+
+from ..kinds.absence import Absence
+from ..rule import LimitRule, Rule
+from .absence_columns import AbsenceColumns
+from .evaluator import Evaluator, RowByRow
+from .limit_columns import keeps, limit_columns
+
+
+def evaluator_of(rule: Rule) -> Evaluator:
+    """An evaluator of a rule that remembers nothing yet.
+
+    >>> import streamgauge as sg
+    >>> type(evaluator_of(sg.rules.Threshold("hot", value="t", above=78))).__name__
+    'LimitColumns'
+    >>> type(evaluator_of(sg.rules.NewTerm("new", learn="1h"))).__name__
+    'RowByRow'
+    """
+    if isinstance(rule, LimitRule):
+        return limit_columns(rule) or RowByRow(rule)
+    if isinstance(rule, Absence) and keeps(
+        rule, Absence, ("window", "advance", "concerned", "fired", "cleared")
+    ):
+        return AbsenceColumns(rule)
+    return RowByRow(rule)

@@ -1,0 +1,381 @@
+"""Rules with limits over all rows of a batch at once: what they say is what they say row by row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+
+import numpy as np
+
+from ....sketches.core.jit import kernel
+from ..alert import Alert, State
+from ..kinds.absence import Flatline
+from ..kinds.baselines import Ewma, OfHours, Past, Rows
+from ..kinds.change import Change
+from ..kinds.seasonal_past import UNKNOWN, measure_deviations
+from ..kinds.threshold import Ratio, Threshold
+from ..kinds.time_zones import local_us
+from ..kinds.unusual import Unusual
+from ..rule import LimitRule, Measured
+from ..value_with_bounds import Figure, FigureColumns
+from ..window_rows import WindowBatch, order_text
+from .evaluator import WindowAlert
+from .event_columns import FIRED, SWITCH, at_rest, turn_rows
+from .key_columns import KeyColumns
+
+_HOUR_US = 3_600_000_000
+_NEVER = np.int64(np.iinfo(np.int64).min)
+
+R = TypeVar("R", bound=LimitRule)
+
+
+class _Sides(NamedTuple):
+    """Rows of a batch that can change a key's event: their numbers, places in the memory, sides of the limit.
+
+    `measured` has what each is described by, a column for each part.
+    """
+
+    rows: np.ndarray
+    places: np.ndarray
+    sides: np.ndarray
+    measured: tuple[np.ndarray, ...]
+
+    def only(self, mask: np.ndarray) -> _Sides:
+        parts = tuple(column[mask] for column in self.measured)
+        return _Sides(self.rows[mask], self.places[mask], self.sides[mask], parts)
+
+
+class LimitColumns(Generic[R]):
+    """A rule whose keys at rest need no memory, such as a threshold; see `Evaluator`."""
+
+    rest: ClassVar[Mapping[str, Any]] = {}
+    """What is remembered of a key besides its event."""
+
+    def __init__(self, rule: R) -> None:
+        self._rule = rule
+        self._memory = KeyColumns({**SWITCH, **self.rest})
+
+    @property
+    def started(self) -> bool:
+        """See `Evaluator`."""
+        return len(self._memory) > 0
+
+    def evaluate(self, batch: WindowBatch, step_us: int, passing: bool) -> list[WindowAlert]:
+        """See `Evaluator`."""
+        rows, figures = self._rows(batch)
+        said = self._sides(batch, rows, figures)
+        if not len(said.rows):
+            return []
+        times = batch.starts[said.rows], batch.ends[said.rows]
+        holds, every = self._rule.holds, self._rule.every
+        events = turn_rows(self._memory, said.places, said.sides, *times, holds, every)
+        self._forget(said.places)
+        reported = events != 0
+        return self._alerts(batch, said.only(reported), events[reported]) if reported.any() else []
+
+    def advance(self, time_us: int, step_us: int) -> list[Alert]:
+        """See `Evaluator`."""
+        return []
+
+    def copy(self) -> Self:
+        """See `Evaluator`."""
+        other = type(self)(self._rule)
+        other._memory = self._memory.copy()
+        return other
+
+    def state(self) -> dict[str, Any]:
+        """See `Evaluator`."""
+        return self._memory.state()
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """See `Evaluator`."""
+        self._memory = KeyColumns({**SWITCH, **self.rest})
+        self._memory.restore(state)
+
+    def _figures(self, batch: WindowBatch) -> FigureColumns:
+        return batch.figures(self._rule.value)
+
+    def _sides(self, batch: WindowBatch, rows: np.ndarray, figures: FigureColumns) -> _Sides:
+        """A key at rest stays so by a row that is not past the limit; so most rows need no look."""
+        sides, keys = self._rule.limit.sides(*figures), self._keys(batch, rows)
+        past = sides > 0
+        if not len(self._memory) and not past.any():
+            rows = rows[:0]
+        places = self._memory.find(keys) if len(self._memory) else np.full(len(rows), -1)
+        if len(rows) and (past & (places < 0)).any():
+            self._memory.add(keys[past & (places < 0)])
+            places = self._memory.find(keys)
+        known = np.flatnonzero(places >= 0)
+        parts = tuple(column[known] for column in figures)
+        return _Sides(rows[known], places[known], sides[known], parts)
+
+    def _measured(self, row: Any, parts: tuple[Any, ...]) -> Measured:
+        """What a row that has an event is described by."""
+        measured = self._rule.measure({}, row, Figure(*parts))
+        assert measured is not None
+        return measured
+
+    def _forget(self, places: np.ndarray) -> None:
+        resting = np.unique(places[at_rest(self._memory, places)])
+        if len(resting):
+            self._memory.drop(resting)
+
+    def _rows(self, batch: WindowBatch) -> tuple[np.ndarray, FigureColumns]:
+        """The rows that have a figure, in the order of windows, times and keys, and their figures."""
+        rule, figures = self._rule, self._figures(batch)
+        usable = ~np.isnan(figures[0])
+        for path, least in rule.support.items():
+            with np.errstate(invalid="ignore"):
+                usable &= batch.figures(path)[0] >= least
+        if (concerned := batch.concerned(rule.where)) is not None:
+            usable &= concerned
+        if rule.per:
+            order = batch.by_keys()
+            rows = order[usable[order]]
+        elif usable.all():
+            return np.arange(len(usable)), figures
+        else:
+            rows = np.flatnonzero(usable)
+        value, lower, upper = (column[rows] for column in figures)
+        return rows, (value, lower, upper)
+
+    def _keys(self, batch: WindowBatch, rows: np.ndarray) -> np.ndarray:
+        keys = batch.keys(self._rule.per or None)
+        return keys if len(rows) == len(keys) and not self._rule.per else keys[rows]
+
+    def _alerts(self, batch: WindowBatch, said: _Sides, events: np.ndarray) -> list[WindowAlert]:
+        rule, alerts = self._rule, []
+        own = batch.keys()[said.rows]
+        keys = own if rule.every or not rule.per else batch.keys(rule.per)[said.rows]
+        windows, ends = batch.window[said.rows].tolist(), batch.ends[said.rows].tolist()
+        made, parts = batch.made(said.rows), list(zip(*(column.tolist() for column in said.measured)))
+        order = sorted(range(len(made)), key=lambda at: (windows[at], ends[at], order_text(own[at])))
+        for at in order:
+            state: State = "fired" if events[at] == FIRED else "cleared"
+            alert = rule.event(state, keys[at], made[at], self._measured(made[at], parts[at]))
+            alerts.append(WindowAlert(windows[at], False, alert))
+        return alerts
+
+
+class RatioColumns(LimitColumns[Ratio]):
+    """A share of one answer in another."""
+
+    def _figures(self, batch: WindowBatch) -> FigureColumns:
+        part, whole = batch.figures(self._rule.value), batch.figures(self._rule.to)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            unknown = np.isnan(part[0]) | ~(whole[0] >= self._rule.least) | ~(whole[1] > 0)
+            shares = part[0] / whole[0], part[1] / whole[2], part[2] / whole[1]
+            value, lower, upper = (np.where(unknown, math.nan, share) for share in shares)
+        return value, lower, upper
+
+
+class FlatlineColumns(LimitColumns[Flatline]):
+    """A value that stays the same: of each key, which one and since when."""
+
+    rest: ClassVar[Mapping[str, Any]] = {"value": np.float64(math.nan), "since": _NEVER}
+
+    def _sides(self, batch: WindowBatch, rows: np.ndarray, figures: FigureColumns) -> _Sides:
+        places, lengths = self._memory.add(self._keys(batch, rows)), np.empty(len(rows), np.int64)
+        memory, within = self._memory, float(self._rule.within)
+        times = batch.starts[rows], batch.ends[rows]
+        _stretches(places, figures[0], *times, within, memory["value"], memory["since"], lengths)
+        seconds = lengths / 1e6
+        sides = self._rule.limit.sides(seconds, seconds, seconds)
+        return _Sides(rows, places, sides, (*figures, lengths))
+
+    def _measured(self, row: Any, parts: tuple[Any, ...]) -> Measured:
+        return self._rule.stretch(Figure(*parts[:3]), parts[3])
+
+    def _forget(self, places: np.ndarray) -> None:
+        """Each key's value is remembered."""
+
+
+class ChangeColumns(LimitColumns[Change]):
+    """A value against its own past, of which a few numbers are remembered."""
+
+    def _past(self, places: np.ndarray, ends: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, ...]:
+        """How many rows there were before each row, their mean and spread; learns the row."""
+        raise NotImplementedError
+
+    def _sides(self, batch: WindowBatch, rows: np.ndarray, figures: FigureColumns) -> _Sides:
+        rule, places = self._rule, self._memory.add(self._keys(batch, rows))
+        counts, mean, spread = self._past(places, batch.ends[rows], figures[0])
+        scores = rule.scores(figures, mean, spread)
+        usable = (counts >= max(rule.warm, 1)) & ~np.isnan(scores[0]) & ~np.isnan(scores[1] + scores[2])
+        sides = rule.limit.sides(*scores)
+        if rule.least is not None:
+            sides[figures[0] < rule.least] = -1
+        return _Sides(rows, places, sides, (*figures, counts, mean, spread)).only(usable)
+
+    def _measured(self, row: Any, parts: tuple[Any, ...]) -> Measured:
+        measured = self._rule.against_past(Figure(*parts[:3]), Past(*parts[3:]))
+        assert measured is not None
+        return measured
+
+    def _forget(self, places: np.ndarray) -> None:
+        """Each key's past is remembered."""
+
+
+class LastColumns(ChangeColumns):
+    """Against the row before."""
+
+    rest: ClassVar[Mapping[str, Any]] = {"last": np.float64(math.nan)}
+
+    def _past(self, places: np.ndarray, ends: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, ...]:
+        last = np.empty(len(places))
+        _before(places, values, self._memory["last"], last)
+        return (~np.isnan(last)).astype(np.int64), last, np.zeros(len(places))
+
+
+class EwmaColumns(ChangeColumns):
+    """Against an exponentially weighted mean."""
+
+    rest: ClassVar[Mapping[str, Any]] = {
+        "rows": np.zeros(1, np.int64),
+        "mean": np.zeros(1),
+        "variance": np.zeros(1),
+    }
+
+    def _past(self, places: np.ndarray, ends: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, ...]:
+        baseline = self._rule.baseline
+        assert isinstance(baseline, Ewma | OfHours)
+        past = tuple(np.empty(len(places), kind) for kind in (np.int64, np.float64, np.float64))
+        means = (self._memory[name] for name in ("rows", "mean", "variance"))
+        _weighted(places, self._parts(ends), values, baseline.weight, *means, *past)
+        return past[0], past[1], np.sqrt(past[2])
+
+    def _parts(self, ends: np.ndarray) -> np.ndarray:
+        """Which of a key's means each row belongs to."""
+        return np.zeros(len(ends), np.int64)
+
+
+class HourColumns(EwmaColumns):
+    """Against an exponentially weighted mean of the same hour of the day."""
+
+    rest: ClassVar[Mapping[str, Any]] = {
+        "rows": np.zeros(24, np.int64),
+        "mean": np.zeros(24),
+        "variance": np.zeros(24),
+    }
+
+    def _parts(self, ends: np.ndarray) -> np.ndarray:
+        baseline = self._rule.baseline
+        assert isinstance(baseline, OfHours)
+        if baseline.zone == "UTC":
+            utc: np.ndarray = (ends - 1) // _HOUR_US % 24
+            return utc
+        times, numbers = np.unique(ends - 1, return_inverse=True)
+        hours = [local_us(time_us, baseline.zone) // _HOUR_US % 24 for time_us in times.tolist()]
+        return np.array(hours, np.int64)[numbers]
+
+
+class UnusualColumns(LimitColumns[Unusual]):
+    """Against the season and the largest deviations of before."""
+
+    rest: ClassVar[Mapping[str, Any]] = UNKNOWN
+
+    def _sides(self, batch: WindowBatch, rows: np.ndarray, figures: FigureColumns) -> _Sides:
+        rule, places = self._rule, self._memory.add(self._keys(batch, rows))
+        times = rule.local(batch.starts[rows])
+        measured = measure_deviations(self._memory, places, times, figures[0], rule.warm, rule.limit.at)
+        sides = rule.limit.sides(measured[0], measured[0], measured[0])
+        return _Sides(rows, places, sides, (*figures, *measured)).only(~np.isnan(measured[0]))
+
+    def _measured(self, row: Any, parts: tuple[Any, ...]) -> Measured:
+        return self._rule.deviating(Figure(*parts[:3]), *parts[3:])
+
+    def _forget(self, places: np.ndarray) -> None:
+        """Each key's past is remembered."""
+
+
+_METHODS = (
+    "window",
+    "advance",
+    "concerned",
+    "figures",
+    "measure",
+    "new_memory",
+    "forgets",
+    "limit",
+    "holds",
+    "_evaluate",
+    "_next_states",
+    "_enough",
+)
+
+
+def limit_columns(rule: LimitRule) -> LimitColumns[Any] | None:
+    """How a rule is evaluated by columns; None of a kind of somebody's own, and of one with a long memory."""
+    if rule.each or rule.absent is not None:
+        return None
+    for kind, columns in _COLUMNS.items():
+        if isinstance(rule, kind) and keeps(rule, kind, _METHODS):
+            return columns(rule)
+    if isinstance(rule, Change) and keeps(rule, Change, (*_METHODS, "against_past", "baseline", "_score")):
+        return _change_columns(rule)
+    return None
+
+
+_COLUMNS: dict[type[LimitRule], type[LimitColumns[Any]]] = {
+    Threshold: LimitColumns,
+    Ratio: RatioColumns,
+    Flatline: FlatlineColumns,
+    Unusual: UnusualColumns,
+}
+
+
+def keeps(rule: object, kind: type, methods: tuple[str, ...]) -> bool:
+    """Whether a rule's class has none of these methods of its own, but those of `kind`."""
+    return all(getattr(type(rule), name) is getattr(kind, name) for name in methods)
+
+
+def _change_columns(rule: Change) -> ChangeColumns | None:
+    match rule.baseline:
+        case Rows("last", _, 0):
+            return LastColumns(rule)
+        case OfHours():
+            return HourColumns(rule)
+        case Ewma():
+            return EwmaColumns(rule)
+    return None
+
+
+@kernel
+def _stretches(places, values, starts, ends, within, memory, since, lengths):
+    """How long each row's value has been that of the first row of its stretch, up to the row's end."""
+    for i in range(len(places)):
+        key = places[i]
+        if not abs(values[i] - memory[key]) <= within:
+            memory[key] = values[i]
+            since[key] = starts[i]
+        lengths[i] = ends[i] - since[key]
+
+
+@kernel
+def _before(places, values, last, before):
+    """The value that each row's key had before."""
+    for i in range(len(places)):
+        before[i] = last[places[i]]
+        last[places[i]] = values[i]
+
+
+@kernel
+def _weighted(
+    places, parts, values, weight, rows, mean, variance, count_before, mean_before, variance_before
+):
+    """Exponentially weighted means before each row, as `baselines.Ewma` has them; learns the rows."""
+    for i in range(len(places)):
+        key, part = places[i], parts[i]
+        n, average, spread = rows[key, part], mean[key, part], variance[key, part]
+        count_before[i] = n
+        mean_before[i] = average
+        variance_before[i] = spread
+        rows[key, part] = n + 1
+        if n == 0:
+            mean[key, part] = values[i]
+            continue
+        own = max(weight, 1 / (n + 1))
+        difference = values[i] - average
+        mean[key, part] = average + own * difference
+        variance[key, part] = (1 - own) * (spread + own * difference * difference)

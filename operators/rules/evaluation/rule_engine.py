@@ -1,0 +1,307 @@
+"""Rules as a fold over the closed windows of one partition of a table, in their order.
+
+What is folded depends on windows alone, so that the same windows give the same alerts, on either engine, and
+the state between any two of them can be written down. A window that only silence has closed may come again,
+whole (`operators.watermarks.global_watermark`): until it is final it stays beside the state of final windows,
+and its alerts are reported at once. When it is final, alerts that were reported already are not reported
+again, and what turns out not to be so is withdrawn.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import polars as pl
+import pyarrow as pa
+
+from ....sketches.core.answers import USUAL_QUANTILES
+from ...table.query import query
+from ...table.schema import aggregates_of, keys_of
+from ...table.window_groups import WindowGroups
+from ...table.windows import declared_windows
+from ...windows.table import TableWindows
+from ...windows.window import EARLIEST
+from ..alert import Alert
+from ..row import Row
+from ..rule import Rule
+from ..value_with_bounds import answer_at
+from ..window_rows import RowColumns, Window, WindowBatch, by_window
+from .evaluator import Evaluator, WindowAlert
+from .evaluators import evaluator_of
+
+log = logging.getLogger("streamgauge.rules")
+
+_OF_A_SAMPLE = ("n", "values", "error")
+"""What the answer of a sample has; the type of its values is known with the first of them only."""
+
+_FORM = 2
+"""The form of a state that is written down."""
+
+
+class RuleView(NamedTuple):
+    """How rules look at a table: its keys that tell rows apart, its requested answers, its windows.
+
+    `at` is the key that holds a reading's own time, if rows are readings and not windows.
+    """
+
+    keys: tuple[str, ...]
+    answers: tuple[str, ...]
+    windows: TableWindows
+    at: str | None
+
+    @property
+    def step_us(self) -> int:
+        """From a window's end to the next one's; 0 of readings and of windows that have no such."""
+        return self.windows.every_us if self.at is None and self.windows.in_steps else 0
+
+    def last_end(self, time_us: int) -> int:
+        """The end of the last window that ends at or before a time."""
+        slide = self.windows.every_us
+        end = self.windows.offset_us + self.windows.size_us
+        return time_us - (time_us - end) % slide if self.windows.in_steps and time_us > EARLIEST else time_us
+
+
+def rule_view(rules: Sequence[Rule], schema: pa.Schema, at: str | None) -> RuleView:
+    """How rules look at tables of this schema.
+
+    Raises `ValueError` for two rules of one name, for answers and keys that the table doesn't have, for a
+    rule that its windows don't suit, and for a time column that is no key with times.
+    """
+    names = [rule.name for rule in rules]
+    if double := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"two rules are named {min(double)!r}; their alerts are told apart by name")
+    keys = keys_of(schema)
+    windows = declared_windows(schema)
+    if windows is None:
+        raise ValueError("rules need a table of a stream's windows, and this one names none")
+    if at is not None:
+        _check_readings(at, keys, schema, windows)
+    empty = query(schema.empty_table())
+    aggregates = aggregates_of(schema)
+    answers: dict[str, None] = {}
+    for rule in rules:
+        for path in rule.paths():
+            answers[_answer(rule, path, aggregates, empty.schema)] = None
+        if unknown := [name for name in rule.names() if name not in keys]:
+            field = "where" if unknown[0] in rule.where else "per"
+            raise ValueError(
+                f"the rule {rule.name!r}: {field} names {unknown[0]!r}, which is not a key of the stream; "
+                f"its keys are {_listed(keys)}"
+            )
+        if rule.needs_steps and (at is not None or not windows.in_steps):
+            shape = "rows are readings" if at is not None else f"the stream has {windows}"
+            raise ValueError(
+                f"the rule {rule.name!r}: absent is what a value is in a window without rows, and here "
+                f"{shape}"
+            )
+    return RuleView(tuple(key for key in keys if key != at), tuple(answers), windows, at)
+
+
+class RuleEngine:
+    """The rules over one partition of a table of sketches; `state` is all that it knows.
+
+    >>> import streamgauge as sg
+    >>> rows = sg.Stream.from_schema({"at": pl.Int64}, time=pl.from_epoch("at"))
+    >>> posts = rows.tumbling("1m").agg(posts=sg.count())
+    >>> tester, rules = sg.StreamTester(posts), [sg.rules.Threshold("busy", value="posts", at_least=2)]
+    >>> _ = tester.feed([{"at": 1_767_225_600 + second} for second in (0, 1, 70, 80, 200)])
+    >>> groups = WindowGroups.of_table(tester.tables().to_arrow())
+    >>> fold = RuleEngine(rules, rule_view(rules, groups.schema, None))
+    >>> [str(alert) for alert in fold.evaluate(groups, final=True)][0]
+    '2026-01-01T00:01:00+00:00 busy fired: posts is 2: at least 2'
+    """
+
+    def __init__(self, rules: Sequence[Rule], looks: RuleView, app: str = "") -> None:
+        self._rules = tuple(rules)
+        self._view = looks
+        self._app = app
+        self._key_names = {rule.name: tuple(rule.key_names(looks.keys)) for rule in self._rules}
+        self._evaluators = [evaluator_of(rule) for rule in self._rules]
+        self._pending: dict[Window, Sequence[Row]] = {}
+        self._emitted: dict[str, tuple[int, Alert]] = {}
+        self._passed = (EARLIEST, EARLIEST)
+
+    def evaluate(self, groups: WindowGroups, final: bool) -> list[Alert]:
+        """Fold in closed windows; gives what is to be reported."""
+        if self._view.windows.merging and not final:
+            return []  # it may come again, longer and under another end
+        view = self._view
+        windows = by_window(
+            *groups.whole(("rows", view), lambda whole: RowColumns(whole, view.keys, view.answers, view.at))
+        )
+        self._pending |= windows
+        alerts = self._evaluate_until(max(windows)) if final and windows else []
+        return alerts + self._provisional()
+
+    def advance(self, final_us: int, due_us: int) -> list[Alert]:
+        """Learn up to when windows are closed for good, and up to when for now; returns the events to report.
+
+        All of these windows must have been folded in.
+        """
+        passed = self._view.last_end(final_us), self._view.last_end(due_us)
+        if passed == self._passed or not self._started:
+            return []
+        self._passed = passed
+        alerts = self._evaluate_until((passed[0], passed[0]), passed=True)
+        return alerts + self._provisional()
+
+    @property
+    def _started(self) -> bool:
+        return bool(self._pending) or any(one.started for one in self._evaluators)
+
+    @property
+    def closed_until(self) -> tuple[int, int]:
+        """Up to when windows are known to be closed for good, and for now."""
+        return self._passed
+
+    def state(self) -> str:
+        """All it knows, as JSON, for `resume`."""
+        kept = {
+            "form": _FORM,
+            "rules": {
+                rule.name: [repr(rule), evaluator.state()]
+                for rule, evaluator in zip(self._rules, self._evaluators)
+            },
+            "pending": [
+                [*window, [_row_json(row) for row in rows]] for window, rows in self._pending.items()
+            ],
+            "emitted": [[end, alert.to_dict()] for end, alert in self._emitted.values()],
+            "passed": self._passed,
+        }
+        return json.dumps(kept, separators=(",", ":"), ensure_ascii=False)
+
+    def restore(self, state: str) -> None:
+        """Take up a state. A rule that has changed starts over, and a warning says so.
+
+        Raises `ValueError` for a state of another form.
+        """
+        kept = json.loads(state)
+        if kept.get("form") != _FORM:
+            raise ValueError(f"the form of a state of rules must be {_FORM}, got {kept.get('form')}")
+        for rule, evaluator in zip(self._rules, self._evaluators):
+            made, known = kept["rules"].get(rule.name, (None, None))
+            if made == repr(rule):
+                evaluator.restore(known)
+            elif made is not None:
+                log.warning("the rule %r has changed and starts over: it was %s", rule.name, made)
+        self._pending = {(end, start): [Row(*row) for row in rows] for end, start, rows in kept["pending"]}
+        alerts = [(end, Alert.from_dict(fields)) for end, fields in kept["emitted"]]
+        self._emitted = {alert.id: (end, alert) for end, alert in alerts}
+        final, due = kept["passed"]
+        self._passed = final, due
+
+    def _evaluate_until(self, until: Window, passed: bool = False) -> list[Alert]:
+        """Fold the windows up to this one into the state of final windows."""
+        final = {window: self._pending.pop(window) for window in sorted(self._pending) if window <= until}
+        said = self._evaluate_windows(self._evaluators, final, self._view.windows.in_steps)
+        alerts = []
+        for (end, _), some in zip(final, said):
+            alerts += self._confirmed(some, end)
+        if passed:
+            alerts += self._confirmed(self._advance(self._evaluators, until[0]), until[0])
+        return alerts
+
+    def _confirmed(self, said: Iterable[Alert], end_us: int) -> list[Alert]:
+        """What wasn't reported before of what holds for good; of what was reported, what doesn't hold."""
+        fresh = [alert for alert in said if self._emitted.pop(alert.id, None) is None]
+        wrong = [(key, alert) for key, (end, alert) in self._emitted.items() if end <= end_us]
+        for key, _ in wrong:
+            del self._emitted[key]
+        why = "rows that came after a silence say otherwise"
+        return fresh + [replace(alert, state="withdrawn", why=why) for _, alert in wrong]
+
+    def _provisional(self) -> list[Alert]:
+        """What windows that may come again report, as they are now, beyond what was reported."""
+        if not self._pending and self._passed[1] <= self._passed[0]:
+            return []
+        evaluators = [one.copy() for one in self._evaluators]
+        pending = {window: self._pending[window] for window in sorted(self._pending)}
+        fresh = []
+        for (end, _), said in zip(pending, self._evaluate_windows(evaluators, pending, passing=False)):
+            fresh += self._new_alerts(end, said)
+        return fresh + self._new_alerts(self._passed[1], self._advance(evaluators, self._passed[1]))
+
+    def _new_alerts(self, end_us: int, said: Iterable[Alert]) -> list[Alert]:
+        fresh = [alert for alert in said if alert.id not in self._emitted]
+        self._emitted |= {alert.id: (end_us, alert) for alert in fresh}
+        return fresh
+
+    def _evaluate_windows(
+        self, evaluators: Sequence[Evaluator], windows: Mapping[Window, Sequence[Row]], passing: bool
+    ) -> list[list[Alert]]:
+        """What rules say of each window; with `passing`, and of the time that has passed with it."""
+        said: list[list[Alert]] = [[] for _ in windows]
+        if not windows:
+            return said
+        batch, step_us = WindowBatch(windows), self._view.step_us
+        alerts: list[WindowAlert] = []
+        for evaluator in evaluators:
+            alerts += evaluator.evaluate(batch, step_us, passing)
+        alerts.sort(key=attrgetter("window", "passed"))
+        for number, some in groupby(alerts, attrgetter("window")):
+            said[number] = [self._signed(one.alert) for one in some]
+        return said
+
+    def _advance(self, evaluators: Sequence[Evaluator], time_us: int) -> list[Alert]:
+        said = (evaluator.advance(time_us, self._view.step_us) for evaluator in evaluators)
+        return [self._signed(alert) for some in said for alert in some]
+
+    def _signed(self, alert: Alert) -> Alert:
+        names = self._key_names[alert.rule]
+        # An alert about no single key, such as a digest, has no parts to name.
+        return replace(alert, app=self._app, key_names=names if len(names) == len(alert.key) else ())
+
+
+def _row_json(row: Row) -> list[Any]:
+    return [row.key, row.start_us, row.at_us, row.answers]
+
+
+def _check_readings(at: str, keys: Sequence[str], schema: pa.Schema, windows: TableWindows) -> None:
+    if at not in keys:
+        raise ValueError(
+            f"at is {at!r}, which is not a key of the stream; group readings by their time as well, as in "
+            f'.group_by("sensor", {at!r})'
+        )
+    if not pa.types.is_timestamp(schema.field(at).type):
+        raise ValueError(f"at is {at!r}, which holds {schema.field(at).type} and not times")
+    if not windows.side_by_side:
+        raise ValueError(f"readings are waited for in tumbling windows, and the stream has {windows}")
+
+
+def _answer(rule: Rule, path: str, aggregates: dict[str, Any], types: pl.Schema) -> str:
+    """The aggregate that a path begins with. Raises `ValueError` for a path that leads nowhere."""
+    name = next((name for name in _beginnings(path) if name in aggregates), None)
+    if name is None:
+        raise ValueError(
+            f"the rule {rule.name!r}: {path!r} is not an answer of the stream; there are "
+            f"{_listed(aggregates)}"
+        )
+    part, kind = answer_at({name: None}, path)[1], types[name]
+    if isinstance(kind, pl.Struct) and not ({"estimate", "value"} & {field.name for field in kind.fields}):
+        parts = [field.name for field in kind.fields if field.name != "quantiles"]
+        parts += [f"p{100 * q:g}" for q in USUAL_QUANTILES]
+        if part not in parts:
+            raise ValueError(
+                f"the rule {rule.name!r}: {path!r} has several parts; name one of "
+                f"{_listed(f'{name}.{one}' for one in parts)}"
+            )
+    elif part and not (isinstance(kind, pl.Null) and part in _OF_A_SAMPLE):
+        raise ValueError(f"the rule {rule.name!r}: {name!r} has no part {part!r}; write {name!r}")
+    return name
+
+
+def _beginnings(path: str) -> Iterator[str]:
+    yield path
+    while "." in path:
+        path = path.rpartition(".")[0]
+        yield path
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(repr(name) for name in names) or "none"

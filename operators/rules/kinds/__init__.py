@@ -1,0 +1,1 @@
+"""The kinds of rules, a module for each."""

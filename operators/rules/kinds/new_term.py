@@ -1,0 +1,176 @@
+"""A rule about what was never there before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...rendering.names import visible_name
+from ...windows.durations import Duration, duration_text
+from ..alert import Alert
+from ..row import Row
+from ..rule import Rule, RuleState, _text
+from ..value_with_bounds import Figure, answer_at, figure_of
+
+_SHOWN = 10
+"""Terms that a digest names."""
+
+
+@dataclass(frozen=True)
+class NewTerm(Rule):
+    """A key, or an item of a list, is seen for the first time; fired once, and never cleared.
+
+    learn
+        For how long after the first row of all nothing fires: what is there then is known.
+    forget
+        For how long a term is known after its last row; for good, if there is room, unless given.
+    most
+        How many terms are remembered. If there are more, those that were not seen for longest are forgotten
+        and fire again if they come back; `why` then says how many were forgotten.
+    value, least
+        An answer of the stream, and how much of it a row must have to show its term.
+    cap, digest
+        How many terms are reported by themselves in each `digest` of time; the others together at its end, in
+        one alert without a key. Unless a cap is given, each term is reported by itself.
+    each
+        The value is a list, as of a `top_k`: each item is a term of its own, beside the key.
+
+    Its memory is what it remembers: some 40 bytes and the text of each term. Raises `ValueError` or
+    `TypeError`, naming the rule and the field, for a wrong one.
+
+    Source: "new terms" rules, as security analytics have them.
+
+    >>> import streamgauge as sg
+    >>> new, hour = sg.rules.NewTerm("new agent", learn="2h"), 3_600_000_000
+    >>> rows = [Row({"agent": name}, at * hour, at * hour + hour, {}) for at, name in enumerate("abcab")]
+    >>> [(alert.key, alert.why) for alert in new.window(new.begin(), rows, 0, 5 * hour, hour)]
+    [(('c',), 'first seen, after 2h of learning')]
+    """
+
+    learn: Duration = field(default="", kw_only=True)
+    forget: Duration = field(default="0s", kw_only=True)
+    most: int = field(default=10_000, kw_only=True)
+    value: str = field(default="", kw_only=True)
+    least: float = field(default=1, kw_only=True)
+    each: bool = field(default=False, kw_only=True)
+    cap: int = field(default=0, kw_only=True)
+    digest: Duration = field(default="1d", kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self._duration("learn"):
+            raise ValueError(f"{self._where}: learn is {self.learn!r}; write a length of time, such as '1d'")
+        if 0 < self._duration("forget") <= self._duration("learn"):
+            raise ValueError(
+                f"{self._where}: forget is {self.forget!r}, so terms are forgotten before learning ends; "
+                f"write one that is longer than learn, {self.learn!r}"
+            )
+        if type(self.most) is not int or self.most < 1:
+            raise ValueError(f"{self._where}: most must be an integer ≥ 1, got {self.most!r}")
+        if type(self.cap) is not int or self.cap < 0:
+            raise ValueError(f"{self._where}: cap must be an integer ≥ 1, or 0 for none, got {self.cap!r}")
+        if not self._duration("digest"):
+            raise ValueError(
+                f"{self._where}: digest is {self.digest!r}; write a length of time, such as '1d'"
+            )
+        if not isinstance(self.value, str):
+            raise TypeError(f"{self._where}: value is {self.value!r}; name an answer of the stream")
+        if isinstance(self.least, bool) or not isinstance(self.least, int | float) or not self.least > 0:
+            raise ValueError(f"{self._where}: least must be a number above 0, got {self.least!r}")
+        if not isinstance(self.each, bool):
+            raise TypeError(f"{self._where}: each must be True or False, got {self.each!r}")
+        if not self.value and (self.each or self.least != 1):
+            raise ValueError(f"{self._where}: each and least are about a value; name it, as in value='posts'")
+
+    @property
+    def over_at_once(self) -> bool:
+        """See `Rule`."""
+        return True
+
+    def paths(self) -> Iterable[str]:
+        """See `Rule`."""
+        return (self.value,) if self.value else ()
+
+    def key_names(self, keys: Sequence[str]) -> Sequence[str]:
+        """See `Rule`: an item of a list is of the answer that has the list."""
+        return [*keys, self.value] if self.each else keys
+
+    def begin(self) -> RuleState:
+        """See `Rule`. `keys` holds when each term was seen last, the longest ago first."""
+        return {"keys": {}, "forgotten": 0}
+
+    def window(
+        self, state: RuleState, rows: Sequence[Row], start_us: int, end_us: int, step_us: int
+    ) -> Iterator[Alert]:
+        """See `Rule`."""
+        known = state["keys"]
+        for row in self.concerned(rows):
+            yield from self._summary(state, row.at_us)
+            begin = state.setdefault("begin", row.start_us)
+            self._age(state, row.start_us)
+            for more, figure in self._terms(row):
+                key = _text([*row.key.values(), *more])
+                new = known.pop(key, None) is None
+                known[key] = row.at_us
+                if new and row.start_us - begin >= self._duration("learn"):
+                    if self._waits(state, key, row.at_us):
+                        continue
+                    why = self._why(figure, state["forgotten"])
+                    yield self._alert("fired", key, row.start_us, row.at_us, figure, None, why)
+            while len(known) > self.most:
+                del known[next(iter(known))]
+                state["forgotten"] += 1
+
+    def advance(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
+        """See `Rule`."""
+        self._age(state, time_us)
+        yield from self._summary(state, time_us)
+
+    def _waits(self, state: RuleState, key: str, at_us: int) -> bool:
+        """Whether a new term is left to the digest; notes it."""
+        if not self.cap:
+            return False
+        state["reported"] = state.get("reported", 0) + 1
+        state.setdefault("until", at_us - at_us % self._duration("digest") + self._duration("digest"))
+        if state["reported"] <= self.cap:
+            return False
+        if state["reported"] <= self.cap + _SHOWN:
+            state.setdefault("others", []).append(key)
+        return True
+
+    def _summary(self, state: RuleState, time_us: int) -> Iterator[Alert]:
+        """The digest of a stretch of time that is over by now."""
+        if time_us < state.get("until", time_us + 1):
+            return
+        until, count, others = state.pop("until"), state.pop("reported") - self.cap, state.pop("others", [])
+        if count > 0:
+            shown = "; ".join(", ".join(map(visible_name, json.loads(key))) for key in others)
+            why = f"{count} more, first seen in {duration_text(self._duration('digest'))}: {shown}"
+            more = "; …" * (count > len(others))
+            start_us = until - self._duration("digest")
+            yield self._alert("fired", "[]", start_us, until, Figure.exactly(float(count)), None, why + more)
+
+    def _age(self, state: RuleState, time_us: int) -> None:
+        known, forget = state["keys"], self._duration("forget")
+        while forget and known and time_us - known[next(iter(known))] > forget:
+            del known[next(iter(known))]
+
+    def _terms(self, row: Row) -> Iterator[tuple[tuple[Any, ...], Figure | None]]:
+        """What a row shows: its key, or items beside it, each with its figure."""
+        if not self.value:
+            yield (), None
+            return
+        answer = answer_at(row.answers, self.value)
+        items = [((item["item"],), figure_of(item)) for item in answer[0] or ()] if self.each else None
+        for more, figure in [((), figure_of(*answer))] if items is None else items:
+            if figure is not None and figure.value >= self.least:
+                yield more, figure
+
+    def _why(self, figure: Figure | None, forgotten: int) -> str:
+        description = "" if figure is None else f"{self.value} is {figure}, "
+        since = f" for {duration_text(self._duration('forget'))}" if self._duration("forget") else ""
+        lost = f"; {forgotten:,} terms beyond {self.most:,} were forgotten" if forgotten else ""
+        learned = duration_text(self._duration("learn"))
+        return f"{description}first seen{since}, after {learned} of learning{lost}"

@@ -1,0 +1,127 @@
+"""A rule about what adds up over more than a window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...windows.durations import Duration, duration_text
+from ..alert import Alert
+from ..row import Row
+from ..rule import LimitRule, Measured, RuleState, _text
+from ..value_with_bounds import Figure
+
+
+@dataclass(frozen=True)
+class RollingSum(LimitRule):
+    """What a value adds up to over the last `over`, windows' ends to the present one's, is past a limit.
+
+    That is a hopping window over tumbling ones: an attack that the edge of a window cuts in two is whole in
+    it, and it costs no more than the windows that it adds up. Of readings (`Alerting`'s `at`) each counts for
+    exactly `over` from its own time on: a true sliding sum. With ``absent=0`` time takes from it as well,
+    window by window or, of readings, to the moment; without, only the key's next row does. Bounds of
+    estimates add up.
+
+    What else it can be given stands with `LimitRule`. Raises `ValueError` or `TypeError` for a wrong field.
+
+    >>> import streamgauge as sg
+    >>> rule = sg.rules.RollingSum("guessing", value="refused", at_least=5, over="3m", absent=0)
+    >>> minute = 60_000_000
+    >>> state, alerts = rule.begin(), []
+    >>> for at, n in enumerate([2, 0, 3, 0, 0]):
+    ...     begin, end = at * minute, (at + 1) * minute
+    ...     rows = [Row({"address": "a"}, begin, end, {"refused": n})] if n else []
+    ...     alerts += rule.window(state, rows, begin, end, minute)
+    >>> [(one.state, one.at_us // minute, one.why) for one in alerts]  # doctest: +NORMALIZE_WHITESPACE
+    [('fired', 3, 'refused adds up to 5 in 3m: at least 5'),
+     ('cleared', 4, 'refused adds up to 3 in 3m: back from at least 5')]
+    """
+
+    over: Duration = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self._duration("over"):
+            raise ValueError(f"{self._where}: over is {self.over!r}; write a length of time, such as '10m'")
+
+    @property
+    def needs_steps(self) -> bool:
+        """See `Rule`: a sum of readings falls with time, whatever windows they are waited for in."""
+        return False
+
+    def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured:
+        """See `LimitRule`."""
+        since = row.at_us - self._duration("over")
+        # A window that begins at the edge is whole within; a reading at the edge has had its time.
+        first = since + 1 if row.start_us == row.at_us else since
+        kept = [one for one in memory.pop("rows", []) if one[0] >= first]
+        if figure != Figure.exactly(0.0):
+            kept.append([row.start_us, *figure])
+        if kept:
+            memory["rows"] = kept
+        total = Figure(*(sum(one[part] for one in kept) for part in (1, 2, 3)))
+        over = duration_text(self._duration("over"))
+        return Measured(total, f"{self.value} adds up to {self.with_unit(total)} in {over}")
+
+    def window(
+        self, state: RuleState, rows: Sequence[Row], start_us: int, end_us: int, step_us: int
+    ) -> Iterator[Alert]:
+        """See `Rule`."""
+        if self.absent is None or step_us:
+            yield from super().window(state, rows, start_us, end_us, step_us)
+            return
+        for row in self.concerned(rows):
+            # What ends with a reading's own time is judged together with it.
+            yield from self._lapse(state, row.at_us - 1)
+            for more, figure in self.figures(row):
+                if figure is not None:
+                    names = self.per or row.key
+                    key = _text([*(row.key[name] for name in names), *more])
+                    yield from self._evaluate(state, key, row, figure, step_us)
+                    self._schedule(state, key)
+
+    def advance(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
+        """See `Rule`."""
+        if self.absent is None or step_us:
+            yield from super().advance(state, time_us, step_us)
+        else:
+            yield from self._lapse(state, time_us)
+
+    def _lapse(self, state: RuleState, time_us: int) -> Iterator[Alert]:
+        """Take from sums what lies too far back at a time, in the order in which it gets there."""
+        due = state.get("due", {})
+        while due and (next_one := min((at, key) for key, at in due.items()))[0] <= time_us:
+            at, key = next_one
+            yield from self._evaluate(state, key, Row({}, at, at, {}), Figure.exactly(self.absent or 0.0), 0)
+            self._schedule(state, key)
+        if time_us >= state.get("sweep", time_us):
+            self._sweep(state, time_us)
+
+    def _schedule(self, state: RuleState, key: str) -> None:
+        """Note when time by itself changes what is said of a key, if anything is."""
+        assert self.holds is not None
+        due = state.setdefault("due", {})
+        due.pop(key, None)
+        kept = state["keys"].get(key)
+        if kept is None or not kept["switch"]:
+            return
+        switch, times = (
+            kept["switch"],
+            [one[0] + self._duration("over") for one in kept["memory"].get("rows", ())],
+        )
+        if "back" in switch:
+            times.append(switch["back"] + self.holds.release_us)
+        if "past" in switch:
+            times.append(switch["past"] + self.holds.hold_us)
+        if later := [at for at in times if at > switch.get("seen", at - 1)]:
+            due[key] = min(later)
+
+    def _sweep(self, state: RuleState, time_us: int) -> None:
+        """Forget keys of which nothing is said and whose rows all lie too far back; now and then."""
+        over = self._duration("over")
+        for key, kept in list(state["keys"].items()):
+            rows = kept["memory"].get("rows")
+            if not kept["switch"] and (not rows or rows[-1][0] + over <= time_us):
+                del state["keys"][key]
+        state["sweep"] = time_us + over

@@ -1,1 +1,0 @@
-"""The query server: tables of sketches followed live, and queried over HTTP."""

@@ -1,0 +1,273 @@
+"""Messages in, sketches by partition out: decodes, cuts at offsets, refuses what can't be counted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..formats.decode import Decoded
+from ..formats.messages import Broken, Messages
+from ..formats.retryable_error import Unavailable
+from ..kafka.retry import Retry
+from ..kafka.source import ReadError
+from ..watermarks.position import Input
+from .dead_letters import DeadLetter
+from .delta import Delta
+from .late_messages import LateMessage
+from .partition_state import PartitionState
+
+_PAUSE_SECONDS = 0.2
+_MOST_RUNS = 64
+"""Messages in more stretches of one partition than this are sorted by partition first."""
+
+
+class Decoding(Protocol):
+    """Makes rows of messages."""
+
+    def decoded(
+        self, messages: Messages, wait: Callable[[Unavailable], None] | None = None
+    ) -> Iterator[tuple[Messages, Decoded]]:
+        """The messages in order, in parts, and the rows of each (`definition.sources.KafkaSource`)."""
+
+
+class MessageObserver(Protocol):
+    """Sees messages and refused ones, and warns about them (`message_warnings`)."""
+
+    @property
+    def texts(self) -> list[str]:
+        """The remarks so far."""
+
+    def observe(self, messages: Messages, decoded: Decoded) -> None:
+        """Look at a batch of messages and the rows made of it."""
+
+    def refused(self, letter: DeadLetter) -> None:
+        """Note a message that can't be counted."""
+
+    def report_due(self, messages: int = 20, rows: int = 1_000) -> None:
+        """Give the remarks that are due."""
+
+
+class PartitionBuffer:
+    """What a worker holds between two checkpoints: the progress of its partitions and what it refused.
+
+    `ends` are the offsets at which the reading of partitions ends; None where it doesn't. `ready` holds
+    deltas that had to be cut before the checkpoint, in order; `remarks` the remarks about the messages.
+    `alive` is called during the search for rows that fail, which may take long, and
+    while the decoder waits for what it needs; there it waits until `stopping` says so, or not at all. Late
+    messages are held in `late` if `keeps_late` says so.
+    """
+
+    def __init__(
+        self,
+        remarks: MessageObserver,
+        ends: Mapping[Input, int] | None = None,
+        alive: Callable[[], None] | None = None,
+        stopping: Callable[[], bool] | None = None,
+        keeps_late: bool = False,
+    ) -> None:
+        self._keeps_late = keeps_late
+        self._ends = ends
+        self._alive = alive
+        self._patience = None if stopping is None else Retry("decode messages", stopping)
+        self.remarks = remarks
+        self.progress: dict[Input, PartitionState] = {}
+        self.ready: list[Delta] = []
+        self.dead_letters: list[DeadLetter] = []
+        self.late: list[LateMessage] = []
+        self.dead_bytes = 0
+        self._cuts: dict[Input, list[int]] = {}
+
+    def add_partition(self, progress: PartitionState, cuts: list[int]) -> None:
+        """Take up a partition. Its deltas end at each offset of `cuts`, and elsewhere."""
+        self.progress[progress.input] = progress
+        self._cuts[progress.input] = sorted(cuts)
+
+    def forget(self) -> None:
+        """Drop everything that was not delivered; another worker reads it again."""
+        self.progress.clear()
+        self._cuts.clear()
+        self.clear()
+
+    def release(self, inputs: Collection[Input]) -> None:
+        """Drop what is held of some partitions, which another worker has now."""
+        for where in inputs:
+            self.progress.pop(where, None)
+            self._cuts.pop(where, None)
+        self.clear(inputs)
+
+    def clear(self, inputs: Collection[Input] | None = None) -> None:
+        """Forget the deltas that were ready, of some partitions or of all: they are delivered."""
+        self.ready = [] if inputs is None else [d for d in self.ready if d.input not in inputs]
+        self.dead_letters = (
+            [] if inputs is None else [letter for letter in self.dead_letters if letter.input not in inputs]
+        )
+        self.late = [] if inputs is None else [one for one in self.late if one.letter.input not in inputs]
+        self.dead_bytes = sum(one.size for one in self.dead_letters) + sum(one.size for one in self.late)
+
+    def sketch(self, source: Decoding, messages: Messages) -> None:
+        """Sketch what `source` makes of messages, except of unrecovered partitions or out of range."""
+        if messages.broken is not None:
+            self.skip(messages.broken)
+            return
+        for part, decoded in self.decoded(source, by_partition(messages)):
+            self.add(part, decoded)
+        self.remarks.report_due()
+
+    def decoded(self, source: Decoding, messages: Messages) -> Iterator[tuple[Messages, Decoded]]:
+        """What `source` makes of messages, waited for as long as what it needs is away."""
+        wait = None if self._patience is None else self._wait
+        for part, decoded in source.decoded(messages, wait):
+            if self._patience is not None:
+                self._patience.done()
+            yield part, decoded
+
+    def add(self, messages: Messages, decoded: Decoded) -> None:
+        """Sketch messages that are decoded already; those of a partition are in order."""
+        self.remarks.observe(messages, decoded)
+        for low, high in messages.runs():
+            where = Input(*messages.topic_partition(low))
+            if where in self.progress:
+                _check_order(where, messages.offset[low:high])
+                self._sketch_run(where, messages, decoded, low, high)
+
+    def recall(self, messages: Messages, decoded: Decoded) -> None:
+        """Note messages that were counted before their partitions were recovered; leave out all others."""
+        for low, high in messages.runs():
+            where = Input(*messages.topic_partition(low))
+            progress = self.progress.get(where)
+            if progress is not None and progress.recall_offset < progress.next_offset:
+                _recall(progress, messages, decoded, low, high)
+
+    def _wait(self, error: Unavailable) -> None:
+        assert self._patience is not None
+        if self._alive is not None:
+            self._alive()
+        self._patience.still(str(error))
+        time.sleep(_PAUSE_SECONDS)
+
+    def skip_to(self, where: Input, offset: int) -> None:
+        """Note that only transactions' markers or gaps are left before `offset`."""
+        progress = self.progress[where]
+        while self._cuts[where] and self._cuts[where][0] <= offset:
+            progress.skip(self._cuts[where].pop(0))
+            self.ready.append(progress.delta())
+        progress.skip(offset)
+
+    def end_of(self, where: Input) -> int | None:
+        """The offset where a partition's reading ends, if it does."""
+        return None if self._ends is None else self._ends.get(where, 0)
+
+    def _sketch_run(self, where: Input, messages: Messages, decoded: Decoded, low: int, high: int) -> None:
+        progress, offsets = self.progress[where], messages.offset
+        if progress.recall_offset < progress.next_offset:
+            _recall(progress, messages, decoded, low, high)
+        low += int(np.searchsorted(offsets[low:high], progress.next_offset))
+        end = self.end_of(where)
+        if end is not None:
+            high = low + int(np.searchsorted(offsets[low:high], end))
+        cuts = self._cuts[where]
+        while low < high and cuts and cuts[0] <= offsets[high - 1]:
+            middle = low + int(np.searchsorted(offsets[low:high], cuts[0]))
+            self._sketch(progress, messages, decoded, low, middle)
+            self.skip_to(where, cuts[0])
+            low = middle
+        self._sketch(progress, messages, decoded, low, high)
+
+    def _sketch(
+        self, progress: PartitionState, messages: Messages, decoded: Decoded, low: int, high: int
+    ) -> None:
+        if low == high:
+            return
+        following = int(messages.offset[high - 1]) + 1
+        first, last = np.searchsorted(decoded.refused, [low, high])
+        for at in range(first, last):
+            self._refuse(progress.input, messages, int(decoded.refused[at]), decoded.reasons[at])
+        skipped = np.searchsorted(decoded.skipped, [low, high])
+        rows = decoded.rows
+        low, high, numbers = _rows(decoded, low, high)
+
+        def refuse(refused: np.ndarray, reason: str) -> None:
+            for row in (refused + low if rows is None else numbers[refused]).tolist():
+                self._refuse(progress.input, messages, row, reason)
+
+        def late_messages(late_rows: np.ndarray, late_us: np.ndarray) -> None:
+            places = (late_rows + low if rows is None else numbers[late_rows]).tolist()
+            for row, us in zip(places, late_us.tolist()):
+                self.late.append(LateMessage.of(progress.input, messages, row, us))
+                self.dead_bytes += self.late[-1].size
+
+        if low < high:
+            stamps = messages.timestamp[numbers]
+            frame, offsets = decoded.frame.slice(low, high - low), messages.offset[numbers]
+            progress.add(
+                frame, stamps, offsets, following, refuse, late_messages if self._keeps_late else None
+            )
+        progress.skip(following, int(last - first), int(skipped[1] - skipped[0]))
+
+    def skip(self, broken: Broken) -> None:
+        """Offsets whose messages can't be read are dead letters, one for a range, and each counts as one."""
+        where = Input(broken.topic, broken.partition)
+        progress, end = self.progress.get(where), self.end_of(where)
+        if progress is None:
+            return
+        last = broken.next if end is None else min(broken.next, end)
+        cuts = self._cuts[where]
+        while progress.next_offset < last:
+            first, next_offset = max(broken.first, progress.next_offset), min([last, *cuts[:1]])
+            if first < next_offset:
+                self.dead_letters.append(DeadLetter.of_range(broken, first, next_offset))
+                self.dead_bytes += self.dead_letters[-1].size
+            progress.skip(next_offset, max(0, next_offset - first))
+            self.skip_to(where, next_offset)
+
+    def _refuse(self, where: Input, messages: Messages, row: int, reason: str) -> None:
+        if self._alive is not None:
+            self._alive()
+        letter = DeadLetter.of(where, messages, row, reason)
+        self.dead_letters.append(letter)
+        self.remarks.refused(letter)
+        self.dead_bytes += letter.size
+
+
+def by_partition(messages: Messages) -> Messages:
+    """The messages, those of a partition side by side if they lie in too many stretches.
+
+    They stay in order.
+    """
+    if len(messages.runs()) <= _MOST_RUNS:
+        return messages
+    return messages.select(np.lexsort((messages.partition, messages.topic)))
+
+
+def _check_order(where: Input, offsets: np.ndarray) -> None:
+    """Raise if offsets are out of order: rows that are on time would be judged late."""
+    unordered = offsets[1:] <= offsets[:-1]
+    if unordered.any():
+        at = int(np.argmax(unordered))
+        raise ReadError(
+            f"{where} was read out of order: offset {offsets[at + 1]} came after {offsets[at]}; nothing of "
+            "it was counted, start the run again"
+        )
+
+
+def _recall(progress: PartitionState, messages: Messages, decoded: Decoded, low: int, high: int) -> None:
+    """Note those of a partition's messages that were counted before it was recovered."""
+    offsets = messages.offset
+    first, last = low + np.searchsorted(offsets[low:high], [progress.recall_offset, progress.next_offset])
+    # What lies behind them shows that there are no more.
+    following = progress.next_offset if last < high else int(offsets[high - 1]) + 1
+    low, high, numbers = _rows(decoded, int(first), int(last))
+    frame = decoded.frame.slice(low, high - low)
+    progress.recall(frame, messages.timestamp[numbers], offsets[numbers], following)
+
+
+def _rows(decoded: Decoded, low: int, high: int) -> tuple[int, int, Any]:
+    """The rows of the messages `low` … `high` − 1, and the numbers of those that are rows."""
+    rows = decoded.rows
+    if rows is None:
+        return low, high, slice(low, high)
+    first, last = (int(at) for at in np.searchsorted(rows, [low, high]))
+    return first, last, rows[first:last]

@@ -1,0 +1,174 @@
+"""Sessions: stretches of a group's rows without a gap, and which of them belong together.
+
+Of two rows the later one meets the earlier one if that is less than the gap before it, and if the earlier
+one's own session would not have ended by the watermark that the later one's partition had reached before it:
+a session that has ended takes no more rows. So what belongs together depends on each partition's order of
+rows alone, not on how they were cut into batches and deltas, nor on which delta came first, and a session may
+be given out once all partitions' watermarks have passed its end.
+
+Of a stretch of rows that belong together three times say all that the question needs: its first row's, its
+last row's, and its **barrier**, the smallest over its rows of the row's time or the watermark before it,
+whichever is later. Stretches that overlap in time always belong together; of others the later one meets the
+earlier one if that one's end, its last row and the gap, is past the later one's barrier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ..grouping.group_index import GroupIndex
+from ..steps.row_origin import RowOrigin
+from ..table.schema import assemble, with_barrier
+from ..windows.session import Session
+from .panes import Sketches
+
+_FEW = 10_000
+"""Stretches are joined early once there are more than twice as many as after the last time, and this many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """Stretches of rows: whose they are (a number a group), and their three times (int64 microseconds)."""
+
+    owner: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+    barrier: np.ndarray
+
+    @classmethod
+    def none(cls) -> Stretches:
+        """No stretches."""
+        return cls(*(np.empty(0, np.int64) for _ in range(4)))
+
+    @classmethod
+    def of_rows(cls, own: np.ndarray, times: np.ndarray, reached: np.ndarray | None) -> Stretches:
+        """Each row by itself; `reached` is the watermark before it."""
+        return cls(own, times, times, times if reached is None else np.maximum(times, reached))
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+    def __add__(self, other: Stretches) -> Stretches:
+        pairs = zip(self._columns(), other._columns())
+        return Stretches(*(np.concatenate(pair) for pair in pairs))
+
+    def joined(self, gap_us: int) -> tuple[Stretches, np.ndarray]:
+        """The stretches that belong together as one each, ordered by owner and time; and which is in which.
+
+        >>> times = np.array([0, 9, 3, 20])
+        >>> found, part = Stretches.of_rows(np.zeros(4, int), times, None).joined(7)
+        >>> found.first.tolist(), found.last.tolist(), part.tolist()
+        ([0, 20], [9, 20], [0, 0, 0, 1])
+        """
+        part = np.empty(len(self), np.int64)
+        if not len(self):
+            return self, part
+        order = np.lexsort((self.first, self.owner))
+        own, first, last, barrier = (column[order] for column in self._columns())
+        # No row before a place meets one behind it if the latest of those before ends by all barriers behind.
+        latest = last if self.last is self.first else _latest_so_far(own, last)
+        least = barrier if self.barrier is self.first else _least_to_come(own, barrier)
+        apart = (latest[:-1] < first[1:]) & (latest[:-1] + np.int64(gap_us) <= least[1:])
+        new = np.concatenate([[True], (own[1:] != own[:-1]) | apart])
+        edges = np.flatnonzero(new)
+        part[order] = np.cumsum(new) - 1
+        sessions = Stretches(
+            own[edges],
+            first[edges],
+            np.maximum.reduceat(last, edges),
+            np.minimum.reduceat(barrier, edges),
+        )
+        return sessions, part
+
+    def _columns(self) -> tuple[np.ndarray, ...]:
+        return self.owner, self.first, self.last, self.barrier
+
+
+def _ranked(own: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers in the order of owner, then time; and the times by those numbers, modulo how many there are."""
+    order = np.argsort(times, kind="stable")
+    rank = np.empty(len(times), np.int64)
+    rank[order] = np.arange(len(times))
+    return own * np.int64(len(times)) + rank, times[order]
+
+
+def _latest_so_far(own: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """The latest time of an owner's stretches up to each; `own` is in order."""
+    ranks, sorted_times = _ranked(own, times)
+    return sorted_times[np.maximum.accumulate(ranks) % len(times)]
+
+
+def _least_to_come(own: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """The earliest time of an owner's stretches from each on; `own` is in order."""
+    ranks, sorted_times = _ranked(own, times)
+    return sorted_times[np.minimum.accumulate(ranks[::-1])[::-1] % len(times)]
+
+
+class SessionRows(Sketches):
+    """The sketches of the rows since the last `drain`, by stretches of a group's rows without a gap.
+
+    Each stretch ends with its pane, by which messages are counted, and is joined again where it is merged. In
+    the table they become, `window_start` is the first row's time, `window_end` the last row's and the gap;
+    the barrier stands beside the keys (`table.schema.with_barrier`).
+
+    >>> import polars as pl
+    >>> from streamgauge.operators.definition.aggregates import count
+    >>> from streamgauge.operators.table.schema import table_schema
+    >>> partial = SessionRows(table_schema({}, {"n": count()}, None), Session.of("10s"))
+    >>> partial.add(pl.DataFrame({"x": [1, 2, 3]}), np.array([0, 25_000_000, 3_000_000]))
+    >>> [row["n"] for row in partial.drain().to_pylist()]
+    [2, 1]
+    """
+
+    def __init__(self, schema: pa.Schema, window: Session, salt: int = 0) -> None:
+        self._window = window
+        super().__init__(with_barrier(schema), salt)
+
+    def __len__(self) -> int:
+        return len(self._stretches)
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._index = GroupIndex()
+        self._stretches = Stretches.none()
+        self._joined = 0
+
+    def _number(
+        self,
+        columns: Mapping[str, pa.Array],
+        times: np.ndarray,
+        place: RowOrigin | None,
+        reached: np.ndarray | None,
+    ) -> np.ndarray:
+        own = self._index.number(self._window.pane_starts(times), [columns[key] for key in self._keys])
+        stretches, part = Stretches.of_rows(own, times, reached).joined(self._window.gap_us)
+        if len(self._stretches) > 2 * self._joined + _FEW:
+            self._join()
+        held = len(self._stretches)
+        self._stretches += stretches
+        return part + held
+
+    def _join(self) -> None:
+        """Join what came in several batches."""
+        sessions, part = self._stretches.joined(self._window.gap_us)
+        if len(sessions) < len(part):
+            for name, groups in self._groups.items():
+                groups.resize(len(part))
+                self._groups[name] = self._aggregates[name].groups(len(sessions), seed=self._salt)
+                self._groups[name].merge(part, groups.to_arrow())
+            self._stretches = sessions
+        self._joined = len(sessions)
+
+    def _table(self) -> pa.Table:
+        self._join()
+        sessions = self._stretches
+        rows = pa.array(sessions.owner)
+        keys = [key.take(rows) for key in self._index.keys([self.schema.field(k).type for k in self._keys])]
+        lengths = sessions.last + np.int64(self._window.gap_us) - sessions.first
+        return assemble(
+            self.schema, sessions.first, lengths, [*keys, pa.array(sessions.barrier)], self._groups
+        )

@@ -1,0 +1,1 @@
+"""Steps over rows: deduplication, filling, joins with tables and between streams."""

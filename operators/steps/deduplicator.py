@@ -1,0 +1,71 @@
+"""`deduplicate` within the way of a stream's rows: what comes before it, what it drops, what comes after.
+
+Whether a row is a duplicate is looked up before anything that depends on more than the rows: late rows, and
+those of a clock that is ahead, are noted like all others, so that reading again finds the same. Only a time
+that can't be true, whatever the clock says, is no time to compare with. Where the last messages are compared,
+offsets stand for the times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ...sketches.core.lazy import pl
+from ..definition.deduplication import Deduplicate
+from ..definition.stream import Stream
+from ..watermarks.partition_watermark import CONFIRMED, PartitionTime, broken_clocks
+from .id_index import IdIndex
+from .look_back import LookBack
+from .row_steps import Stepped
+
+_NEVER_US = 1 << 62
+"""A wall clock that nothing is ahead of."""
+_ALL = 1 << 62
+
+
+class Deduplicator(LookBack):
+    """The ids that one partition has seen, and the steps of its stream before and after they are compared."""
+
+    def __init__(self, stream: Stream, step: Deduplicate) -> None:
+        super().__init__(stream, step)
+        assert stream.window is not None
+        self._ids = step.ids
+        self._last = step.last
+        # The last messages are no more than there are: only a stretch of time may hold too many ids.
+        # Seen counts what lies less than its stretch away: of the last one message, that is less than 2.
+        reach = step.last + 1 if step.last else step.within_us or 0
+        self._seen = IdIndex(reach, _ALL if step.last else step.limit)
+        self._max_ahead_us, self._delay_us = stream.max_ahead_us, stream.delay_us
+        self._span_us = int(stream.window.last_ends(np.zeros(1, np.int64))[0])
+
+    @property
+    def size(self) -> int:
+        """Bytes of the ids that are kept."""
+        return self._seen.size
+
+    def mark(
+        self, left: Stepped, times: np.ndarray, timestamps_ms: np.ndarray | None, offsets: np.ndarray
+    ) -> Stepped:
+        """The rows with a mask of duplicates; notes them. `offsets` are those of the caller's rows."""
+        stamps = None if timestamps_ms is None else timestamps_ms[left.numbers]
+        broken = broken_clocks(times, stamps, self._max_ahead_us, _NEVER_US)
+        ids = [left.frame[name].to_arrow(compat_level=pl.CompatLevel.oldest()) for name in self._ids]
+        places = offsets[left.numbers]
+        at = times if self._last is None else places
+        duplicate = self._seen.mark(ids, at, places, None if broken is None else ~broken)
+        if self._last is not None and len(places):
+            self._seen.forget_before(int(places[-1]) + 1)
+        return replace(left, duplicate=duplicate)
+
+    def forget(self, time: PartitionTime) -> None:
+        """Forget ids that only late rows could be close to, now that the partition is so far."""
+        if self._last is not None:
+            return
+        if self._max_ahead_us < 0 or time.rows == CONFIRMED:  # the time of a young partition may go back
+            self._seen.forget_before(time.watermark(self._delay_us) - self._span_us)
+
+    def replay_from(self, offset: int) -> int:
+        """The offset to read again from before reading on at `offset`."""
+        return self._seen.replay_from(offset)

@@ -1,0 +1,47 @@
+"""From where rows must be read again, and how far their partition was there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..watermarks.partition_watermark import PartitionTime
+
+_MANY = 64
+
+
+class ReplayMarks:
+    """Places in one partition, each with its event time before and the latest time of the rows from there on.
+
+    Rows that are read again are judged as they were judged at first: what is late depends on what came
+    before, so a worker that reads again must begin with the event time that the partition had there. There
+    are few marks, however many rows: neighbours become one.
+
+    >>> marks = ReplayMarks()
+    >>> for offset, latest in ((0, 10), (5, 30), (7, 20)):
+    ...     marks.note(offset, PartitionTime(seen_us=offset), latest)
+    >>> offset, time = marks.replay(9, PartitionTime(), reach_us=10)
+    >>> offset, time.seen_us
+    (5, 5)
+    >>> marks.replay(9, PartitionTime(), reach_us=30)[0]
+    9
+    """
+
+    def __init__(self) -> None:
+        self._marks: list[tuple[int, PartitionTime, int]] = []
+
+    def note(self, offset: int, time: PartitionTime, latest_us: int) -> None:
+        """Rows came from `offset` on, when their partition's time was `time`; the latest is of this time."""
+        self._marks.append((offset, replace(time), latest_us))
+        if len(self._marks) > _MANY:
+            pairs = zip(self._marks[::2], [*self._marks[1::2], self._marks[-1]])
+            self._marks = [(at, before, max(one, two)) for (at, before, one), (_, _, two) in pairs]
+
+    def replay(self, offset: int, time: PartitionTime, reach_us: int) -> tuple[int, PartitionTime]:
+        """Where to read again from to know all rows after `reach_us`, and the event time there.
+
+        At most `offset`, where it is `time`.
+        """
+        while self._marks and self._marks[0][2] <= reach_us:
+            self._marks.pop(0)
+        at, before = self._marks[0][:2] if self._marks else (offset, time)
+        return at, replace(before)

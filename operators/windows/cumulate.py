@@ -1,0 +1,96 @@
+"""Windows that begin together and end a step after each other, up to a length: Flink's ``CUMULATE``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ...sketches.core.lazy import np
+from ...sketches.core.protocol import SketchError
+from .durations import Duration, duration_text
+from .paned import Paned, check_panes, check_steps
+from .table import TableWindows
+from .window import window_length
+
+
+@dataclass(frozen=True, slots=True)
+class CumulateTable(TableWindows):
+    """Cumulating windows in a table: of those that begin together, each holds the rows of the ones before.
+
+    So the one of full length holds each row of the stream once, and before it is there, the latest does.
+    """
+
+    kind: ClassVar[str] = "cumulate"
+    in_steps: ClassVar[bool] = True
+
+    def contain(self, starts: np.ndarray, ends: np.ndarray) -> bool:
+        """See `TableWindows`."""
+        lengths = ends - starts
+        fit = (lengths > 0) & (lengths <= self.size_us) & (lengths % self.every_us == 0)
+        return bool((fit & ((starts - self.offset_us) % self.size_us == 0)).all())
+
+    def once_within(self, starts: np.ndarray, ends: np.ndarray, larger_us: int) -> np.ndarray | None:
+        """See `TableWindows`: those of full length.
+
+        Where one isn't there yet no earlier one stands for it: tables that are merged may come from several
+        machines, or be several states of one, and nothing says which.
+        """
+        if larger_us % self.size_us:
+            raise SketchError(
+                f"merge: {self} don't fit into windows of {duration_text(larger_us)}; choose a multiple of "
+                "their full length"
+            )
+        return ends - starts == self.size_us
+
+    def once_in_all(
+        self, starts: np.ndarray, ends: np.ndarray, groups: Callable[[], np.ndarray]
+    ) -> np.ndarray | None:
+        """See `TableWindows`: of a group's windows that begin together the latest."""
+        numbers = groups()
+        order = np.lexsort((ends, starts, numbers))
+        numbers, sorted_starts = numbers[order], starts[order]
+        followed = (numbers[1:] == numbers[:-1]) & (sorted_starts[1:] == sorted_starts[:-1])
+        mask = np.ones(len(order), bool)
+        mask[order[:-1][followed]] = False
+        return mask
+
+    def __str__(self) -> str:
+        return f"windows of up to {duration_text(self.size_us)} that grow by {duration_text(self.every_us)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cumulate(Paned):
+    """Windows that begin every `size_us`, and end every `every_us` from there up to that length.
+
+    >>> day = Cumulate.of("1d", every="6h")
+    >>> [end // 3_600_000_000 for end in day.ends_of(6 * 3_600_000_000)]
+    [12, 18, 24]
+    """
+
+    kind: ClassVar[str] = "cumulate"
+    of_panes: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, size: Duration, every: Duration) -> Cumulate:
+        """Raises `ValueError` for lengths that give no windows, and a step that doesn't divide the window."""
+        window = cls(
+            window_length("cumulate: a window must be longer", size),
+            window_length("cumulate: every= must be longer", every),
+        )
+        check_steps(window, "an every=")
+        check_panes(window, "every=")
+        return window
+
+    def of_table(self) -> CumulateTable:
+        """See `StreamWindows`."""
+        return CumulateTable(self.size_us, self.every_us)
+
+    @property
+    def begin_every_us(self) -> int:
+        """See `Paned`: a window of each length begins there."""
+        return self.size_us
+
+    def start_of(self, end_us: int) -> int:
+        """The start of the window that ends then."""
+        return (end_us - 1) - (end_us - 1) % self.size_us

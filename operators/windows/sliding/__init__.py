@@ -1,5 +1,0 @@
-"""For each group, windows that end where it has rows."""
-
-from .definition import Sliding, SlidingTable
-
-__all__ = ["Sliding", "SlidingTable"]

@@ -1,0 +1,1 @@
+"""How are tables of sketches and running groups asked?"""

@@ -1,0 +1,1 @@
+"""Answers as rows, ordered and limited as a question asks."""

@@ -1,0 +1,1 @@
+"""A question to a table of sketches: its kinds, and the keys that it selects."""

@@ -1,0 +1,373 @@
+"""A question to a table, read from parameters: those of a URL, of a JSON body and of a command line alike.
+
+Values are texts, or what JSON has. `PARAMETERS` says which there are; the OpenAPI document is made of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Any
+
+from ...operators.table.stored import moment
+from ...operators.windows.durations import microseconds
+from ...sketches.core.errors import StreamgaugeError
+from ...sketches.core.item_kinds import from_text
+from ..views.merge_cache import Every
+
+
+class BadQuestion(StreamgaugeError, ValueError):
+    """A question that is not valid; the message names the parameter and what to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter: what its values are and mean, and which questions have it; without any, all."""
+
+    type: str
+    help: str
+    of: tuple[str, ...] = ()
+    many: bool = False
+
+
+KINDS = {
+    "rows": "The answers of each window and group, all columns or some, each with its bounds.",
+    "distinct": "How many different values, with bounds.",
+    "top-k": "The most frequent values, with bounds of their counts.",
+    "quantiles": "The values at chosen ranks, with bounds.",
+    "cdf": "The share of values that are at most x, with bounds.",
+    "frequency": "How often an item occurred, with bounds.",
+    "membership": "Whether an item occurred.",
+    "sample": "Values that stand for all.",
+    "sets": "Union, intersection, difference and Jaccard index of two sets, with bounds.",
+}
+"""The kinds of questions."""
+
+MOST_VALUES = 1_000
+"""A parameter may be given so often, such as ranks; the work of a question grows with each."""
+MOST_KEYS = 10_000
+"""So many values of a key may be wanted."""
+MOST_ITEMS = 100_000
+"""The largest k, as an answer has at most so many rows."""
+MOST_ROWS = 2**31 - 1
+"""The largest limit."""
+LONGEST_US = 365_000 * 86_400_000_000
+"""The longest span or window, a thousand years: the times of longer ones can't be written."""
+
+_COLUMN = tuple(kind for kind in KINDS if kind != "rows")
+_ITEM = ("frequency", "membership")
+
+PARAMETERS = {
+    "column": Parameter("text", "The column to query; needed where several could be meant.", _COLUMN),
+    "columns": Parameter("text", "The columns to answer; all unless named.", ("rows",), many=True),
+    "from": Parameter("time", "Windows that start here or later, such as 2026-06-01T12:00 (UTC)."),
+    "to": Parameter("time", "Windows that end here or earlier."),
+    "last": Parameter("length", "Windows within this length up to the end of the newest one, such as 1h."),
+    "open": Parameter("yes or no", "Whether windows that are still open count; they do by default."),
+    "every": Parameter(
+        "length", 'Merge windows into ones of this length; "window" leaves them, "span" makes one of all.'
+    ),
+    "by": Parameter("text", 'Keep this key, and merge the others; "none" merges all.', many=True),
+    "null": Parameter("text", "Of this key, take the groups that have none.", many=True),
+    "k": Parameter("number", "How many items, 10 by default.", ("top-k",)),
+    "q": Parameter("number", "A rank from 0 to 1; 0.5, 0.9 and 0.99 by default.", ("quantiles",), many=True),
+    "x": Parameter("number", "A value.", ("cdf",), many=True),
+    "item": Parameter(
+        "text",
+        "An item: a number, a text or an ISO 8601 time, as the column's values are; others are refused.",
+        _ITEM,
+        many=True,
+    ),
+    "as": Parameter(
+        "text",
+        "What items that look like numbers are, where the column doesn't know: text, whole or number "
+        "(floating point).",
+        _ITEM,
+    ),
+    "order": Parameter("text", "The column to order rows by, biggest first if it begins with -.", ("rows",)),
+    "limit": Parameter("number", "How many rows, after ordering.", ("rows",)),
+    "other": Parameter("text", "The column of the other set, the same unless named.", ("sets",)),
+    "other-from": Parameter("time", "The span of the other set, that of the first by default.", ("sets",)),
+    "other-to": Parameter("time", "Where the span of the other set ends.", ("sets",)),
+    "other-null": Parameter("text", "As null, of the other set.", ("sets",), many=True),
+}
+"""All parameters; beside them ``key.NAME=VALUE``, and ``other-key.NAME=VALUE`` of the other of two sets."""
+
+_KEY, _OTHER_KEY = "key.", "other-key."
+
+
+class Written(str):
+    """An item as it was written; the column decides what it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSelection:
+    """Which windows and groups: times in int64 microseconds, and the wanted values of keys, as given."""
+
+    since: int | None = None
+    until: int | None = None
+    last: int | None = None
+    open: bool = True
+    keys: tuple[tuple[str, tuple[Any, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question: its kind, of which windows and groups, merged how, and the query of the merged."""
+
+    kind: str
+    where: WindowSelection = WindowSelection()
+    every: Every = "window"
+    by: tuple[str, ...] | None = None
+    column: str = ""
+    columns: tuple[str, ...] = ()
+    k: int = 10
+    ranks: tuple[float, ...] = (0.5, 0.9, 0.99)
+    values: tuple[float, ...] = ()
+    items: tuple[Any, ...] = ()
+    order: str = ""
+    limit: int | None = None
+    other: str = ""
+    other_where: WindowSelection | None = None
+
+
+def question(kind: str, given: Mapping[str, Sequence[Any]]) -> Question:
+    """The question that these parameters ask. Raises `BadQuestion`.
+
+    >>> question("top-k", {"last": ["1h"], "k": ["3"], "key.lang": ["en"]}).where.keys
+    (('lang', ('en',)),)
+    >>> question("top-k", {"lats": ["1h"]})
+    Traceback (most recent call last):
+    streamgauge.queries.question.question.BadQuestion: top-k takes no parameter "lats"; did you mean "last"?
+    """
+    if kind not in KINDS:
+        raise BadQuestion(f'"{kind}" is not a question; there are {", ".join(KINDS)}')
+    _check_names(kind, given)
+    _check_lengths(given)
+    one = _Parameters(given)
+    rows = kind == "rows"
+    where = _where(one, given, "", _KEY)
+    other = None
+    if kind == "sets":
+        other_span = _where(one, given, "other-", _OTHER_KEY)
+        spanned = other_span.since is not None or other_span.until is not None
+        other = WindowSelection(
+            other_span.since if spanned else where.since,
+            other_span.until if spanned else where.until,
+            None if spanned else where.last,
+            where.open,
+            other_span.keys,
+        )
+    by = one.many("by")
+    items = tuple(_item(value, one.text("as")) for value in given.get("item", ()))
+    result = Question(
+        kind,
+        where,
+        _every(one.text("every"), "window" if rows else "span"),
+        None if by is None and rows else tuple(key for key in by or () if key != "none"),
+        one.text("column"),
+        tuple(one.many("columns") or ()),
+        one.whole("k", 10, MOST_ITEMS),
+        tuple(one.numbers("q", 0, 1) or (0.5, 0.9, 0.99)),
+        tuple(one.numbers("x", -math.inf, math.inf)),
+        items,
+        one.text("order"),
+        one.whole("limit", None, MOST_ROWS),
+        one.text("other") or one.text("column"),
+        other,
+    )
+    for needed, has in (("x", result.values), ("item", result.items)):
+        if kind in PARAMETERS[needed].of and not has:
+            raise BadQuestion(f"{kind}: say which with {needed}=, once or more often")
+    if kind == "sets" and by and result.every != "span" and where != other and other is not None:
+        raise BadQuestion("sets: of two spans or two choices of keys, every= can't keep the windows apart")
+    return result
+
+
+def _check_names(kind: str, given: Mapping[str, Any]) -> None:
+    for name in given:
+        if name.startswith(_KEY) or (name.startswith(_OTHER_KEY) and kind == "sets"):
+            continue
+        known = [other for other, one in PARAMETERS.items() if not one.of or kind in one.of]
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f'did you mean "{near[0]}"?' if near else f"it takes {', '.join(known)} and key.NAME"
+            raise BadQuestion(f'{kind} takes no parameter "{name}"; {hint}')
+
+
+def _check_lengths(given: Mapping[str, Sequence[Any]]) -> None:
+    for name, values in given.items():
+        most = MOST_KEYS if name.startswith((_KEY, _OTHER_KEY)) else MOST_VALUES
+        if len(values) > most:
+            raise BadQuestion(f"{name} must be given at most {most:,} times, got {len(values):,}")
+        if name in ("by", "columns") and (twice := [v for n, v in enumerate(values) if v in values[:n]]):
+            raise BadQuestion(f"{name} must name each key or column once, got {_short(twice[0])} twice")
+
+
+class _Parameters:
+    """The given parameters one by one, each as what it must be."""
+
+    def __init__(self, given: Mapping[str, Sequence[Any]]) -> None:
+        self._given = given
+
+    def single(self, name: str) -> Any:
+        values = self._given.get(name, ())
+        if len(values) > 1:
+            raise BadQuestion(f"{name} is given {len(values)} times; it may be given once")
+        return values[0] if values else None
+
+    def text(self, name: str) -> str:
+        value = self.single(name)
+        if value is not None and not isinstance(value, str):
+            raise BadQuestion(f"{name} must be text, got {_short(value)}")
+        return value or ""
+
+    def many(self, name: str) -> list[str] | None:
+        if name not in self._given:
+            return None
+        for value in self._given[name]:
+            if not isinstance(value, str) or not value:
+                raise BadQuestion(f"{name} must be a name, got {_short(value)}")
+        return list(self._given[name])
+
+    def moment(self, name: str) -> int | None:
+        text = self.text(name)
+        try:
+            time = moment(text or None)
+        except ValueError as error:
+            raise BadQuestion(f"{name}: {error}") from None
+        return None if time is None else _microseconds(time)
+
+    def whole(self, name: str, default: Any, most: int) -> Any:
+        value = self.single(name)
+        if value is None:
+            return default
+        try:
+            number = int(value) if not isinstance(value, bool | float) else -1
+        except (TypeError, ValueError):
+            number = -1
+        if not 1 <= number <= most:
+            raise BadQuestion(f"{name} must be a whole number from 1 to {most:,}, got {_short(value)}")
+        return number
+
+    def numbers(self, name: str, low: float, high: float) -> list[float]:
+        numbers = []
+        for value in self._given.get(name, ()):
+            try:
+                number = math.nan if isinstance(value, bool) else float(value)
+            except (TypeError, ValueError, OverflowError):
+                number = math.nan
+            if not low <= number <= high:
+                span = "" if high == math.inf else f" from {low:g} to {high:g}"
+                raise BadQuestion(f"{name} must be a number{span}, got {_short(value)}")
+            numbers.append(number)
+        return numbers
+
+    def yes(self, name: str) -> bool:
+        value = self.single(name)
+        if value is None or value is True or value in ("true", "yes", "1"):
+            return True
+        if value is False or value in ("false", "no", "0"):
+            return False
+        raise BadQuestion(f"{name} must be true or false, got {_short(value)}")
+
+
+def _where(one: _Parameters, given: Mapping[str, Sequence[Any]], prefix: str, key: str) -> WindowSelection:
+    since, until = one.moment(f"{prefix}from"), one.moment(f"{prefix}to")
+    last = None if prefix else _length(one.text("last"), "last")
+    if last is not None and (since is not None or until is not None):
+        raise BadQuestion("last= is a span by itself; leave out from= and to=, or last=")
+    if since is not None and until is not None and since >= until:
+        raise BadQuestion(f"{prefix}from must be before {prefix}to")
+    keys: dict[str, list[Any]] = {
+        name.removeprefix(key): list(values) for name, values in given.items() if name.startswith(key)
+    }
+    for name in one.many(f"{prefix}null") or ():
+        keys.setdefault(name, []).append(None)
+    return WindowSelection(since, until, last, one.yes("open"), tuple((n, tuple(v)) for n, v in keys.items()))
+
+
+def _every(text: str, usual: str) -> Every:
+    if text in ("", "window", "span"):
+        return text or usual
+    length = _length(text, "every")
+    assert length is not None
+    return length
+
+
+def _length(text: str, name: str) -> int | None:
+    if not text:
+        return None
+    try:
+        length_us = microseconds(text)
+    except ValueError as error:
+        raise BadQuestion(f"{name}: {error}") from None
+    if length_us < 1:
+        raise BadQuestion(f"{name} must be longer than nothing, got {text!r}")
+    if length_us > LONGEST_US:
+        raise BadQuestion(f"{name} must be at most {LONGEST_US // 86_400_000_000}d, got {_short(text)}")
+    return length_us
+
+
+def _short(value: Any) -> str:
+    """A value as an error shows it, of whatever size it came."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no numbers of more than some thousand digits
+        text = "a number of too many digits"
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _item(value: Any, kind: str) -> Any:
+    """An item as what it is said to be; a text without a stated type is `Written`."""
+    if kind not in ("", "text", "whole", "number"):
+        raise BadQuestion(f"as must be text, whole or number, got {kind}")
+    if not isinstance(value, str):
+        if value is None or isinstance(value, list | dict):
+            raise BadQuestion(f"item must be a text, a number, or true or false, got {_short(value)}")
+        return value
+    if not kind:
+        return Written(value)
+    if kind == "text":
+        return value
+    try:
+        return float(value) if kind == "number" else int(value)
+    except ValueError:
+        raise BadQuestion(f"item is {_short(value)}, which is not a {kind} number") from None
+
+
+def item_of(item: Any, item_kind: str | None, family: str) -> Any:
+    """An item as values of this kind are (`sketches.core.item_kinds`), None: of one that isn't known.
+
+    Raises `BadQuestion` for a text that may be a number as well, and `SketchError` for one that is no value
+    of the kind.
+
+    >>> item_of(Written("5"), "long", "bloom"), item_of(Written("5"), "string", "bloom"), item_of(5, None, "")
+    (5, '5', 5)
+    """
+    if not isinstance(item, Written):
+        return item
+    if item_kind is not None:
+        return from_text(str(item), item_kind, family)
+    if _like_a_number(item):
+        raise BadQuestion(
+            f"item={item} may be a text or a number, which are different items; add as=text, as=whole or "
+            "as=number"
+        )
+    return str(item)
+
+
+def _like_a_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _microseconds(at: datetime) -> int:
+    whole = int(at.replace(microsecond=0).timestamp())
+    return whole * 1_000_000 + at.microsecond

@@ -1,0 +1,1 @@
+"""Statements of SQL, parsed by sqlglot with their positions."""

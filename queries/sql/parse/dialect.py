@@ -1,0 +1,141 @@
+"""The language, on sqlglot's own extension points: a tokenizer, a parser, and statements of our own.
+
+sqlglot makes the trees of queries and of scalar expressions (`query_parser`); the statements around them are
+our own (`statement_parser`, `statements`). A script is taken apart into statements here.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, ClassVar
+
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokens import Token, Tokenizer, TokenType
+
+from ..errors import SqlError
+from .query_parser import QueryParser
+from .statement_parser import parse_statement
+from .statements import Statement
+
+_OF_SQLGLOT = ("Invalid expression", "Required keyword", "Expect", "Found multiple", "Cannot", "Unexpected")
+"""How sqlglot's own messages begin."""
+
+
+class SqlTokenizer(Tokenizer):
+    """Names in double quotes or backticks keep their case; no statement is swallowed as a whole."""
+
+    IDENTIFIERS: ClassVar = ['"', "`"]
+    COMMANDS: ClassVar = set()
+    KEYWORDS: ClassVar = {
+        name: kind
+        for name, kind in Tokenizer.KEYWORDS.items()
+        if kind not in (TokenType.COMMAND, TokenType.HINT) and not name.startswith("{")
+    }
+
+
+class SqlParser(QueryParser):
+    """The parser of a statement."""
+
+    def _parse_statement(self) -> Any:
+        return parse_statement(self)
+
+
+class StreamgaugeSql(Dialect):
+    """The dialect, by sqlglot's name ``streamgaugesql``."""
+
+    tokenizer_class = SqlTokenizer
+    parser_class = SqlParser  # type: ignore[assignment]
+    Tokenizer = SqlTokenizer
+    Parser = SqlParser
+
+
+def statements_of(text: str) -> list[Statement]:
+    """The statements of a script, in order. Raises `SqlError` for the first that isn't one.
+
+    >>> [type(one.node).__name__ for one in statements_of("SHOW TOPICS; SELECT a FROM t EMIT CHANGES;")]
+    ['Show', 'Query']
+    """
+    return [parsed(text, tokens) for tokens in split(text)]
+
+
+def split(text: str) -> list[list[Token]]:
+    """The words of each statement. Raises `SqlError` for text that has no words, such as an open quote."""
+    dialect = StreamgaugeSql()
+    try:
+        tokens = dialect.tokenize(text)
+    except TokenError as error:
+        raise _untokenized(text, error) from None
+    for token, following in pairwise(tokens):
+        # Spark's GROUP BY window(…), and its window.start
+        if token.token_type == TokenType.WINDOW and following.token_type in (
+            TokenType.L_PAREN,
+            TokenType.DOT,
+        ):
+            token.token_type = TokenType.VAR
+    parts: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    return [part for part in parts if part]
+
+
+def is_plain_name(name: str) -> bool:
+    """Whether a name stands for itself in a statement; others must be in double quotes.
+
+    >>> is_plain_name("userid"), is_plain_name("select"), is_plain_name("user id")
+    (True, False, False)
+    """
+    if not name.isascii() or not name.isidentifier():
+        return False
+    (token,) = StreamgaugeSql().tokenize(name)
+    return token.token_type == TokenType.VAR
+
+
+def parsed(text: str, tokens: list[Token]) -> Statement:
+    """The statement that some words of a text are. Raises `SqlError`."""
+    start, end = tokens[0].start, tokens[-1].end + 1
+    try:
+        node: Any
+        (node,) = SqlParser(dialect=StreamgaugeSql()).parse(tokens, text)
+    except ParseError as error:
+        token = getattr(error, "token", None) or tokens[-1]
+        message = str(error)
+        if message.startswith(_OF_SQLGLOT):
+            if token.token_type == TokenType.SENTINEL or token.start >= tokens[-1].start:
+                token = tokens[-1]
+                message = f"the statement ends too early, or {token.text} can't stand here"
+            else:
+                message = f"{token.text} can't stand here"
+        raise SqlError(message, token.start, token.end + 1, text) from None
+    except (AttributeError, TypeError, LookupError):
+        # sqlglot takes some statements of others' for granted where ours stand.
+        raise SqlError("the statement is not understood from here on", start, end, text) from None
+    except RecursionError:
+        raise SqlError("the expression is nested too deeply; take it apart", start, end, text) from None
+    return Statement(text[start:end], start, node)
+
+
+def _untokenized(text: str, error: TokenError) -> SqlError:
+    """Of text that ends within quotes or a comment: where those begin."""
+    at, quote = 0, ""
+    while at < len(text):
+        sign = text[at]
+        if sign == "-" and text.startswith("--", at):
+            at = text.find("\n", at)
+            if at < 0:
+                break
+        elif text.startswith("/*", at):
+            close = text.find("*/", at)
+            if close < 0:
+                return SqlError("the comment is not closed; write */", at, at + 2, text)
+            at = close + 1
+        elif sign in "'\"`":
+            quote, begin = sign, at
+            at = text.find(quote, at + 1)
+            if at < 0:
+                return SqlError(f"the quote is not closed; write {quote}", begin, begin + 1, text)
+        at += 1
+    return SqlError(str(error), 0, 1, text)

@@ -1,0 +1,1 @@
+"""Parsed statements as streams and as questions."""

@@ -1,0 +1,372 @@
+"""The streams and tables that a script has named, and how each is read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import polars as pl
+from sqlglot import exp
+
+from ....operators.definition.tables import LookupTable
+from ....operators.formats.avro.decoder import avro
+from ....operators.formats.json.decoder import json
+from ....operators.formats.protobuf.decoder import protobuf
+from ....operators.formats.text.csv import csv
+from ...client import Client
+from ..errors import SqlError, error_at, errors_at, nearest
+from ..parse.statements import CreateSource, DeclaredColumn, Options, Word
+from ..scalars.scalar_functions import java_format
+from ..scalars.scalars import a_type, sql_type, type_source
+from ..scalars.types import column_type
+
+_OPTIONS = (
+    *("KAFKA_TOPIC", "VALUE_FORMAT", "VALUE_DELIMITER", "TIMESTAMP", "TIMESTAMP_FORMAT", "KEY_FORMAT"),
+    *("FORMAT", "KEY", "PARTITIONS", "REPLICAS", "SKETCHES", "GROUP", "SERVER", "TABLE"),
+    *("REGISTRY", "SUBJECT", "MESSAGE"),
+)
+_STORED = {"SKETCHES": "sketches", "GROUP": "group", "SERVER": "server"}
+_REGISTERED: dict[str, Any] = {"AVRO": avro, "PROTOBUF": protobuf}
+"""Formats whose columns a schema registry knows."""
+_FORMATS = ("JSON", "DELIMITED", *_REGISTERED)
+_DELIMITERS = {"SPACE": " ", "TAB": "\t"}
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A stream or a table by its name: its topic, its columns, how values are decoded, its event time.
+
+    `key` is the column that comes from the messages' keys. A stored table has no topic: `sketches` is its
+    folder, `group` the running group whose table it is, `server` the address of a query server that has it.
+    `registered` is the decoder of a format whose schema is in a registry, `registered_source` its Python.
+    """
+
+    name: str
+    kind: str
+    topic: str
+    columns: Mapping[str, pl.DataType]
+    format: str = "JSON"
+    delimiter: str = ","
+    time: str = ""
+    time_format: str = ""
+    key: str = ""
+    sketches: str = ""
+    group: str = ""
+    server: str = ""
+    server_table: str = ""
+    text: str = ""
+    windowed: bool = False
+    registered: Any = None
+    registered_source: str = ""
+
+    @property
+    def stored(self) -> str:
+        """Where a stored table is; empty for a topic."""
+        return self.sketches or self.group or self.server
+
+    @property
+    def values(self) -> dict[str, pl.DataType]:
+        """The columns of the messages' values."""
+        return {name: kind for name, kind in self.columns.items() if name != self.key}
+
+    def decoder(self) -> Any:
+        """What decodes the values."""
+        if self.registered is not None:
+            return self.registered
+        return json(self.values) if self.format == "JSON" else csv(self.values, delimiter=self.delimiter)
+
+    def decoder_source(self) -> str:
+        """The Python of it."""
+        if self.registered_source:
+            return self.registered_source
+        types = ", ".join(f"{name!r}: {type_source(kind)}" for name, kind in self.values.items())
+        if self.format == "JSON":
+            return f"sg.json({{{types}}})"
+        more = "" if self.delimiter == "," else f", delimiter={self.delimiter!r}"
+        return f"sg.csv({{{types}}}{more})"
+
+    def lookup(self, bootstrap_servers: str, config: Mapping[str, Any] | None) -> LookupTable:
+        """The table that rows are joined with."""
+        return LookupTable.from_kafka(
+            self.topic,
+            value=self.decoder(),
+            key=self.columns[self.key],
+            bootstrap_servers=bootstrap_servers,
+            config=config,
+        )
+
+    def event_time(self, column: str) -> tuple[str | pl.Expr, str]:
+        """The event time in a column, as `Stream.from_kafka` takes it, and the Python of that."""
+        kind = self.columns[column]
+        if self.time_format and column == self.time:
+            chrono = java_format(self.time_format)
+            return (
+                pl.col(column).str.strptime(pl.Datetime("us"), chrono, strict=False),
+                f"pl.col({column!r}).str.strptime(pl.Datetime('us'), {chrono!r}, strict=False)",
+            )
+        if kind.is_integer():
+            return (
+                pl.from_epoch(pl.col(column), time_unit="ms"),
+                f'pl.from_epoch(pl.col({column!r}), time_unit="ms")',
+            )
+        return column, repr(column)
+
+
+@dataclass
+class Catalog:
+    """Relations by name; names don't mind their case unless quoted, as everywhere in SQL."""
+
+    relations: dict[str, Relation] = field(default_factory=dict)
+
+    def add(self, relation: Relation, at: Word, replace: bool, if_not_exists: bool) -> None:
+        """Remember a relation. Raises `SqlError` for a name that is taken, unless it may be."""
+        known = self.relations.get(relation.name.lower())
+        if known is not None and not replace:
+            if if_not_exists:
+                return
+            raise error_at(
+                at,
+                f"{known.name} is a {known.kind} already; DROP it first, choose another name, or write "
+                "CREATE OR REPLACE",
+            )
+        self.relations[relation.name.lower()] = relation
+
+    def get(self, name: str, at: Any) -> Relation:
+        """The relation of that name. Raises `SqlError` with the nearest."""
+        if name.lower() not in self.relations:
+            known = [one.name for one in self.relations.values()]
+            hint = nearest(name, known) if known else f"CREATE STREAM {name} (…) WITH (KAFKA_TOPIC='…') first"
+            raise error_at(at, f"no stream or table is called {name}; {hint}")
+        return self.relations[name.lower()]
+
+    def relation(self, table: Any) -> Relation:
+        """The relation that a table of a query names."""
+        if isinstance(table, exp.Subquery):
+            raise error_at(
+                table.this, "a query within a query: CREATE STREAM … AS SELECT first, and read that"
+            )
+        if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
+            raise error_at(table, "FROM must name a stream or a table")
+        return self.get(table.name, table)
+
+    def of_kind(self, kind: str) -> list[Relation]:
+        """All streams, or all tables."""
+        return [one for one in self.relations.values() if one.kind == kind]
+
+
+def relation_of(node: CreateSource, text: str, registry: str = "") -> Relation:
+    """The relation that a CREATE declares. Raises `SqlError`.
+
+    `registry` is the address of the schema registry where the statement names none.
+    """
+    options = node.options
+    check_options(options, _OPTIONS)
+    columns = _columns(node.columns)
+    form, delimiter = _format(options)
+    if stored := [name for name in _STORED if name in options]:
+        return _stored_relation(node, stored, text)
+    if "TABLE" in options:
+        raise error_at(options["TABLE"], "TABLE names a table of a query server: write SERVER='http://…' too")
+    if "KAFKA_TOPIC" not in options:
+        raise error_at(
+            node.name,
+            "WITH must name the topic, KAFKA_TOPIC='…', or what holds sketches: SKETCHES='folder', "
+            "GROUP='…' or SERVER='http://…'",
+        )
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", str(options["KAFKA_TOPIC"])):
+        raise error_at(
+            options["KAFKA_TOPIC"],
+            "a topic's name must be up to 249 letters, digits, dots, underscores and hyphens, got "
+            f"{str(options['KAFKA_TOPIC'])!r}",
+        )
+    decoder, source = _registered(node, form, columns, registry)
+    if not columns:
+        raise error_at(
+            node.name,
+            f"{node.name} must name its columns, such as (userid VARCHAR, viewtime BIGINT); "
+            f"PRINT '{options['KAFKA_TOPIC']}' shows what is in the topic",
+        )
+    key = _key(node, columns)
+    time = options.get("TIMESTAMP")
+    name = "" if time is None else column_named(_bare(time), columns, time, str(node.name))
+    pattern = options.get("TIMESTAMP_FORMAT")
+    if pattern is not None:
+        if not name or columns[name] != pl.String():
+            raise error_at(pattern, "TIMESTAMP_FORMAT is for a TIMESTAMP column of type VARCHAR")
+        with errors_at(pattern):
+            java_format(str(pattern))
+    elif name and not (
+        columns[name].is_integer() or isinstance(columns[name], (pl.String, pl.Date, pl.Datetime))
+    ):
+        raise error_at(
+            options["TIMESTAMP"], f"the TIMESTAMP column {name} must be BIGINT, VARCHAR or TIMESTAMP"
+        )
+    relation = Relation(
+        str(node.name),
+        node.kind,
+        str(options["KAFKA_TOPIC"]),
+        columns,
+        form,
+        delimiter,
+        name,
+        "" if pattern is None else str(pattern),
+        key,
+        text=text,
+        registered=decoder,
+        registered_source=source,
+    )
+    with errors_at(node.name):
+        relation.decoder()
+    return relation
+
+
+def _registered(
+    node: CreateSource, form: str, columns: dict[str, pl.DataType], registry: str
+) -> tuple[Any, str]:
+    """The decoder of a format with a registry and its Python; adds the columns, where none are declared."""
+    options = node.options
+    if form not in _REGISTERED:
+        for name in ("REGISTRY", "SUBJECT", "MESSAGE"):
+            if name in options:
+                raise error_at(
+                    options[name], f"{name} is for VALUE_FORMAT='AVRO' or 'PROTOBUF'; leave it out"
+                )
+        return None, ""
+    address = options.get("REGISTRY")
+    if address is None and not registry:
+        raise error_at(
+            options.get("VALUE_FORMAT") or options["FORMAT"],
+            f"{form} needs a schema registry: REGISTRY='http://localhost:8081', or "
+            "SET 'schema.registry.url' = '…' before it",
+        )
+    given: dict[str, Any] = {"registry": str(address or registry)}
+    given["subject"] = str(options.get("SUBJECT", f"{options['KAFKA_TOPIC']}-value"))
+    keys = [str(one.name) for one in node.columns if one.role]
+    named = [name for name in columns if name not in keys]
+    message = options.get("MESSAGE")
+    if message is not None and form != "PROTOBUF":
+        raise error_at(message, "MESSAGE names a message of a Protobuf schema; leave it out")
+    first = () if message is None else (str(message),)
+    with errors_at(node.name):
+        decoder = _REGISTERED[form](*first, **given)
+        known = dict(decoder.schema)
+        chosen = [column_named(name, known, node.name, given["subject"]) for name in named]
+        if chosen:
+            given["columns"] = dict(zip(named, chosen)) if named != chosen else named
+            decoder = _REGISTERED[form](*first, **given)
+    for one in node.columns:
+        name = str(one.name)
+        if name in decoder.schema and _apart(columns[name], decoder.schema[name]):
+            raise error_at(
+                one.name,
+                f"{name} is {a_type(decoder.schema[name])} in the registry, got "
+                f"{sql_type(columns[name])}; leave the columns out, and all are taken from there",
+            )
+    columns |= {name: kind for name, kind in decoder.schema.items() if name not in keys}
+    texts = [*map(repr, first), *(f"{name}={value!r}" for name, value in given.items())]
+    return decoder, f"sg.{form.lower()}({', '.join(texts)})"
+
+
+def _apart(declared: pl.DataType, known: pl.DataType) -> bool:
+    """Whether two types are of another kind; a TIMESTAMP may be in any unit."""
+    both_times = isinstance(declared, pl.Datetime) and isinstance(known, pl.Datetime)
+    return declared != known and not both_times
+
+
+def _stored_relation(node: CreateSource, stored: list[str], text: str) -> Relation:
+    """A table of sketches: in a folder, of a running group, or of a query server."""
+    options, name = node.options, str(node.name)
+    first = options[stored[0]]
+    if node.kind != "table" or node.columns:
+        raise error_at(
+            first, f"{stored[0]} names a stored table: write CREATE TABLE {name} WITH ({stored[0]}='…')"
+        )
+    for option, value in options.items():
+        if option != stored[0] and not (option == "TABLE" and stored[0] == "SERVER"):
+            raise error_at(value, f"{option} is not for a stored table of {stored[0]}; leave it out")
+    if not str(first):
+        raise error_at(first, f"{stored[0]} must not be empty")
+    where: dict[str, Any] = {_STORED[stored[0]]: str(first)}
+    relation = Relation(name, "table", "", {}, text=text, **where)
+    if stored[0] != "SERVER":
+        return relation
+    with errors_at(first):
+        Client(str(first)).close()
+    return replace(relation, server_table=str(options.get("TABLE", name)))
+
+
+def check_options(options: Options, known: tuple[str, ...]) -> None:
+    """Raise `SqlError` for an option that isn't known."""
+    for name, value in options.items():
+        if name not in known:
+            raise error_at(value, f"no option is called {name}; {nearest(name, known)}")
+
+
+def _bare(name: Word) -> str:
+    """A column's name in an option, where it may be quoted as elsewhere."""
+    text = str(name)
+    return text[1:-1] if len(text) > 2 and text[0] in '"`' and text[0] == text[-1] else text
+
+
+def column_named(name: str, columns: Mapping[str, Any], at: Any, of: str) -> str:
+    """A column by its name, whatever its case. Raises `SqlError` with the nearest."""
+    if name in columns:
+        return name
+    fit = [one for one in columns if one.lower() == name.lower()]
+    if len(fit) > 1:
+        raise error_at(at, f'{name} may be {" or ".join(fit)}; write it in double quotes, "{fit[0]}"')
+    if not fit:
+        raise error_at(at, f"{of} has no column {name}; {nearest(name, columns)}")
+    return fit[0]
+
+
+def _columns(declared: tuple[DeclaredColumn, ...]) -> dict[str, pl.DataType]:
+    columns: dict[str, pl.DataType] = {}
+    for one in declared:
+        if str(one.name) in columns:
+            raise error_at(one.name, f"{one.name} is declared twice")
+        columns[str(one.name)] = column_type(one.type)
+    return columns
+
+
+def _key(node: CreateSource, columns: Mapping[str, pl.DataType]) -> str:
+    keys = [one.name for one in node.columns if one.role]
+    if len(keys) > 1:
+        raise error_at(keys[1], "a key of several columns: write the stream in Python, with key=json({…})")
+    named = node.options.get("KEY")
+    if named is not None and not keys:
+        name = column_named(_bare(named), columns, named, str(node.name))
+        if node.kind == "stream":
+            raise error_at(named, f"KEY: declare the column as {name} {'VARCHAR'} KEY")
+        keys = [Word(name, named.start, named.end)]
+    if node.kind == "table" and not keys:
+        raise error_at(node.name, "a table must have a key: declare one column as PRIMARY KEY")
+    if keys and not (columns[str(keys[0])].is_integer() or columns[str(keys[0])] == pl.String()):
+        raise error_at(keys[0], "a key must be VARCHAR or a whole number")
+    form = node.options.get("KEY_FORMAT")
+    if form is not None and str(form).upper() != "KAFKA":
+        raise error_at(form, f"KEY_FORMAT must be KAFKA (text), got {form}; others are for Python, with key=")
+    return str(keys[0]) if keys else ""
+
+
+def _format(options: Options) -> tuple[str, str]:
+    word = options.get("VALUE_FORMAT") or options.get("FORMAT")
+    form = "JSON" if word is None else str(word).upper()
+    if form not in _FORMATS:
+        assert word is not None
+        raise error_at(
+            word,
+            f"VALUE_FORMAT must be one of {', '.join(_FORMATS)}, got {word}; for others write the stream in "
+            "Python, with value=",
+        )
+    delimiter = options.get("VALUE_DELIMITER")
+    if delimiter is None:
+        return form, ","
+    sign = _DELIMITERS.get(str(delimiter).upper(), str(delimiter))
+    if form != "DELIMITED" or len(sign) != 1:
+        raise SqlError(
+            "VALUE_DELIMITER is one character, of VALUE_FORMAT='DELIMITED'", delimiter.start, delimiter.end
+        )
+    return form, sign

@@ -1,0 +1,486 @@
+"""Scalar expressions: sqlglot's tree, against a list of what is understood, to Polars.
+
+Nothing that isn't on the list comes through: a part of a tree that has no method here, or a function that
+`scalar_functions` doesn't have, is an error with its place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import polars as pl
+from sqlglot import exp
+
+from ..errors import counted_arguments, error_at, errors_at, nearest
+from ..parse.nodes import UNITS
+from ..scalars.scalar_functions import FUNCTIONS, PARTS, timestamp_of_text
+from ..scalars.scalars import TIME, Scalar, Scalars, a_type, sql_type
+from ..scalars.types import column_type
+from .aggregates import function_names
+
+Resolve = Callable[[Any], Scalar | None]
+
+
+class Expressions:
+    """Makes scalars of trees.
+
+    `column` gives what a column's name means, and `special` what the caller's own calls mean, such as
+    aggregates, None for others. `now` is what NOW() is; without one it is refused.
+    """
+
+    def __init__(
+        self,
+        scalars: Scalars,
+        column: Callable[[exp.Column], Scalar],
+        special: Resolve = lambda node: None,
+        now: datetime | None = None,
+    ) -> None:
+        self.make = scalars
+        self._column = column
+        self._special = special
+        self._now = now
+
+    def scalar(self, node: Any) -> Scalar:
+        """The scalar of a tree. Raises `SqlError` for what isn't understood or of the wrong type."""
+        special = self._special(node)
+        if special is not None:
+            return special
+        method = _METHODS.get(type(node))
+        if method is None:
+            raise refused(node)
+        with errors_at(node):
+            made = method(self, node)
+            return self.make.call(made, "not_") if node.args.get("negate") else made
+
+    def condition(self, node: Any, where: str) -> Scalar:
+        """A scalar that is true, false or null."""
+        one = self.scalar(node)
+        if one.kind not in ("boolean", "null"):
+            raise error_at(node, f"{where} must be a condition, got {a_type(one.type)}")
+        return self.make.cast(one, pl.Boolean())
+
+    # Operands
+
+    def _number(self, node: Any, what: str) -> Scalar:
+        one = self.scalar(node)
+        if one.kind == "null":
+            return self.make.cast(one, pl.Int64())
+        if one.kind not in ("whole", "number"):
+            raise error_at(node, f"{what} takes numbers, got {a_type(one.type)}; write CAST(… AS DOUBLE)")
+        return one
+
+    def _arithmetic(self, node: Any) -> Scalar:
+        sign = _SIGNS[type(node)]
+        sides = node.this, node.expression
+        if sign in "+-" and any(isinstance(side, exp.Interval) for side in sides):
+            return self._moved(node, sign)
+        return self.make.arithmetic(self._number(sides[0], sign), sign, self._number(sides[1], sign))
+
+    def _moved(self, node: Any, sign: str) -> Scalar:
+        """A time, and an INTERVAL added or taken off."""
+        time, interval = node.this, node.expression
+        if isinstance(time, exp.Interval):
+            time, interval = interval, time
+            if sign == "-":
+                raise error_at(node, "an INTERVAL must be taken off a time, and not a time off it")
+        one = self.scalar(time)
+        if one.kind != "time":
+            raise error_at(time, f"an INTERVAL moves a TIMESTAMP, got {a_type(one.type)}")
+        length = interval_us(interval)
+        if isinstance(one.literal, datetime):
+            moved = timedelta(microseconds=length)
+            return self.make.literal(one.literal + moved if sign == "+" else one.literal - moved)
+        return self.make.call(one, "dt.offset_by", f"{'-' if sign == '-' else ''}{length}us")
+
+    def _compared(self, node: Any) -> Scalar:
+        left, right = self._alike([node.this, node.expression], node)
+        return self.make.operator(left, _SIGNS[type(node)], right)
+
+    def _distinct_from(self, node: Any) -> Scalar:
+        """A comparison that is never null: NULL is not distinct from NULL."""
+        left, right = self._alike([node.this, node.expression], node)
+        path = "eq_missing" if isinstance(node, exp.NullSafeEQ) else "ne_missing"
+        return self.make.call(left, path, right)
+
+    def _alike(self, nodes: list[Any], at: Any) -> list[Scalar]:
+        """Operands that can be compared: numbers, or all of one kind; text beside a time is read as one."""
+        made = [self.scalar(node) for node in nodes]
+        kinds = {("whole" if one.kind == "number" else one.kind) for one in made} - {"null"}
+        if "time" in kinds and kinds <= {"time", "text"}:
+            made = [self._as_time(one, node) for one, node in zip(made, nodes)]
+            kinds = {"time"}
+        if len(kinds) > 1:
+            types = " with ".join(dict.fromkeys(a_type(one.type) for one in made if one.kind != "null"))
+            raise error_at(at, f"{types} can't be compared; write CAST(… AS …) around one of them")
+        return made
+
+    def _as_time(self, one: Scalar, node: Any) -> Scalar:
+        if one.kind == "text":
+            if not isinstance(one.literal, str):
+                return timestamp_of_text(self.make, one)
+            try:
+                time = datetime.fromisoformat(one.literal)
+            except ValueError:
+                raise error_at(
+                    node, f"{one.literal!r} must be a time, such as '2026-06-01T12:00:00'"
+                ) from None
+            if time.tzinfo is not None:
+                time = (time - time.utcoffset()).replace(tzinfo=None)  # type: ignore[operator]
+            return self.make.literal(time)
+        return one if one.type == TIME or one.kind == "null" else self.make.cast(one, TIME)
+
+    # Nodes
+
+    def _name(self, node: Any) -> Scalar:
+        return self._column(node)
+
+    def _constant(self, node: Any) -> Scalar:
+        if node.is_string:
+            return self.make.literal(node.this)
+        try:
+            value: int | float = int(node.this)
+        except ValueError:
+            value = float(node.this)
+        if isinstance(value, int) and value >= 2**63:
+            raise error_at(node, f"a whole number must be less than 2^63, got {value}; write it with a .0")
+        return self.make.literal(value)
+
+    def _boolean(self, node: Any) -> Scalar:
+        return self.make.literal(bool(node.this))
+
+    def _null(self, node: Any) -> Scalar:
+        return self.make.made(pl.lit(None), "pl.lit(None)")
+
+    def _paren(self, node: Any) -> Scalar:
+        return self.scalar(node.this)
+
+    def _negative(self, node: Any) -> Scalar:
+        if isinstance(node.this, exp.Literal) and not node.this.is_string:
+            one = self._constant(node.this)
+            return self.make.literal(-one.literal)
+        one = self._number(node.this, "-")
+        return self.make.arithmetic(self.make.literal(0), "-", one)
+
+    def _not(self, node: Any) -> Scalar:
+        return self.make.call(self._truth(node.this), "not_")
+
+    def _truth(self, node: Any) -> Scalar:
+        """A condition, also where it is NULL itself."""
+        return self.condition(node, "AND, OR and NOT: an operand")
+
+    def _logic(self, node: Any) -> Scalar:
+        sign = "&" if isinstance(node, exp.And) else "|"
+        return self.make.operator(self._truth(node.this), sign, self._truth(node.expression))
+
+    def _is(self, node: Any) -> Scalar:
+        one, what = self.scalar(node.this), node.expression
+        if isinstance(what, exp.Null):
+            return self.make.call(one, "is_null")
+        if isinstance(what, exp.Boolean):
+            if one.kind not in ("boolean", "null"):
+                raise error_at(node.this, f"IS TRUE takes a condition, got {a_type(one.type)}")
+            return self.make.call(self.make.cast(one, pl.Boolean()), "eq_missing", bool(what.this))
+        raise error_at(node, "IS must be followed by NULL, NOT NULL, TRUE or FALSE")
+
+    def _in(self, node: Any) -> Scalar:
+        """x IN (…): null where x is, and where no item is equal and one is null."""
+        if not node.args.get("query") and not node.expressions:
+            raise error_at(node, "IN must have a value between its brackets")
+        if node.args.get("query"):
+            raise error_at(node, "IN (SELECT …): join the table instead, JOIN … ON")
+        one, *items = self._alike([node.this, *node.expressions], node)
+        some = [item for item in items if item.kind != "null"]
+        if some and all(item.literal is not None for item in some):
+            values = [item.literal for item in some]
+            result = self.make.call(one, "is_in", values)
+        else:
+            made = [self.make.operator(one, "==", item) for item in some]
+            result = self.make.literal(False) if not made else made[0]
+            for other in made[1:]:
+                result = self.make.operator(result, "|", other)
+        if len(some) < len(items):
+            result = self.make.when([(result, self.make.literal(True))], None)
+        return result
+
+    def _between(self, node: Any) -> Scalar:
+        one, low, high = self._alike([node.this, node.args["low"], node.args["high"]], node)
+        above, below = self.make.operator(one, ">=", low), self.make.operator(one, "<=", high)
+        return self.make.operator(above, "&", below)
+
+    def _like(self, node: Any) -> Scalar:
+        pattern, escape = node.expression, None
+        one = self.scalar(node.this)
+        if not isinstance(pattern, exp.Literal) or not pattern.is_string:
+            raise error_at(pattern, "the pattern of LIKE must be a constant text")
+        if one.kind != "text":
+            raise error_at(node.this, f"LIKE takes text, got {a_type(one.type)}")
+        expression = like_expression(pattern.this, escape)
+        flags = "(?is)" if isinstance(node, exp.ILike) else "(?s)"
+        return self.make.call(one, "str.contains", f"{flags}^{expression}$")
+
+    def _concatenated(self, node: Any) -> Scalar:
+        parts = []
+        for side in (node.this, node.expression):
+            one = self.scalar(side)
+            parts.append(self.make.cast(one, pl.String()))
+        return self.make.function("concat_str", parts)
+
+    def _case(self, node: Any) -> Scalar:
+        cases = []
+        for case in node.args["ifs"]:
+            if node.this is None:
+                holds = self.condition(case.this, "WHEN")
+            else:
+                left, right = self._alike([node.this, case.this], case)
+                holds = self.make.operator(left, "==", right)
+            cases.append((holds, self.scalar(case.args["true"])))
+        default = node.args.get("default")
+        return self._chosen(node, cases, None if default is None else self.scalar(default))
+
+    def _if(self, node: Any) -> Scalar:
+        other = node.args.get("false")
+        cases = [(self.condition(node.this, "IF"), self.scalar(node.args["true"]))]
+        return self._chosen(node, cases, None if other is None else self.scalar(other))
+
+    def _chosen(self, node: Any, cases: list[tuple[Scalar, Scalar]], otherwise: Scalar | None) -> Scalar:
+        values = [value for _, value in cases] + ([] if otherwise is None else [otherwise])
+        kinds = {"whole" if one.kind == "number" else one.kind for one in values} - {"null"}
+        if len(kinds) > 1:
+            types = " and ".join(dict.fromkeys(a_type(one.type) for one in values if one.kind != "null"))
+            raise error_at(node, f"the values of a CASE must be of one type, got {types}; write CAST")
+        return self.make.when(cases, otherwise)
+
+    def _cast(self, node: Any) -> Scalar:
+        one, to = self.scalar(node.this), column_type(node.to)
+        if one.kind == "text" and isinstance(to, pl.Datetime):
+            return timestamp_of_text(self.make, one)
+        if one.kind == "text" and to == pl.Date():
+            return self.make.cast(timestamp_of_text(self.make, one), to)
+        if one.kind == "text" and to == pl.Boolean():
+            lower = self.make.call(one, "str.to_lowercase")
+            true = self.make.operator(lower, "==", self.make.literal("true"))
+            false = self.make.operator(lower, "==", self.make.literal("false"))
+            return self.make.when([(true, self.make.literal(True)), (false, self.make.literal(False))], None)
+        if {one.kind} & {"whole", "number"} and isinstance(to, pl.Datetime):
+            raise error_at(
+                node, "a number doesn't say its unit; write FROM_UNIXTIME(ms), of milliseconds since 1970"
+            )
+        if one.kind == "time" and to.is_numeric():
+            raise error_at(node, "a TIMESTAMP as a number: write UNIX_TIMESTAMP(ts), in milliseconds")
+        if one.kind in ("list", "struct") and to != one.type:
+            raise error_at(node, f"{a_type(one.type)} can't be cast to {sql_type(to)}")
+        return self.make.cast(one, to)
+
+    def _extract(self, node: Any) -> Scalar:
+        part = node.name.upper()
+        if part not in PARTS:
+            raise error_at(node, f"EXTRACT takes one of {', '.join(PARTS)}, got {part}")
+        return self.call(node, part, [node.expression])
+
+    def _trim(self, node: Any) -> Scalar:
+        which = (node.args.get("position") or "BOTH").upper()
+        name = {"BOTH": "TRIM", "LEADING": "LTRIM", "TRAILING": "RTRIM"}[which]
+        return self.call(node, name, [one for one in (node.this, node.expression) if one is not None])
+
+    def _substring(self, node: Any) -> Scalar:
+        given = [node.this, node.args.get("start"), node.args.get("length")]
+        return self.call(node, "SUBSTRING", [one for one in given if one is not None])
+
+    def _position(self, node: Any) -> Scalar:
+        return self.call(node, "INSTR", [node.this, node.args["substr"]])
+
+    def _element(self, node: Any) -> Scalar:
+        """An array's element, the first being 1; a field of a struct by its name in quotes."""
+        one, (index,) = self.scalar(node.this), node.expressions
+        at = self.scalar(index)
+        if one.kind == "struct" and isinstance(at.literal, str):
+            return self._field_of(one, at.literal, index)
+        if one.kind != "list":
+            raise error_at(node.this, f"[…] takes an element of an ARRAY, got {a_type(one.type)}")
+        if at.kind != "whole":
+            raise error_at(index, f"the number of an element must be a whole number, got {a_type(at.type)}")
+        if at.literal is not None:
+            if at.literal < 1:
+                raise error_at(index, f"arrays count from 1: the number must be ≥ 1, got {at.literal}")
+            return self.make.call(one, "list.get", at.literal - 1, null_on_oob=True)
+        below = self.make.operator(at, "-", self.make.literal(1))
+        some = self.make.when([(self.make.operator(at, ">=", self.make.literal(1)), below)], None)
+        return self.make.call(one, "list.get", some, null_on_oob=True)
+
+    def _field(self, node: Any) -> Scalar:
+        """``struct->field`` and ``struct.field``."""
+        one, name = self.scalar(node.this), node.expression
+        return self._field_of(one, name.name, node)
+
+    def _field_of(self, one: Scalar, name: str, node: Any) -> Scalar:
+        if not isinstance(one.type, pl.Struct):
+            raise error_at(
+                node,
+                f"-> takes a field of a STRUCT, got {a_type(one.type)}; of a text with JSON write "
+                "EXTRACTJSONFIELD(text, '$.field')",
+            )
+        names = [field.name for field in one.type.fields]
+        fit = [known for known in names if known == name] or [
+            known for known in names if known.lower() == name.lower()
+        ]
+        if len(fit) != 1:
+            raise error_at(node, f"no field is called {name}; {nearest(name, names)}")
+        return self.make.call(one, "struct.field", fit[0])
+
+    def _array(self, node: Any) -> Scalar:
+        if not node.expressions:
+            raise error_at(node, "ARRAY[] must have an element")
+        items = self._alike(node.expressions, node)
+        if all(one.kind == "whole" for one in items):
+            # Polars fails on lists of constants whose width isn't decided.
+            items = [self.make.cast(one, pl.Int64()) for one in items]
+        return self.make.function("concat_list", items)
+
+    def _present(self, node: Any) -> Scalar:
+        if self._now is None:
+            raise error_at(
+                node,
+                "the present time would be that of the start, for ever; compare times of the rows, such as "
+                "ROWTIME, or ask it of a stored table",
+            )
+        return self.make.literal(self._now)
+
+    def _function(self, node: Any) -> Scalar:
+        return self.call(node, node.name.upper(), node.expressions)
+
+    def call(self, node: Any, name: str, given: list[Any]) -> Scalar:
+        """A function of `scalar_functions` on arguments."""
+        if name in ("NOW", "CURRENT_TIMESTAMP", "LOCALTIMESTAMP"):
+            return self._present(node)
+        function = FUNCTIONS.get(name)
+        if function is None:
+            known = [*FUNCTIONS, *function_names()]
+            raise error_at(node, f"no function is called {name}; {nearest(name, known)}")
+        fewest, most = function.arguments
+        if not fewest <= len(given) <= most:
+            raise error_at(node, f"{name} takes {counted_arguments(fewest, most)}, got {len(given)}")
+        arguments = [self.scalar(one) for one in given]
+        for at, (one, kinds) in enumerate(zip(arguments, function.kinds_of(len(arguments)))):
+            if one.kind not in (*kinds, "null"):
+                wanted = " or ".join(
+                    _KIND_NAMES[kind] for kind in kinds if kind != "whole" or "number" not in kinds
+                )
+                raise error_at(given[at], f"{name} takes {wanted} here, got {a_type(one.type)}")
+            if one.kind == "null" and len(kinds) <= 2 and kinds[0] in _OF_NULL:
+                # Polars refuses many functions of a NULL without a type, and only once rows come.
+                arguments[at] = self.make.cast(one, _OF_NULL[kinds[0]])
+        return function.make(self.make, *arguments)
+
+
+def refused(node: Any) -> Any:
+    """The error of what no expression may have, with what to write."""
+    for types, message in _REFUSED.items():
+        if isinstance(node, types):
+            return error_at(node, message)
+    return error_at(node, f"{type(node).__name__.upper()} is not supported here")
+
+
+_REFUSED: dict[Any, str] = {
+    exp.Window: "OVER looks at other rows: aggregate by a window instead, WINDOW TUMBLING (SIZE …)",
+    (
+        exp.Subquery,
+        exp.Select,
+        exp.Exists,
+    ): "a query within a query: CREATE STREAM … AS SELECT first, and read that",
+    exp.Table: "FROM takes a name without brackets",
+    exp.Star: "* is for SELECT * and COUNT(*)",
+    exp.Distinct: "DISTINCT: write APPROX_COUNT_DISTINCT(column)",
+    exp.Interval: "an INTERVAL is added to a TIMESTAMP, or taken off",
+    exp.Filter: "FILTER (WHERE …) follows an aggregate",
+    exp.Lambda: "functions of functions: write the stream in Python",
+}
+
+
+def interval_us(node: Any) -> int:
+    """The microseconds of an INTERVAL."""
+    unit = node.args.get("unit")
+    parts = str(node.this.name if node.this is not None else "").split()
+    if unit is not None:
+        parts = [*parts[:1], unit.name]
+    name = parts[1].upper() if len(parts) == 2 else ""
+    name = name if name in UNITS else name.removesuffix("S")
+    if len(parts) != 2 or not parts[0].isdigit() or name not in UNITS:
+        raise error_at(node, "an INTERVAL must be written as INTERVAL '10' MINUTE")
+    return int(parts[0]) * UNITS[name]
+
+
+def like_expression(pattern: str, escape: str | None = None) -> str:
+    """The regular expression of a LIKE pattern.
+
+    >>> like_expression("a%_.")
+    'a.*.\\\\.'
+    """
+    return "".join({"%": ".*", "_": "."}.get(sign, re.escape(sign)) for sign in pattern)
+
+
+_KIND_NAMES = {
+    "whole": "a whole number",
+    "number": "a number",
+    "text": "a VARCHAR",
+    "boolean": "a condition",
+    "time": "a TIMESTAMP",
+    "list": "an ARRAY",
+    "struct": "a STRUCT",
+    "bytes": "BYTES",
+}
+_OF_NULL: dict[str, pl.DataType] = {
+    "whole": pl.Int64(),
+    "number": pl.Float64(),
+    "text": pl.String(),
+    "boolean": pl.Boolean(),
+    "time": TIME,
+}
+"""What a bare NULL is read as where a function takes this kind."""
+
+_SIGNS: dict[Any, str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+    exp.EQ: "==",
+    exp.NEQ: "!=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+
+_METHODS: dict[Any, Callable[[Expressions, Any], Scalar]] = {
+    **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod), Expressions._arithmetic),
+    **dict.fromkeys((exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE), Expressions._compared),
+    **dict.fromkeys((exp.NullSafeEQ, exp.NullSafeNEQ), Expressions._distinct_from),
+    **dict.fromkeys((exp.And, exp.Or), Expressions._logic),
+    **dict.fromkeys((exp.Like, exp.ILike), Expressions._like),
+    **dict.fromkeys((exp.Cast, exp.TryCast), Expressions._cast),
+    **dict.fromkeys((exp.Dot, exp.JSONExtract), Expressions._field),
+    **dict.fromkeys((exp.CurrentTimestamp,), Expressions._present),
+    exp.Column: Expressions._name,
+    exp.Literal: Expressions._constant,
+    exp.Boolean: Expressions._boolean,
+    exp.Null: Expressions._null,
+    exp.Paren: Expressions._paren,
+    exp.Neg: Expressions._negative,
+    exp.Not: Expressions._not,
+    exp.Is: Expressions._is,
+    exp.In: Expressions._in,
+    exp.Between: Expressions._between,
+    exp.DPipe: Expressions._concatenated,
+    exp.Case: Expressions._case,
+    exp.If: Expressions._if,
+    exp.Extract: Expressions._extract,
+    exp.Trim: Expressions._trim,
+    exp.Substring: Expressions._substring,
+    exp.StrPosition: Expressions._position,
+    exp.Bracket: Expressions._element,
+    exp.Array: Expressions._array,
+    exp.Anonymous: Expressions._function,
+}

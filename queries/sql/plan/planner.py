@@ -1,0 +1,149 @@
+"""What a query is planned as: rows one by one, or windows, over the rows of FROM, its joins and its WHERE."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlglot import exp
+
+from ....operators.definition.stream import Stream
+from ..errors import error_at
+from .aggregates import aggregates_in
+from .catalog import Catalog, column_named
+from .clauses import check_clauses, limit_of
+from .draft import bare
+from .joins import join_rows
+from .query_plan import QueryPlan
+from .query_rows import QueryRows, Side
+from .row_query import row_plan
+from .topic_rows import TopicReader
+from .window_query import WindowQuery
+from .windows import Window, window_call, window_of_clause, window_of_table
+
+
+class Planner:
+    """Plans queries over the relations of a catalog.
+
+    `stream_class` is what a plan's stream is; brokers and settings are those of every relation.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        bootstrap_servers: str = "localhost:9092",
+        config: Mapping[str, Any] | None = None,
+        stream_class: type[Stream] = Stream,
+    ) -> None:
+        self._catalog = catalog
+        self._reader = TopicReader(bootstrap_servers, config, stream_class)
+
+    def plan(self, select: exp.Select) -> QueryPlan:
+        """The plan of a query over topics. Raises `SqlError` for what it can't be."""
+        return _Planning(self._catalog, self._reader, select).plan()
+
+
+class _Planning:
+    """One query."""
+
+    def __init__(self, catalog: Catalog, reader: TopicReader, select: exp.Select) -> None:
+        self._catalog = catalog
+        self._reader = reader
+        self._select = select
+        self._names = {column.name.lower() for column in select.find_all(exp.Column)}
+        if any(isinstance(one, exp.Star) for one in select.expressions):
+            self._names.add("*")
+
+    def plan(self) -> QueryPlan:
+        select = self._select
+        check_clauses(select)
+        emit = select.args.get("emit")
+        push = "" if emit is None else emit.this.lower()
+        limit = limit_of(select)
+        window = self._window()
+        rows = self._rows(window)
+        items = select.expressions
+        aggregated = (
+            window is not None or select.args.get("group") or any(aggregates_in(one) for one in items)
+        )
+        if not aggregated and select.args.get("having") is None:
+            if select.args.get("order"):
+                raise error_at(
+                    select.args["order"].expressions[0], "ORDER BY: a stream's rows have no end to sort at"
+                )
+            return row_plan(rows, items, push, limit)
+        if window is None:
+            at = next((one for one in items if aggregates_in(one)), None) or (
+                select.args.get("group") or select.args["having"]
+            )
+            raise error_at(
+                at,
+                "an aggregate of a stream must have a window, or it would never be done; write WINDOW "
+                "TUMBLING (SIZE 1 MINUTE) behind FROM",
+            )
+        return WindowQuery(rows, select).plan(window, push, limit)
+
+    def _window(self) -> Window | None:
+        """The window of the query, in whichever way it is written. Raises `SqlError` for two."""
+        select = self._select
+        windows: list[tuple[Any, Window]] = []
+        clause = select.args.get("window_clause")
+        if clause is not None:
+            windows.append((clause, window_of_clause(clause)))
+        tables = [select.args["from_"].this] if select.args.get("from_") else []
+        for table in [*tables, *(join.this for join in select.args.get("joins") or ())]:
+            if (windowed := table.args.get("windowed")) is not None:
+                windows.append((windowed, window_of_table(windowed)))
+        group = select.args.get("group")
+        for one in group.expressions if group is not None else ():
+            window = window_call(one)
+            if window is not None:
+                windows.append((one, window))
+        if len(windows) > 1:
+            raise error_at(windows[1][0], "a query has one window; for another length write a second query")
+        return windows[0][1] if windows else None
+
+    def _rows(self, window: Window | None) -> QueryRows:
+        select = self._select
+        if select.args.get("from_") is None:
+            raise error_at(
+                select.expressions[0] if select.expressions else select, "a query must read a stream, FROM …"
+            )
+        table = select.args["from_"].this
+        relation = self._catalog.relation(table)
+        time = relation.time
+        joins = select.args.get("joins") or []
+        if window is not None and window.time is not None and window.time.name.upper() != "ROWTIME":
+            named = column_named(window.time.name, relation.columns, window.time, relation.name)
+            if time and named != time:
+                raise error_at(
+                    window.time,
+                    f"{relation.name} has its event time in {time}: window by that, or declare the stream "
+                    f"with TIMESTAMP='{named}'",
+                )
+            time = named
+        if relation.kind == "table" and not relation.windowed:
+            raise error_at(
+                table,
+                f"{relation.name} is a table, whose rows replace each other: read it by a join, FROM stream "
+                f"LEFT JOIN {relation.name} ON …, or declare its topic as a STREAM",
+            )
+        draft, columns = self._reader.draft(relation, self._names, time, table)
+        rows = QueryRows(draft, [Side(relation, (table.alias or relation.name).lower(), columns)])
+        exploded = []
+        for join in joins:
+            if isinstance(join.this, exp.Unnest):
+                exploded.append(join)
+            else:
+                join_rows(self._reader, self._catalog, rows, join, self._names)
+        for join in exploded:
+            rows.unnest(join)
+        where = select.args.get("where")
+        if where is not None:
+            if aggregates_in(where):
+                raise error_at(
+                    where.this, "WHERE filters rows before they are counted: write aggregates in HAVING"
+                )
+            one = rows.expressions().condition(where.this, "WHERE")
+            draft.then(f".filter({bare(one.text)})", lambda stream: stream.filter(one.expr), where.this)
+        return rows

@@ -1,0 +1,55 @@
+"""A query as the stream that its Python would make, and as what is read off its windows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from ....operators.definition.stream import Stream
+from ....operators.windows.durations import duration_text
+from ..scalars.scalars import sql_type
+from .aggregates import AggregateCall
+from .selection import AnswerSelection
+
+
+@dataclass(frozen=True)
+class QueryPlan:
+    """A query: its stream, what it reads off windows (None for rows one by one), and the Python of both.
+
+    `columns` are the columns of its rows with their types, `keys` those that are the groups'. `push` is
+    ``final``, ``changes``, or empty for a query that ends. `calls` are its aggregates by their nodes' ids,
+    each with its column; `sinks` what a run writes its windows to, other than the query's rows.
+    """
+
+    stream: Stream
+    selection: AnswerSelection | None
+    columns: Mapping[str, pl.DataType]
+    keys: tuple[str, ...]
+    push: str
+    limit: int | None
+    source: str
+    time: str = ""
+    calls: Mapping[int, tuple[str, AggregateCall]] = field(default_factory=dict)
+    sinks: tuple[Any, ...] = ()
+
+
+def plan_text(plan: QueryPlan, topic: str) -> str:
+    """What a plan does, as comments behind its Python: what it reads, keeps, answers and writes."""
+    stream = plan.stream
+    topics = list(dict.fromkeys(name for source in stream.kafka_sources for name in source.topics))
+    lines = [f"reads {', '.join(topics)}"]
+    if stream.tables:
+        lines.append(f"keeps the tables {', '.join(table.topic for table in stream.tables)} in each worker")
+    if stream.window is not None:
+        kept = ", ".join(f"{name}: {one.name}({one.column or ''})" for name, one in stream.aggregates.items())
+        groups = f" for each {', '.join(stream.keys)}" if stream.keys else ""
+        lines.append(f"keeps{groups} in each window {kept}; delay {duration_text(stream.delay_us)}")
+        lines.append(f"state of the fingerprint {stream.fingerprint()}")
+    columns = ", ".join(f"{name} {sql_type(kind)}" for name, kind in plan.columns.items())
+    lines.append(f"answers {columns}")
+    if topic:
+        lines.append(f"writes to {topic}")
+    return "\n".join(["# Plan:", *(f"# - {one}" for one in lines)])

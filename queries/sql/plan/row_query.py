@@ -1,0 +1,51 @@
+"""A query of rows one by one: a stream that ends in what its SELECT names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+
+from ..errors import error_at
+from ..scalars.scalars import Scalar, Scalars
+from .draft import named_text, source_text
+from .query_plan import QueryPlan
+from .query_rows import EXPLODE, QueryRows
+
+
+def row_plan(rows: QueryRows, items: list[Any], push: str, limit: int | None) -> QueryPlan:
+    """The plan of a query of rows."""
+    draft = rows.draft
+    rows.explode_items(items)
+    outputs: dict[str, Scalar] = {}
+    beside = rows.sides[1:]
+    time = rows.sides[0].relation.time if all(one.relation.kind == "table" for one in beside) else ""
+    new_time = ""
+    for item in items:
+        node = item.this if isinstance(item, exp.Alias) else item
+        if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
+            if node.args.get("except_") or node.args.get("replace"):
+                raise error_at(item, "* EXCEPT: name the columns that are wanted")
+            outputs |= rows.all_columns(node)
+            continue
+        name = rows.output_name(item, outputs)
+        if name in outputs:
+            raise error_at(item, f"{name} is selected twice; give one another name, AS …")
+        if isinstance(node, exp.Anonymous) and node.name.upper() in EXPLODE:
+            outputs[name] = Scalars(draft.stream.columns).column(rows.extra[name.lower()])
+            continue
+        outputs[name] = rows.expressions().scalar(node)
+    for name, one in outputs.items():
+        if time and one.text == f"pl.col({time!r})":
+            new_time = name
+    plain = all(one.text == f"pl.col({name!r})" for name, one in outputs.items())
+    if not (plain and list(outputs) == list(draft.stream.columns)):
+        if plain:
+            text = ", ".join(map(repr, outputs))
+            draft.then(f".select({text})", lambda stream: stream.select(*outputs), items[0])
+        else:
+            text = named_text(outputs)
+            named = {name: one.expr for name, one in outputs.items()}
+            draft.then(f".select({text})", lambda stream: stream.select(**named), items[0])
+    columns = {name: draft.stream.columns[name] for name in outputs}
+    return QueryPlan(draft.stream, None, columns, (), push, limit, source_text(draft.lines), new_time)

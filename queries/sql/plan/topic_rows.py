@@ -1,0 +1,85 @@
+"""The rows of a topic as a stream's first lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from ....operators.definition.stream import Stream
+from ..errors import error_at, errors_at
+from ..scalars.scalar_functions import FUNCTIONS, timestamp_of_text
+from ..scalars.scalars import Scalar, Scalars
+from .catalog import Relation
+from .draft import Draft, with_columns
+
+MESSAGE = {"rowtime": "timestamp", "rowpartition": "partition", "rowoffset": "offset"}
+"""Columns of every stream, and the parts of a message that they are."""
+
+
+@dataclass(frozen=True)
+class TopicReader:
+    """Makes streams of topics; `stream_class` is what they are, brokers and settings those of all."""
+
+    servers: str = "localhost:9092"
+    config: Mapping[str, Any] | None = None
+    stream_class: type[Stream] = Stream
+
+    @property
+    def servers_text(self) -> str:
+        """The Python that names the brokers; empty for the usual ones."""
+        return "" if self.servers == "localhost:9092" else f", bootstrap_servers={self.servers!r}"
+
+    def lookup(self, relation: Relation) -> Any:
+        """The table that rows are joined with."""
+        return relation.lookup(self.servers, self.config)
+
+    def draft(self, relation: Relation, names: set[str], time: str, at: Any) -> tuple[Draft, dict[str, str]]:
+        """The stream of a relation's topic, and its columns; `names` are those that the query uses."""
+        if relation.stored:
+            raise error_at(at, f"{relation.name} is a stored table: ask it without EMIT, and not with others")
+        message: dict[str, str] = {}
+        if relation.key and (relation.key.lower() in names or "*" in names):
+            message[relation.key] = "key"
+        for name, part in MESSAGE.items():
+            if name in names and not (name == "rowtime" and relation.time):
+                message[name.upper()] = part
+        options: dict[str, Any] = {"value": relation.decoder()}
+        texts = [repr(relation.topic), f"value={relation.decoder_source()}"]
+        if time:
+            options["time"], text = relation.event_time(time)
+            texts.append(f"time={text}")
+        if message:
+            options["message"] = message
+            texts.append(f"message={message!r}")
+        with errors_at(at):
+            stream = self.stream_class.from_kafka(
+                relation.topic, bootstrap_servers=self.servers, config=self.config, **options
+            )
+        draft = Draft(stream, [f"sg.Stream.from_kafka({', '.join(texts)}{self.servers_text})"])
+        columns = {name: name for name in relation.columns if name in stream.columns}
+        if relation.key in message and relation.columns[relation.key] != pl.String():
+            make = Scalars(stream.columns)
+            one = make.cast(make.column(relation.key), relation.columns[relation.key])
+            with_columns(draft, {relation.key: one}, at)
+        if "ROWTIME" in message:
+            make = Scalars(draft.stream.columns)
+            plain = make.call(make.column("ROWTIME"), "dt.replace_time_zone", None)
+            with_columns(draft, {"ROWTIME": make.cast(plain, pl.Datetime("us"))}, at)
+        columns |= {name: name for name in message if name not in columns}
+        if relation.time and "rowtime" in names:
+            with_columns(draft, {"ROWTIME": _row_time(Scalars(draft.stream.columns), relation)}, at)
+            columns["ROWTIME"] = "ROWTIME"
+        return draft, columns
+
+
+def _row_time(make: Scalars, relation: Relation) -> Scalar:
+    """A row's event time as a TIMESTAMP."""
+    one = make.column(relation.time)
+    if one.kind == "whole":
+        return FUNCTIONS["FROM_UNIXTIME"].make(make, one)
+    if relation.time_format:
+        return FUNCTIONS["PARSE_TIMESTAMP"].make(make, one, make.literal(relation.time_format))
+    return timestamp_of_text(make, one) if one.kind == "text" else make.cast(one, pl.Datetime("us"))

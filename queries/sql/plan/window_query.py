@@ -1,0 +1,238 @@
+"""A query of windows: what its stream keeps of them, and what is read off once they close."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from ....operators.table.schema import END, START
+from ..errors import error_at, nearest
+from ..scalars.scalar_functions import FUNCTIONS
+from ..scalars.scalars import Scalar
+from .aggregates import AggregateCall, aggregates_in, function_names
+from .answer_reader import BOUNDS, AnswerReader, answer_schema, ranks_of
+from .clauses import WINDOW_COLUMNS
+from .draft import aggregate_source, arguments, source_text, with_columns
+from .query_plan import QueryPlan
+from .query_rows import EXPLODE, QueryRows
+from .windows import Window, window_call
+
+
+class WindowQuery:
+    """The plan of a SELECT over windows of rows."""
+
+    def __init__(self, rows: QueryRows, select: exp.Select) -> None:
+        self._rows = rows
+        self._select = select
+
+    def plan(self, window: Window, push: str, limit: int | None) -> QueryPlan:
+        """The plan. Raises `SqlError`."""
+        select = self._select
+        items = select.expressions
+        for item in items:
+            if isinstance(item, exp.Star):
+                raise error_at(item, "* of a window: name its keys and aggregates")
+        self._rows.explode_items(items)
+        keys = self._keys(items)
+        aggregate_calls: list[AggregateCall] = []
+        aliases = {item.alias.lower(): item.this for item in items if isinstance(item, exp.Alias)}
+        having = select.args.get("having")
+        for node in [*items, *([having.this] if having is not None else [])]:
+            aggregate_calls += aggregates_in(node)
+        if not aggregate_calls:
+            self._check_functions(items)
+            raise error_at(items[0], "a query of windows must count something, such as COUNT(*)")
+        named, lines = self._aggregate_columns(aggregate_calls, items, keys)
+        if keys:
+            names = list(dict.fromkeys(keys.values()))
+            text = ", ".join(map(repr, names))
+            self._rows.draft.then(
+                f".group_by({text})",
+                lambda stream: stream.group_by(*names),
+                select.args["group"].expressions[0],
+            )
+        self._rows.draft.then(window.text, window.apply, window.node)
+        definitions = {name: one for name, (one, _) in named.items()}
+        self._rows.draft.then(
+            f".agg({arguments(lines)})", lambda stream: stream.agg(**definitions), aggregate_calls[0].node
+        )
+        return self._selected(items, keys, aggregate_calls, named, aliases, push, limit)
+
+    def _check_functions(self, items: list[Any]) -> None:
+        """Raise `SqlError` for a misspelt function, which may have been meant as an aggregate."""
+        known = [*function_names(), *FUNCTIONS, *BOUNDS]
+        for item in items:
+            for node in item.find_all(exp.Anonymous):
+                if node.name.upper() not in known and node.name.upper() not in EXPLODE:
+                    raise error_at(
+                        node, f"no function is called {node.name}; {nearest(node.name.upper(), known)}"
+                    )
+
+    def _keys(self, items: list[Any]) -> dict[str, str]:
+        """The group's columns: by the text of what stands in GROUP BY, the stream's column."""
+        group = self._select.args.get("group")
+        if group is None:
+            return {}
+        for what in ("rollup", "cube", "grouping_sets", "all", "totals"):
+            if group.args.get(what):
+                raise error_at(
+                    group,
+                    f"{what.upper().replace('_', ' ')}: name the columns; coarser answers come from merging",
+                )
+        if not group.expressions:
+            raise error_at(group, "GROUP BY must name a column")
+        keys: dict[str, str] = {}
+        aliases = {item.alias.lower(): item for item in items if isinstance(item, exp.Alias)}
+        for node in group.expressions:
+            if isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit():
+                number = int(node.this)
+                if not 1 <= number <= len(items):
+                    raise error_at(node, f"GROUP BY {number}: the SELECT has {len(items)} columns")
+                item = items[number - 1]
+            else:
+                item = node
+            if window_call(item) is not None or _is_edge(item) or _is_edge(getattr(item, "this", None)):
+                continue
+            alias = item.alias if isinstance(item, exp.Alias) else ""
+            target = item.this if isinstance(item, exp.Alias) else item
+            if isinstance(target, exp.Column) and not target.table:
+                lower = target.name.lower()
+                known = {name.lower() for side in self._rows.sides for name in side.columns}
+                known |= set(self._rows.extra)
+                if lower not in known and lower in aliases:
+                    alias, target = aliases[lower].alias, aliases[lower].this
+                    keys |= self._key(target, alias, node.sql())
+                    continue
+            keys |= self._key(target, alias or self._alias_of(target, items), target.sql())
+        exploded = {text: name for text, name in self._rows.exploded.items() if name in keys.values()}
+        return {**keys, **exploded}
+
+    def _alias_of(self, node: Any, items: list[Any]) -> str:
+        return next((item.alias for item in items if isinstance(item, exp.Alias) and item.this == node), "")
+
+    def _key(self, node: Any, alias: str, text: str) -> dict[str, str]:
+        if aggregates_in(node):
+            raise error_at(node, "an aggregate can't be a key of the groups")
+        if isinstance(node, exp.Anonymous) and node.name.upper() in EXPLODE:
+            name = self._rows.exploded.get(node.sql())
+            if name is None:
+                name = alias or self._rows.output_name(node, {})
+                self._rows.explode(node.expressions[0], name)
+            return {text: name, node.sql(): name}
+        if isinstance(node, exp.Column) and not self._rows.is_struct_field(node):
+            name = self._rows.resolved(node)
+            return {text: name, node.sql(): name}
+        one = self._rows.expressions().scalar(node)
+        name = alias or str(node.sql())
+        with_columns(self._rows.draft, {name: one}, node)
+        return {text: name, node.sql(): name}
+
+    def _aggregate_columns(
+        self, aggregate_calls: list[AggregateCall], items: list[Any], keys: Mapping[str, str]
+    ) -> tuple[dict[str, tuple[Any, list[AggregateCall]]], dict[str, str]]:
+        """The aggregates of the definition by their names, each with the queries' calls that it answers."""
+        columns: dict[str, Scalar] = {}
+        prepared: list[tuple[AggregateCall, str | None, dict[str, str]]] = []
+        for one in aggregate_calls:
+            parts = [one.of] if one.of is not None else []
+            names: list[str] = []
+            condition = self._filter_of(one.node)
+            for part in [*parts, *(node for _, node in one.inputs)]:
+                names.append(self._input(part, condition, columns))
+            if not parts and condition is not None:
+                names = [self._input(exp.Literal.number(1), condition, columns), *names]
+                column: str | None = names[0]
+            else:
+                column = names[0] if parts else None
+            inputs = dict(
+                zip((name for name, _ in one.inputs), names[-len(one.inputs) :] if one.inputs else [])
+            )
+            prepared.append((one, column, inputs))
+        if columns:
+            with_columns(self._rows.draft, columns, aggregate_calls[0].node)
+        named: dict[str, tuple[Any, list[AggregateCall]]] = {}
+        for one, column, inputs in prepared:
+            definition = one.aggregate(column, inputs)
+            same = next((name for name, (known, _) in named.items() if known == definition), None)
+            if same is not None:
+                named[same][1].append(one)
+                continue
+            name = self._aggregate_name(one, items, {*named, *keys.values(), START, END})
+            named[name] = (definition, [one])
+        return named, {name: aggregate_source(one) for name, (one, _) in named.items()}
+
+    def _filter_of(self, node: Any) -> Any:
+        """The condition of FILTER (WHERE …) behind an aggregate."""
+        above = node.parent
+        if isinstance(above, exp.Filter) and above.this is node:
+            return above.expression.this
+        return None
+
+    def _input(self, node: Any, condition: Any, columns: dict[str, Scalar]) -> str:
+        """The column that an aggregate is of: a column's own, or a new one named after the expression."""
+        expressions = self._rows.expressions()
+        one = expressions.scalar(node)
+        if condition is None and isinstance(node, exp.Column) and not self._rows.is_struct_field(node):
+            return self._rows.resolved(node)
+        name = str(node.sql())
+        if condition is not None:
+            name += f" where {condition.sql()}"
+            holds = expressions.condition(condition, "FILTER (WHERE …)")
+            one = expressions.make.when([(holds, one)], None)
+        columns[name] = one
+        return name
+
+    def _aggregate_name(self, one: AggregateCall, items: list[Any], taken: set[str]) -> str:
+        alias = ""
+        for item in items:
+            if isinstance(item, exp.Alias):
+                inner = item.this.this if isinstance(item.this, exp.Filter) else item.this
+                alias = alias or (item.alias if inner is one.node else "")
+        name = alias or one.node.name.lower()
+        number, base = 2, name
+        while name in taken:
+            name, number = f"{base}_{number}", number + 1
+        return name
+
+    def _selected(
+        self,
+        items: list[Any],
+        keys: Mapping[str, str],
+        aggregate_calls: list[AggregateCall],
+        named: Mapping[str, tuple[Any, list[AggregateCall]]],
+        aliases: Mapping[str, Any],
+        push: str,
+        limit: int | None,
+    ) -> QueryPlan:
+        calls = {id(one.node): (name, one) for name, (_, those) in named.items() for one in those}
+        ranks = ranks_of(calls[id(one.node)] for one in aggregate_calls)
+        stream = self._rows.draft.stream
+        answers = AnswerReader(answer_schema(stream, ranks), calls, keys, stream.keys)
+        selection, columns = answers.selection(
+            self._select, items, aliases, ranks, limit if not push else None
+        )
+        having = self._select.args.get("having")
+        compared = {"SELECT": ", ".join(item.sql() for item in items)}
+        if having is not None:
+            compared["HAVING"] = having.this.sql()
+        return QueryPlan(
+            replace(self._rows.draft.stream, compared=compared),
+            selection,
+            columns,
+            self._rows.draft.stream.keys,
+            push,
+            limit,
+            source_text(self._rows.draft.lines) + answers.remark(),
+            calls=calls,
+        )
+
+
+def _is_edge(node: Any) -> bool:
+    if not isinstance(node, exp.Column):
+        return False
+    if node.table.lower() == "window":
+        return node.name.lower() in ("start", "end")
+    return node.name.lower() in WINDOW_COLUMNS

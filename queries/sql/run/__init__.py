@@ -1,0 +1,1 @@
+"""Statements run: a session, its broker or memory, and its stored tables."""

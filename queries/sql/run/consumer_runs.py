@@ -1,0 +1,143 @@
+"""How the queries of a script run: here as consumers, straight off their topics."""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from ....operators.consumer import runner
+from ....operators.consumer.options import RunOptions
+from ....operators.consumer.shared_run import options_of
+from ....operators.sketching.account import Account
+from ....operators.table.sketch_table import SketchTable
+from ..plan.query_plan import QueryPlan
+from .rows import topics_of
+
+Start = Literal["earliest", "latest"]
+
+
+@dataclass(frozen=True)
+class KeptQuery:
+    """A query that writes: its sinks, and the topic that its rows go to."""
+
+    name: str
+    plan: QueryPlan
+    sinks: tuple[Any, ...]
+    topic: str
+
+
+class RunningQueries(Protocol):
+    """Queries that run."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The queries' names."""
+
+    @property
+    def running(self) -> bool:
+        """Whether they run."""
+
+    def stop(self) -> None:
+        """Ask for their end."""
+
+    def wait(self) -> None:
+        """Wait for their end. Raises what ended one of them."""
+
+
+class QueryRuns(Protocol):
+    """What runs queries: `ConsumerRuns`, or Spark (`apps.sql.spark_runs`)."""
+
+    def run(self, queries: Sequence[KeptQuery], start: Start) -> None:
+        """Run queries to the end of what is there now."""
+
+    def start(self, queries: Sequence[KeptQuery], start: Start) -> list[RunningQueries]:
+        """Start queries that go on; those that end together are one of what is given."""
+
+    def table(self, plan: QueryPlan) -> tuple[SketchTable, Account]:
+        """All windows of what is in a query's topics now, and what became of the messages."""
+
+    def tables(self, plan: QueryPlan, start: Start) -> Generator[SketchTable]:
+        """The windows of a query as they close or, with EMIT CHANGES, change; for ever."""
+
+
+@dataclass
+class ConsumerRuns:
+    """Runs queries as consumers; with `group` they go on where the same group ended."""
+
+    group: str = ""
+
+    def run(self, queries: Sequence[KeptQuery], start: Start) -> None:
+        """See `QueryRuns`."""
+        for _, shared in _shares(queries):
+            runner.run_together(*self._given(shared, "latest", start), progress=False)
+
+    def start(self, queries: Sequence[KeptQuery], start: Start) -> list[RunningQueries]:
+        """See `QueryRuns`. Queries that write and read the same topics share one reading."""
+        return [
+            _Shared(names, runner.start_together(*self._given(shared, None, start)))
+            for names, shared in _shares(queries)
+        ]
+
+    def table(self, plan: QueryPlan) -> tuple[SketchTable, Account]:
+        """See `QueryRuns`."""
+        summary = runner.run(plan.stream, RunOptions(until="latest", dead_letters=None), progress=False)
+        return summary.table, summary.account
+
+    def tables(self, plan: QueryPlan, start: Start) -> Generator[SketchTable]:
+        """See `QueryRuns`."""
+        tables: queue.SimpleQueue[SketchTable] = queue.SimpleQueue()
+        options = RunOptions(
+            on_window=tables.put,
+            dead_letters=None,
+            emit="both" if plan.push == "changes" else "close",
+            start=start,
+        )
+        return drained(tables, runner.start(plan.stream, options))
+
+    def _given(self, queries: Sequence[KeptQuery], until: Any, start: Start) -> tuple[Any, Any]:
+        topics = topics_of(queries[0].plan)
+        group = f"{self.group}.{'-'.join(topics)}" if self.group else None
+        streams = {one.name: one.plan.stream for one in queries}
+        options = RunOptions(until=until, group_id=group, start=start)
+        return streams, options_of(streams, options, None, {one.name: one.sinks for one in queries})
+
+
+def drained(tables: queue.SimpleQueue[SketchTable], run: Any) -> Generator[SketchTable]:
+    """What a run puts into a queue, until it ends; the run ends with the iteration."""
+    try:
+        while run.running or not tables.empty():
+            try:
+                yield tables.get(timeout=0.2)
+            except queue.Empty:
+                continue
+        run.wait()
+    finally:
+        run.stop()
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """See `RunningQueries`."""
+
+    names: tuple[str, ...]
+    run: Any
+
+    @property
+    def running(self) -> bool:
+        return bool(self.run.running)
+
+    def stop(self) -> None:
+        self.run.stop()
+
+    def wait(self) -> None:
+        self.run.wait()
+
+
+def _shares(queries: Sequence[KeptQuery]) -> list[tuple[tuple[str, ...], list[KeptQuery]]]:
+    """Queries by the topics that they read; each share with its names."""
+    shares: dict[tuple[Any, ...], list[KeptQuery]] = {}
+    for one in queries:
+        shares.setdefault((one.plan.stream.joined is None, *topics_of(one.plan)), []).append(one)
+    return [(tuple(one.name for one in shared), shared) for shared in shares.values()]

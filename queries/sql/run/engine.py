@@ -1,0 +1,50 @@
+"""Where statements run: what a session asks of it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from ...views.view import TableView
+from ..plan.catalog import Relation
+from ..plan.query_plan import QueryPlan
+from ..plan.selection import Result
+
+
+class Engine(Protocol):
+    """Where statements run: on brokers (`brokers.Brokers`), or in memory (`memory.Memory`)."""
+
+    def topics(self) -> list[tuple[str, int]]:
+        """The topics, each with its number of partitions."""
+
+    def messages(self, topic: str, beginning: bool, limit: int | None) -> Iterator[Sequence[Any]]:
+        """A topic's messages: partition, offset, time, key, value."""
+
+    def rows(self, plan: QueryPlan) -> Iterator[Result]:
+        """A query's rows, as they come."""
+
+    def keep(self, name: str, plan: QueryPlan, sinks: Sequence[Any], topic: str) -> None:
+        """Let a query write its rows to a topic: to the end, or from now on."""
+
+    def insert(self, relation: Relation, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write rows to a relation's topic."""
+
+    def expect(
+        self, relation: Relation, columns: Sequence[str], rows: Sequence[Sequence[Any]], at: Any
+    ) -> None:
+        """Raise `SqlError` unless the relation's next rows are these."""
+
+    def view(self, group: str) -> TableView:
+        """The table of a running group as it is now."""
+
+    def queries(self) -> list[tuple[str, str]]:
+        """The queries that write, each with its topic."""
+
+    def start(self) -> None:
+        """Start the queries that are kept and not started yet: those of the same topics together."""
+
+    def terminate(self, names: Collection[str]) -> None:
+        """End queries that write. Raises `ValueError` for one that can't be ended without others."""
+
+    def configure(self, name: str, value: str) -> None:
+        """Take a setting. Raises `ValueError` for one that isn't known."""

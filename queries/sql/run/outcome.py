@@ -1,0 +1,74 @@
+"""What came of a statement, for people and for machines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import polars as pl
+
+from ....operators.formats.jsonable import jsonable
+from ....operators.sketching.account import Account
+from ..errors import SqlError
+from ..plan.selection import Result
+
+
+@dataclass(frozen=True)
+class StatementOutcome:
+    """What came of a statement: rows, nothing to show, or an error.
+
+    `bounds` are, by column, a list of ``[lower, upper]`` for each row; columns that are exact have none.
+    `warnings` say what is not in the rows, such as messages that could not be read.
+    """
+
+    statement: str
+    kind: Literal["rows", "done", "error"]
+    columns: Sequence[str] = ()
+    rows: Sequence[Sequence[Any]] = ()
+    bounds: Mapping[str, Any] = field(default_factory=dict)
+    error: SqlError | None = None
+    warnings: Sequence[str] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain JSON."""
+        error = self.error
+        return {
+            "statement": self.statement,
+            "kind": self.kind,
+            "columns": list(self.columns),
+            "rows": [[jsonable(value) for value in row] for row in self.rows],
+            "bounds": {name: jsonable([list(pair) for pair in pairs]) for name, pairs in self.bounds.items()}
+            or None,
+            "error": None
+            if error is None
+            else {"line": error.line, "column": error.column, "message": error.message},
+            **({"warnings": list(self.warnings)} if self.warnings else {}),
+        }
+
+    def frame(self) -> pl.DataFrame:
+        """The rows as a frame."""
+        return pl.DataFrame(
+            [list(row) for row in self.rows], schema=list(self.columns), orient="row", strict=False
+        )
+
+
+def rows_of(statement: str, result: Result) -> StatementOutcome:
+    """The outcome of a query."""
+    return StatementOutcome(
+        statement, "rows", result.rows.columns, result.rows.rows(), result.bounds, warnings=result.warnings
+    )
+
+
+def warnings_of(account: Account, reason: str = "") -> tuple[str, ...]:
+    """What is said of messages that are not in a query's rows; `reason` is why one of them was refused.
+
+    >>> warnings_of(Account(read=5, counted=2, late=1, dead_lettered=2), "byte 1: not a number")
+    ('2 of 5 messages could not be read, such as: byte 1: not a number', '1 of 5 messages came too late')
+    """
+    refused, late = account.dead_lettered, account.late
+    such = f", such as: {reason}" if reason else ""
+    return (
+        *([f"{refused:,} of {account.read:,} messages could not be read{such}"] if refused else []),
+        *([f"{late:,} of {account.read:,} messages came too late"] if late else []),
+    )

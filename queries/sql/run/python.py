@@ -1,0 +1,63 @@
+"""Statements in a Python program: the last one's stream, or its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from ....operators.kafka.settings import servers
+from ..errors import SqlError
+from ..parse.dialect import statements_of
+from ..parse.statements import CreateAlert, CreateAs, InsertSelect, Query, Statement
+from ..plan.catalog import Relation
+from ..plan.query_plan import QueryPlan
+from .brokers import Brokers
+from .memory import Memory
+from .session import SqlSession
+from .written_rows import sinks_of
+
+
+def last_of(text: str, bootstrap_servers: str, config: Mapping[str, Any] | None, stream_class: Any) -> Any:
+    """See `sql_query.sql`; `stream_class` has fields for the selection and the sinks."""
+    statements = statements_of(text)
+    if not statements:
+        raise SqlError("there must be a statement", 0, 1, text)
+    settings = {**(config or {}), "bootstrap.servers": servers(bootstrap_servers)}
+    # Names are all that is needed of the statements before the last: what they write isn't run.
+    session = SqlSession(Memory(), bootstrap_servers, config, stream_class)
+    for statement in statements[:-1]:
+        if not isinstance(statement.node, Query):
+            _outcomes(session, statement, text)
+    last = statements[-1]
+    try:
+        if isinstance(last.node, CreateAs | CreateAlert | InsertSelect):
+            return _stream(*session.planned(last.node))
+        if isinstance(last.node, Query) and not _stored(session, last.node):
+            return _stream(session.planned(last.node)[0], "")
+    except SqlError as error:
+        raise error.of_text(text) from None
+    on_brokers = SqlSession(Brokers(settings, until="latest"), bootstrap_servers, config, stream_class)
+    on_brokers.catalog = session.catalog
+    return _outcomes(on_brokers, last, text).frame()
+
+
+def _stored(session: SqlSession, node: Query) -> bool:
+    source = node.select.args.get("from_")
+    name = source.this.name.lower() if source is not None else ""
+    relation: Relation | None = session.catalog.relations.get(name)
+    return relation is not None and bool(relation.stored)
+
+
+def _stream(plan: QueryPlan, topic: str) -> Any:
+    return replace(plan.stream, selection=plan.selection, sinks=tuple(sinks_of(plan, topic)) if topic else ())  # type: ignore[call-arg]
+
+
+def _outcomes(session: SqlSession, statement: Statement, text: str) -> Any:
+    last = None
+    try:
+        for outcome in session.execute(statement):
+            last = outcome
+    except SqlError as error:
+        raise error.of_text(text) from None
+    return last

@@ -1,0 +1,134 @@
+"""A query's rows from messages: the worker's own parts run, on messages that somebody else has read."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+
+from ....operators.formats.messages import Messages
+from ....operators.kafka.outgoing_message import Outgoing
+from ....operators.sketching.account import Account
+from ....operators.testing import StreamTester
+from ..plan.query_plan import QueryPlan
+from ..plan.selection import Result
+from .outcome import warnings_of
+
+_ROWS = "sql.rows"
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message as it was read."""
+
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class RowReader:
+    """A plan's rows, from messages that it is fed; `partitions` is the most that a topic has."""
+
+    def __init__(self, plan: QueryPlan, partitions: int = 1, sinks: Sequence[Any] = ()) -> None:
+        self._plan = plan
+        stream: Any = plan.stream
+        if plan.selection is None and stream.sending is None:
+            stream = stream.rows_to_kafka(_ROWS)
+        self._tester = StreamTester(stream, partitions, datetime.now(UTC), sinks=sinks)
+        self._reported = Account()
+
+    @property
+    def lookups(self) -> list[str]:
+        """The topics of the tables that rows are joined with, which must be fed first."""
+        return [table.topic for table in self._plan.stream.tables]
+
+    def feed_lookup(self, messages: Iterable[Received]) -> None:
+        """The messages of tables."""
+        given = list(messages)
+        for table in self._plan.stream.tables:
+            rows: dict[Any, Any] = {}
+            for one in given:
+                if one.topic != table.topic or one.key is None:
+                    continue
+                key: Any = one.key.decode(errors="replace")
+                if table.key != pl.String:
+                    try:
+                        key = int(key)
+                    except ValueError:
+                        continue
+                rows[key] = None
+                if one.value is not None:
+                    decoded = table.source.decode(Messages.of([one.value], [one.key], topic=one.topic)).frame
+                    rows[key] = decoded.row(0, named=True) if decoded.height else None
+            self._tester.feed_lookup(table.topic, rows)
+
+    def feed(self, messages: Iterable[Received]) -> None:
+        """The messages of streams, in the order of each partition."""
+        parts: dict[tuple[str, int], list[Received]] = {}
+        for one in messages:
+            parts.setdefault((one.topic, one.partition), []).append(one)
+        for (topic, partition), own in parts.items():
+            self._tester.feed_messages(
+                [one.value for one in own],
+                [one.key for one in own],
+                [list(one.headers) for one in own],
+                [datetime.fromtimestamp(one.timestamp_ms / 1000, UTC) for one in own],
+                partition,
+                topic,
+            )
+
+    def finish(self) -> None:
+        """No more messages come: windows close."""
+        self._tester.finish()
+
+    def sent(self) -> list[Outgoing]:
+        """The messages that the query writes, since the last call."""
+        return self._tester.sent()
+
+    def result(self) -> Result:
+        """The rows since the last call."""
+        selection = self._plan.selection
+        warnings = self._warnings()
+        if selection is not None:
+            return replace(selection.result(self._tester.tables()), warnings=warnings)
+        columns = self._plan.columns
+        sent = [json.loads(one.value) for one in self._tester.sent() if one.value is not None]
+        rows = [[row.get(name) for name in columns] for row in sent]
+        return Result(pl.DataFrame(rows, schema=list(columns), orient="row", strict=False), warnings=warnings)
+
+    def _warnings(self) -> tuple[str, ...]:
+        """Of the messages since the last call."""
+        account = self._tester.account - self._reported
+        self._reported = self._tester.account
+        refused = self._tester.refused[-account.dead_lettered :] if account.dead_lettered else []
+        return warnings_of(account, str(refused[0].reason) if refused else "")
+
+
+def topics_of(plan: QueryPlan) -> list[str]:
+    """The topics that a plan's stream reads."""
+    sources: list[Any] = [part.source for part in plan.stream.parts()]
+    return list(dict.fromkeys(topic for source in sources for topic in source.topics))
+
+
+def as_message(relation: Any, values: Mapping[str, Any]) -> tuple[bytes | None, bytes]:
+    """The key and the value of a row's message."""
+    from ....operators.formats.encode import json_bytes, key_bytes
+
+    key = key_bytes([values[relation.key]]) if values.get(relation.key) is not None else None
+    rest = {name: value for name, value in values.items() if name != relation.key}
+    if relation.format == "JSON":
+        return key, json_bytes(rest)
+    line = io.StringIO()
+    fields = ["" if rest.get(name) is None else str(rest[name]) for name in relation.values]
+    # What ends a line is what it puts into quotes, too.
+    csv.writer(line, delimiter=relation.delimiter, lineterminator="\r\n").writerow(fields)
+    return key, line.getvalue().removesuffix("\r\n").encode()

@@ -1,0 +1,361 @@
+"""Statements, one after the other: what they name, and what comes of each."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from confluent_kafka import KafkaException
+from sqlglot import exp
+
+from ....operators.definition.stream import Stream
+from ....operators.table.schema import END, START
+from ....sketches.core.errors import StreamgaugeError
+from ...views.view import TableView
+from ..errors import SqlError, error_at, errors_at, nearest
+from ..parse.dialect import parsed, split
+from ..parse.statements import (
+    CreateAlert,
+    CreateAs,
+    CreateSource,
+    Describe,
+    Drop,
+    Explain,
+    InsertSelect,
+    InsertValues,
+    Print,
+    Query,
+    RunScript,
+    SetOption,
+    Show,
+    Statement,
+    Terminate,
+    Word,
+)
+from ..plan.aggregates import function_names
+from ..plan.catalog import Catalog, Relation, check_options, column_named, relation_of
+from ..plan.planner import Planner
+from ..plan.query_plan import QueryPlan, plan_text
+from ..plan.selection import Result
+from ..scalars.scalar_functions import FUNCTIONS
+from ..scalars.scalars import sql_type
+from .alerts import alert_plan, alert_relation
+from .engine import Engine
+from .outcome import StatementOutcome, rows_of
+from .proposal import SAMPLED, proposed_create
+from .pull import described, pulled
+from .stored_tables import file_view, server_answer, server_columns
+from .values import rows_of_values
+from .written_rows import check_kind, sinks_of, with_edges, writing
+
+_OF_THE_ENGINE = (
+    *(StreamgaugeError, ValueError, TypeError, LookupError, OSError),
+    *(pl.exceptions.PolarsError, KafkaException),
+)
+"""What running a statement may raise: of brokers, of files, of rows."""
+
+_AS_OPTIONS = ("KAFKA_TOPIC", "VALUE_FORMAT", "KEY", "PARTITIONS", "REPLICAS", "FORMAT")
+
+
+class SqlSession:
+    """The names of a script, and the engine that it runs on."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        bootstrap_servers: str = "localhost:9092",
+        config: Mapping[str, Any] | None = None,
+        stream_class: type[Stream] = Stream,
+    ) -> None:
+        self.catalog = Catalog()
+        self._engine = engine
+        self._scripts: list[Path] = []
+        self._registry = ""
+        self._planner = Planner(self.catalog, bootstrap_servers, config, stream_class)
+
+    def run(self, text: str) -> Generator[StatementOutcome]:
+        """What comes of each statement, in order, up to the first error, which is the last outcome."""
+        try:
+            parts = split(text)
+        except SqlError as error:
+            yield StatementOutcome(text.strip(), "error", error=error.of_text(text))
+            return
+        start = end = 0
+        kept: dict[str, tuple[int, int]] = {}
+        """Where the queries that write stand, by their names."""
+        for tokens in parts:
+            start, end = tokens[0].start, tokens[-1].end + 1
+            try:
+                for outcome in self.execute(parsed(text, tokens)):
+                    yield outcome
+                    if outcome.kind == "error":  # of a script within this one
+                        return
+                for name, _ in self._engine.queries():
+                    kept.setdefault(name, (start, end))
+            except SqlError as error:
+                yield StatementOutcome(text[start:end], "error", error=error.of_text(text))
+                return
+            except _OF_THE_ENGINE as error:
+                # Queries of earlier statements begin with the first statement that needs their rows.
+                start, end = kept.get(getattr(error, "stream", ""), (start, end))
+                wrong = SqlError(str(error).split("\n")[0], start, start + len(tokens[0].text), text)
+                yield StatementOutcome(text[start:end], "error", error=wrong)
+                return
+        try:
+            self._engine.start()
+        except _OF_THE_ENGINE as error:
+            start, end = kept.get(getattr(error, "stream", ""), (start, end))
+            wrong = SqlError(str(error).split("\n")[0], start, end, text)
+            yield StatementOutcome(text[start:end], "error", error=wrong)
+
+    def execute(self, statement: Statement) -> Iterator[StatementOutcome]:
+        """What comes of one statement. Raises `SqlError`, and what the engine raises."""
+        node, text = statement.node, statement.text
+        if isinstance(node, Query):
+            yield from self._query(node, statement)
+        elif isinstance(node, Print):
+            of_messages = ("partition", "offset", "timestamp", "key", "value")
+            messages = list(self._engine.messages(str(node.topic), node.beginning, node.limit))
+            yield StatementOutcome(text, "rows", of_messages, messages)
+        elif isinstance(node, Show):
+            columns, rows = self._shown(str(node.what))
+            yield StatementOutcome(text, "rows", columns, rows)
+        elif isinstance(node, Describe):
+            relation = self.catalog.get(str(node.name), node.name)
+            if relation.stored:
+                with errors_at(node.name):
+                    yield StatementOutcome(text, "rows", ("column", "is"), self._described(relation))
+                return
+            rows = [
+                (
+                    name,
+                    sql_type(kind),
+                    "key" if name == relation.key else "time" if name == relation.time else "",
+                )
+                for name, kind in relation.columns.items()
+            ]
+            yield StatementOutcome(text, "rows", ("column", "type", "role"), rows)
+        elif isinstance(node, RunScript):
+            yield from self._script(node)
+        elif isinstance(node, Explain):
+            plan, topic = self.planned(node.of)
+            explained = f"{plan.source}\n\n{plan_text(plan, topic)}"
+            yield StatementOutcome(text, "rows", ("python",), [(explained,)])
+        else:
+            self._done(statement)
+            yield StatementOutcome(text, "done")
+
+    def planned(self, node: Query | CreateAs | CreateAlert | InsertSelect) -> tuple[QueryPlan, str]:
+        """The plan of a query, and the topic that it writes to, empty for one that is only asked."""
+        if isinstance(node, Query):
+            return self._planner.plan(node.select), ""
+        if isinstance(node, CreateAlert):
+            return alert_plan(node, self._planner.plan(node.select))
+        if isinstance(node, CreateAs):
+            check_options(node.options, _AS_OPTIONS)
+            plan = with_edges(self._planner.plan(node.select))
+            check_kind(node, plan)
+            topic = str(node.options.get("KAFKA_TOPIC", node.name))
+            key = node.options.get("KEY")
+            names = () if key is None else (column_named(str(key), plan.columns, key, str(node.name)),)
+            return writing(plan, topic, names, node.name), topic
+        target = self._written(node.name)
+        plan = with_edges(self._planner.plan(node.select))
+        wanted = dict(target.columns)
+        for name in plan.columns:
+            if name not in wanted and not (name in (START, END) and plan.selection is not None):
+                raise error_at(node.name, f"{target.name} has no column {name}; it has {', '.join(wanted)}")
+        if missing := [name for name in wanted if name not in plan.columns]:
+            raise error_at(
+                node.name, f"{target.name} has a column {missing[0]}, which the SELECT doesn't give"
+            )
+        if target.format != "JSON":
+            raise error_at(node.name, f"{target.name} is of {target.format}: rows are written as JSON")
+        keys = (target.key,) if target.key else ()
+        return writing(plan, target.topic, keys, node.name), target.topic
+
+    def _query(self, node: Query, statement: Statement) -> Iterator[StatementOutcome]:
+        table = node.select.args["from_"].this if node.select.args.get("from_") else None
+        if (
+            table is not None
+            and isinstance(table, exp.Table)
+            and table.name.lower() in self.catalog.relations
+        ):
+            relation = self.catalog.get(table.name, table)
+            if relation.stored:
+                yield rows_of(statement.text, self._pulled(node, statement, table, relation))
+                return
+        text = statement.text
+        plan = self._planner.plan(node.select)
+        if plan.limit is None:
+            for result in self._engine.rows(plan):
+                yield rows_of(text, result)
+        else:
+            yield rows_of(text, _first(self._engine.rows(plan), plan.limit))
+
+    def _script(self, node: RunScript) -> Iterator[StatementOutcome]:
+        path = Path(str(node.file)).resolve()
+        if path in self._scripts:
+            raise error_at(node.file, f"{node.file} runs itself; take the RUN SCRIPT out of one of them")
+        with errors_at(node.file):
+            text = path.read_text()
+        self._scripts.append(path)
+        try:
+            yield from self.run(text)
+        finally:
+            self._scripts.pop()
+
+    def _pulled(self, node: Query, statement: Statement, table: Any, relation: Relation) -> Result:
+        """The answer of a stored table, wherever it is."""
+        with errors_at(table):
+            if relation.server:
+                answer = server_answer(statement, table, relation)
+                return Result(answer.rows, answer.bounds)
+            view = self._view(relation)
+        answer = pulled(node.select, view, datetime.now(UTC))
+        return Result(answer.rows, answer.bounds)
+
+    def _view(self, relation: Relation) -> TableView:
+        view = file_view(relation) if relation.sketches else self._engine.view(relation.group)
+        return replace(view, name=relation.name)
+
+    def _described(self, relation: Relation) -> list[tuple[str, str]]:
+        if relation.server:
+            return server_columns(relation)
+        return described(self._view(relation))
+
+    def _shown(self, what: str) -> tuple[tuple[str, ...], list[Any]]:
+        if what == "TOPICS":
+            return ("topic", "partitions"), list(self._engine.topics())
+        if what == "QUERIES":
+            return ("query", "topic"), list(self._engine.queries())
+        if what == "FUNCTIONS":
+            rows = [(name, "aggregate") for name in function_names()] + [
+                (name, "scalar") for name in FUNCTIONS
+            ]
+            return ("function", "kind"), sorted(rows)
+        relations = self.catalog.of_kind(what.lower().removesuffix("s"))
+        named = [(one.name, one.topic or one.stored, one.format) for one in relations]
+        return ("name", "topic", "format"), named
+
+    def _done(self, statement: Statement) -> None:
+        node = statement.node
+        if isinstance(node, CreateSource):
+            self._check_columns(node)
+            relation = relation_of(node, statement.text, self._registry)
+            self.catalog.add(relation, node.name, node.replace, node.if_not_exists)
+        elif isinstance(node, CreateAs):
+            known = self.catalog.relations.get(str(node.name).lower())
+            if known is not None and node.if_not_exists:
+                return
+            if str(node.name) in dict(self._engine.queries()):
+                raise error_at(
+                    node.name,
+                    f"a query of this script writes {node.name} already: change that statement, and run the "
+                    "script again",
+                )
+            plan, topic = self.planned(node)
+            form = node.options.get("VALUE_FORMAT") or node.options.get("FORMAT")
+            if form is not None and str(form).upper() != "JSON":
+                raise error_at(form, f"VALUE_FORMAT of what is written must be JSON, got {form}")
+            time = START if plan.selection is not None else plan.time
+            relation = Relation(
+                str(node.name),
+                node.kind,
+                topic,
+                plan.columns,
+                time=time,
+                text=statement.text,
+                windowed=plan.selection is not None,
+            )
+            self.catalog.add(relation, node.name, node.replace, False)
+            self._engine.keep(str(node.name), plan, sinks_of(plan, topic), topic)
+        elif isinstance(node, CreateAlert):
+            plan, topic = self.planned(node)
+            self.catalog.add(alert_relation(node, plan, topic, statement.text), node.name, False, False)
+            self._engine.keep(str(node.name), plan, sinks_of(plan, topic), topic)
+        elif isinstance(node, Terminate):
+            names = [name for name, _ in self._engine.queries()]
+            if str(node.name) and str(node.name) not in names:
+                raise error_at(node.name, f"no query is called {node.name}; {nearest(str(node.name), names)}")
+            with errors_at(node.name):
+                self._engine.terminate([str(node.name)] if str(node.name) else names)
+        elif isinstance(node, InsertSelect):
+            plan, topic = self.planned(node)
+            base = f"insert_into_{node.name}"
+            name = f"{base}_{sum(one.startswith(f'{base}_') for one, _ in self._engine.queries())}"
+            self._engine.keep(name, plan, sinks_of(plan, topic), topic)
+        elif isinstance(node, InsertValues):
+            self._values(node)
+        elif isinstance(node, Drop):
+            relation_known = self.catalog.relations.get(str(node.name).lower())
+            if relation_known is None and node.if_exists:
+                return
+            relation = self.catalog.get(str(node.name), node.name)
+            if relation.kind != node.kind:
+                raise error_at(
+                    node.name, f"{relation.name} is a {relation.kind}; write DROP {relation.kind.upper()}"
+                )
+            if relation.name in dict(self._engine.queries()):
+                raise error_at(node.name, f"a query of this script writes {relation.name}; end it first")
+            del self.catalog.relations[str(node.name).lower()]
+        elif isinstance(node, SetOption):
+            if str(node.name) == "schema.registry.url":
+                self._registry = str(node.value)
+                return
+            with errors_at(node.name):
+                self._engine.configure(str(node.name), str(node.value))
+
+    def _check_columns(self, node: CreateSource) -> None:
+        """Raise `SqlError` with the statement to write, for JSON without columns."""
+        form = node.options.get("VALUE_FORMAT") or node.options.get("FORMAT") or "JSON"
+        if node.columns or "KAFKA_TOPIC" not in node.options or str(form).upper() != "JSON":
+            return
+        with errors_at(node.name):
+            topic = str(node.options["KAFKA_TOPIC"])
+            proposed = proposed_create(node, self._engine.messages(topic, True, SAMPLED))
+        raise error_at(
+            node.name,
+            f"{node.name} must name its columns; those of the messages in {topic} are: {proposed}",
+        )
+
+    def _written(self, name: Word) -> Relation:
+        """The relation that rows are sent to."""
+        relation = self.catalog.get(str(name), name)
+        if relation.stored:
+            raise error_at(name, f"{relation.name} is a stored table of sketches, which takes no rows")
+        return relation
+
+    def _values(self, node: InsertValues) -> None:
+        relation = self._written(node.name)
+        if relation.registered is not None and not node.expected:
+            raise error_at(
+                node.name, f"{relation.name} is of {relation.format}: rows are written as JSON or DELIMITED"
+            )
+        names, rows = rows_of_values(node, relation)
+        if node.expected:
+            self._engine.expect(relation, names, rows, node.name)
+        else:
+            self._engine.insert(relation, [dict(zip(names, row)) for row in rows])
+
+
+def _first(results: Iterator[Result], limit: int) -> Result:
+    """The first rows, in one result."""
+    rows: list[pl.DataFrame] = []
+    bounds: dict[str, list[Any]] = {}
+    warnings: list[str] = []
+    for result in results:
+        left = limit - sum(part.height for part in rows)
+        rows.append(result.rows.head(left))
+        warnings += result.warnings
+        for name, pairs in result.bounds.items():
+            bounds.setdefault(name, []).extend(pairs[:left])
+        if left <= result.rows.height:
+            break
+    return Result(
+        pl.concat(rows, how="vertical_relaxed") if rows else pl.DataFrame(), bounds, tuple(warnings)
+    )

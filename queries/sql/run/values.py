@@ -1,0 +1,57 @@
+"""The rows of VALUES: constants, each of its column's type."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import polars as pl
+from sqlglot import exp
+
+from ..errors import error_at, errors_at
+from ..parse.statements import InsertValues
+from ..plan.catalog import Relation, column_named
+from ..plan.expressions import Expressions
+from ..scalars.scalars import Scalars, a_type
+
+
+def rows_of_values(node: InsertValues, relation: Relation) -> tuple[list[str], list[list[Any]]]:
+    """The columns that are named, or all of them, and the rows. Raises `SqlError`."""
+    names = [
+        column_named(str(one), {**relation.columns, "ROWTIME": 0}, one, relation.name) for one in node.columns
+    ]
+    names = names or list(relation.columns)
+    make = Scalars({})
+    constants = Expressions(make, _no_column, now=datetime.now(UTC).replace(tzinfo=None))
+    rows = []
+    for row in node.rows:
+        if len(row.expressions) != len(names):
+            raise error_at(row, f"a row must have {len(names)} values, got {len(row.expressions)}")
+        values = []
+        for name, value in zip(names, row.expressions):
+            kind = relation.columns.get(name, pl.Int64())
+            one = constants.scalar(value)
+            with errors_at(value):
+                (series,) = pl.select(one.expr.alias("_")).get_columns()
+                values.append(_of_type(series, kind, value))
+        rows.append(values)
+    return names, rows
+
+
+def _no_column(node: exp.Column) -> Any:
+    raise error_at(node, f"a value must be a constant, got {node.name}; texts stand in single quotes")
+
+
+def _of_type(series: pl.Series, kind: pl.DataType, at: Any) -> Any:
+    value = series[0]
+    if value is None:
+        return None
+    if isinstance(kind, (pl.Datetime, pl.Date)) and isinstance(value, str):
+        return value
+    if isinstance(kind, (pl.List, pl.Struct)):
+        return value.to_list() if isinstance(value, pl.Series) else value
+    result = series.cast(kind, strict=False)[0]
+    whole = kind.is_integer() and isinstance(value, float)
+    if result is None or (whole and result != value) or (kind.is_numeric() and isinstance(value, str)):
+        raise error_at(at, f"the value must be {a_type(kind)}, got {value!r}")
+    return result

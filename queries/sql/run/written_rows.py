@@ -1,0 +1,55 @@
+"""What a query writes: its rows with the edges of their windows, and the sinks that take them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from ....operators.table.schema import END, START
+from ..errors import error_at, errors_at
+from ..parse.statements import CreateAs, Word
+from ..plan.query_plan import QueryPlan
+from ..plan.selection import AnswerSelection, Output, SelectedToKafka
+
+
+def sinks_of(plan: QueryPlan, topic: str) -> list[Any]:
+    """The sinks that write a query's rows; of rows that are sent one by one, none."""
+    if plan.sinks:
+        return list(plan.sinks)
+    return [] if plan.selection is None else [SelectedToKafka(topic, plan.selection, plan.keys)]
+
+
+def with_edges(plan: QueryPlan) -> QueryPlan:
+    """A plan whose rows say of which window they are, as those must that are kept."""
+    selection = plan.selection
+    if selection is None:
+        return plan
+    edges = [name for name in (START, END) if name not in plan.columns]
+    outputs = [Output(name, pl.col(name).dt.replace_time_zone(None)) for name in edges]
+    columns = {**dict.fromkeys(edges, pl.Datetime("us")), **plan.columns}
+    selected = AnswerSelection((*outputs, *selection.outputs), selection.having, selection.ranks)
+    return replace(plan, selection=selected, columns=columns)
+
+
+def check_kind(node: CreateAs, plan: QueryPlan) -> None:
+    """Raise `SqlError` for a STREAM of windows or a TABLE of rows."""
+    kind = "stream" if plan.selection is None else "table"
+    if node.kind != kind:
+        what = "rows one by one are a STREAM" if kind == "stream" else "answers of windows are a TABLE"
+        raise error_at(node.name, f"{what}: write CREATE {kind.upper()} {node.name} AS SELECT …")
+
+
+def writing(plan: QueryPlan, topic: str, keys: tuple[str, ...], at: Word) -> QueryPlan:
+    """The plan whose rows go to a topic. Raises `SqlError` for one that ends."""
+    if plan.limit is not None:
+        raise error_at(at, "LIMIT ends a query: a stream that is written goes on; leave it out")
+    if plan.selection is not None:
+        return plan
+    with errors_at(at):
+        stream = plan.stream.rows_to_kafka(topic, key=keys[0] if len(keys) == 1 else keys)
+    key = f", key={keys[0]!r}" if keys else ""
+    text = f"    .rows_to_kafka({topic!r}{key})\n)"
+    head = plan.source[: plan.source.rindex("\n)")]
+    return replace(plan, stream=stream, source=f"{head}\n{text}")

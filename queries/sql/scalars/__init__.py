@@ -1,0 +1,1 @@
+"""Types and scalar functions of SQL as Polars expressions."""

@@ -1,0 +1,1 @@
+"""Tables that can be queried: stored ones, and those of running groups, merged and cached."""

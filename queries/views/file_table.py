@@ -1,0 +1,92 @@
+"""A table in files, Parquet or Arrow IPC, served as it stands there; read again when the files change."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ...operators.table.stored import files_of, read
+from ...sketches.core.protocol import SketchError
+from .view import Stale, TableView, new_version, windows_of
+from .watchers import Watchers
+
+log = logging.getLogger("streamgauge.serving")
+
+_LOOK_SECONDS = 2.0
+_ALWAYS = 2**62
+
+
+class FileTable:
+    """The table in a file or a folder. Its windows count as final; a changed file is read as a whole.
+
+    Raises `SketchError` if it doesn't hold a table of sketches, `FileNotFoundError` if there is none. If that
+    is so later, the table is stale and keeps its last answers. With `look` None nobody looks again.
+    """
+
+    def __init__(self, name: str, path: Path, look: float | None = _LOOK_SECONDS) -> None:
+        self.name = name
+        self._path = path
+        self._watchers = Watchers()
+        self._seen = self._poll()
+        self._view: TableView = self._read()
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        if look is not None:
+            self._thread = threading.Thread(
+                target=self._watch, args=(look,), name=f"look {name}", daemon=True
+            )
+            self._thread.start()
+
+    def view(self) -> TableView:
+        """The table as it was read last."""
+        return self._view
+
+    def describe(self) -> dict[str, Any]:
+        """Where it comes from, as plain JSON."""
+        return {"source": {"files": str(self._path)}}
+
+    def watch(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Call `changed` from any thread after each change; gives what ends that."""
+        return self._watchers.add(changed)
+
+    def close(self) -> None:
+        """Look no more."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _poll(self) -> list[tuple[str, int, int]]:
+        stats = [(file, file.stat()) for file in files_of(self._path)]
+        return [(str(file), stat.st_mtime_ns, stat.st_size) for file, stat in stats]
+
+    def _read(self) -> TableView:
+        return final_view(self.name, read(self._path))
+
+    def _watch(self, seconds: float) -> None:
+        while not self._stop.wait(seconds):
+            try:
+                seen = self._poll()
+                if seen == self._seen and self._view.stale is None:
+                    continue
+                self._view, self._seen = self._read(), seen
+            except (OSError, SketchError, ValueError) as error:
+                if self._view.stale is not None:
+                    continue
+                log.warning("the table %s can't be read now: %s", self.name, error)
+                before = self._view
+                stale = Stale(time.time(), str(error))
+                self._view = TableView(
+                    before.name, before.schema, before.windows, new_version(), _ALWAYS, stale=stale
+                )
+            self._watchers.changed()
+
+
+def final_view(name: str, table: pa.Table) -> TableView:
+    """The windows of a table that is ordered by them, all of them final."""
+    return TableView(name, table.schema, tuple(windows_of(0, table)), new_version(), _ALWAYS)

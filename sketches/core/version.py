@@ -1,0 +1,3 @@
+"""The version of the package, which every floor may repeat."""
+
+VERSION = "0.1.0"

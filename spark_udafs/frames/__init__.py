@@ -1,0 +1,1 @@
+"""Sketches of DataFrames, and tables of sketches as DataFrames."""

@@ -1,0 +1,315 @@
+"""Any DataFrame into a table of sketches: sketched where its rows are, merged inside Spark.
+
+    table = sketch(posts).groupBy("lang", F.window("created_at", "1 minute")).agg(users=distinct("user_id"))
+    as_table(table).answers()    # brings the table to the driver and answers it
+
+This works on batch and streaming DataFrames, on classic Spark and on Spark Connect. Say here how late the
+rows of a streaming DataFrame may come, ``sketch(posts).withWatermark("created_at", "10 seconds")``, and not
+on the DataFrame itself: Spark forgets it where rows become sketches.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+
+from ...operators.definition import aggregates as ask
+from ...operators.definition.aggregate import Aggregate
+from ...operators.definition.description import VERSION
+from ...operators.definition.expression_text import type_text
+from ...operators.definition.sources import FrameSource
+from ...operators.definition.validation import check_keys, typed_aggregates
+from ...operators.sketching.panes import Panes
+from ...operators.table.schema import END, START, aggregates_of, key_type, keys_of, table_schema
+from ...operators.watermarks.partition_watermark import broken_clocks
+from ...operators.windows.paned import Paned
+from ...operators.windows.table import AllTime
+from ...operators.windows.tumbling import Tumbling
+from ...sketches.core.utf8_repair import readable
+from ..definitions import EXPRESSIONS, labelled, remembering
+from ..gc_freeze import freeze_imports
+from ..merge.buckets import BUCKETS, BucketedPartials
+from ..merge.catalyst import NativePartials
+from ..merge.column_codecs import quoted
+from ..merge.partials import EVENT, FIRST, LATEST, Mode, Partials
+from ..merge.plan import merge_timed, merge_whole, partials_of
+from ..seeds import seed_of_task
+from ..session.python_workers import Work, quicker_in_python, through_workers
+from ..session.worker_python import check_worker_python
+from .aggregate_request import FrameRequest
+from .input_columns import InputColumns
+from .windows import Sessions, Windows, windows_of_column
+
+_DAY_US = 86_400_000_000
+
+
+def sketch(frame: DataFrame) -> Sketching:
+    """Begin a table of sketches of a DataFrame's rows.
+
+    Go on with `groupBy` and `agg`; for a streaming DataFrame with `withWatermark` first. Spark's Python
+    workers sketch the rows in Arrow batches, then Spark merges the sketches; Catalyst does both where it can.
+    Raises `TypeError` for what is not a DataFrame of Spark.
+
+    >>> import polars as pl
+    >>> from pyspark.sql import functions as F
+    >>> import streamgauge as sg
+    >>> rows = [("ann", "2026-01-01 00:00:10"), ("bob", "2026-01-01 00:00:20"), ("ann", "2026-01-01 00:01")]
+    >>> posts = spark.createDataFrame(rows, "user string, at string")
+    >>> by_minute = sg.spark.sketch(posts).groupBy(F.window("at", "1 minute"))
+    >>> minutes = by_minute.agg(n=F.count("*"), users=sg.distinct("user"))
+    >>> answers = sg.spark.as_table(minutes).answers().sort("window_start")
+    >>> answers["n"].to_list(), answers["users"].struct.field("estimate").round(2).to_list()
+    ([2, 1], [2.0, 1.0])
+    """
+    if not isinstance(frame, DataFrame):
+        raise TypeError(
+            f"sketch takes a Spark DataFrame, got {frame!r}; spark.table and spark.createDataFrame give one, "
+            "which is grouped afterwards: sketch(df).groupBy(...)"
+        )
+    check_worker_python(frame.sparkSession, plans=frame.isStreaming)
+    return Sketching(frame)
+
+
+@dataclass(frozen=True)
+class Sketching:
+    """A DataFrame on its way into a table of sketches; made by `sketch`, which shows an example."""
+
+    frame: DataFrame
+    lateness: tuple[str, str] | None = None
+    keys: tuple[str | Column, ...] = ()
+    windows: Windows | Sessions | None = None
+    mode: Mode = "append"
+
+    def withWatermark(self, eventTime: str, delayThreshold: str) -> Sketching:
+        """Like `DataFrame.withWatermark`: how long a window of a streaming DataFrame waits for late rows."""
+        return replace(self, lateness=(eventTime, delayThreshold))
+
+    def outputMode(self, outputMode: Mode) -> Sketching:
+        """Like `DataStreamWriter.outputMode`, which must be given the same.
+
+        A stream's state is laid out for its mode where our own merge keeps it (`merge.buckets`), and without
+        a watermark or windows there is no mode but ``"update"`` and ``"complete"``. Raises `ValueError` for
+        anything but ``"append"``, ``"update"`` and ``"complete"``.
+        """
+        if outputMode not in ("append", "update", "complete"):
+            raise ValueError(f'outputMode: {outputMode!r} is not one of "append", "update" and "complete"')
+        return replace(self, mode=outputMode)
+
+    def groupBy(self, *keys: str | Column | Windows | Sessions) -> Sketching:
+        """Group by columns, and by at most one `F.window`, `F.session_window` or `window`.
+
+        Columns are named as for `DataFrame.groupBy`, nested ones and those in backticks as well, and may be
+        expressions. Raises `ValueError` for a second window, and for one whose time is not a column or whose
+        length differs from row to row; raises `TypeError` for anything else.
+        """
+        names: list[str | Column] = []
+        windows: list[Windows | Sessions] = []
+        for key in keys:
+            if not isinstance(key, str | Column | Windows | Sessions):
+                raise TypeError(f"groupBy takes names of columns, columns and a window, got {key!r}")
+            resolved = windows_of_column(key) if isinstance(key, Column) else key
+            if isinstance(resolved, Windows | Sessions):
+                windows.append(resolved)
+            elif isinstance(key, str | Column):
+                names.append(key)
+        if len(windows) > 1:
+            raise ValueError("groupBy: a table has one kind of window; make another table for the other")
+        return replace(self, keys=tuple(names), windows=windows[0] if windows else None)
+
+    groupby = groupBy
+
+    def agg(self, *unnamed: Any, **aggregates: Aggregate | Column) -> DataFrame:
+        """The table of sketches: window_start and window_end, the keys, and a column for each aggregate.
+
+        Last comes ``streamgauge_definition``, by which rows of tables that meet later know what they are of.
+
+        Beside this package's aggregates it takes Spark's exact ones that can be merged: `F.count`, `F.sum`,
+        `F.avg`, `F.min`, `F.max` and `F.variance`, of columns or expressions (`aggregates` says what becomes
+        of them). Decimals are counted as their text by aggregates that count equal values. The rows of a
+        batch without windows stay in the JVM where Catalyst's own aggregates make the same sketches
+        (`merge.native_sketching`), which is as fast as Spark's own functions by hand; many rows in memory go
+        through Python where that is faster still (`python_workers`).
+
+        Without a window the table has neither of the first two. Raises `ValueError` for columns that don't
+        exist, for a streaming DataFrame without windows or a watermark in append mode, and for one that needs
+        its state in RocksDB where it isn't (`merge.buckets`); raises `TypeError` for columns that an
+        aggregate can't take. A row with a time outside the years 1 to 9999 ends the query with an error that
+        says so.
+        """
+        if unnamed:
+            raise TypeError('agg: name the column of each aggregate, as in agg(users=distinct("user"))')
+        request = FrameRequest.of(self.frame, self.keys, aggregates)
+        time = None if self.windows is None else request.columns.named(self.windows.column, "groupBy")
+        self._check(request, time)
+        inputs = InputColumns.of(self.frame, request, time)
+        check_keys("groupBy", request.keys, inputs.columns)
+        keys = {key: key_type(inputs.types[key]) for key in request.keys}
+        typed = typed_aggregates(request.aggregates, request.keys, inputs.types)
+        windows = AllTime() if self.windows is None else self.windows.of_table()
+        plan = partials_of(table_schema(keys, typed, windows), inputs.types, self.frame.isStreaming)
+        if (whole := self._whole(inputs, plan)) is not None:
+            return whole
+        if plan.keys and self.windows is None and not self.frame.isStreaming:
+            # There is no state to be kept, and our own merge takes many sketches at a time.
+            plan = BucketedPartials(plan.table, _buckets(self.frame))
+        times = {} if self.windows is None else {LATEST: ask.max(EVENT)}
+        if isinstance(self.windows, Sessions):
+            times[FIRST] = ask.min(EVENT)
+        kept = {**typed, **{name: one.typed(inputs.types[EVENT]) for name, one in times.items()}}
+        sketched = table_schema(keys, kept, None)
+        work = _sketching(sketched, self._panes(), self.windows, plan, inputs.in_arrow)
+        partials = self._partials(inputs, work, plan.schema)
+        if not self.frame.isStreaming:
+            return self._merged(partials, plan)
+        definition = self._definition(inputs.columns, request, typed)
+        partials = remembering(partials, definition)
+        if self.lateness is not None:
+            partials = partials.withWatermark(START, self.lateness[1])
+        return labelled(self._merged(partials, plan), definition)
+
+    def _whole(self, inputs: InputColumns, plan: Partials) -> DataFrame | None:
+        """The table of all rows of a batch, where Catalyst alone makes the sketches that we would."""
+        if self.windows is not None or self.frame.isStreaming or not isinstance(plan, NativePartials):
+            return None
+        # What has been spilled to disk isn't computed again, so it is the same again.
+        twice = any(a.name == "sample" for a in plan.aggregates.values()) and self.frame.storageLevel.useDisk
+        whole = plan.sketched(inputs.rows, inputs.of_rows, inputs.kinds, twice)
+        if whole is None or not plan.keys or all(a.family.exact for a in plan.aggregates.values()):
+            return whole
+        keys = inputs.rows.select(*(quoted(inputs.of_rows[key]) for key in plan.keys))
+        return None if quicker_in_python(keys) else whole
+
+    def _partials(self, inputs: InputColumns, work: Work, schema: pa.Schema) -> DataFrame:
+        """The partial rows that `work` makes of the columns `inputs`, in a task of where the rows are."""
+        return through_workers(inputs.alone(), work, schema)
+
+    def _merged(self, partials: DataFrame, plan: Partials) -> DataFrame:
+        if self.windows is None:
+            return merge_whole(partials, plan, self.mode)
+        return merge_timed(partials, plan, self.windows.over_partials(), self.mode)
+
+    def _definition(
+        self, columns: pl.Schema, aggregates: FrameRequest, typed: Mapping[str, Aggregate]
+    ) -> dict[str, Any]:
+        """All that decides whether sketches can be merged, as plain JSON."""
+        definition: dict[str, Any] = {
+            "version": VERSION,
+            # The time is described where there are no windows, too.
+            "source": FrameSource(pl.Schema({**columns, EVENT: pl.Datetime("us", "UTC")})).definition(),
+            "keys": [[key, type_text(columns[key])] for key in aggregates.keys],
+            "aggregates": {name: a.definition() for name, a in typed.items()},
+            EXPRESSIONS: aggregates.columns.expressions(),
+        }
+        if self.windows is not None:
+            definition["window"] = self.windows.definition()
+        if self.mode != "append":
+            definition["mode"] = self.mode
+        return definition
+
+    def _check(self, request: FrameRequest, time: str | None) -> None:
+        """Raise `ValueError` for a stream whose windows would never be complete."""
+        if not self.frame.isStreaming or self.mode == "complete":
+            return
+        if self.windows is None and self.mode == "append":
+            raise ValueError(
+                'a streaming DataFrame needs windows: groupBy(F.window("created_at", "1 minute")); without '
+                'them give results that change: sketch(df).outputMode("update")'
+            )
+        if isinstance(self.windows, Sessions) and self.mode == "update":
+            raise ValueError(
+                'groupBy: Spark has no sessions in update mode, only in "append" and "complete"; '
+                "say one of these in outputMode(...)"
+            )
+        late = None if self.lateness is None else request.columns.named(self.lateness[0], "withWatermark")
+        if self.windows is not None and late != time:
+            raise ValueError(
+                "a streaming DataFrame needs to know when its windows are complete: "
+                f'sketch(df).withWatermark("{self.windows.column}", "10 seconds")'
+            )
+
+    def _panes(self) -> Paned:
+        """The panes that rows are sketched by."""
+        if self.windows is None:
+            return Tumbling.of_length(_DAY_US)
+        return self.windows.panes(self.frame.isStreaming)
+
+
+def _buckets(rows: DataFrame) -> int:
+    """How many buckets a batch's groups are merged in: enough for as many tasks as Spark would have."""
+    return max(BUCKETS, int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 0))
+
+
+def _sketching(
+    kept: pa.Schema, window: Paned, windows: Windows | Sessions | None, plan: Partials, schema: pa.Schema
+) -> Work:
+    """What a worker does with the rows of one task, whose columns are `schema`; `kept` is kept of them."""
+    drawn = secrets.randbits(32)
+    shown = {*keys_of(kept)}
+    for one in aggregates_of(kept).values():
+        shown.update(one.columns if one.family.keeps_values else ())
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        panes = Panes(kept, window, salt=seed_of_task(drawn))
+        always = np.zeros(0, np.int64)
+        for batch in batches:
+            named = zip(schema.names, batch.columns)
+            table = pa.table({name: readable(column) if name in shown else column for name, column in named})
+            rows = pl.from_arrow(table.cast(schema))
+            assert isinstance(rows, pl.DataFrame)
+            if windows is None:
+                always = always if len(rows) <= len(always) else np.zeros(len(rows), np.int64)
+                times = always[: len(rows)]
+            else:
+                rows, times = _in_time(rows, windows)
+            if len(times):
+                panes.add(rows, times)
+        table = panes.drain()
+        freeze_imports()
+        yield from plan.batches(table if windows is None else _timed(table, windows))
+
+    return run
+
+
+def _in_time(rows: pl.DataFrame, windows: Windows | Sessions) -> tuple[pl.DataFrame, np.ndarray]:
+    """The rows that are in a window, and their times: as for Spark's own windows, those that have one.
+
+    Raises `ValueError` for a time in a year that no table can hold.
+    """
+    if rows[EVENT].null_count():
+        rows = rows.filter(pl.col(EVENT).is_not_null())
+    times = rows[EVENT].to_physical().to_numpy()
+    broken = broken_clocks(times, None, -1, 0)
+    if broken is not None:
+        raise ValueError(_beyond(windows, times[broken]))
+    return rows, times
+
+
+def _beyond(windows: Windows | Sessions, times_us: np.ndarray) -> str:
+    """What is wrong with rows in years that can't be in a table of sketches, and that close all windows."""
+    return (
+        f"{windows.column!r} is outside the years 1 to 9999 in {len(times_us)} rows, the first {times_us[0]} "
+        "microseconds from 1970; such times are often numbers of another unit. Leave these rows out before "
+        'they are sketched: df.filter("year(...) BETWEEN 1 AND 9999")'
+    )
+
+
+def _timed(table: pa.Table, windows: Windows | Sessions) -> pa.Table:
+    """The table of a task's panes with the times of its rows, as which Spark takes them.
+
+    A pane gets the time of its latest row: Spark then assigns its windows and moves its watermark as it would
+    for the rows themselves. A piece of a session begins with its first row and ends a gap after its last.
+    """
+    latest = table.column(LATEST).combine_chunks()
+    table = table.drop_columns([LATEST])
+    if not isinstance(windows, Sessions):
+        return table.set_column(0, START, latest)
+    end = pa.array(latest.view(pa.int64()).to_numpy() + windows.gap_us).view(latest.type)
+    first = table.column(FIRST)
+    return table.drop_columns([FIRST]).set_column(0, START, first).set_column(1, END, end)

@@ -1,0 +1,163 @@
+"""Tables of sketches merged inside Spark to coarser windows and fewer keys, batch and streaming."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from ...operators.table.schema import (
+    END,
+    START,
+    TIME_TYPE,
+    aggregates_of,
+    definition_of,
+    keys_of,
+    table_schema,
+    with_schema,
+)
+from ...operators.table.spark_footer import DEFINED, check_rows
+from ...operators.table.windows import declared_windows, edges, within
+from ...operators.windows.durations import duration_text
+from ...operators.windows.hopping import regular_windows
+from ...operators.windows.table import TableWindows
+from ...sketches.core.protocol import SketchError
+from ..definitions import labelled, remembering
+from ..gc_freeze import freeze_imports
+from ..merge.partials import Partials
+from ..merge.plan import merge_edged, merge_timed, partials_of_table
+from .tables import defined_by, one_schema, others_defined, timed_columns
+from .windows import duration
+
+
+def rollup(
+    table: DataFrame | Sequence[DataFrame],
+    every: str | None = None,
+    by: Sequence[str] | None = None,
+    delay: str = "0 seconds",
+) -> DataFrame:
+    """A table of sketches, or several of one definition, merged to coarser windows and fewer keys.
+
+    `every` is the length of the new windows (``"1 hour"``, or ``"1h"``), which the table's own must fit into;
+    without it the windows stay. `by` names the keys to keep (all of them if None, none if empty). Merging
+    adds nothing to a sketch's error. Of overlapping windows those are used that lie end to end, as
+    `merge` does.
+
+    A streaming table gives each new window once, when a window of the table begins `delay` after its end;
+    rows that come later for it are dropped, as Spark's watermarks do. It needs `every`, even if only the
+    length that its windows have, and takes a checkpoint of its own, which belongs to one definition.
+
+    Raises `SketchError` for DataFrames that aren't tables of sketches or have different definitions, which
+    it names, also where rows of one have met before (then it is the query that raises it), and for windows
+    that don't fit; `ValueError` for keys that the table doesn't have; `TypeError`
+    for what is not a DataFrame of Spark.
+
+    >>> import streamgauge as sg
+    >>> columns = ["id % 50 AS user", "id % 2 AS side", "timestamp_seconds(id) AS at"]
+    >>> rows = spark.range(7200).selectExpr(*columns)
+    >>> aggregates = {"rows": sg.count(), "users": sg.distinct("user")}
+    >>> minutes = sg.spark.sketch(rows).groupBy("side", sg.spark.window("at", "1 minute")).agg(**aggregates)
+    >>> table = sg.spark.as_table(sg.spark.rollup(minutes, every="1 hour", by=[]))
+    >>> hours = table.answers().sort("window_start")
+    >>> minutes.count(), hours["rows"].to_list(), hours["users"].struct.field("estimate").round().to_list()
+    (240, [3600, 3600], [50.0, 50.0])
+    """
+    tables = [table] if isinstance(table, DataFrame) else list(table)
+    if not tables:
+        raise ValueError("rollup: no tables were given; give at least one, which may be empty")
+    if not all(isinstance(one, DataFrame) for one in tables):
+        raise TypeError(f"rollup takes Spark DataFrames, got {table!r}; spark.table gives one by its name")
+    if isinstance(by, str):
+        raise ValueError(f"rollup: by takes a list of keys, as in by=[{json.dumps(by)}]")
+    schema = one_schema(tables, "rollup")
+    own = keys_of(schema)
+    if unknown := [key for key in by or () if key not in own]:
+        raise ValueError(f"rollup: {', '.join(unknown)} is not a key of this table; its keys are {own}")
+    size = None if every is None else duration(every)
+    windows = _windows(schema, size)
+    keys = {key: schema.field(key).type for key in own if by is None or key in by}
+    plan = partials_of_table(table_schema(keys, aggregates_of(schema), windows))
+    columns = from_arrow_schema(plan.schema)
+    # PySpark's mapInArrow can't take columns with dots in their names, so they get others on their way.
+    partials = [
+        one.select(*_renamed(one, schema), others_defined(one)).mapInArrow(
+            _partial(schema, plan, size, defined_by(one)), columns
+        )
+        for one in tables
+    ]
+    rows = partials[0]
+    for more in partials[1:]:
+        rows = rows.unionAll(more)
+    if not rows.isStreaming:
+        return merge_edged(rows, plan) if size is None else merge_timed(rows, plan, _over(windows))
+    if size is None:
+        raise SketchError(
+            "rollup: Spark knows when a streaming table's windows are complete only by their length; name "
+            'it, also where it stays as it is, as in every="1 minute"'
+        )
+    definition = {**definition_of(plan.table), "window": windows.definition()}
+    rows = remembering(rows, definition).withWatermark(START, delay)
+    return labelled(merge_timed(rows, plan, _over(windows)), definition)
+
+
+def _renamed(table: DataFrame, schema: pa.Schema) -> list[Column]:
+    """The columns of a table, numbered."""
+    return [column.alias(f"c{at}") for at, column in enumerate(timed_columns(table, schema))]
+
+
+def _over(windows: TableWindows) -> Column:
+    """Spark's own windows of this kind, over the start of a row's window."""
+    length, offset = (f"{us} microseconds" for us in (windows.size_us, windows.offset_us))
+    return F.window(START, length, length, offset)
+
+
+def _windows(schema: pa.Schema, size: int | None) -> TableWindows:
+    """The windows of the new table. Raises `SketchError` for those that can't be made of the table's own."""
+    windows = declared_windows(schema)
+    if windows is None:
+        raise SketchError(
+            "rollup: this table doesn't say what windows it has, so it isn't known which of them may be "
+            "merged; take the table as it was written, or merge(as_table(table)), which looks at the rows"
+        )
+    if size is None:
+        return windows
+    if not windows.rolls_up:
+        raise SketchError(
+            f"rollup: this table has {windows}, which can't be merged into windows of one length"
+        )
+    if not windows.fit_into(size):
+        raise SketchError(
+            f"rollup: {windows} don't fit into windows of {duration_text(size)}; choose a multiple of their "
+            "length"
+        )
+    return regular_windows(size)
+
+
+def _partial(
+    schema: pa.Schema, plan: Partials, size: int | None, defined: str | None
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What a worker does with the rows of a table: those that count, with the keys that are kept."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        freeze_imports()
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            table = pa.Table.from_batches([batch]).rename_columns([*schema.names, DEFINED])
+            check_rows(table[DEFINED], defined)
+            table = with_schema(table.drop_columns([DEFINED]), schema)
+            if size is not None:
+                mask = within(table, keys_of(schema), size)
+                table = table if mask is None else table.filter(pa.array(mask))
+                starts, _ = edges(table)
+                # Rows keep their own start, by which Spark moves its watermark, and get their new end.
+                ends = pa.array(starts - starts % np.int64(size) + size).view(TIME_TYPE)
+                table = table.set_column(1, schema.field(END), ends)
+            yield from plan.batches(table.select(plan.table.names))
+
+    return run

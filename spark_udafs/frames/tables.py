@@ -1,0 +1,257 @@
+"""Tables of sketches between Spark and Arrow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField
+
+from ...operators.definition.aggregate import METADATA, Aggregate, arrow_type
+from ...operators.definition.definition_diff import differences
+from ...operators.table.schema import (
+    BATCH,
+    END,
+    START,
+    ArrowStream,
+    aggregates_of,
+    arrow_table,
+    definition_of,
+    definition_text,
+    drop_all_time,
+    key_type,
+    keys_of,
+    table_schema,
+    with_schema,
+)
+from ...operators.table.sketch_table import SketchTable
+from ...operators.table.spark_footer import DEFINED, KEY_TYPE, ROWS, check_rows, notes_of, windows_of
+from ...operators.table.windows import declared_windows
+from ...operators.windows.table import ALL_TIME
+from ...sketches.core.protocol import SketchError
+from ..arrow_schemas import schema_in_arrow, type_in_arrow
+from ..merge.column_codecs import defined_rows, key_column, quoted, spark_type
+from ..slow_starts import patiently
+
+_KEY = METADATA.decode()
+_COMMENT = "comment"
+"""The key under which Spark has a column's comment in its metadata."""
+
+
+def as_table(frame: DataFrame) -> SketchTable:
+    """Bring a DataFrame's table of sketches to the driver, where it is asked, merged and compared.
+
+    Its rows are in no particular order. Raises `SketchError` for a DataFrame that isn't a table of sketches,
+    and for rows of different definitions, as unions have them, which it names.
+
+    >>> import streamgauge as sg
+    >>> table = sg.spark.sketch(spark.range(1000)).agg(users=sg.distinct("id"))
+    >>> (users,) = sg.spark.as_table(table).answers()["users"]
+    >>> users["lower"] <= 1000 <= users["upper"]
+    True
+    """
+    schema = schema_of_frame(frame)
+    if DEFINED in frame.columns:
+        selected = frame.select(*timed_columns(frame, schema), others_defined(frame))
+        rows = patiently("as_table", selected.toArrow)
+        check_rows(rows[DEFINED], defined_by(frame))
+        return SketchTable(with_schema(rows.drop_columns([DEFINED]), schema))
+    if frame.columns != schema.names:
+        frame = frame.select(*timed_columns(frame, schema))
+    return SketchTable(with_schema(patiently("as_table", frame.toArrow), schema))
+
+
+def timed_columns(frame: DataFrame, schema: pa.Schema) -> list[Column]:
+    """A DataFrame's columns as `schema` has them, with the one window that a table without windows is in."""
+    left_out = dict(zip((START, END), ALL_TIME)) if START not in frame.columns else {}
+    return [
+        F.expr(f"timestamp_micros({left_out[name]})").alias(name) if name in left_out else F.col(quoted(name))
+        for name in schema.names
+    ]
+
+
+def defined_by(frame: DataFrame) -> str | None:
+    """What all rows of a DataFrame's table of sketches must say of their definition, if it is known."""
+    return next((_notes(field).get(ROWS) for field in frame.schema if field.name == DEFINED), None)
+
+
+def others_defined(frame: DataFrame) -> Column:
+    """The definitions of rows that have another than `defined_by`, null for all that have that.
+
+    So a text that is the same in all rows doesn't travel with each.
+    """
+    if DEFINED not in frame.columns:
+        return F.lit(None).cast("string").alias(DEFINED)
+    definitions, known = F.col(DEFINED), defined_by(frame)
+    return (definitions if known is None else F.when(definitions != F.lit(known), definitions)).alias(DEFINED)
+
+
+def schema_of_frame(frame: DataFrame) -> pa.Schema:
+    """The Arrow schema of a DataFrame's table of sketches, from its columns' metadata.
+
+    Raises `SketchError` for a DataFrame that isn't a table of sketches.
+    """
+    columns = frame.schema
+    notes = {field.name: _notes(field) for field in columns}
+    aggregates = {name: Aggregate.from_json(note[_KEY]) for name, note in notes.items() if _KEY in note}
+    names = columns.fieldNames()
+    windows = windows_of(notes.values())
+    timed = START in names and END in names
+    if not aggregates or not (timed or (windows is not None and windows.all_time)):
+        raise SketchError(
+            f"not a table of sketches: expected {START}, {END}, keys, and aggregates with their definitions "
+            f"in their metadata, got {', '.join(names)}. Where Spark SQL computed a column it dropped the "
+            "definition, and so do catalogs that keep only comments, as Iceberg's do: rollup(table, ...) and "
+            "SketchesToTable keep it, and with_definitions(frame, like=table) puts it back"
+        )
+    no_keys = {START, END, BATCH, DEFINED, *aggregates}
+    keys = {field.name: _key_type(field) for field in columns if field.name not in no_keys}
+    return table_schema(keys, aggregates, windows)
+
+
+def is_described(frame: DataFrame) -> bool:
+    """Whether any column of a DataFrame says that it is an aggregate's."""
+    return any(_KEY in _notes(field) for field in frame.schema)
+
+
+def comments_of(schema: pa.Schema) -> dict[str, str]:
+    """What a table of sketches has to say of its columns, as comments in catalogs that keep nothing else.
+
+    Keys say their own type as well, since such a catalog may hold them as a wider one.
+    """
+    windows = declared_windows(schema)
+    notes = {name: notes_of(schema.field(name), windows) for name in schema.names[2:]}
+    for key in keys_of(schema):
+        notes[key] = {KEY_TYPE: str(schema.field(key).type)}
+    notes[DEFINED] = {ROWS: definition_text(schema)}
+    return {name: json.dumps(note) for name, note in notes.items()}
+
+
+def _notes(field: StructField) -> Mapping[str, str]:
+    """What a Spark column says of itself in its metadata, or in its comment."""
+    comment = field.metadata.get(_COMMENT, "")
+    if comment.startswith(f'{{"{_KEY}'):
+        with suppress(json.JSONDecodeError):
+            return {**json.loads(comment), **field.metadata}
+    return dict(field.metadata)
+
+
+def one_schema(tables: Sequence[DataFrame], where: str) -> pa.Schema:
+    """The schema of tables of sketches of one definition.
+
+    Raises `SketchError`, which begins with `where`, if their definitions or windows differ.
+    """
+    schemas = [schema_of_frame(one) for one in tables]
+    first = schemas[0]
+    for other in schemas[1:]:
+        changes = differences(_definition(first), _definition(other))
+        one, two = declared_windows(first), declared_windows(other)
+        if not changes and one != two:
+            changes = [f"the windows changed from {one} to {two}"]
+        if changes:
+            raise SketchError(
+                f"{where}: the tables have different definitions; from the first to another one "
+                f"{', '.join(changes)}"
+            )
+    return first
+
+
+def _definition(schema: pa.Schema) -> dict[str, Any]:
+    """What a table is of, with its keys' types: Spark would turn a number into text to unite them."""
+    keys = [[key, str(spark_type(schema.field(key).type, key))] for key in keys_of(schema)]
+    return {**definition_of(schema), "keys": keys}
+
+
+def with_definitions(frame: DataFrame, like: DataFrame) -> DataFrame:
+    """A table of sketches that has lost its definitions in Spark SQL, with those of the table it came from.
+
+    Spark keeps a column's definition wherever it only moves the column (filters, joins, unions, views,
+    tables, Parquet), and drops it where it computes one, as ``hll_union_agg(users) AS users`` does. `like`
+    has the columns that `frame` has, and perhaps more. The rows' windows are not derived from `like`,
+    since a query by hand may have changed them.
+
+    Raises `SketchError` if `like` isn't a table of sketches or lacks a column, and if a column is of another
+    type than its sketches, such as the struct of ``approx_top_k_combine``.
+
+    >>> import streamgauge as sg
+    >>> rows = spark.range(100).selectExpr("id", "id % 2 AS side", "timestamp_seconds(id) AS at")
+    >>> by_hour = sg.spark.sketch(rows).groupBy("side", sg.spark.window("at", "1 hour"))
+    >>> table = by_hour.agg(ids=sg.distinct("id"))
+    >>> table.createOrReplaceTempView("sides")
+    >>> both = "SELECT window_start, window_end, hll_union_agg(ids) AS ids FROM sides GROUP BY ALL"
+    >>> answers = sg.spark.as_table(sg.spark.with_definitions(spark.sql(both), like=table)).answers()
+    >>> answers["ids"].struct.field("estimate").round(0).to_list()
+    [100.0]
+    """
+    schema = schema_of_frame(like)
+    names, own = frame.columns, keys_of(schema)
+    aggregates = [name for name in aggregates_of(schema) if name in names]
+    unknown = [name for name in names if name not in (*schema.names, DEFINED)]
+    windows = declared_windows(schema)
+    said = windows if windows is not None and windows.all_time else None
+    times = [START, END] if said is None else []
+    if not aggregates or unknown or not {*times} <= {*names}:
+        raise SketchError(
+            f"with_definitions: the columns are {', '.join(names)}; they must be "
+            f"{''.join(f'{time}, ' for time in times)}and then keys and aggregates of "
+            f"{', '.join(schema.names[2:])}, under these names"
+        )
+    types = {field.name: field for field in schema_in_arrow(frame.schema)}
+    for name in aggregates:
+        wanted, actual = spark_type(schema.field(name).type, name), types[name].type
+        if actual != wanted:
+            raise SketchError(f"with_definitions: {name!r} has the type {actual}, and its sketches {wanted}")
+    keys = [name for name in names if name in own]
+    defined = [F.col(DEFINED)] if DEFINED in names else []
+    return frame.select(
+        *times,
+        *(key_column(schema.field(key)) for key in keys),
+        *(
+            F.col(quoted(name)).alias(name, metadata=notes_of(schema.field(name), said))
+            for name in aggregates
+        ),
+        *defined,
+    )
+
+
+def _key_type(field: StructField) -> pa.DataType:
+    if (noted := _notes(field).get(KEY_TYPE)) is not None:
+        return arrow_type(noted)
+    return key_type(type_in_arrow(field.dataType))
+
+
+def as_frame(table: ArrowStream, spark: SparkSession) -> DataFrame:
+    """A table of sketches as a DataFrame that keeps the definitions of its aggregates.
+
+    Raises `SketchError` for a table of something else, and `TypeError` for keys of types that Spark lacks.
+
+    >>> from datetime import datetime
+    >>> import polars as pl
+    >>> import streamgauge as sg
+    >>> rows = sg.Stream.from_schema({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(rows=sg.count())
+    >>> tester = sg.StreamTester(rows)
+    >>> _ = tester.feed([{"at": datetime(2026, 1, 1)}])
+    >>> table = tester.finish().tables()
+    >>> sg.spark.as_table(sg.spark.as_frame(table, spark)) == table
+    True
+    """
+    timed = arrow_table(table)
+    keys_of(timed.schema)
+    aggregates, windows = aggregates_of(timed.schema), declared_windows(timed.schema)
+    rows = drop_all_time(timed)
+    types = [(field.name, spark_type(field.type, field.name)) for field in rows.schema]
+    frame = spark.createDataFrame(rows.cast(pa.schema(types)))
+    return frame.select(
+        *(
+            F.col(quoted(field.name)).alias(field.name, metadata=notes_of(field, windows))
+            if field.name in aggregates
+            else key_column(field)
+            for field in rows.schema
+        ),
+        defined_rows(timed.schema),
+    )

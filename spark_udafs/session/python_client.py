@@ -1,0 +1,70 @@
+"""What Spark starts as Python: by ``python -IS python_client.py socket …``, with the arguments of ``python``.
+
+A module that Spark runs is left to the process that has loaded it (`python_server`), if that answers; this
+one hands over its standard streams and ends as that one does. All else, and what isn't accepted, becomes
+Python itself. Only the standard library is there, of which this loads little; what a request is like, and the
+name of our daemon, it shares with `worker_server` and `worker_program`, which it can't import.
+"""
+
+import json
+import os
+import socket
+import struct
+import sys
+
+_NUMBER = struct.Struct("=q")
+_DAEMON, _OUR_DAEMON = "pyspark.daemon", "streamgauge.spark_udafs.session.worker_daemon"
+_OURS = ("pyspark.", _OUR_DAEMON)
+
+
+def without_zips(path: str) -> str:
+    """A path of modules without PySpark's zips and Spark's jar, which the interpreter's own packages replace.
+
+    Python compiles what is in a zip for each process again, and reads a jar's list of files.
+
+    >>> without_zips("/s/python/lib/pyspark.zip:/s/python/lib/py4j-0.1-src.zip:/s/jars/spark-core_2.jar:/own")
+    '/own'
+    """
+    return os.pathsep.join(one for one in path.split(os.pathsep) if not _is_path_of_spark(one))
+
+
+def _is_path_of_spark(path: str) -> bool:
+    folder, name = os.path.split(path)
+    if name == "pyspark.zip" or (name.startswith("py4j-") and name.endswith("-src.zip")):
+        return folder.endswith("python/lib")
+    return name.startswith("spark-core_") and name.endswith(".jar")
+
+
+def exit_code(server: str, arguments: list[str]) -> int | None:
+    """How a process of the server ended that ran a module; None if there is none that would."""
+    if arguments[:1] != ["-m"] or not arguments[1].startswith(_OURS):
+        return None
+    request: dict[str, object] = {"arguments": arguments[1:], "environment": dict(os.environ)}
+    try:
+        request["folder"] = os.getcwd()  # noqa: PTH109 - to load pathlib takes as long as all else here
+        data = json.dumps(request).encode()
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(server)
+            socket.send_fds(connection, [_NUMBER.pack(len(data))], [0, 1, 2])
+            connection.sendall(data)
+            if len(connection.recv(_NUMBER.size, socket.MSG_WAITALL)) < _NUMBER.size:
+                return None
+            ended = connection.recv(_NUMBER.size, socket.MSG_WAITALL)
+    except OSError:
+        return None
+    code: int = _NUMBER.unpack(ended)[0] if len(ended) == _NUMBER.size else 1
+    return code if code >= 0 else 128 - code
+
+
+def main(server: str, python: str, arguments: list[str]) -> None:
+    """Have it run, or become it."""
+    if arguments[:2] == ["-m", _DAEMON]:
+        arguments[1] = _OUR_DAEMON
+    os.environ["PYTHONPATH"] = without_zips(os.environ.get("PYTHONPATH", ""))
+    if (code := exit_code(server, arguments)) is not None:
+        os._exit(code)
+    os.execv(python, [python, *arguments])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3:])

@@ -1,0 +1,232 @@
+"""A Spark session that is set up for this package."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...sketches.core.errors import StreamgaugeError
+from .python_server import start_server
+from .worker_program import DAEMON, quick_python, server_socket, starts_quickly
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MINIMUM_JAVA = 17
+"""Spark 4 needs Java 17 or newer."""
+
+_WORKER_SECONDS = 180
+"""How long a Python worker may take to start: on a busy machine Spark's own few seconds fail the query."""
+_LOOPBACK = "127.0.0.1"
+_QUIET = Path(__file__).with_name("log4j2.properties")
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+_PYTHON = "spark.pyspark.python"
+_ARCHIVE = "streamgauge"
+"""The folder in which executors find what is in the archive."""
+ARCHIVED_PYTHON = "python"
+"""The interpreter of an archive. The driver plans what Python data sources read by the same name."""
+_WORKER_PATH = f"./{_ARCHIVE}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+class PackedEnvironmentError(StreamgaugeError, ValueError):
+    """The archive for Spark's executors can't be used; the message says why."""
+
+
+def session(
+    name: str = "streamgauge",
+    master: str | None = None,
+    config: Mapping[str, str] | None = None,
+    archive: str | Path | None = None,
+) -> SparkSession:
+    """The running Spark session, or a new one that is set up for sketches.
+
+    A new one gets: Python workers of this same interpreter, so that they find this package; state in
+    RocksDB, so that open windows live outside Java's heap; Arrow batches of 65,536 rows; three minutes for
+    a Python worker to start, and workers forked from a process that has loaded this package; times in UTC;
+    logs of errors only; and on a local master as many shuffle partitions as threads, and ports on the
+    loopback interface only. `master` is Spark's (``"local[2]"``, ``"spark://…"``, ``"yarn"``); None
+    leaves it to ``spark-submit``, or else takes all cores of this machine; ``"sc://host:port"`` is a Spark
+    Connect server. Settings in `config` take precedence over all of these.
+
+    On a cluster the workers' interpreter is, in this order: that of `archive`, which ``streamgauge pack``
+    makes and of which nothing has to be installed on the workers; ``spark.pyspark.python`` in `config`; the
+    variable ``PYSPARK_PYTHON``; or this one, which must then lie at the same path on all machines.
+
+    Raises `RuntimeError` if Spark has to start here and there is no Java, or one that is too old, and
+    `PackedEnvironmentError` for an archive that isn't there, with a master that takes none, or while a
+    session runs.
+
+    >>> import streamgauge as sg
+    >>> spark = sg.spark.session(config={"spark.sql.session.timeZone": "UTC"})
+    >>> spark.range(3).count()
+    3
+    """
+    from pyspark.sql import SparkSession
+    from pyspark.sql.utils import is_remote
+
+    if master is not None and master.startswith("sc://"):
+        if archive is not None:
+            raise PackedEnvironmentError(
+                "archive: a Spark Connect server is given its workers' environment where it is started, by "
+                "spark.archives; docs/clusters.md says how"
+            )
+        builder = SparkSession.builder.appName(name).remote(master)
+        for key, value in (config or {}).items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
+
+    running = SparkSession.getActiveSession()
+    if running is None:
+        _check_java()
+    if master is None and "MASTER" not in os.environ and "PYSPARK_SUBMIT_ARGS" not in os.environ:
+        master = "local[*]"
+    local = master is not None and bool(local_threads(master))
+    if archive is not None and running is not None:
+        raise PackedEnvironmentError(
+            "archive: a session runs already, whose executors are what they are; stop it first"
+        )
+    own: dict[str, str] = {} if archive is None else _of_archive(archive, master, local, config or {})
+    if running is None:
+        # Before the builder, which waits for a session that another thread makes, and that reads this, too.
+        os.environ["PYSPARK_PYTHON"] = program = _interpreter(local, own or config or {})
+        _set_here.add(program)
+        os.environ["PYSPARK_DRIVER_PYTHON"] = quick_python() if local and starts_quickly() else sys.executable
+        if local:
+            # Spark's web page takes its address from this variable alone.
+            os.environ.setdefault("SPARK_LOCAL_IP", _LOOPBACK)
+            if starts_quickly():
+                start_server(server_socket())
+    builder = SparkSession.builder.appName(name)
+    if master is not None and running is None:
+        builder = builder.master(master)
+    settings = {**_settings(master), **(config or {}), **own}
+    if running is not None:
+        settings = dict(config or {})
+    for key, value in settings.items():
+        builder = builder.config(key, str(value))
+    with _archived_python_here() if own else contextlib.nullcontext():
+        spark = builder.getOrCreate()
+    if not is_remote():
+        _end_quietly(getattr(spark.sparkContext, "_accumulatorServer", None))
+    return spark
+
+
+_set_here: set[str] = set()
+"""What earlier sessions of this process have put into PYSPARK_PYTHON."""
+
+
+def _interpreter(local: bool, config: Mapping[str, str]) -> str:
+    """What Spark is to run as Python."""
+    if local:
+        return quick_python() if starts_quickly() else sys.executable
+    named = os.environ.get("PYSPARK_PYTHON")
+    # PySpark itself heeds the setting in spark-submit alone.
+    return config.get(_PYTHON) or (named if named not in _set_here else None) or sys.executable
+
+
+def _of_archive(
+    archive: str | Path, master: str | None, local: bool, config: Mapping[str, str]
+) -> dict[str, str]:
+    """The settings by which executors run the interpreter of an archive. Raises `PackedEnvironmentError`."""
+    if local:
+        raise PackedEnvironmentError(f"archive: {master} has no executors that would need one")
+    place = str(archive)
+    if "://" not in place:
+        path = Path(place).resolve()
+        if not path.is_file():
+            raise PackedEnvironmentError(
+                f"archive: there is no file {path}; `streamgauge pack {archive}` makes it"
+            )
+        place = str(path)
+    others = [one for one in [config.get("spark.archives")] if one]
+    return {
+        _PYTHON: ARCHIVED_PYTHON,
+        "spark.archives": ",".join([*others, f"{place}#{_ARCHIVE}"]),
+        "spark.executorEnv.PATH": config.get("spark.executorEnv.PATH", _WORKER_PATH),
+    }
+
+
+@contextlib.contextmanager
+def _archived_python_here() -> Iterator[None]:
+    """While the JVM of a driver starts, the name of an archive's interpreter is that of this one."""
+    path = os.environ.get("PATH")
+    own = Path(quick_python()).parent if starts_quickly() else Path(sys.executable).parent
+    os.environ["PATH"] = os.pathsep.join([str(own), *filter(None, [path])])
+    try:
+        yield
+    finally:
+        os.environ.pop("PATH")
+        if path is not None:
+            os.environ["PATH"] = path
+
+
+def _end_quietly(server: Any) -> None:
+    """Keep PySpark's server from printing a traceback when a closed terminal ends the JVM first."""
+    if server is None:
+        return
+    print_error = server.handle_error
+
+    def handle_error(request: Any, address: Any) -> None:
+        if not isinstance(sys.exc_info()[1], (EOFError, ConnectionError)):
+            print_error(request, address)
+
+    server.handle_error = handle_error
+
+
+def _settings(master: str | None) -> dict[str, str]:
+    settings = {
+        "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+        "spark.python.authenticate.socketTimeout": f"{_WORKER_SECONDS}s",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.python.daemon.module": DAEMON,
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_QUIET.as_uri()}",
+    }
+    if master is not None and (threads := local_threads(master)):
+        settings["spark.sql.shuffle.partitions"] = str(threads)
+        settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = _LOOPBACK
+    return settings
+
+
+def local_threads(master: str) -> int:
+    """The threads of a local master; 0 for a cluster.
+
+    >>> local_threads("local[3]"), local_threads("local"), local_threads("yarn")
+    (3, 1, 0)
+    """
+    match = re.fullmatch(r"local(?:\[(\d+|\*)(?:,\d+)?\])?", master)
+    if match is None:
+        return 0
+    if match[1] == "*":
+        return os.cpu_count() or 1
+    return int(match[1] or 1)
+
+
+def _check_java() -> None:
+    """Say what is missing; Spark's own message for a missing Java is a broken pipe."""
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    advice = (
+        f"Spark needs Java {MINIMUM_JAVA} or newer: install one (Debian: apt-get install "
+        f"openjdk-{MINIMUM_JAVA}-jre-headless) or set JAVA_HOME to its folder"
+    )
+    if program is None:
+        raise RuntimeError(f"no Java on PATH and no JAVA_HOME; {advice}")
+    try:
+        said = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=30)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RuntimeError(f"{program} doesn't run ({error}); {advice}") from None
+    match = re.search(r'version "(\d+)(?:\.(\d+))?', said.stderr + said.stdout)
+    version = 0 if match is None else int(match[2] or 0) if match[1] == "1" else int(match[1])
+    if version < MINIMUM_JAVA:
+        raise RuntimeError(f"{program} is Java {version or 'of an unknown version'}; {advice}")

@@ -1,0 +1,1 @@
+"""Streams as streaming queries, and where their windows go."""

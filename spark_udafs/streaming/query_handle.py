@@ -1,0 +1,155 @@
+"""A running query, which Ctrl-C ends in order: between two micro-batches, with one line on the terminal."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+
+from ...operators.watching.terminal import write_line
+from ...sketches.core.errors import StreamgaugeError
+from ..slow_starts import begin_again, is_slow_start
+
+_LOOK_SECONDS = 0.25
+_BATCH_SECONDS = 60.0
+"""How long a running micro-batch may still take before it is cut off."""
+_DAMAGED = ("CANNOT_LOAD_STATE_STORE", "Corruption:", "CHECKSUM_VERIFICATION_FAILED", "Checksum error")
+"""What Spark, RocksDB and Hadoop say of state that isn't what was written."""
+
+
+class DamagedState(StreamgaugeError, RuntimeError):
+    """What a query keeps in its checkpoint can't be read; the message says where it is and what to do."""
+
+
+class Running:
+    """Spark's own `StreamingQuery`, except for what Ctrl-C and SIGTERM do while its end is awaited.
+
+    PySpark cancels all jobs on a signal, and each layer prints a traceback of the broken micro-batch. Here
+    the query stops when its micro-batch is done; a later run goes on from its checkpoint. `write` gives one
+    and shows an example.
+    """
+
+    def __init__(self, query: Any, checkpoint: str, begin: Callable[[], Any] | None = None) -> None:
+        """`begin` starts the query again, where Spark didn't wait for its Python process (`slow_starts`)."""
+        self._query = query
+        self._checkpoint = checkpoint
+        self._begin = begin
+        self._tries = 1
+        self._beginning = threading.Lock()
+        self._at_end: list[Callable[[], None]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_query":
+            raise AttributeError(name)
+        return getattr(self._query, name)
+
+    def at_end(self, call: Callable[[], None]) -> None:
+        """Have `call` called once, in the thread that ends the query or has waited for its end."""
+        self._at_end.append(call)
+
+    def _ended_for_good(self) -> None:
+        while self._at_end:
+            self._at_end.pop(0)()
+
+    @property
+    def isActive(self) -> bool:
+        """Whether the query runs, or was begun again."""
+        return bool(self._query.isActive) or self._begun_again()
+
+    def exception(self) -> Any:
+        """The error that has ended the query, None while it runs and where it was begun again."""
+        return None if self._begun_again() else self._query.exception()
+
+    def stop(self) -> None:
+        """Stop it at once, and for good."""
+        with self._beginning:
+            self._begin = None
+        self._query.stop()
+        self._ended_for_good()
+
+    def _begun_again(self) -> bool:
+        """Begin a query again that has failed since a Python process came up too late."""
+        with self._beginning:
+            if self._begin is None or self._query.isActive or not is_slow_start(self._query.exception()):
+                return False
+            if not begin_again(f"the query of {self._checkpoint}", self._tries):
+                return False
+            self._tries += 1
+            self._query = self._begin()
+            return True
+
+    def awaitTermination(self, timeout: float | None = None) -> bool:
+        """Wait for the end, at most `timeout` seconds; gives whether the query has ended.
+
+        Ctrl-C and SIGTERM end the query in order, with one line on the terminal. Raises the error that the
+        query failed with, and `DamagedState` where that was state in the checkpoint which can't be read.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with end_signalled() as signalled:
+            while not signalled.is_set():
+                left = _LOOK_SECONDS if deadline is None else deadline - time.monotonic()
+                # An interrupted call breaks the connection to Java, so each call is short.
+                if self._ended(max(min(left, _LOOK_SECONDS), 0.001)):
+                    return True
+                if deadline is not None and time.monotonic() >= deadline:
+                    return False
+            self.end()
+        write_line("streamgauge: the query has ended; it goes on from its checkpoint", sys.stderr)
+        return True
+
+    def _ended(self, seconds: float) -> bool:
+        try:
+            ended = bool(self._query.awaitTermination(seconds))
+            if ended:
+                self._ended_for_good()
+            return ended
+        except StreamingQueryException as error:
+            if is_slow_start(error) and self.isActive:
+                return False
+            self._ended_for_good()
+            if not any(sign in str(error) for sign in _DAMAGED):
+                raise
+            raise DamagedState(
+                f"the state of this query can't be read: files in {self._checkpoint}/state are damaged or "
+                "gone. Nothing was made of them. Put back a copy of the whole checkpoint, or begin with a "
+                "new one: what open windows held is then counted as far as the source is read again"
+            ) from error
+
+    def end(self) -> None:
+        """Stop it between two micro-batches."""
+        with self._beginning:
+            self._begin = None
+        deadline = time.monotonic() + _BATCH_SECONDS
+        while self._query.isActive and time.monotonic() < deadline:
+            if not self._query.status["isTriggerActive"]:
+                break
+            time.sleep(0.01)
+        self._query.stop()
+        self._ended_for_good()
+
+
+@contextmanager
+def end_signalled() -> Iterator[threading.Event]:
+    """An event that the signals set; only the main thread can handle them."""
+    signalled = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield signalled
+        return
+    heeded = [number for number in (signal.SIGINT, signal.SIGTERM) if _heeded(number)]
+    before = [(number, signal.signal(number, lambda *_: signalled.set())) for number in heeded]
+    try:
+        yield signalled
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+
+
+def _heeded(number: signal.Signals) -> bool:
+    """Whether the signal is not ignored, and its handler is one that Python can put back."""
+    return signal.getsignal(number) not in (signal.SIG_IGN, None)

@@ -1,0 +1,309 @@
+"""A stream's definition on Spark: `on_spark` gives its table of sketches, `write` sends that on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from ...operators.archive.archived_source import check_over_archive
+from ...operators.consumer.group.input_topics import check_apart
+from ...operators.definition.stream import Stream
+from ...operators.sketching.account import Account
+from ..definitions import check_logged, closed_by, label_of, labelled, unpack
+from ..frames.tables import as_table
+from ..kafka.offsets import Offsets
+from ..kafka.options import EACH
+from ..kafka.source import bound
+from ..kafka.stream_checks import check_sending
+from ..merge.partials import ACCOUNT, Mode
+from ..merge.plan import OBSERVED, merge_announced, plan_of
+from ..read_limits import need_limits
+from ..session.python_server import prepare_server
+from ..session.worker_python import check_worker_python
+from ..slow_starts import patiently
+from .query_handle import Running
+from .sinks import Batch, Sink
+
+
+def on_spark(
+    stream: Stream,
+    spark: SparkSession,
+    *,
+    streaming: bool = True,
+    start: Literal["earliest", "latest"] | Mapping[str, Mapping[str, int]] = "earliest",
+    max_per_trigger: int | None = None,
+    dead_letters: str | None = "",
+    late: str | None = None,
+    idle_seconds: float = 5.0,
+    close_at_end: bool = True,
+    options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """The table of sketches of a Kafka stream as a DataFrame, merged in Spark, its windows closed in time.
+
+    Spark's Python workers read, decode and sketch; only partial sketches reach the JVM. Windows that overlap
+    are made of panes, in which each row is sketched once. Each window is given out once, in append mode, when
+    it is complete: when all partitions' event time has passed its end by the stream's delay. Partitions that
+    are silent for `idle_seconds` hold nothing up; `Stream.tumbling` says what is promised. One thing is
+    different from a consumer: a window is final when it is given out, one that only silence has closed as
+    well, so rows of the backlog after a pause are late if they are of the window that the pause has cut.
+    Raise `idle_seconds` to sit out longer pauses.
+
+    With the trigger ``availableNow`` the last windows are closed at the end, and rows that later come for
+    them are late; with ``close_at_end=False`` they stay open for the next run.
+
+    A stream may read several topics, by name or by pattern, and merge those of several formats. A topic that
+    begins to match is read from its beginning, from the next micro-batch on.
+
+    `start` is where a new query begins, `max_per_trigger` the offsets a micro-batch reads at most;
+    `dead_letters` names the topic for messages that can't be counted (``"<topic>.dead-letters"`` unless
+    named, one for each topic; None drops them), `late` that for messages that come when all of their windows
+    are over (``"<topic>.late-messages"`` if empty; None only counts them). `options` are further ones of the
+    source, in Spark's names: ``failOnDataLoss``, or ``groupIdPrefix``, with which the names of the consumer
+    groups begin in which queries keep what their workers report. With ``streaming=False`` what is there now
+    is read once, as an ordinary DataFrame.
+
+    Joins are the consumer's own (docs/spark_streams.md): tables are kept in each Python worker, and the rows
+    of two streams meet there. For a stream that ends in `rows_to_kafka` the table stays empty, and the query
+    that `write` starts sends the rows, each once.
+
+    A checkpoint is of one definition: a query that finds another's, or topics that were recreated, ends with
+    an error that says what is different before it reads anything. Spark shows neither the stream's settings
+    nor its definition in plans, events or its pages.
+
+    What Catalyst's own aggregates can't merge, our own merge does, in buckets of groups (`merge.plan`); as a
+    stream that needs state in RocksDB, which `spark_udafs.session.session.session` sets.
+
+    Raises `TypeError` for a stream of frames and for columns of types that Spark doesn't have, `ValueError`
+    for what only the consumer does (docs/spark_streams.md has the table), for dead letters that would come
+    back as input, and for state that isn't in RocksDB where it has to be; what `source_of` raises.
+    """
+    if streaming:
+        need_limits(f"the topic {stream.reads()}")
+    plan = plan_of(stream.complete())
+    if stream.reads_archive:
+        check_over_archive(stream)
+        if streaming:
+            raise ValueError(
+                "this stream reads an archive, which ends: write .on_spark(spark, streaming=False)"
+            )
+        dead_letters = late = None
+    given, settings = source_options(
+        stream, start, max_per_trigger, dead_letters, late, idle_seconds, close_at_end, options
+    )
+    check_sending(stream, streaming, given.get("deadLetterTopic"))
+    source = source_of(stream, spark, settings)
+    reader = spark.readStream if streaming else spark.read
+    loading = reader.format(source).options(**given)
+    partials = patiently(f"the stream of {stream.reads()}", loading.load)
+    return labelled(merge_announced(partials, plan), stream.definition())
+
+
+def source_options(
+    stream: Stream,
+    start: str | Mapping[str, Mapping[str, int]],
+    max_per_trigger: int | None,
+    dead_letters: str | None,
+    late: str | None,
+    idle_seconds: float,
+    close_at_end: bool,
+    options: Mapping[str, str] | None,
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The options of the source for what `on_spark` is given, and the settings of librdkafka among them.
+
+    Raises `ValueError` for dead letters and late messages that would come back as input.
+    """
+    more = dict(options or {})
+    settings = {name[len("kafka.") :]: more.pop(name) for name in list(more) if name.startswith("kafka.")}
+    topic = EACH if stream.reads_several else stream.kafka_source.topic
+    letters = f"{topic}.dead-letters" if dead_letters == "" else dead_letters
+    late_messages = f"{topic}.late-messages" if late == "" else late
+    check_apart(stream.kafka_sources, [letters, late_messages])
+    given = {
+        "startingOffsets": start if isinstance(start, str) else json.dumps(start),
+        "idleTimeout": str(int(idle_seconds * 1000)),
+        "closeAtEnd": str(close_at_end).lower(),
+    }
+    if not stream.reads_several:
+        given["subscribe"] = topic
+    if max_per_trigger is not None:
+        given["maxOffsetsPerTrigger"] = str(max_per_trigger)
+    if letters is not None:
+        given["deadLetterTopic"] = letters
+    if late_messages is not None:
+        given["lateTopic"] = late_messages
+    return {**given, **more}, settings
+
+
+def source_of(stream: Stream, spark: SparkSession, settings: Mapping[str, Any] = {}) -> str:
+    """Registers the source that reads a stream; gives its name, for ``spark.readStream.format(…)``.
+
+    With the option ``emit="rows"`` it gives the stream's rows, transformed and not yet sketched. Messages
+    that can't be decoded, and rows on which a step fails, go to the topic that the option ``deadLetterTopic``
+    names; they are dropped without one. `settings` go over those of the stream's own Kafka source. Raises
+    `TypeError` for a stream of frames, and `WorkerPythonError` for a session whose Python workers would run
+    an interpreter without this package.
+    """
+    made = bound(stream, {**stream.kafka_sources[0].settings, **settings})
+    prepare_server([stream])
+    check_worker_python(spark)
+    spark.dataSource.register(made)
+    return made.name()
+
+
+def write(
+    table: DataFrame,
+    checkpoint: str | Path,
+    *sinks: Sink,
+    available_now: bool = False,
+    every: str | None = None,
+    name: str | None = None,
+) -> Running:
+    """Start a query that hands each micro-batch's closed windows to the sinks, in order; gives the query.
+
+    `table` is what `on_spark` or `sketch` gave; `checkpoint` is a folder for this query alone. A batch that
+    is repeated after a crash comes with the same number and the same windows, and the sinks in
+    `streaming.sinks` take it once. `every` is the time between micro-batches (as soon as possible by
+    default); with `available_now` the query ends by itself when everything that is there now is counted.
+    Ctrl-C while ``awaitTermination()`` waits ends the query in order, with one line on the terminal. Where
+    Spark ends the query because a Python process took longer to start than the ten seconds that Spark gives
+    it, it is started again from its checkpoint, up to nine times, and a warning says so.
+
+    The output mode is that of the table, ``"append"`` unless `sketch(df).outputMode` said another. Raises
+    `ValueError` for a sink that would keep windows which come again in that mode, and `TypeError` for what
+    can't be called, as the sinks of a consumer's run.
+
+    >>> from tempfile import mkdtemp
+    >>> import polars as pl
+    >>> import streamgauge as sg
+    >>> schema = {"user": pl.String, "lang": pl.String, "at": pl.String}
+    >>> value, broker = sg.json(schema), "localhost:9092"
+    >>> posts = sg.Stream.from_kafka("posts", value=value, time="at", bootstrap_servers=broker)
+    >>> table = posts.group_by("lang").tumbling("1m").agg(posts=sg.count()).on_spark(spark)
+    >>> folder = mkdtemp()
+    >>> sink = sg.spark.SketchesToParquet(f"{folder}/windows")
+    >>> query = sg.spark.write(table, f"{folder}/checkpoint", sink, available_now=True)
+    >>> query.awaitTermination(), sg.spark.account_of(query).counted
+    (True, 4)
+    """
+    check_sinks(sinks)
+    mode = mode_of(table)
+    for sink in sinks:
+        if mode != "append" and getattr(sink, "once", False):
+            raise ValueError(
+                f"write: {type(sink).__name__} keeps every window it is given, and in {mode} mode windows "
+                "come again as they change; SketchesToTable(..., upsert=True) replaces them, or a function "
+                "of yours"
+            )
+    known: dict[str, str] = {}
+    clocked = [sink for sink in sinks if getattr(sink, "clocked", False)]
+
+    def hand_on(frame: DataFrame, number: int) -> None:
+        again = not known
+        if again:
+            check_logged(frame, str(checkpoint), number)
+            known["id"] = query_id(frame.sparkSession, str(checkpoint))
+        table = as_table(frame)
+        if not (table.num_rows or clocked):
+            return
+        closed_us = closed_by(frame.sparkSession, str(checkpoint), number) if clocked else None
+        for sink in sinks if table.num_rows else clocked:
+            sink(table, Batch(known["id"], number, again, closed_us))
+
+    return started(table, mode, checkpoint, hand_on, known.clear, sinks, available_now, every, name)
+
+
+def started(
+    table: DataFrame,
+    mode: Mode,
+    checkpoint: str | Path,
+    hand_on: Callable[[DataFrame, int], None],
+    begun: Callable[[], None],
+    sinks: Iterable[Sink],
+    available_now: bool,
+    every: str | None,
+    name: str | None,
+) -> Running:
+    """Start a query that calls `hand_on` with each micro-batch, and `begun` whenever it begins."""
+    writer = table.writeStream.outputMode(mode).option("checkpointLocation", str(checkpoint))
+    if name is not None:
+        writer = writer.queryName(name)
+    if available_now:
+        writer = writer.trigger(availableNow=True)
+    elif every is not None:
+        writer = writer.trigger(processingTime=every)
+
+    def begin() -> Any:
+        begun()
+        return writer.foreachBatch(hand_on).start()
+
+    running = Running(patiently("write", begin), str(checkpoint), begin)
+    for sink in sinks:
+        if (beside := getattr(sink, "beside", None)) is not None:
+            beside(running)
+    return running
+
+
+def check_sinks(sinks: Iterable[Any]) -> None:
+    """Raise `TypeError` for what is no sink of Spark."""
+    for sink in sinks:
+        if not callable(sink):
+            raise TypeError(
+                f"write: {sink!r} is not a sink of Spark; streamgauge.spark has those, such as "
+                'streamgauge.spark.SketchesToParquet("windows")'
+            )
+
+
+def mode_of(table: DataFrame) -> Mode:
+    """The output mode in which a streaming table of sketches gives out its windows."""
+    label = label_of(table)
+    return "append" if label is None else unpack(label).get("mode", "append")
+
+
+def query_id(spark: SparkSession, checkpoint: str) -> str:
+    """The query's own name, which Spark gave it with its checkpoint."""
+    (metadata,) = spark.read.text(f"{checkpoint.rstrip('/')}/metadata").collect()
+    return str(json.loads(metadata[0])["id"])
+
+
+def account_of(query: Any) -> Account:
+    """What became of every message that a query has read since it first began, restarts included.
+
+    While a micro-batch runs, this is the account of the previous one. A query that was started again and has
+    found nothing to do yet knows only what was committed when its last batch was planned. `write` shows an
+    example:
+
+    >>> from types import SimpleNamespace
+    >>> import streamgauge as sg
+    >>> sg.spark.account_of(SimpleNamespace(recentProgress=[]))
+    Account(read=0, counted=0, filtered=0, late=0, dead_lettered=0)
+    """
+    progressed = query.recentProgress
+    for progress in reversed(progressed):
+        figures = observed_in(progress)
+        if figures.get("read") is not None:
+            return Account(**{name: figures[name] for name in ACCOUNT})
+    for progress in reversed(progressed):
+        for source in progress["sources"]:
+            # Spark describes the source by a class of its own.
+            with suppress(ValueError):
+                return Offsets.from_json(json.loads(source["endOffset"] or "null")).account()
+    return Account()
+
+
+def observed_in(progress: Any) -> dict[str, Any]:
+    """What a micro-batch has observed, by name; a batch in which the source had no part observes nulls."""
+    observed = progress["observedMetrics"].get(OBSERVED)
+    return {} if observed is None else _by_name(observed)
+
+
+def _by_name(observed: Row) -> dict[str, Any]:
+    """What was observed; Spark Connect gives a row of values and of the schema that names them."""
+    by_name = observed.asDict()
+    if by_name.keys() != {"values", "schema"}:
+        return by_name
+    return dict(zip((field["name"] for field in by_name["schema"]["fields"]), by_name["values"]))

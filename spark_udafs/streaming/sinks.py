@@ -1,0 +1,242 @@
+"""Where closed windows go: Parquet files, a Kafka topic, the console.
+
+After a crash Spark repeats its last micro-batch with the same windows. The Parquet and Kafka sinks hold each
+micro-batch once all the same.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+import pyarrow as pa
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka import TopicPartition as Partition
+
+from ...operators.consumer.log.messages import LARGEST, split
+from ...operators.kafka.client_config import client_config, producer_config
+from ...operators.kafka.faults import Refused, refused
+from ...operators.kafka.retry import Retry
+from ...operators.kafka.topics import admin, partitions_of
+from ...operators.rendering.names import escaped
+from ...operators.secrets import Settings
+from ...operators.table.merge import check_alike
+from ...operators.table.query import query
+from ...operators.table.schema import ArrowStream, arrow_table, to_ipc, write_parquet
+from ...operators.table.sketch_table import SketchTable
+from ...operators.table.stored import schema_in
+from ...operators.watching.terminal import write_line
+from ...operators.whole_file import whole_file
+from ..kafka.cluster import reporting_consumer
+
+_SECONDS = 10.0
+_printing = threading.Lock()
+
+
+class Batch(NamedTuple):
+    """Which micro-batch it is: the id of the query that the checkpoint belongs to, and its number, from 0.
+
+    `again` says whether an earlier run may have handed it on before; of a run's micro-batches that is the
+    first one only. Windows that end by `closed_us` are closed with it, or were before (event time in
+    microseconds; None where no sink asks for it).
+    """
+
+    query: str
+    number: int
+    again: bool = True
+    closed_us: int | None = None
+
+
+Sink = Callable[[SketchTable, Batch], None]
+"""A function that takes the windows a micro-batch closed, as a table of sketches.
+
+One that keeps all windows it is given has an attribute `once` that is true: it can't take windows that come
+again as they change. One with an attribute `clocked` that is true is given each micro-batch, also one that
+closed no windows, and how far time is. One with an attribute `provisional` that is true is given windows that
+fill, too, where a query gives those out (`write_together`). One with a method ``beside(query)`` is given the
+query when it has begun.
+"""
+
+
+class SketchesToParquet:
+    """A folder of Parquet files, one for each micro-batch that closed windows.
+
+    `read_table`, ``spark.read.parquet`` and ``streamgauge query`` read them. A batch that Spark repeats
+    replaces its own file. The driver writes, so the folder must be one of its machine or mounted there.
+    Raises `SketchError` for a folder with windows of another definition.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> import polars as pl
+    >>> import streamgauge as sg
+    >>> rows = sg.Stream.from_schema({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(rows=sg.count())
+    >>> table = sg.StreamTester(rows).finish().tables()
+    >>> with TemporaryDirectory() as folder:
+    ...     sg.spark.SketchesToParquet(folder)(table, sg.spark.Batch(query="trades", number=7))
+    ...     [file.name for file in Path(folder).iterdir()]
+    ['trades-000000007.parquet']
+    """
+
+    once = True
+
+    def __init__(self, folder: str | Path) -> None:
+        self._folder = Path(folder)
+        self._checked: pa.Schema | None = None
+
+    def __call__(self, table: ArrowStream, batch: Batch) -> None:
+        """Write a batch's windows."""
+        windows = arrow_table(table)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        done = self._folder / f"{batch.query}-{batch.number:09d}.parquet"
+        if self._checked is None or not self._checked.equals(windows.schema, check_metadata=True):
+            for there in sorted(self._folder.glob("*.parquet"))[:1]:
+                check_alike(
+                    schema_in(there), windows.schema, f"SketchesToParquet: {self._folder} and this query"
+                )
+            self._checked = windows.schema
+        # Readers, after a crash as well, see all of a file or nothing.
+        with whole_file(done) as unfinished:
+            write_parquet(windows, unfinished)
+
+
+class SketchesToKafka:
+    """A Kafka topic of tables of sketches, written exactly once; each message is an Arrow IPC stream.
+
+    A message holds the windows that one micro-batch closed, for the groups that the hash of their keys puts
+    into its partition; the headers `query` and `batch` name the micro-batch. Messages are committed in one
+    transaction with the batch's number, which is an offset of the consumer group ``<prefix>-<query>``, so a
+    batch that was sent is not sent again. The transactional id is ``<prefix>-<query>-<topic>``. Read the
+    topic with ``isolation.level=read_committed``. Any number of queries may share a sink.
+
+    A call waits while brokers are away. It raises `TopicError` if the topic doesn't exist, and `RuntimeError`
+    if Kafka refuses, with the right that is missing, or if a window is too large for a message.
+
+    >>> import polars as pl
+    >>> import streamgauge as sg
+    >>> sink = sg.spark.SketchesToKafka("windows", "localhost:9092")
+    >>> rows = sg.Stream.from_schema({"at": pl.Int64}, time=pl.from_epoch("at"))
+    >>> by_minute = rows.tumbling("1m").agg(n=sg.count())
+    >>> tester = sg.StreamTester(by_minute)
+    >>> _ = tester.feed([{"at": 1_767_225_600}])
+    >>> sink(tester.finish().tables(), sg.spark.Batch(query="posts", number=0))
+    """
+
+    once = True
+
+    def __init__(
+        self,
+        topic: str,
+        bootstrap_servers: str,
+        config: Mapping[str, Any] | None = None,
+        prefix: str = "streamgauge-sink",
+    ) -> None:
+        self._topic = topic
+        self._config = Settings({**(config or {}), "bootstrap.servers": bootstrap_servers})
+        self._prefix = prefix
+        self._senders: dict[str, _Sender] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_senders": {}}
+
+    def __call__(self, table: ArrowStream, batch: Batch) -> None:
+        """Send a batch's windows, or nothing if it was sent before."""
+        waiting = Retry(f"write batch {batch.number} to {self._topic}", lambda: False)
+        parts = split(arrow_table(table), partitions_of(admin(self._config), self._topic))
+        messages = [(partition, to_ipc(part)) for partition, part in enumerate(parts) if part.num_rows]
+        if (largest := max(len(value) for _, value in messages)) > LARGEST:
+            raise RuntimeError(
+                f"the windows of batch {batch.number} take {largest:,} bytes, more than the {LARGEST:,} of a "
+                f"message; give {self._topic!r} more partitions"
+            )
+        while True:
+            try:
+                # A producer that starts ends the transaction that its predecessor left open.
+                if batch.query not in self._senders:
+                    self._senders[batch.query] = _Sender(
+                        self._config, self._topic, f"{self._prefix}-{batch.query}"
+                    )
+                self._senders[batch.query].send(messages, batch)
+                waiting.done()
+                return
+            except KafkaException as error:
+                self._senders.pop(batch.query, None)
+                undelivered = refused(
+                    error.args[0],
+                    f"write batch {batch.number} to {self._topic!r}",
+                    topic=self._topic,
+                    group=f"{self._prefix}-{batch.query}",
+                    right="WRITE",
+                )
+                if isinstance(undelivered, Refused):
+                    raise RuntimeError(f"{undelivered}; the sink's names begin with its prefix") from None
+                waiting.failed(error)
+
+
+class _Sender:
+    """A transactional producer, and the consumer group that remembers what was sent."""
+
+    def __init__(self, config: Mapping[str, Any], topic: str, group: str) -> None:
+        self._topic = topic
+        self._group = reporting_consumer(client_config(config), group)
+        # With the topic in the id, sinks of one query that write to several topics don't fence each other.
+        settings = {**producer_config(config, LARGEST + 4096), "transactional.id": f"{group}-{topic}"}
+        self._producer = Producer(settings, logger=logging.getLogger("streamgauge.kafka"))
+        self._producer.init_transactions(_SECONDS)
+
+    def send(self, messages: list[tuple[int, bytes]], batch: Batch) -> None:
+        """Send a batch, unless it was sent before."""
+        (sent,) = self._group.committed([Partition(self._topic, 0)], timeout=_SECONDS)
+        if sent.offset > batch.number:
+            return
+        headers: dict[str, str | bytes | None] = {"query": batch.query, "batch": str(batch.number)}
+        self._producer.begin_transaction()
+        for partition, value in messages:
+            self._producer.produce(self._topic, value, headers=headers, partition=partition)
+        done = [Partition(self._topic, 0, batch.number + 1)]
+        self._producer.send_offsets_to_transaction(done, self._group.consumer_group_metadata(), _SECONDS)
+        self._producer.commit_transaction(_SECONDS)
+
+
+class AnswersToConsole:
+    """The answers of each closed window, with their bounds, on standard output.
+
+    At most `rows` rows of a micro-batch are shown.
+
+    >>> from datetime import datetime
+    >>> import polars as pl
+    >>> import streamgauge as sg
+    >>> rows = sg.Stream.from_schema({"at": pl.Datetime("us")}, time="at").tumbling("1m").agg(rows=sg.count())
+    >>> tester = sg.StreamTester(rows)
+    >>> _ = tester.feed([{"at": datetime(2026, 1, 1)}])
+    >>> sg.spark.AnswersToConsole()(tester.finish().tables(), sg.spark.Batch(query="trades", number=0))
+    ┌─────────────────────────┬─────────────────────────┬──────┐
+    │ window_start            ┆ window_end              ┆ rows │
+    │ ---                     ┆ ---                     ┆ ---  │
+    │ datetime[μs, UTC]       ┆ datetime[μs, UTC]       ┆ i64  │
+    ╞═════════════════════════╪═════════════════════════╪══════╡
+    │ 2026-01-01 00:00:00 UTC ┆ 2026-01-01 00:01:00 UTC ┆ 1    │
+    └─────────────────────────┴─────────────────────────┴──────┘
+    """
+
+    def __init__(self, rows: int = 50) -> None:
+        self._rows = rows
+
+    def __call__(self, table: ArrowStream, batch: Batch) -> None:
+        """Print a batch's windows."""
+        # How Polars prints is set for the whole process, and each query has a thread of its own.
+        with (
+            _printing,
+            pl.Config(tbl_rows=self._rows, tbl_cols=-1, fmt_str_lengths=60, tbl_hide_dataframe_shape=True),
+        ):
+            shown = query(table)
+            if "window_start" in shown.columns:
+                shown = shown.sort("window_start")
+            shown = shown.with_columns(pl.col(pl.String).map_elements(escaped, return_dtype=pl.String))
+            for line in str(shown).splitlines():
+                write_line(line)
+            sys.stdout.flush()

@@ -1,0 +1,174 @@
+"""Several streams of one topic in one query of Spark, which reads and decodes each message once."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+
+from pyspark.sql import DataFrame, SparkSession
+
+from ...operators.consumer.error_context import in_stream
+from ...operators.consumer.group.committed import STREAM_NAME
+from ...operators.definition.stream import Stream
+from ...operators.sketching.account import Account
+from ...operators.table.sketch_table import SketchTable
+from ..definitions import logged
+from ..kafka.together import bound_together, offsets_of
+from ..merge.partials import ACCOUNT
+from ..merge.together import TogetherPartials
+from ..session.python_server import prepare_server
+from ..session.worker_python import check_worker_python
+from ..slow_starts import patiently
+from .query_handle import Running
+from .run import check_sinks, observed_in, query_id, source_options, started
+from .sinks import Batch, Sink
+
+
+def write_together(
+    streams: Mapping[str, Stream],
+    spark: SparkSession,
+    checkpoint: str | Path,
+    sinks: Mapping[str, Sequence[Sink]],
+    *,
+    available_now: bool = False,
+    every: str | None = None,
+    name: str | None = None,
+    emit: Literal["close", "both"] = "close",
+    start: Literal["earliest", "latest"] | Mapping[str, Mapping[str, int]] = "earliest",
+    max_per_trigger: int | None = None,
+    dead_letters: str | None = "",
+    late: str | None = None,
+    idle_seconds: float = 5.0,
+    close_at_end: bool = True,
+    options: Mapping[str, str] | None = None,
+) -> Running:
+    """Start one query for several streams of the same topics; gives the query.
+
+    `streams` are by names of your choice; most often they are branches of one stream. A message is read once,
+    and decoded once for all streams whose sources read it alike. Each stream has its own account
+    (`accounts_of`), event time and late rows, and its windows close by its own watermark, in whatever kinds
+    of windows. `sinks` are given by the stream's name, and take its windows as those of `write` do; to them
+    the query is ``<id>-<name>``. With ``emit="both"`` sinks with an attribute ``provisional`` that is true
+    are also given, at each micro-batch, all windows that fill, as they are by then (`SketchTable.is_final`
+    is False), but for windows by count.
+
+    All other options are those of `write` and `Stream.on_spark`, and are of all streams. A checkpoint is of
+    these streams and their definitions: another, one more or one less are refused by name. What is merged is
+    always merged by our own merge, in buckets of groups, with state in RocksDB.
+
+    Raises `TypeError` for streams and sinks that are not given by name, and `ValueError` for streams that no
+    reader can read together, and for those that join two streams or send their rows on, which run in queries
+    of their own; what `on_spark` and `write` raise.
+
+    >>> from tempfile import mkdtemp
+    >>> import polars as pl
+    >>> import streamgauge as sg
+    >>> schema = {"user": pl.String, "lang": pl.String, "at": pl.String}
+    >>> value, broker = sg.json(schema), "localhost:9092"
+    >>> posts = sg.Stream.from_kafka("posts", value=value, time="at", bootstrap_servers=broker)
+    >>> streams = {
+    ...     "languages": posts.group_by("lang").tumbling("1m").agg(posts=sg.count()),
+    ...     "users": posts.tumbling("1h").agg(users=sg.distinct("user")),
+    ... }
+    >>> sinks = {"languages": [sg.spark.SketchesToParquet(mkdtemp())]}
+    >>> query = sg.spark.write_together(streams, spark, mkdtemp(), sinks, available_now=True)
+    >>> query.awaitTermination(), {name: one.counted for name, one in sg.spark.accounts_of(query).items()}
+    (True, {'languages': 4, 'users': 4})
+    """
+    _check_streams(streams, sinks)
+    streams = {name: stream.complete() for name, stream in streams.items()}
+    first = next(iter(streams.values()))
+    given, settings = source_options(
+        first, start, max_per_trigger, dead_letters, late, idle_seconds, close_at_end, options
+    )
+    if "group.id" in settings:
+        raise ValueError(
+            "kafka.group.id can't be given for streams that run together: the names of their groups begin "
+            "with the option groupIdPrefix"
+        )
+    if emit not in ("close", "both"):
+        raise ValueError(f"emit must be 'close' or 'both', got {emit!r}")
+    made = bound_together(streams, {**first.kafka_sources[0].settings, **settings}, emit == "both")
+    plan = TogetherPartials(streams)
+    prepare_server(streams.values())
+    check_worker_python(spark)
+    spark.dataSource.register(made)
+    loading = spark.readStream.format(made.name()).options(**given)
+    partials = patiently(f"the streams of {first.reads()}", loading.load)
+    tables, known = plan.merged(partials, emit == "both"), dict[str, str]()
+
+    def hand_on(frame: DataFrame, number: int) -> None:
+        again = not known
+        if again:
+            known["id"] = query_id(frame.sparkSession, str(checkpoint))
+        rows = frame.toArrow()
+        closed = _closed_by(frame.sparkSession, str(checkpoint), number)
+        for one, its in sinks.items():
+            table = SketchTable(plan.table_of(one, rows, final=True))
+            filling = SketchTable(plan.table_of(one, rows, final=False))
+            batch = Batch(f"{known['id']}-{one}", number, again, closed[one])
+            with in_stream(one):
+                for sink in its:
+                    if table.num_rows or getattr(sink, "clocked", False):
+                        sink(table, batch)
+                    if emit == "both" and getattr(sink, "provisional", False):
+                        sink(filling, batch)
+
+    every_sink = [sink for its in sinks.values() for sink in its]
+    return started(tables, "append", checkpoint, hand_on, known.clear, every_sink, available_now, every, name)
+
+
+def _check_streams(streams: Any, sinks: Any) -> None:
+    if not isinstance(streams, Mapping) or not streams:
+        raise TypeError(f'streams is {streams!r}; name each, as in {{"english": english, "others": others}}')
+    for name, stream in streams.items():
+        if not isinstance(name, str) or not re.fullmatch(STREAM_NAME, name):
+            raise ValueError(
+                f"streams: {name!r} is not a name of at most 40 letters, digits, dashes and underscores"
+            )
+        if not isinstance(stream, Stream):
+            raise TypeError(f"streams: {name!r} is {stream!r}, not a stream")
+        stream.check_on_brokers()
+    if not isinstance(sinks, Mapping):
+        raise TypeError(f'sinks is {sinks!r}; give them by the streams\' names, as in {{"english": [sink]}}')
+    if unknown := [name for name in sinks if name not in streams]:
+        there = ", ".join(map(repr, streams))
+        raise ValueError(f"sinks names {unknown[0]!r}, which is not a stream; there are {there}")
+    for its in sinks.values():
+        check_sinks(its)
+
+
+def accounts_of(query: Any) -> dict[str, Account]:
+    """What became of every message, in each stream of a query of `write_together`, restarts included.
+
+    As `account_of` for the query of one stream.
+
+    >>> from types import SimpleNamespace
+    >>> import streamgauge as sg
+    >>> sg.spark.accounts_of(SimpleNamespace(recentProgress=[]))
+    {}
+    """
+    progressed = query.recentProgress
+    for progress in reversed(progressed):
+        figures = observed_in(progress)
+        names = [key.removesuffix(":read") for key, read in figures.items() if key.endswith(":read")]
+        if names and all(figures[f"{name}:read"] is not None for name in names):
+            return {
+                name: Account(**{column: figures[f"{name}:{column}"] for column in ACCOUNT}) for name in names
+            }
+    for progress in reversed(progressed):
+        for source in progress["sources"]:
+            with suppress(ValueError):
+                offsets = offsets_of(json.loads(source["endOffset"] or "null") or {})
+                return {name: one.account() for name, one in offsets.items()}
+    return {}
+
+
+def _closed_by(spark: SparkSession, checkpoint: str, number: int) -> dict[str, int]:
+    """The watermark of each stream in a micro-batch: its windows that end by then are closed with it."""
+    (offsets,) = (offsets_of(entry) for entry in logged(spark, checkpoint, number) if "streams" in entry)
+    return {name: one.watermark_us for name, one in offsets.items()}

@@ -1,0 +1,118 @@
+"""Syslog by UDP and TCP, in both framings, whole or in pieces."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from streamgauge.agents.ingest.batch import Batch, IngestError
+from streamgauge.agents.ingest.sources.syslog import SyslogServer, SyslogSource, split_frames
+from streamgauge.operators.formats.messages import Messages
+from streamgauge.operators.formats.text.syslog import syslog
+
+OLD = b"<34>Oct 11 22:14:15 mymachine su: 'su root' failed for lonvick on /dev/pts/8"
+NEW = b'<165>1 2003-10-11T22:14:15.003Z mymachine.example.com evntslog - ID47 [x@1 a="3"] An application'
+
+
+@pytest.fixture
+def opened() -> Iterator[Any]:
+    sources: list[SyslogSource] = []
+
+    def make(**settings: Any) -> SyslogSource:
+        sources.append(SyslogServer(**{"port": 0, **settings}).open(None, {}))
+        return sources[-1]
+
+    yield make
+    for source in sources:
+        source.close()
+
+
+def read(source: SyslogSource, count: int) -> list[Batch]:
+    batches: list[Batch] = []
+    while sum(batch.read for batch in batches) < count:
+        if (batch := source.read(30)) is not None:
+            batches.append(batch)
+    return batches
+
+
+def values(batches: list[Batch]) -> list[bytes]:
+    return [value for batch in batches for value in batch.values()]
+
+
+def test_udp(opened: Any) -> None:
+    source = opened(protocol="udp")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        for value in (OLD, NEW + b"\n", b"no priority", b"<192>too high"):
+            sender.sendto(value, ("127.0.0.1", source.port))
+    batches = read(source, 4)
+    assert values(batches) == [OLD, NEW]
+    assert [line.value for batch in batches for line in batch.dead] == [b"no priority", b"<192>too high"]
+
+
+def test_tcp_in_both_framings(opened: Any) -> None:
+    source = opened(protocol="tcp")
+    counted = b"<13>with\na newline"
+    stream = OLD + b"\n" + b"%d " % len(counted) + counted + NEW + b"\n<14>without an end"
+    with socket.create_connection(("127.0.0.1", source.port)) as sender:
+        for at in range(0, len(stream), 7):
+            sender.sendall(stream[at : at + 7])
+    assert values(read(source, 4)) == [OLD, counted, NEW, b"<14>without an end"]
+
+
+def test_both_on_one_port(opened: Any) -> None:
+    source = opened()
+    with socket.create_connection(("127.0.0.1", source.port)) as sender:
+        sender.sendall(OLD + b"\n")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.sendto(NEW, ("127.0.0.1", source.port))
+    assert sorted(values(read(source, 2))) == sorted([OLD, NEW])
+
+
+def test_what_is_sent_is_what_the_format_decodes() -> None:
+    decoded = syslog().decode(Messages.of([OLD, NEW], timestamps=[1_767_225_602_000] * 2))
+    assert decoded.reasons == [] and len(decoded.frame) == 2
+
+
+def test_full_udp_drops_and_counts(opened: Any) -> None:
+    source = opened(protocol="udp", capacity=1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        for _ in range(20):
+            sender.sendto(OLD, ("127.0.0.1", source.port))
+            time.sleep(0.01)
+    batches = read(source, 20)
+    assert sum(batch.dropped.get("source full", 0) for batch in batches) == 20 - len(values(batches)) > 0
+
+
+def test_full_tcp_lets_the_sender_wait(opened: Any) -> None:
+    source = opened(protocol="tcp", capacity=1)
+    with socket.create_connection(("127.0.0.1", source.port)) as sender:
+        sender.settimeout(60)
+        for number in range(50):
+            sender.sendall(b"<13>%d\n" % number)
+    assert values(read(source, 50)) == [b"<13>%d" % number for number in range(50)]
+
+
+def test_a_message_that_is_too_long(opened: Any) -> None:
+    source = opened(protocol="tcp", max_size=100)
+    with socket.create_connection(("127.0.0.1", source.port)) as sender:
+        sender.sendall(b"<13>" + b"x" * 500 + b"\n" + OLD + b"\n")
+    batches = read(source, 2)
+    assert values(batches) == [OLD] and sum(len(batch.dead) for batch in batches) == 1
+
+
+@pytest.mark.parametrize("cut", range(40))
+def test_frames_wherever_they_are_cut(cut: int) -> None:
+    stream = b"6 <1>abc<2>line\n13 <3>a\nb\nc d e\n<4>x\n"
+    first, rest = split_frames(stream[:cut], 100)
+    second, rest = split_frames(rest + stream[cut:], 100)
+    assert (first + second, rest) == ([b"<1>abc", b"<2>line", b"<3>a\nb\nc d e\n"[:13], b"<4>x"], b"")
+
+
+def test_a_port_that_is_taken_is_named(opened: Any) -> None:
+    source = opened()
+    with pytest.raises(IngestError, match=f"no server on 127.0.0.1:{source.port}"):
+        opened(port=source.port)

@@ -1,0 +1,121 @@
+"""Windows in the words of four systems are the stream that its Python makes."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+import streamgauge as sg
+
+from ..scripts import POSTS, planned
+
+
+def posts() -> sg.Stream:
+    return sg.Stream.from_kafka("posts", value=sg.json(POSTS), time=pl.from_epoch("ts", time_unit="ms"))
+
+
+def counted(windows: sg.Stream) -> sg.Stream:
+    return windows.agg(n=sg.count(), users=sg.distinct("usr"))
+
+
+WHAT = "lang, COUNT(*) AS n, APPROX_COUNT_DISTINCT(usr) AS users"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT {WHAT} FROM posts WINDOW TUMBLING (SIZE 1 MINUTE) GROUP BY lang EMIT FINAL",
+        f"SELECT {WHAT} FROM posts WINDOW TUMBLING (SIZE 60 SECONDS) GROUP BY lang EMIT CHANGES",
+        f"SELECT {WHAT} FROM TABLE(TUMBLE(TABLE posts, DESCRIPTOR(ts), INTERVAL '1' MINUTE))"
+        " GROUP BY window_start, window_end, lang",
+        f"SELECT window_start, {WHAT} FROM TUMBLE(posts, ts, INTERVAL '1 minute') GROUP BY"
+        f" window_start, lang",
+        f"SELECT window.start, {WHAT} FROM posts GROUP BY window(ts, '1 minute'), lang",
+        f"SELECT {WHAT} FROM posts GROUP BY TUMBLE(ts, INTERVAL '1' MINUTE), lang",
+        f"select {WHAT.lower()} from posts window tumbling (size 1 minute) group by 1 emit final",
+    ],
+)
+def test_tumbling(query: str) -> None:
+    expected = counted(posts().group_by("lang").tumbling("1m"))
+    assert planned(query).stream.fingerprint() == expected.fingerprint()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT {WHAT} FROM posts WINDOW HOPPING (SIZE 1 HOUR, ADVANCE BY 5 MINUTES) GROUP BY"
+        f" lang EMIT FINAL",
+        f"SELECT {WHAT} FROM TABLE(HOP(TABLE posts, DESCRIPTOR(ts), INTERVAL '5' MINUTE, INTERVAL '1' HOUR))"
+        " GROUP BY lang, window_start, window_end",
+        f"SELECT {WHAT} FROM HOP(posts, ts, INTERVAL '5' MINUTE, INTERVAL '1' HOUR) GROUP BY"
+        f" lang, window_start",
+        f"SELECT {WHAT} FROM posts GROUP BY window(ts, '1 hour', '5 minutes'), lang",
+    ],
+)
+def test_hopping(query: str) -> None:
+    expected = counted(posts().group_by("lang").hopping("1h", every="5m"))
+    assert planned(query).stream.fingerprint() == expected.fingerprint()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"SELECT {WHAT} FROM posts WINDOW SESSION (5 MINUTES) GROUP BY lang EMIT FINAL",
+        f"SELECT {WHAT} FROM TABLE(SESSION(TABLE posts PARTITION BY lang, DESCRIPTOR(ts),"
+        f" INTERVAL '5' MINUTE))"
+        " GROUP BY lang, window_start, window_end",
+        f"SELECT {WHAT} FROM posts GROUP BY session_window(ts, '5 minutes'), lang",
+    ],
+)
+def test_sessions(query: str) -> None:
+    expected = counted(posts().group_by("lang").session("5m"))
+    assert planned(query).stream.fingerprint() == expected.fingerprint()
+
+
+def test_cumulating_and_grace() -> None:
+    query = (
+        f"SELECT {WHAT} FROM TABLE(CUMULATE(TABLE posts, DESCRIPTOR(ts), INTERVAL '1' MINUTE,"
+        f" INTERVAL '1' DAY))"
+        " GROUP BY lang, window_start, window_end"
+    )
+    expected = counted(posts().group_by("lang").cumulate("1d", every="1m"))
+    assert planned(query).stream.fingerprint() == expected.fingerprint()
+    grace = "SELECT COUNT(*) AS n FROM posts WINDOW TUMBLING (SIZE 1 DAY, GRACE PERIOD 2 HOURS) EMIT FINAL"
+    assert planned(grace).stream.delay_us == 7_200_000_000
+
+
+def test_a_filter_and_steps_are_those_of_python() -> None:
+    query = (
+        "SELECT lang, SUM(price * n) AS spent FROM posts WINDOW TUMBLING (SIZE 1 MINUTE)"
+        " WHERE n > 0 AND lang = 'en' GROUP BY lang EMIT FINAL"
+    )
+    made = {"price * n": pl.col("price") * pl.col("n")}
+    stream = posts().filter((pl.col("n") > 0) & (pl.col("lang") == "en")).with_columns(**made)
+    expected = stream.group_by("lang").tumbling("1m").agg(spent=sg.sum("price * n"))
+    assert planned(query).stream.fingerprint() == expected.fingerprint()
+
+
+QUERIES = [
+    "SELECT * FROM posts EMIT CHANGES",
+    "SELECT usr AS who, n / 2 AS half, tags[1] AS tag FROM posts WHERE meta->a > 3 AND meta.b LIKE 'x%'",
+    "SELECT lang, EXPLODE(tags) AS tag FROM posts WHERE lang NOT IN ('en', 'fi') EMIT CHANGES",
+    "SELECT p.usr, u.region, u.lang AS ulang FROM posts p LEFT JOIN users u ON p.usr = u.usr EMIT CHANGES",
+    "SELECT p.usr, COUNT(*) AS n FROM posts p JOIN clicks c WITHIN 10 MINUTES ON p.usr = c.usr"
+    " WINDOW SESSION (5 MINUTES) GROUP BY p.usr HAVING COUNT(*) > 2 EMIT FINAL",
+    "SELECT tag, COUNT(*) FILTER (WHERE price > 2) AS c, STDDEV(price) AS sd, APPROX_TOP_K(usr,"
+    " 3) AS top FROM"
+    " posts CROSS JOIN UNNEST(tags) AS t(tag) WINDOW HOPPING (SIZE 1 HOUR, ADVANCE BY 5"
+    " MINUTES) GROUP BY tag",
+    "SELECT UPPER(lang) AS l, COUNT(*) * 1.0 / SUM(n) AS r FROM posts WINDOW TUMBLING (SIZE 1 DAY)"
+    " WHERE ROWTIME > '2026-01-01' GROUP BY UPPER(lang) EMIT FINAL",
+    "SELECT CASE WHEN n > 3 THEN 'big' ELSE 'small' END AS size, CAST(usr AS INT) AS number FROM posts",
+    'SELECT COUNT(*) AS "how many" FROM posts WINDOW TUMBLING (SIZE 1 DAY) GROUP BY ROWOFFSET',
+]
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_python_of_a_query_makes_the_same_stream(query: str) -> None:
+    plan = planned(query)
+    names: dict[str, sg.Stream] = {}
+    exec(plan.source, names)
+    assert names["stream"].fingerprint() == plan.stream.fingerprint()

@@ -1,0 +1,184 @@
+"""Stored tables of sketches, asked in SQL: any span, fewer keys, coarser windows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import streamgauge as sg
+from streamgauge.operators.table.schema import write_parquet
+from streamgauge.queries.server.http.service import Service
+from streamgauge.queries.sql.errors import SqlError
+
+from ...server.http.served import fed, serving
+from ..scripts import last_rows
+
+START = 1_767_225_600
+
+
+@pytest.fixture(scope="module")
+def declared(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Ten minutes of posts in two languages, as a stream stored them."""
+    folder = tmp_path_factory.mktemp("minutes")
+    schema = {"at": pl.Int64, "user": pl.String, "lang": pl.String, "price": pl.Float64}
+    rows = sg.Stream.from_schema(schema, time=pl.from_epoch("at"))
+    minutes = (
+        rows.group_by("lang")
+        .tumbling("1m")
+        .agg(
+            n=sg.count(),
+            users=sg.distinct("user"),
+            people=sg.distinct_set("user"),
+            price=sg.quantiles("price"),
+        )
+    )
+    tester = sg.StreamTester(minutes, sinks=[sg.SketchesToParquet(folder)])
+    tester.feed(
+        {
+            "at": START + second,
+            "user": f"u{second % 50}" if second % 3 else f"u{second % 20}",
+            "lang": "en" if second % 3 else "fi",
+            "price": second * 1.0,
+        }
+        for second in range(600)
+    )
+    tester.finish()
+    return f"CREATE TABLE minutes WITH (SKETCHES='{folder}');"
+
+
+def answers(declared: str, query: str) -> list[list[Any]]:
+    return last_rows(f"{declared} {query}")
+
+
+def test_windows_as_they_are(declared: str) -> None:
+    rows = answers(declared, "SELECT lang, n, window_start FROM minutes WHERE lang = 'en' LIMIT 2")
+    assert rows == [["en", 40, "2026-01-01T00:00:00"], ["en", 40, "2026-01-01T00:01:00"]]
+    assert len(answers(declared, "SELECT * FROM minutes")) == 20
+
+
+def test_fewer_keys_and_the_whole_span(declared: str) -> None:
+    assert answers(declared, "SELECT lang, COUNT(*) AS n FROM minutes GROUP BY lang ORDER BY n") == [
+        ["fi", 200],
+        ["en", 400],
+    ]
+    ((n, users),) = answers(declared, "SELECT COUNT(*) AS n, APPROX_COUNT_DISTINCT(user) AS u FROM minutes")
+    assert n == 600 and users == 50
+    assert answers(declared, "SELECT APPROX_COUNT_DISTINCT(users) AS u FROM minutes") == [[50]]
+
+
+def test_a_span_and_coarser_windows(declared: str) -> None:
+    query = """SELECT window_start, COUNT(*) AS n FROM minutes WINDOW TUMBLING (SIZE 5 MINUTES)
+      WHERE window_start >= '2026-01-01T00:05:00' EMIT_"""
+    assert answers(declared, query.replace("EMIT_", "")) == [["2026-01-01T00:05:00", 300]]
+    by_minute = """SELECT window_start, COUNT(*) AS n FROM minutes
+      WHERE window_end <= '2026-01-01T00:02' GROUP BY window_start"""
+    assert [row[1] for row in answers(declared, by_minute)] == [60, 60]
+    assert answers(
+        declared, "SELECT COUNT(*) AS n FROM minutes WHERE window_start >= NOW() - INTERVAL '1' DAY"
+    ) in ([], [[600]])
+
+
+def test_what_a_stored_table_has(declared: str) -> None:
+    assert answers(declared, "DESCRIBE minutes") == [
+        ["lang", "key"],
+        ["n", "count()"],
+        ["users", "distinct(user)"],
+        ["people", "distinct_set(user)"],
+        ["price", "quantiles(price)"],
+    ]
+    with pytest.raises(SqlError, match="minutes is a stored table of sketches, which takes no rows"):
+        answers(declared, "INSERT INTO minutes VALUES (1)")
+    with pytest.raises(SqlError, match="there is no such file or folder"):
+        last_rows("CREATE TABLE t WITH (SKETCHES='/nowhere'); SELECT COUNT(*) FROM t")
+
+
+def test_rows_of_one_group_in_several_files_are_merged(declared: str, tmp_path: Path) -> None:
+    table = sg.read_table(declared.split("'")[1])
+    table.write(tmp_path / "one.parquet")
+    table.slice(0, 2).write(tmp_path / "two.parquet")
+    both = f"CREATE TABLE minutes WITH (SKETCHES='{tmp_path}');"
+    rows = answers(both, "SELECT lang, n FROM minutes WHERE lang = 'en' LIMIT 2")
+    assert rows == [["en", 80], ["en", 40]]
+    assert answers(both, "SELECT COUNT(*) AS n FROM minutes") == [[660]]
+
+
+@pytest.mark.parametrize(
+    "query", ["SELECT lang, users FROM minutes", "SELECT APPROX_COUNT_DISTINCT(user) FROM minutes"]
+)
+def test_what_is_no_sketch_is_refused_where_it_is_used(declared: str, tmp_path: Path, query: str) -> None:
+    table = sg.read_table(declared.split("'")[1]).to_arrow()
+    place = table.column_names.index("users")
+    damaged = pa.array([b"no sketch"] * table.num_rows, table.schema.field(place).type)
+    write_parquet(table.set_column(place, table.schema.field(place), damaged), tmp_path / "t.parquet")
+    damaged_table = f"CREATE TABLE minutes WITH (SKETCHES='{tmp_path}');"
+    with pytest.raises(SqlError, match="line 1, column"):
+        answers(damaged_table, query)
+    assert answers(damaged_table, "SELECT COUNT(*) AS n FROM minutes") == [[600]]
+
+
+def test_a_table_of_a_query_server() -> None:
+    with serving(Service({"posts": fed().table})) as server:
+        declared = f"CREATE TABLE t WITH (SERVER='{server.url}', TABLE='posts');"
+        ((n,),) = answers(declared, "SELECT COUNT(*) FROM t WHERE lang IN ('en', 'de')")
+        whole = answers(declared, "SELECT lang, COUNT(*) AS n FROM t GROUP BY lang")
+        assert n == sum(row[1] for row in whole if row[0] in ("en", "de"))
+        assert ["lang", "key"] in answers(declared, "DESCRIBE t")
+        with pytest.raises(SqlError, match="nothing is not a key of posts"):
+            answers(declared, "SELECT COUNT(*) FROM t GROUP BY nothing")
+        with pytest.raises(SqlError, match="has no table t, it has posts"):
+            last_rows(f"CREATE TABLE t WITH (SERVER='{server.url}'); DESCRIBE t")
+
+
+def test_having_and_ranks(declared: str) -> None:
+    query = """SELECT lang, PERCENTILE_APPROX(price, 0.75) AS p FROM minutes GROUP BY lang
+      HAVING LOWER_BOUND(COUNT(*)) > 300"""
+    ((lang, p),) = answers(declared, query)
+    assert lang == "en" and p == pytest.approx(450, rel=0.02)
+
+
+def test_aggregates_of_some_groups_stand_beside_those_of_all(declared: str) -> None:
+    query = """SELECT COUNT(*) AS n, COUNT(*) FILTER (WHERE lang = 'en') AS en,
+      COUNT(*) FILTER (WHERE lang = 'sv') AS sv,
+      APPROX_COUNT_DISTINCT(user) FILTER (WHERE lang = 'fi' AND window_start < '2026-01-01T00:01') AS fi,
+      COUNT(*) FILTER (WHERE lang LIKE 'e%') * 3 AS thrice FROM minutes"""
+    assert answers(declared, query) == [[600, 400, 0, 20, 1200]]
+    by_window = """SELECT window_start, COUNT(*) FILTER (WHERE lang = 'en') AS en FROM minutes
+      WINDOW TUMBLING (SIZE 5 MINUTES) HAVING COUNT(*) FILTER (WHERE lang = 'fi') > 1"""
+    assert [row[1] for row in answers(declared, by_window)] == [200, 200]
+    by_language = "SELECT lang, COUNT(*) FILTER (WHERE lang = 'en') AS en FROM minutes GROUP BY lang"
+    assert answers(declared, by_language) == [["en", 400], ["fi", 0]]
+
+
+def test_sets_are_intersected_and_subtracted(declared: str) -> None:
+    def both(function: str) -> str:
+        sides = (f"THETA_SKETCH_AGG(user) FILTER (WHERE lang = '{lang}')" for lang in ("en", "fi"))
+        return f"{function}({', '.join(sides)})"
+
+    query = f"""SELECT {both("THETA_INTERSECTION")} AS both,
+      THETA_SKETCH_ESTIMATE({both("THETA_UNION")}) AS any,
+      {both("THETA_DIFFERENCE")} AS only, LOWER_BOUND({both("THETA_DIFFERENCE")}) AS at_least,
+      THETA_DIFFERENCE(people, {both("THETA_UNION")}) AS nobody FROM minutes
+      HAVING {both("THETA_INTERSECTION")} > 1"""
+    assert answers(declared, query) == [[20, 50, 30, 30, 0]]
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT SUM(price) FROM minutes", "minutes holds no sum of price; it has n: count"),
+        ("SELECT COUNT(*) FROM minutes GROUP BY country", "country is not a key of minutes"),
+        ("SELECT COUNT(*) FROM minutes WHERE user = 'x'", "no key is called user"),
+        ("SELECT COUNT(*) FROM minutes EMIT CHANGES", "leave out EMIT"),
+        ("SELECT COUNT(*) FROM minutes WINDOW TUMBLING (SIZE 90 SECONDS)", "fit|into|windows"),
+        ("SELECT THETA_UNION(users, people) FROM minutes", "THETA_UNION takes sets, .*; users is a distinct"),
+        ("SELECT THETA_UNION(people) FROM minutes", "THETA_UNION takes 2 sets, got 1"),
+        ("SELECT COUNT(*) FILTER (WHERE user = 'x') FROM minutes", "no key is called user"),
+    ],
+)
+def test_what_a_table_cannot_answer(declared: str, query: str, message: str) -> None:
+    with pytest.raises(SqlError, match=message):
+        answers(declared, query)

@@ -1,0 +1,171 @@
+"""Scalar expressions mean what SQL says, where Polars says something else; and their Python is the same."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from streamgauge.queries.sql.errors import SqlError
+from streamgauge.queries.sql.scalars.scalar_functions import FUNCTIONS, java_format
+
+from ..scripts import planned, value
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("7 / 2", 3),
+        ("-7 / 2", -3),
+        ("7 / -2", -3),
+        ("-7 % 2", -1),
+        ("7 % -2", 1),
+        ("7.0 / 2", 3.5),
+        ("-7.5 % 2", -1.5),
+        ("1 / 0", None),
+        ("1.0 / 0", None),
+        ("0.0 / 0", None),
+        ("5 % 0", None),
+        ("ROUND(2.5)", 3.0),
+        ("ROUND(-2.5)", -3.0),
+        ("ROUND(0.49999999999999994)", 0.0),
+        ("ROUND(1.005 * 100) / 100", 1.0),
+        ("ROUND(2.345, 1)", 2.3),
+        ("SQRT(-1)", None),
+        ("LN(0)", None),
+        ("9223372036854775807 + 1", None),
+        ("9223372036854775807 - 1 + 1", 9223372036854775807),
+        ("-9223372036854775807 - 1", -9223372036854775808),
+        ("4611686018427387904 * 2", None),
+        ("3037000500 * 3037000500", None),
+        ("2 + 3 * 4", 14),
+        ("CAST('12' AS INT)", 12),
+        ("CAST('twelve' AS INT)", None),
+        ("CAST('1e3' AS DOUBLE)", 1000.0),
+        ("CAST(300 AS TINYINT)", None),
+        ("CAST(2.9 AS INT)", 2),
+        ("CAST('TRUE' AS BOOLEAN)", True),
+        ("CAST('maybe' AS BOOLEAN)", None),
+        ("CAST(7 AS VARCHAR)", "7"),
+        ("CAST('2026-01-01T10:20:30Z' AS TIMESTAMP)", datetime(2026, 1, 1, 10, 20, 30)),
+        ("CAST('2026-01-01 10:20' AS TIMESTAMP)", datetime(2026, 1, 1, 10, 20)),
+        ("CAST('2026-01-01' AS TIMESTAMP)", datetime(2026, 1, 1)),
+        ("CAST('yesterday' AS TIMESTAMP)", None),
+        ("'7'::INT", 7),
+        ("1 IN (1, NULL)", True),
+        ("2 IN (1, NULL)", None),
+        ("2 NOT IN (1, NULL)", None),
+        ("2 NOT IN (1, 3)", True),
+        ("NULL IN (1, 2)", None),
+        ("NULL = NULL", None),
+        ("NULL IS NULL", True),
+        ("TRUE OR NULL", True),
+        ("FALSE AND NULL", False),
+        ("TRUE AND NULL", None),
+        ("NOT NULL", None),
+        ("NULL IS NOT TRUE", True),
+        ("3 BETWEEN 1 AND 3", True),
+        ("3 NOT BETWEEN 1 AND 3", False),
+        ("'Z' < 'a'", True),
+        ("'é' > 'z'", True),
+        ("'abc' LIKE 'a_c'", True),
+        ("'abc' NOT LIKE 'b%'", True),
+        ("'a.c' LIKE 'a.c'", True),
+        ("'abc' LIKE 'a.c'", False),
+        ("'ABC' ILIKE 'a%'", True),
+        ("'a' || 'b' || 1", "ab1"),
+        ("'a' || NULL", None),
+        ("CASE WHEN 1 > 2 THEN 'x' WHEN 2 > 1 THEN 'y' ELSE 'z' END", "y"),
+        ("CASE 3 WHEN 1 THEN 'one' END", None),
+        ("IF(1 > 2, 'x', 'y')", "y"),
+        ("COALESCE(NULL, 3)", 3),
+        ("NULLIF(3, 3)", None),
+        ("GREATEST(1, 3, 2)", 3),
+        ("LEAST(1.5, 3)", 1.5),
+        ("SUBSTRING('hello', 2, 3)", "ell"),
+        ("SUBSTRING('hello' FROM 2)", "ello"),
+        ("INSTR('héllo', 'l')", 3),
+        ("INSTR('hello', 'x')", 0),
+        ("UPPER('ab') || LOWER('CD')", "ABcd"),
+        ("LENGTH('héllo')", 5),
+        ("TRIM('  x ') || '|'", "x|"),
+        ("TRIM(LEADING '0' FROM '007')", "7"),
+        ("REPLACE('a.b.c', '.', '-')", "a-b-c"),
+        ("REPLACE('abc', '', 'x')", "abc"),
+        ("REPLACE('abc', 'b', NULL)", None),
+        ("INSTR('abc', NULL)", None),
+        ("ABS(NULL)", None),
+        ("CASE WHEN NULL THEN 1 ELSE 2 END", 2),
+        ("1 IS DISTINCT FROM NULL", True),
+        ("NULL IS NOT DISTINCT FROM NULL", True),
+        ("ARRAY[10, 20][1]", 10),
+        ("ARRAY[10, 20][3]", None),
+        ("ARRAY_CONTAINS(ARRAY[1, 2], 2)", True),
+        ("CARDINALITY(SPLIT('a,b,c', ','))", 3),
+        ("SPLIT('a,b,c', ',')[2]", "b"),
+        ("EXTRACTJSONFIELD('{\"a\": {\"b\": 7}}', '$.a.b')", "7"),
+        ("REGEXP_EXTRACT('[0-9]+', 'ab12')", "12"),
+        ("EXTRACT(HOUR FROM CAST('2026-01-01T10:20:30' AS TIMESTAMP))", 10),
+        ("YEAR(FROM_UNIXTIME(1767225600000))", 2026),
+        ("UNIX_TIMESTAMP(CAST('2026-01-01' AS TIMESTAMP))", 1767225600000),
+        ("DATE_TRUNC('hour', CAST('2026-01-01T10:20:30' AS TIMESTAMP))", datetime(2026, 1, 1, 10)),
+        ("PARSE_TIMESTAMP('01/02/2026', 'dd/MM/yyyy HH:mm')", None),
+        ("PARSE_TIMESTAMP('01/02/2026 10:20', 'dd/MM/yyyy HH:mm')", datetime(2026, 2, 1, 10, 20)),
+        ("FORMAT_TIMESTAMP(CAST('2026-01-02' AS TIMESTAMP), 'yyyy/MM/dd')", "2026/01/02"),
+        ("CAST('2026-01-02' AS TIMESTAMP) - INTERVAL '1' DAY", datetime(2026, 1, 1)),
+        ("CAST('2026-01-02' AS TIMESTAMP) > '2026-01-01T12:00:00+00:00'", True),
+        ("CONCAT_WS('-', 'a', NULL, 'b')", "a-b"),
+    ],
+)
+def test_a_constant_expression(expression: str, expected: Any) -> None:
+    assert value(expression) == expected
+
+
+@pytest.mark.parametrize(
+    ("expression", "columns", "expected"),
+    [
+        ("a / b", {"a": 7, "b": 2}, 3),
+        ("a / b", {"a": 7, "b": 0}, None),
+        ("a / b", {"a": 7.0, "b": 0.0}, None),
+        ("a * 2", {"a": 2**62}, None),
+        ("-a", {"a": -(2**63)}, None),
+        ("tags[i]", {"tags": ["x", "y"], "i": 2}, "y"),
+        ("tags[i]", {"tags": ["x", "y"], "i": 0}, None),
+        ("ARRAY_CONTAINS(tags, 'y')", {"tags": ["x", "y"]}, True),
+        ("meta->b", {"meta": {"a": 1, "b": "x"}}, "x"),
+        ("a NOT IN (1, NULL)", {"a": 5}, None),
+        ("SUBSTRING(s, i)", {"s": "hello", "i": 0}, None),
+        ("CAST(s AS BIGINT) + 1", {"s": "x"}, None),
+        ("REPLACE(s, 'b', t)", {"s": "abab", "t": "x"}, "axax"),
+        ("REPLACE(s, t, s)", {"s": "ab", "t": ""}, "ab"),
+    ],
+)
+def test_an_expression_over_columns(expression: str, columns: dict[str, Any], expected: Any) -> None:
+    assert value(expression, **columns) == expected
+
+
+@pytest.mark.parametrize("now", ["NOW()", "CURRENT_TIMESTAMP"])
+def test_the_present_is_refused_in_a_stream_since_it_would_stand_still(now: str) -> None:
+    with pytest.raises(SqlError, match="the present time would be that of the start"):
+        planned(f"SELECT usr FROM posts WHERE ROWTIME > {now} EMIT CHANGES")
+
+
+def test_names_do_not_mind_their_case_unless_quoted() -> None:
+    assert list(planned("SELECT USR, `lang` FROM POSTS EMIT CHANGES").columns) == ["USR", "lang"]
+    with pytest.raises(SqlError, match="no column is called USR; did you mean usr"):
+        planned('SELECT "USR" FROM posts EMIT CHANGES')
+
+
+def test_patterns_of_times() -> None:
+    assert java_format("yyyy-MM-dd HH:mm:ss") == "%Y-%m-%d %H:%M:%S"
+    with pytest.raises(ValueError, match="'Q' in a time's pattern is not supported"):
+        java_format("yyyy Q")
+
+
+def test_every_function_refuses_the_wrong_number_of_arguments() -> None:
+    for name, function in FUNCTIONS.items():
+        if name in ("IF", "TRIM", "SUBSTRING"):  # whose arguments have words between them
+            continue
+        with pytest.raises(SqlError, match=r"takes .* arguments?|takes .* here|must be"):
+            value(f"{name}({', '.join(['usr'] * 20) if not function.more else ''})", usr="x")
