@@ -33,7 +33,7 @@ from ...operators.definition.aggregate import Aggregate, aggregate
 from ...operators.definition.validation import RESERVED
 from ..merge.column_codecs import quoted
 from ..merge.partials import OWN
-from .columns import Term, term_of
+from .columns import Term, name_parts, term_of
 
 _OURS = {
     "count": "count",
@@ -55,6 +55,9 @@ class Columns:
     def __init__(self, frame: DataFrame) -> None:
         self._frame = frame
         self._names = frame.columns
+        sensitive = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+        self._spelled = str if sensitive else str.lower
+        self._spellings = {self._spelled(name) for name in self._names}
         self._resolved: dict[str, tuple[Term, Column]] = {}
         self._own: set[str] = set()
 
@@ -62,7 +65,7 @@ class Columns:
         return self._resolved[label][1]
 
     def named(self, name: str, verb: str = "agg") -> str:
-        """A column of this name, or one that Spark finds by it. Raises `ValueError` if there is none."""
+        """A column of this name, or a field of one. Raises `ValueError` if there is none."""
         if name in self._names:
             if ("." in name or "`" in name) and self._spark_finds(name):
                 raise ValueError(
@@ -71,9 +74,9 @@ class Columns:
                 )
             self._own.add(name)
             return self._keep(name, _named_term(quoted(name)), F.col(quoted(name)))
-        matches = self._spark_finds(name)
+        matches = self._spark_finds(name) if self._may_name(name) else []
         if len(matches) != 1:
-            raise ValueError(f"{verb}: no column {name!r}; the DataFrame has {', '.join(self._names)}")
+            raise self._no_column(verb, name)
         own = [known for known in self._names if quoted(known) == name or known.lower() == name.lower()]
         if own:
             return self._keep(own[0], _named_term(quoted(own[0])), F.col(quoted(own[0])))
@@ -88,7 +91,7 @@ class Columns:
             # As Spark names it: the field of a struct by its own name, a column in the case of the question.
             term, column = self._resolved[label]
         else:
-            term, column = self._term(key), key
+            term, column = self._term(key, "groupBy"), key
         matches = self._spark_finds(key)
         if len(matches) != 1:
             names = ", ".join(self._names)
@@ -119,13 +122,27 @@ class Columns:
             if str(term) != str(_named_term(quoted(label)))
         }
 
-    def _term(self, column: Column) -> Term:
-        return self._of_frame(term_of(column))
+    def _may_name(self, name: str) -> bool:
+        """Whether a name can be that of a column, or begin with one.
 
-    def _of_frame(self, term: Term) -> Term:
+        Spark has answers of its own for some names that are not columns, such as ``user`` and
+        ``current_date``, so a name by itself must be in the schema.
+        """
+        parts = name_parts(name) or [name]
+        return len(parts) > 1 or self._spelled(parts[0]) in self._spellings
+
+    def _no_column(self, verb: str, name: str) -> ValueError:
+        return ValueError(f"{verb}: no column {name!r}; the DataFrame has {', '.join(self._names)}")
+
+    def _term(self, column: Column, verb: str = "agg") -> Term:
+        return self._of_frame(term_of(column), verb)
+
+    def _of_frame(self, term: Term, verb: str) -> Term:
         """A tree in which columns that this DataFrame has once are known by their names alone."""
+        if term.kind == "name" and not self._may_name(term.value):
+            raise self._no_column(verb, term.value)
         known = term.kind == "name" and self.is_unique(term)
-        inner = tuple(map(self._of_frame, term.arguments))
+        inner = tuple(self._of_frame(one, verb) for one in term.arguments)
         return replace(term, reference="" if known else term.reference, arguments=inner)
 
     def is_unique(self, term: Term) -> bool:

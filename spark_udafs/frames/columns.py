@@ -48,7 +48,7 @@ class Term:
         if self.kind == "constant":
             return _written(self.value, self.type)
         if self.kind == "name":
-            return ".".join(_plainly(part) for part in _parts(self.value))
+            return ".".join(_plainly(part) for part in name_parts(self.value))
         if self.kind == "other":
             return self.value.format(*given)
         return "*" if self.kind == "star" else str(self.value)
@@ -340,7 +340,7 @@ def _literally(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def _parts(name: str) -> list[str]:
+def name_parts(name: str) -> list[str]:
     """The parts of a name as Spark reads it, without backticks."""
     parts = re.findall(r"`((?:[^`]|``)*)`|([^.`]+)", name)
     return [ticked.replace("``", "`") or plain for ticked, plain in parts]

@@ -27,7 +27,7 @@ from ...operators.grouping.group_index import GroupIndex, hash_keys
 from ...operators.table.merge import Accumulator
 from ...operators.table.schema import END, START, TIME_TYPE, definition_of, from_ipc, keys_of, to_ipc
 from ...operators.table.windows import declared_windows
-from ...operators.watermarks.partition_watermark import YEAR_10000
+from ...operators.watermarks.partition_watermark import YEAR_1, YEAR_10000
 from ...operators.windows.table import ALL_TIME
 from ..definitions import check_same, pack
 from ..gc_freeze import freeze_imports
@@ -37,7 +37,9 @@ from .partials import Mode, Partials
 BUCKETS = 16
 """The number of buckets of each window of a stream. It never changes: a checkpoint's state is by bucket."""
 
-_LATEST_US = YEAR_10000 - 1
+_DAY_US = 86_400_000_000
+_IN_ALL_ZONES = YEAR_1 + _DAY_US, YEAR_10000 - _DAY_US - 1
+"""The first and the last time that Python can write in every time zone; some are 14 hours from UTC."""
 
 
 class BucketedPartials(Partials):
@@ -77,8 +79,9 @@ class BucketedPartials(Partials):
         start, end = starts[after - 1], ends[after - 1]
         columns = {
             START: pa.array(start).view(TIME_TYPE),
-            # Spark only compares it with its watermark; Python, which it passes through, can't go past 9999.
-            END: pa.array(np.minimum(end, _LATEST_US)).view(TIME_TYPE),
+            # Spark only compares it with its watermark, but its Python reads it as a date of the session's
+            # time zone, which must be in the years 1 to 9999. The table has the real end.
+            END: pa.array(np.clip(end, *_IN_ALL_ZONES)).view(TIME_TYPE),
             "__bucket": pa.array(buckets[firsts]),
             "__length": pa.array(end - start),
             "__table": pa.array([as_part(table[a:b]) for a, b in zip(firsts, after)], pa.binary()),

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
@@ -26,6 +29,7 @@ from streamgauge.spark_udafs.streaming.run import account_of, on_spark, write
 from .test_bad_input import letters
 from .window_cases import CASES, COUNT, DAY, windowed
 
+_ZONE = "spark.sql.session.timeZone"
 SCHEMA = {"at": pl.Int64, "case": pl.Int64, "key": pl.String}
 
 
@@ -141,27 +145,32 @@ def test_the_consumer_counts_as_written_down(kind: str, kafka: Any, topic_of: Ca
 @pytest.mark.kafka
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    ("kind", "streaming", "buckets"),
+    ("kind", "streaming", "buckets", "zone"),
     [
-        ("tumbling", True, False),
-        ("hopping", True, False),
-        ("uneven", False, True),
-        ("cumulate", True, True),
-        ("sliding", True, False),
-        ("session", True, True),
-        ("count", True, True),
+        ("tumbling", True, False, "UTC"),
+        ("hopping", True, False, "America/St_Johns"),
+        ("hopping", True, True, "Asia/Kolkata"),
+        ("uneven", False, True, "Asia/Kolkata"),
+        ("cumulate", True, True, "America/St_Johns"),
+        ("sliding", True, False, "Pacific/Kiritimati"),
+        ("session", True, True, "Asia/Kolkata"),
+        ("count", True, True, "Asia/Kolkata"),
     ],
 )
 def test_spark_counts_as_written_down(
     kind: str,
     streaming: bool,
     buckets: bool,
+    zone: str,
     spark: Any,
     kafka: Any,
     topic_of: Callable[[str], str],
     tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> None:
     topic = topic_of(kind)
+    request.addfinalizer(lambda: spark.conf.set(_ZONE, "UTC"))
+    spark.conf.set(_ZONE, zone)
     stream = stream_of(kind, topic, kafka.bootstrap_servers, buckets)
     late = "" if kind == "session" else None
     table = on_spark(stream, spark, streaming=streaming, dead_letters=None, late=late)
@@ -206,3 +215,11 @@ def test_a_query_that_goes_on_counts_late_rows_in_windows_that_are_still_open(
     assert collected[0] == {(-20, 10, 1), (-10, 20, 2), (0, 30, 2)}
     assert collected[1] == {(10, 40, 2), (20, 50, 1), (30, 60, 1), (40, 70, 2), (50, 80, 1), (60, 90, 1)}
     assert account == Account(read=6, counted=5, late=1)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("zone", ["Asia/Kolkata", "America/St_Johns"])
+def test_all_kinds_on_a_driver_and_workers_of_another_time_zone(zone: str) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__]
+    done = subprocess.run([*command, "-m", "not soak"], env={**os.environ, "TZ": zone}, timeout=1800)
+    assert done.returncode == 0

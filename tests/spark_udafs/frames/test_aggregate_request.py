@@ -151,6 +151,36 @@ def test_columns_are_looked_for_without_errors_in_the_log(rows: Any) -> None:
     assert not kept.records and not log.disabled
 
 
+ANSWERED_BY_SPARK = [
+    "user",
+    "current_user",
+    "session_user",
+    "current_date",
+    "current_timestamp",
+    "LocalTimestamp",
+]
+"""Names that Spark answers without parentheses where no column has them."""
+
+
+@pytest.mark.parametrize("name", ANSWERED_BY_SPARK)
+def test_a_name_that_spark_would_answer_by_itself_is_no_column(spark: Any, name: str) -> None:
+    rows = spark.range(3).withColumn("at", F.current_timestamp())
+    message = f"no column '{name}'; the DataFrame has id, at"
+    for ask_for in (
+        lambda: sketch(rows).agg(n=ask.distinct(name)),
+        lambda: sketch(rows).agg(n=ask.weighted_sample("id", weight=name)),
+        lambda: sketch(rows).agg(n=F.count(name)),
+        lambda: sketch(rows).agg(n=F.max(F.upper(F.col(name)))),
+        lambda: sketch(rows).groupBy(name).agg(n=ask.count()),
+        lambda: sketch(rows).groupBy(F.upper(name).alias("who")).agg(n=ask.count()),
+        lambda: sketch(rows).groupBy(F.window(name, "1 minute")).agg(n=ask.count()),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ask_for()
+    (row,) = query(as_table(sketch(rows.withColumn(name, F.col("id"))).agg(n=ask.distinct(name)))).to_dicts()
+    assert row["n"]["estimate"] == pytest.approx(3)
+
+
 def test_names_that_could_mean_two_columns_are_refused(rows: Any) -> None:
     both = rows.withColumn("user.name", F.lit(1))
     with pytest.raises(ValueError, match=r"'user.name' may be a column or a field of one"):
