@@ -114,7 +114,7 @@ class Stream(Definition):
         dead_letters: str | None = "",
         late: str | None = None,
         idle_seconds: float = 5.0,
-        close_at_end: bool = True,
+        close_at_end: bool = False,
         options: Mapping[str, str] | None = None,
     ) -> DataFrame:
         """The table of sketches as a DataFrame, merged in Spark, its windows closed in time.
@@ -126,9 +126,9 @@ class Stream(Definition):
         `dead_letters` names the topic for messages that can't be counted (``"<topic>.dead-letters"`` unless
         named; None drops them), `late` that for messages that come when all of their windows are over
         (``"<topic>.late-messages"`` if empty; None only counts them). Partitions that are silent for
-        `idle_seconds` hold no window open. With the trigger ``availableNow`` the last windows are closed at
-        the end, with ``close_at_end=False`` they stay open for the next run. `options` are further ones of
-        the source, in the names of Spark's own. See
+        `idle_seconds` hold no window open. With the trigger ``availableNow`` windows that are not
+        complete stay open for the next run; ``close_at_end=True`` closes them at the end of a run for good.
+        `options` are further ones of the source, in the names of Spark's own. See
         `spark_udafs.streaming.run.on_spark` for what is promised of windows, and what is raised:
 
         >>> import polars as pl

@@ -264,7 +264,7 @@ def planning(partitions: int) -> tuple[float, int, int]:
 def main() -> list[dict[str, Any]]:
     """A line for each cost, the day, and each rate; of Spark alone if that is what is asked for."""
     if SPARK or DRIVER:
-        collected = [row for executors in SPARK for row in on_spark(executors)]
+        collected = [row for executors in SPARK for row in on_spark(executors, close_at_end=True)]
         return [*collected, driver_memory(DRIVER)] if DRIVER else collected
     of = costs()
     spent, said, closed = simulated_day(of)
@@ -341,7 +341,7 @@ def on_spark(executors: int) -> list[dict[str, Any]]:
         )
         driver = spark.sparkContext._gateway.proc.pid
         spent = Spent(driver)
-        table = stream.on_spark(spark, max_per_trigger=each)
+        table = stream.on_spark(spark, max_per_trigger=each, close_at_end=True)
         query = sg.spark.write(
             table,
             folder / "checkpoint",

@@ -77,7 +77,9 @@ def ours(spark: Any, bootstrap: str, topic: str) -> Any:
     """Our source's table of sketches."""
     rows = Stream.from_kafka(topic, value=json_value(SCHEMA), bootstrap_servers=bootstrap).group_by("tag")
     aggregates = {"users": distinct("user"), "prices": kll_quantiles("price"), "tags": top_k("tag")}
-    return on_spark(rows.tumbling("1m").agg(**aggregates), spark, start="latest", dead_letters=None)
+    return on_spark(
+        rows.tumbling("1m").agg(**aggregates), spark, start="latest", dead_letters=None, close_at_end=True
+    )
 
 
 def native(spark: Any, bootstrap: str, topic: str) -> Any:

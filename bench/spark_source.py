@@ -59,7 +59,7 @@ def steady(spark: Any, bootstrap: str, stream: Stream) -> tuple[list[float], dic
     """Messages a second of micro-batches after the first, and the last one's milliseconds by phase."""
     again = {"max_per_trigger": MESSAGES, "dead_letters": None}
     with tempfile.TemporaryDirectory() as folder:
-        query = write(on_spark(stream, spark, **again), folder, available_now=True)
+        query = write(on_spark(stream, spark, **again, close_at_end=True), folder, available_now=True)
         assert query.awaitTermination(600)
         full = [p for p in query.recentProgress if _read(p) >= MESSAGES // 2]
         phases = dict(full[-1]["durationMs"])

@@ -63,7 +63,9 @@ def ours(spark: Any, bootstrap: str, topics: Filled, folder: str) -> int:
         .tumbling("1m")
         .agg(pairs=count(), ads=distinct("ad"), waited=kll_quantiles("waited"))
     )
-    table = on_spark(requested, spark, max_per_trigger=topics.messages // PARTS, dead_letters=None)
+    table = on_spark(
+        requested, spark, max_per_trigger=topics.messages // PARTS, dead_letters=None, close_at_end=True
+    )
     joined: list[int] = []
     query = write(
         table, folder, lambda part, _: joined.append(part.answers()["pairs"].sum()), available_now=True

@@ -94,7 +94,9 @@ def main() -> list[dict[str, Any]]:
 
         def ours(stream: Stream, *sinks: Any) -> Callable[[], None]:
             def run() -> None:
-                table = on_spark(stream, spark, max_per_trigger=MESSAGES // BATCHES, dead_letters=None)
+                table = on_spark(
+                    stream, spark, max_per_trigger=MESSAGES // BATCHES, dead_letters=None, close_at_end=True
+                )
                 closed = [0]
 
                 def see(windows: Any, _: Any) -> None:

@@ -186,6 +186,7 @@ class AppQuery:
             available_now=available_now,
             emit="both" if filling else "close",
             idle_seconds=idle_seconds,
+            close_at_end=True,
             options={} if self.ending is None else {"endFile": str(self.ending)},
         )
 

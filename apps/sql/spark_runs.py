@@ -69,7 +69,7 @@ class SparkRuns:
         """See `QueryRuns`."""
         tables: list[SketchTable] = []
         with tempfile.TemporaryDirectory(prefix="streamgauge-sql-") as folder:
-            table = on_spark(plan.stream, self._spark, dead_letters=None)
+            table = on_spark(plan.stream, self._spark, dead_letters=None, close_at_end=True)
             query = write(table, folder, lambda part, _: tables.append(part), available_now=True)
             query.awaitTermination()
             account = account_of(query)
@@ -88,7 +88,7 @@ class SparkRuns:
     def _written(self, one: KeptQuery, start: Start, available_now: bool = False) -> Running:
         stream = one.plan.stream
         sinks = [self._sink(one, sink) for sink in one.sinks]
-        table = on_spark(stream, self._spark, start=start)
+        table = on_spark(stream, self._spark, start=start, close_at_end=available_now)
         return write(table, self._folder / "checkpoint" / one.name, *sinks, available_now=available_now)
 
     def _sink(self, one: KeptQuery, sink: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 from ...sketches.core.lazy import pl
 from ..formats.reasons import Reason
 from ..formats.text.iso_times import read_times
+from .number_times import saturated
 from .row_wise import check_row_wise, reads_columns
 
 TIME = "__time"
@@ -55,12 +56,9 @@ def in_utc(times: pl.Series) -> pl.Series:
     """The values of an event time's expression as timestamp[us, UTC].
 
     Timestamps without a zone, and text without an offset, are read as UTC; text is read as ISO 8601
-    (`read_times`) and is null where it is not that.
+    (`read_times`) and is null where it is not that. What doesn't fit lies outside all dates (`saturated`).
     """
-    if times.dtype == pl.String:
-        return read_times(times)
-    # Methods of `dt` would plan, and wait for a thread of Polars' pool.
-    return times.cast(pl.Datetime("us", "UTC"))
+    return read_times(times) if times.dtype == pl.String else saturated(times)
 
 
 def why_none(time: Any, columns: Sequence[str]) -> Reason:

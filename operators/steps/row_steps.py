@@ -14,6 +14,7 @@ import numpy as np
 from ...sketches.core.lazy import pl
 from ..definition.event_time import TIME, in_utc, why_none
 from ..definition.functions import is_wrong_rows
+from ..definition.number_times import AFTER_ALL, NumberLimits
 from ..definition.stream import Stream
 from ..formats.failures import why
 
@@ -88,6 +89,7 @@ class RowSteps:
         self._expected = list(stream.source.schema)
         # A function is called for every row, whether or not anything of what it gives is needed.
         self._carries = any(step.drops_rows or step.verb == "map_batches" for step in stream.steps)
+        self._limits = None if stream.time is None else NumberLimits.of(stream.time, stream.source.schema)
         self._of_time = [] if stream.time is None else list(dict.fromkeys(stream.time.meta.root_names()))
 
     def apply(self, frame: pl.DataFrame, refuse: Refuse) -> Stepped:
@@ -125,7 +127,7 @@ class RowSteps:
             if len(stamps) and stamps.min() < 0:
                 refuse(unique(left.numbers[stamps < 0]), _NO_TIMESTAMP)
                 left, stamps = left.keep(stamps >= 0), stamps[stamps >= 0]
-            return left, stamps * np.int64(1000)
+            return left, np.minimum(stamps, AFTER_ALL // 1000) * np.int64(1000)
         kept = left.messages
         columns = _chosen(frame, self._of_time) if self._of_time else frame
         rows = Rows(columns if len(kept) == frame.height else columns[kept], kept)
@@ -144,6 +146,9 @@ class RowSteps:
 
     def _times(self, rows: Rows) -> tuple[pl.Series, pl.Series]:
         """The values of the stream's time expression, and the same as points in time."""
+        if self._limits is not None:
+            times = self._limits.times(self._stream.time, rows.frame, in_utc)
+            return rows.frame[self._limits.column], times
         given = rows.frame.select(self._stream.time).to_series()
         return given, in_utc(given)
 

@@ -98,7 +98,8 @@ class Offsets:
     topic is recreated, and `definition` is the packed one (`definitions.pack`); checkpoints of earlier
     versions have neither. `clock_us` is the wall clock when the batch was planned, which decides what is a
     broken clock whenever the batch is run. `lag` is how many messages the batch leaves for later ones. After
-    the `last` batch of a query no row of a join waits for a partner any more.
+    the `last` batch of a query no row of a join waits for a partner any more. `closed_us` is the end up to
+    which a run has closed windows that were not complete, as it was asked to at its end.
 
     >>> here = Offsets("q1", {("posts", 0): 12}, {("posts", 0): 7}, {("posts", 0): Known(Position(7))})
     >>> Offsets.from_json(here.to_json()) == here
@@ -115,6 +116,7 @@ class Offsets:
     clock_us: int = 0
     lag: int = 0
     last: bool = False
+    closed_us: int = EARLIEST
 
     def to_json(self) -> dict[str, Any]:
         """What Spark logs; `offsets` has the shape of Spark's own Kafka source."""
@@ -128,6 +130,8 @@ class Offsets:
             fields["lag"] = self.lag
         if self.last:
             fields["last"] = True
+        if self.closed_us > EARLIEST:
+            fields["closed"] = self.closed_us
         if self.topics:
             fields["topics"] = dict(sorted(self.topics.items()))
         if self.definition is not None:
@@ -150,6 +154,7 @@ class Offsets:
                 int(fields.get("clock", 0)),
                 int(fields.get("lag", 0)),
                 bool(fields.get("last", False)),
+                int(fields.get("closed", EARLIEST)),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(

@@ -89,7 +89,7 @@ class KafkaOptions:
     stream: Stream | None = None
     emit: Emit = "messages"
     idle_timeout_ms: int = 10_000
-    close_at_end: bool = True
+    close_at_end: bool = False
     end_file: str | None = None
     dead_letter_topic: str | None = None
     late_topic: str | None = None
@@ -140,7 +140,7 @@ class KafkaOptions:
             stream=stream,
             emit=emit,  # type: ignore[arg-type]
             idle_timeout_ms=_idle(given),
-            close_at_end=_truth(given, "closeAtEnd", True),
+            close_at_end=_truth(given, "closeAtEnd", False),
             end_file=given.get("endfile"),
             dead_letter_topic=given.get("deadlettertopic"),
             late_topic=given.get("latetopic"),

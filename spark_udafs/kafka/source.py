@@ -20,6 +20,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ from ...operators.sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
 from ...operators.watermarks.clock import wall_clock
 from ...operators.watermarks.global_watermark import Mark, closing_times, update_idleness
 from ...operators.watermarks.idle_timer import IdleTimer, Rest
+from ...operators.watermarks.partition_watermark import YEAR_10000
 from ...operators.watermarks.position import Input, Position
 from ...operators.windows.window import EARLIEST
 from ..definitions import check_same, pack
@@ -171,6 +173,8 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._heard: dict[TopicPartition, int] = {}
         self._held_up: set[TopicPartition] = set()
         self._gone: dict[TopicPartition, int] = {}
+        self._late_before: int | None = None
+        self._warned_of_closed = False
         self._pace = Pace(options.min_per_trigger, options.max_delay_seconds)
         self._looked = False
         self._sent = 0
@@ -243,6 +247,9 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         useful = not drained or self._is_news(here, known, mark)
         ahead = replace(here, ends=ends, begin=begin, known=known, watermark_us=mark, clock_us=_now_us())
         ahead = replace(ahead, definition=self._definition, lag=_between(ends, there))
+        self._warn_of_closed(here, known)
+        if last and mark > EARLIEST:
+            ahead = replace(ahead, closed_us=mark)
         return replace(ahead, last=last and _waits(self._options)), useful
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
@@ -443,6 +450,20 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 "%s-%s is silent, and rows of the stream that it is joined with wait to learn from it that "
                 "they have no partner: their windows stay open until it has a message with a later time",
                 *place,
+            )
+
+    def _warn_of_closed(self, here: Offsets, known: dict[TopicPartition, Known]) -> None:
+        """Warn, once, of late rows after a run that closed its last windows though rows could follow."""
+        late = sum(each.account.late for each in known.values())
+        if self._late_before is None:
+            self._late_before = late
+        elif self._late_before < late and here.closed_us > EARLIEST and not self._warned_of_closed:
+            self._warned_of_closed = True
+            log.warning(
+                "%d rows of this run are late so far: an earlier run, with close_at_end=True, closed all "
+                "windows that end at or before %s for good; leave close_at_end out if runs follow each other",
+                late - self._late_before,
+                datetime.fromtimestamp(min(here.closed_us, YEAR_10000 - 1) / 1e6, UTC).isoformat(),
             )
 
     def _is_news(self, here: Offsets, known: dict[TopicPartition, Known], mark: int) -> bool:

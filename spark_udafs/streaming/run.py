@@ -40,7 +40,7 @@ def on_spark(
     dead_letters: str | None = "",
     late: str | None = None,
     idle_seconds: float = 5.0,
-    close_at_end: bool = True,
+    close_at_end: bool = False,
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """The table of sketches of a Kafka stream as a DataFrame, merged in Spark, its windows closed in time.
@@ -53,8 +53,9 @@ def on_spark(
     well, so rows of the backlog after a pause are late if they are of the window that the pause has cut.
     Raise `idle_seconds` to sit out longer pauses.
 
-    With the trigger ``availableNow`` the last windows are closed at the end, and rows that later come for
-    them are late; with ``close_at_end=False`` they stay open for the next run.
+    With the trigger ``availableNow`` windows that are not complete at the end of a run stay open for the next
+    one, so a scheduled query counts as one that never stops. With ``close_at_end=True`` they are closed and
+    given out at the end for good: rows that a later run finds for them are late, of which it warns once.
 
     A stream may read several topics, by name or by pattern, and merge those of several formats. A topic that
     begins to match is read from its beginning, from the next micro-batch on.

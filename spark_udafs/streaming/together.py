@@ -43,7 +43,7 @@ def write_together(
     dead_letters: str | None = "",
     late: str | None = None,
     idle_seconds: float = 5.0,
-    close_at_end: bool = True,
+    close_at_end: bool = False,
     options: Mapping[str, str] | None = None,
 ) -> Running:
     """Start one query for several streams of the same topics; gives the query.

@@ -73,7 +73,7 @@ def run_on_spark(stream: Stream, request: Any, folder: Path) -> tuple[pa.Table, 
     from streamgauge.spark_udafs.streaming.run import account_of, on_spark, write
     from streamgauge.spark_udafs.streaming.sinks import SketchesToParquet
 
-    table = on_spark(stream, request.getfixturevalue("spark"))
+    table = on_spark(stream, request.getfixturevalue("spark"), close_at_end=True)
     started = write(table, folder / "checkpoint", SketchesToParquet(folder / "table"), available_now=True)
     assert started.awaitTermination(600)
     return merge([read_parquet(path) for path in (folder / "table").glob("*.parquet")]), account_of(started)

@@ -84,7 +84,7 @@ def test_both_engines_count_as_written_down(kind: str, spark: Any, kafka: Any, t
     assert counted_in(summary.table.to_arrow(), kind) == counted
     assert summary.account == account
     tables: list[pa.Table] = []
-    table = on_spark(stream, spark, dead_letters=None, max_per_trigger=120)
+    table = on_spark(stream, spark, dead_letters=None, max_per_trigger=120, close_at_end=True)
     running = write(table, tmp_path, lambda part, _: tables.append(part.to_arrow()), available_now=True)
     assert running.awaitTermination(600)
     assert counted_in(pa.concat_tables(tables), kind) == counted

@@ -161,7 +161,14 @@ def test_spark_closes_windows_beside_silence(
         for at, topic in enumerate(topics):
             stream = stream_of(CASES[at], source_of(topic, kafka.bootstrap_servers))
             settings = {"endFile": str(ending)}
-            table = on_spark(stream, spark, dead_letters=None, idle_seconds=IDLE_SECONDS, options=settings)
+            table = on_spark(
+                stream,
+                spark,
+                dead_letters=None,
+                idle_seconds=IDLE_SECONDS,
+                options=settings,
+                close_at_end=True,
+            )
             queries.append(write(table, tmp_path / str(at), windows[at].take))
         wait_for(lambda: all_go_on(queries) and windows == [case.closed for case in CASES])
         send_later(kafka, topics)

@@ -155,7 +155,7 @@ def test_spark_joins_as_written_down(
         assert joined_in(as_table(table).to_arrow()) == wanted
         return
     tables: list[pa.Table] = []
-    table = on_spark(stream, spark, dead_letters=None, max_per_trigger=most or None)
+    table = on_spark(stream, spark, dead_letters=None, max_per_trigger=most or None, close_at_end=True)
     running = write(table, tmp_path, lambda part, _: tables.append(part.to_arrow()), available_now=True)
     assert running.awaitTermination(600)
     assert joined_in(pa.concat_tables(tables)) == wanted

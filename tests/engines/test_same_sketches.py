@@ -40,7 +40,7 @@ def off_kafka(stream: Stream) -> tuple[pa.Table, Account]:
 
 def by_spark(stream: Stream, spark: Any, folder: Path) -> tuple[pa.Table, Account]:
     collected: list[pa.Table] = []
-    table = on_spark(stream, spark, dead_letters=None, max_per_trigger=70_000)
+    table = on_spark(stream, spark, dead_letters=None, max_per_trigger=70_000, close_at_end=True)
 
     def collect(part: SketchTable, _: Any) -> None:
         collected.append(part.to_arrow())

@@ -78,7 +78,9 @@ def read_together(
     sinks = {kind: Windows(failing if kind == "hopping" else 0) for kind in KINDS}
     given: dict[str, Any] = {"max_per_trigger": 900, "idle_seconds": 3600.0, **options}
     by_name = {kind: [sink] for kind, sink in sinks.items()}
-    return write_together(streams, spark, folder, by_name, available_now=True, **given), sinks
+    return write_together(
+        streams, spark, folder, by_name, available_now=True, **{"close_at_end": True, **given}
+    ), sinks
 
 
 def wanted(kind: str) -> dict[str, Any]:
@@ -203,7 +205,7 @@ REFUSED = {
 def test_what_no_reading_can_be_shared_with_is_refused(what: str, spark: Any, tmp_path: Path) -> None:
     stream, message = REFUSED[what]
     with pytest.raises(ValueError, match=message):
-        write_together({"one": MINUTES, "two": stream}, spark, tmp_path, {})
+        write_together({"one": MINUTES, "two": stream}, spark, tmp_path, {}, close_at_end=True)
 
 
 @pytest.mark.spark
@@ -232,7 +234,9 @@ def test_other_streams_are_refused_by_name(spark: Any, kafka: Any, tmp_path: Pat
     changed = rows.tumbling("1h").agg(n=count())
 
     def run(**streams: Stream) -> None:
-        query = write_together(streams, spark, tmp_path, {}, available_now=True, dead_letters=None)
+        query = write_together(
+            streams, spark, tmp_path, {}, available_now=True, dead_letters=None, close_at_end=True
+        )
         assert query.awaitTermination(600)
 
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})

@@ -173,7 +173,7 @@ def test_spark_counts_as_written_down(
     spark.conf.set(_ZONE, zone)
     stream = stream_of(kind, topic, kafka.bootstrap_servers, buckets)
     late = "" if kind == "session" else None
-    table = on_spark(stream, spark, streaming=streaming, dead_letters=None, late=late)
+    table = on_spark(stream, spark, streaming=streaming, dead_letters=None, late=late, close_at_end=True)
     counted, account = expected(kind)
     if not streaming:
         assert counted_in(as_table(table), kind) == counted

@@ -56,4 +56,4 @@ def test_both_engines_give_the_same_of_an_archive(spark: Any, archive: str, wind
 def test_an_archive_is_no_endless_stream(spark: Any, archive: str) -> None:
     rows = sg.Stream.from_archive(archive, "posts", value=sg.json({"user": pl.String}))
     with pytest.raises(ValueError, match="reads an archive, which ends"):
-        rows.tumbling("1m").agg(n=sg.count()).on_spark(spark)
+        rows.tumbling("1m").agg(n=sg.count()).on_spark(spark, close_at_end=True)

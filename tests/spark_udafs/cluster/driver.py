@@ -90,7 +90,7 @@ def main(given: dict[str, Any]) -> None:
     def stream(way: str) -> None:
         own = folder / f"stream-{way}"
         table = stream_of(servers, topic, way, strike, victim).on_spark(
-            spark, max_per_trigger=given.get("most")
+            spark, max_per_trigger=given.get("most"), close_at_end=True
         )
         held = given.get("die_at")
 
@@ -140,7 +140,7 @@ def main(given: dict[str, Any]) -> None:
         definition, file = stream_of(servers, topic, "Catalyst"), folder / "alerts.jsonl"
         alerting = Alerting([Threshold("busy", value="n", at_least=given["busy"])], to=[AlertsToFile(file)])
         sink = sg.spark.AlertingSink(definition, alerting, folder / "memory")
-        table = definition.on_spark(spark)
+        table = definition.on_spark(spark, close_at_end=True)
         sg.spark.write(table, folder / "rules", sink, available_now=True).awaitTermination()
         alerts = map(json.loads, file.read_text().splitlines())
         report("rules", sorted([str(alert["key"]), alert["state"]] for alert in alerts))

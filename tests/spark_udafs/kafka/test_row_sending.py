@@ -98,4 +98,4 @@ def test_what_can_not_send_is_refused(kafka: Any) -> None:
     with pytest.raises(ValueError, match=r"leave streaming=False out .* write\(\.\.\., available_now=True\)"):
         on_spark(stream, None, streaming=False)
     with pytest.raises(ValueError, match="'orders-good' takes the dead letters, too"):
-        on_spark(stream, None, dead_letters="orders-good")
+        on_spark(stream, None, dead_letters="orders-good", close_at_end=True)

@@ -77,7 +77,7 @@ def test_no_password_in_anything_that_spark_shows_or_keeps(
     stream = rows.tumbling("1m").agg(users=ask.distinct("user"))
     result: dict[str, str | bytes] = {"repr": repr(stream), "source": repr(bound(stream, SECRETS)({}))}
     events = Events(spark, tmp_path / "events")
-    batch, table = on_spark(stream, spark, streaming=False), on_spark(stream, spark)
+    batch, table = on_spark(stream, spark, streaming=False), on_spark(stream, spark, close_at_end=True)
     assert batch.count() == 1
     sink = SketchesToKafka(name, kafka.bootstrap_servers, SECRETS)
     result["sink"] = repr(vars(sink))
@@ -89,7 +89,9 @@ def test_no_password_in_anything_that_spark_shows_or_keeps(
                 frame.explain(mode)
             result[f"plan {number} {mode}"] = printed.getvalue()
     result["progress"] = "".join(progress.json for progress in query.recentProgress)
-    failing = write(on_spark(stream, spark, options={"subscribe": "nowhere"}), tmp_path / "failing")
+    failing = write(
+        on_spark(stream, spark, options={"subscribe": "nowhere"}, close_at_end=True), tmp_path / "failing"
+    )
     with pytest.raises(Exception, match="'nowhere' doesn't exist") as failed:
         failing.awaitTermination(60)
     result["exception"] = f"{failed.value!s} {failed.value!r} {failing.exception()}"

@@ -44,7 +44,7 @@ def test_what_it_writes_must_not_come_back(rows: Stream) -> None:
     from streamgauge.spark_udafs.streaming.run import on_spark
 
     with pytest.raises(ValueError, match="this run writes to the topic 'posts' and reads"):
-        on_spark(counting(rows), None, dead_letters="posts")
+        on_spark(counting(rows), None, dead_letters="posts", close_at_end=True)
 
 
 def test_rows_from_frames_are_no_topic() -> None:

@@ -99,7 +99,7 @@ def test_the_same_windows_sketches_and_account_as_straight_off_kafka(
 ) -> None:
     stream = everything_from(filled, requested_aggregates)
     kafka.create_topic(f"{filled}.windows", 2)
-    table = on_spark(stream, spark, max_per_trigger=1_700)
+    table = on_spark(stream, spark, max_per_trigger=1_700, close_at_end=True)
     written = SketchesToKafka(f"{filled}.windows", kafka.bootstrap_servers)
     query = run_to_the_end(table, tmp_path / "checkpoint", SketchesToParquet(tmp_path / "windows"), written)
     assert len(query.recentProgress) >= 4
@@ -182,7 +182,7 @@ def test_a_killed_query_goes_on_without_loss_or_double_counting(
         driver.wait()
     assert not (tmp_path / "checkpoint" / "commits" / str(last)).exists()
     assert len(list((tmp_path / "windows").glob("*.parquet"))) == 1
-    table = on_spark(stream, spark, max_per_trigger=2_000, dead_letters=None)
+    table = on_spark(stream, spark, max_per_trigger=2_000, dead_letters=None, close_at_end=True)
     query = run_to_the_end(table, tmp_path / "checkpoint", SketchesToParquet(tmp_path / "windows"))
     assert query.recentProgress[0]["batchId"] == last
     summary = run(stream, RunOptions(until="latest", dead_letters=None))
@@ -206,7 +206,7 @@ def test_an_idle_stream_closes_its_windows_by_the_clock(
     frame = frame_of(8, rows=9_000, minutes=1).tail(30)
     send(name, json_of(frame))
     collected: list[pa.Table] = []
-    table = on_spark(everything_from(name, few), spark, idle_seconds=0.5)
+    table = on_spark(everything_from(name, few), spark, idle_seconds=0.5, close_at_end=True)
     query = write(table, tmp_path / "checkpoint", lambda windows, batch: collected.append(windows))
     deadline = time.monotonic() + 600
     while not collected and time.monotonic() < deadline and query.isActive:
@@ -224,7 +224,10 @@ def test_a_sink_of_the_other_engine_is_refused_with_what_to_write() -> None:
 def test_a_topic_that_does_not_exist_fails_the_query_with_its_name(
     spark: Any, everything_from: Callable[[str], Stream], tmp_path: Path
 ) -> None:
-    query = write(on_spark(everything_from("nowhere"), spark, dead_letters=None), tmp_path / "checkpoint")
+    query = write(
+        on_spark(everything_from("nowhere"), spark, dead_letters=None, close_at_end=True),
+        tmp_path / "checkpoint",
+    )
     with pytest.raises(Exception, match=r"topic 'nowhere' doesn't exist at 127\.0\.0\.1"):
         query.awaitTermination(60)
 
@@ -239,7 +242,7 @@ def test_an_empty_topic_gives_no_windows_and_what_comes_later_is_read(
     tmp_path: Path,
 ) -> None:
     name = topic(2)
-    table = on_spark(everything_from(name), spark, dead_letters=None)
+    table = on_spark(everything_from(name), spark, dead_letters=None, close_at_end=True)
     query = run_to_the_end(table, tmp_path / "checkpoint", SketchesToParquet(tmp_path / "windows"))
     assert account_of(query) == Account()
     assert not (tmp_path / "windows").exists()

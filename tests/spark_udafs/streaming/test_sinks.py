@@ -90,7 +90,7 @@ def test_a_broker_that_goes_away_is_waited_for(
         sending(values[:300], "posts", "plain")
         stream = everything_from("posts")
         here = replace(stream, source=replace(stream.source, bootstrap_servers=broker.bootstrap_servers))
-        running = write(on_spark(here, spark, dead_letters=None), tmp_path / "checkpoint")
+        running = write(on_spark(here, spark, dead_letters=None, close_at_end=True), tmp_path / "checkpoint")
         minutes: list[pa.Table] = []
         table = sketched_messages(spark, broker.bootstrap_servers)
         plain = write(table, tmp_path / "plain", lambda windows, batch: minutes.append(windows.to_arrow()))

@@ -1,0 +1,114 @@
+"""Numbers as times: what an expression makes of numbers that no date can show.
+
+Polars computes in int64 and wraps around silently: `pl.from_epoch("at", time_unit="s")` makes a date in 1969
+of `Long.MAX_VALUE`, which programs write for "none". An expression over one column of integers is almost
+always linear, so a few small numbers tell what it should have given, and what lies outside all dates is found
+so. The two ends of int64 are no times in any unit, though Long.MIN_VALUE nanoseconds would be in 1677.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ...sketches.core.lazy import np, pl
+from ..watermarks.partition_watermark import YEAR_1, YEAR_10000
+
+BEFORE_ALL, AFTER_ALL = -(2**63), 2**63 - 1
+"""Times that no date has, in microseconds: they stand for what doesn't fit."""
+
+_MOST = 2**63 - 1
+_UNITS = {"ms": 1_000}
+_DAY_US = 86_400_000_000
+_INTEGERS = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
+_PROBES = (0, 50, 100, 127, 1_000, 32_000, 1_000_000, 2_000_000_000)
+
+
+def saturated(times: pl.Series) -> pl.Series:
+    """Dates and times as timestamp[us, UTC]; what doesn't fit is `BEFORE_ALL` or `AFTER_ALL`.
+
+    >>> far = pl.Series([0, 2**63 - 1, -(2**63)], dtype=pl.Int64).cast(pl.Datetime("ms"))
+    >>> saturated(far).to_physical().to_list() == [0, AFTER_ALL, BEFORE_ALL]
+    True
+    """
+    # Methods of `dt` would plan, and wait for a thread of Polars' pool.
+    whole = times.cast(pl.Datetime("us", "UTC"))
+    factor = _DAY_US if times.dtype == pl.Date else _UNITS.get(getattr(times.dtype, "time_unit", ""), 1)
+    if times.len() == times.null_count():
+        return whole
+    numbers = times.to_physical()
+    low, high = -(_MOST // factor), (_MOST - 1) // factor
+    if numbers.min() >= low and numbers.max() <= high:  # type: ignore[operator]
+        return whole
+    return _replaced(whole, numbers < low, numbers > high)
+
+
+@dataclass(frozen=True, slots=True)
+class NumberLimits:
+    """The integers of a column, from `low` to `high`, of which an expression can make dates."""
+
+    column: str
+    low: int
+    high: int
+
+    @classmethod
+    def of(cls, time: pl.Expr, schema: pl.Schema) -> NumberLimits | None:
+        """The limits of a time over one column of integers; None for one over other columns.
+
+        Of a time that is no line over its column, only the two ends of int64 are known to be out of range.
+
+        >>> NumberLimits.of(pl.from_epoch("at", time_unit="s"), pl.Schema({"at": pl.Int64}))
+        NumberLimits(column='at', low=-62135683200, high=253402387200)
+        """
+        names = list(dict.fromkeys(time.meta.root_names()))
+        if len(names) != 1 or str(dtype := schema[names[0]]) not in _INTEGERS:
+            return None
+        line = _line(time, names[0], dtype)
+        if line is None:
+            return cls(names[0], 1 - _MOST, _MOST - 1)
+        slope, origin = line
+        low, high = -((origin - YEAR_1 + _DAY_US) // slope), (YEAR_10000 + _DAY_US - origin) // slope
+        return cls(names[0], max(low, 1 - _MOST), min(high, _MOST - 1))
+
+    def times(self, time: pl.Expr, frame: pl.DataFrame, given: Callable[[pl.Series], pl.Series]) -> pl.Series:
+        """The times of a frame's rows, as `given` reads those that the expression makes of it.
+
+        What is out of range is `BEFORE_ALL` or `AFTER_ALL`; the expression is not asked about it.
+        """
+        numbers = frame[self.column]
+        if numbers.len() == numbers.null_count() or self.low <= numbers.min() <= numbers.max() <= self.high:  # type: ignore[operator]
+            return given(frame.select(time).to_series())
+        wide = numbers.cast(pl.Int128)  # the limits may not fit the numbers' own type
+        before, after = wide < self.low, wide > self.high
+        inside = frame.with_columns(
+            pl.when(before | after).then(None).otherwise(self.column).alias(self.column)
+        )
+        return _replaced(given(inside.select(time).to_series()), before, after)
+
+
+def _line(time: pl.Expr, column: str, dtype: pl.DataType) -> tuple[Fraction, int] | None:
+    """By how many microseconds a time grows with each unit of its column, and from where; None if it doesn't.
+
+    A clock's changes between summer and winter are no matter.
+    """
+    probes = [probe for probe in _PROBES if probe <= np.iinfo(str(dtype).lower()).max]
+    try:
+        rows = pl.DataFrame({column: pl.Series(probes, dtype=dtype)})
+        times = saturated(rows.select(time).to_series()).to_physical().to_list()
+    except (
+        Exception
+    ):  # an expression may refuse numbers that no row has, and a user's function raise anything
+        return None
+    if None in times:
+        return None
+    slope = Fraction(times[-1] - times[0], probes[-1] - probes[0])
+    fits = all(abs(times[0] + slope * probe - time) < _DAY_US for probe, time in zip(probes, times))
+    return (slope, times[0]) if slope > 0 and fits else None
+
+
+def _replaced(times: pl.Series, before: pl.Series, after: pl.Series) -> pl.Series:
+    points = pl.select(
+        pl.when(before).then(BEFORE_ALL).when(after).then(AFTER_ALL).otherwise(times.to_physical())
+    ).to_series()
+    return points.cast(pl.Datetime("us", "UTC"))
