@@ -13,11 +13,15 @@ import hmac
 import json
 import threading
 import time
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
+import msgspec
 import numpy as np
+import pyarrow as pa
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
@@ -29,6 +33,9 @@ from ..component import Place
 from ..inbox import CAPACITY, Arrival, Inbox
 from .lines import split_lines
 
+ENCODINGS = ("identity", "gzip", "deflate", "zstd")
+"""How bodies may be packed."""
+
 _START_SECONDS = 10.0
 _HERE = ("127.0.0.1", "localhost", "::1")
 _AGAIN = {"Retry-After": "1"}
@@ -39,9 +46,11 @@ class Http:
     """A server on `host` and `port` (0: a free one) that takes bodies of lines, of JSON, or Flume's events.
 
     With ``format="auto"``, a body whose Content-Type says JSON is a message, or, if it is an array, one for
-    each element; any other is lines. Flume's is an array of objects with `headers` and a `body`, which is the
-    message. An address other than this machine's own needs a `token`, which clients send as
-    ``Authorization: Bearer TOKEN``. At most `capacity` messages wait; a client waits `seconds` at most.
+    each element, byte for byte as it was sent; any other is lines. Flume's is an array of objects with
+    `headers` and a `body`, which is the message. Bodies packed by gzip, deflate or zstd are unpacked, up to
+    `max_body` bytes. An address other than this machine's own needs a `token`, which clients send as
+    ``Authorization: Bearer TOKEN``; without one, what a browser sends for a page of another host is refused.
+    At most `capacity` messages wait; a client waits `seconds` at most.
     """
 
     port: int = 8090
@@ -120,8 +129,14 @@ class HttpSource:
             self._failure = error
 
     async def _post(self, request: Request) -> Response:
-        if self._settings.token and not _authorized(request, self._settings.token):
-            return _problem(401, "the token is missing or wrong; send Authorization: Bearer TOKEN")
+        if (refusal := self._refusal(request)) is not None:
+            return refusal
+        encoding = request.headers.get("content-encoding", "identity").strip().lower()
+        if encoding not in ENCODINGS:
+            known = ", ".join(ENCODINGS)
+            return _problem(
+                415, f"Content-Encoding must be one of {known}, got {encoding!r}", {"Accept-Encoding": known}
+            )
         try:
             body = await self._body(request)
         except ClientDisconnect:
@@ -129,10 +144,29 @@ class HttpSource:
         if body is None:
             return _problem(413, f"a body may have {self._settings.max_body} bytes; send several")
         try:
-            values = messages_of(body, self._kind(request))
+            unpacked = unpack(body, encoding, self._settings.max_body)
+            if unpacked is None:
+                return _problem(
+                    413, f"a body may have {self._settings.max_body} bytes unpacked; send several"
+                )
+            values = messages_of(unpacked, self._kind(request))
         except ValueError as error:
             return _problem(400, str(error))
         return await self._deliver(values) if values else JSONResponse({"messages": 0})
+
+    def _refusal(self, request: Request) -> Response | None:
+        """Why a request is not taken: no token, or one that a page of another host has a browser send."""
+        if self._settings.token:
+            if _authorized(request, self._settings.token):
+                return None
+            return _problem(401, "the token is missing or wrong; send Authorization: Bearer TOKEN")
+        origin = request.headers.get("origin")
+        named = [request.headers.get("host", ""), *([] if origin is None else [urlsplit(origin).netloc])]
+        if all(urlsplit(f"//{host}").hostname in _HERE for host in named):
+            return None
+        return _problem(
+            421, f"without a token it takes what is sent to {', '.join(_HERE)} only, got {', '.join(named)}"
+        )
 
     async def _body(self, request: Request) -> bytes | None:
         parts, size = [], 0
@@ -176,8 +210,8 @@ class HttpSource:
 def messages_of(body: bytes, kind: str) -> list[bytes]:
     r"""The messages of a body. Raises `ValueError` for one that isn't of its kind.
 
-    >>> messages_of(b"one\r\ntwo", "lines"), messages_of(b'[{"a":1}, "b"]', "json")
-    ([b'one', b'two'], [b'{"a":1}', b'"b"'])
+    >>> messages_of(b"one\r\ntwo", "lines"), messages_of(b'[{"a": 1e400}, "b"]', "json")
+    ([b'one', b'two'], [b'{"a": 1e400}', b'"b"'])
     >>> messages_of(b'[{"headers": {}, "body": "text"}]', "flume")
     [b'text']
     """
@@ -186,6 +220,8 @@ def messages_of(body: bytes, kind: str) -> list[bytes]:
         starts, lengths = split_lines(block)
         return Batch(block, starts, lengths).values()
     try:
+        if kind == "json" and body.lstrip()[:1] == b"[":
+            return [bytes(element) for element in msgspec.json.decode(body, type=list[msgspec.Raw])]
         given = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"the body must be JSON: {error}") from None
@@ -193,11 +229,36 @@ def messages_of(body: bytes, kind: str) -> list[bytes]:
         if not isinstance(given, list) or not all(isinstance(one, dict) and "body" in one for one in given):
             raise ValueError('the body must be an array of events, as in [{"headers": {}, "body": "…"}]')
         return [str(one["body"]).encode(errors="surrogatepass") for one in given]
-    if not isinstance(given, list):
-        return [body.strip()]
-    return [
-        json.dumps(one, ensure_ascii=False, separators=(",", ":")).encode(errors="replace") for one in given
-    ]
+    return [body.strip()]
+
+
+def unpack(body: bytes, encoding: str, most: int) -> bytes | None:
+    """A body as it was before it was packed; None if it has more than `most` bytes.
+
+    Raises `ValueError` for bytes that the encoding doesn't give.
+
+    >>> import gzip
+    >>> unpack(gzip.compress(b"one"), "gzip", 10), unpack(gzip.compress(bytes(99)), "gzip", 10)
+    (b'one', None)
+    """
+    if encoding == "identity":
+        return body
+    try:
+        if encoding == "deflate":
+            # The standard means zlib's frame, and some clients send what is inside it.
+            window = zlib.MAX_WBITS if body[:1] and body[0] & 0x0F == 8 else -zlib.MAX_WBITS
+            stream = zlib.decompressobj(window)
+            whole = stream.decompress(body, most + 1)
+            if len(whole) <= most and not stream.eof:
+                raise ValueError("it ends in the middle")
+        else:
+            with pa.CompressedInputStream(
+                pa.BufferReader(body), "zstd" if encoding == "zstd" else "gzip"
+            ) as file:
+                whole = file.read(most + 1)
+    except (ValueError, OSError, zlib.error) as error:
+        raise ValueError(f"the body isn't {encoding}: {error}") from None
+    return whole if len(whole) <= most else None
 
 
 def _authorized(request: Request, token: str) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import threading
+import zlib
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import httpx
+import pyarrow as pa
 import pytest
 
 from streamgauge.agents.ingest.batch import Batch, IngestError
@@ -45,11 +48,26 @@ NDJSON = {"headers": {"Content-Type": "application/x-ndjson"}}
 JSON = {"headers": {"Content-Type": "application/json; charset=utf-8"}}
 
 
+def packed(encoding: str) -> dict[str, Any]:
+    return {"headers": {"Content-Encoding": encoding}}
+
+
 @pytest.mark.parametrize(
     ("content", "options", "settings", "values"),
     [
         (b"one\r\n\ntwo", {}, {}, [b"one", b"", b"two"]),
-        (b'[{"a": 1}, "b"]', JSON, {}, [b'{"a":1}', b'"b"']),
+        (b'[{"a": 1}, "b"]', JSON, {}, [b'{"a": 1}', b'"b"']),
+        (
+            b'[1e400, 0.1000000000000000055, "\\ud800", -0, {"x" : [1,\t2]}]',
+            JSON,
+            {},
+            [b"1e400", b"0.1000000000000000055", b'"\\ud800"', b"-0", b'{"x" : [1,\t2]}'],
+        ),
+        (gzip.compress(b"one\ntwo"), packed("gzip"), {}, [b"one", b"two"]),
+        (gzip.compress(b"one\n") + gzip.compress(b"two"), packed("gzip"), {}, [b"one", b"two"]),
+        (zlib.compress(b"one"), packed("deflate"), {}, [b"one"]),
+        (zlib.compress(b"one")[2:-4], packed("deflate"), {}, [b"one"]),
+        (pa.compress(b"one\ntwo", "zstd", asbytes=True), packed("zstd"), {}, [b"one", b"two"]),
         (b' {"a":  1}\n', JSON, {}, [b'{"a":  1}']),
         (
             b'{"a": 1}\n{"a": 2}\n',
@@ -143,3 +161,28 @@ def test_a_port_that_is_taken_is_named(opened: Any) -> None:
 def test_other_machines_need_a_token() -> None:
     with pytest.raises(ValueError, match="token is missing"):
         Http(host="0.0.0.0")
+
+
+@pytest.mark.parametrize(
+    ("content", "headers", "status", "reported"),
+    [
+        (b"one", {"Content-Encoding": "br"}, 415, "must be one of identity, gzip, deflate, zstd, got 'br'"),
+        (b"one", {"Content-Encoding": "gzip, gzip"}, 415, "got 'gzip, gzip'"),
+        (b"one", {"Content-Encoding": "gzip"}, 400, "isn't gzip"),
+        (gzip.compress(b"one")[:-9], {"Content-Encoding": "gzip"}, 400, "isn't gzip"),
+        (zlib.compress(b"one")[:-6], {"Content-Encoding": "deflate"}, 400, "isn't deflate"),
+        (pa.compress(b"one", "zstd", asbytes=True)[:-2], {"Content-Encoding": "zstd"}, 400, "isn't zstd"),
+        (gzip.compress(bytes(5_000)), {"Content-Encoding": "gzip"}, 413, "1000 bytes unpacked"),
+        (pa.compress(bytes(5_000), "zstd", asbytes=True), {"Content-Encoding": "zstd"}, 413, "unpacked"),
+        (b"one", {"Host": "example.org"}, 421, "got example.org"),
+        (b"one", {"Origin": "https://example.org"}, 421, "example.org"),
+        (b"[1, NaN]", JSON["headers"], 400, "must be JSON"),
+    ],
+)
+def test_what_cannot_be_taken_is_refused_with_the_reason(
+    opened: Any, content: bytes, headers: dict[str, str], status: int, reported: str
+) -> None:
+    source = opened(max_body=1_000)
+    answer = post(source, content, headers=headers).result(60)
+    assert answer.status_code == status and reported in answer.json()["error"]
+    assert source.inbox.empty
