@@ -83,9 +83,11 @@ class FrequentItems(Sketch):
         if self._undecided:
             values = as_array(values)
             column = as_values(values)
+            if column.kind == "float64" and (longs := as_longs(column)) is not None:
+                column = longs
             if len(column):
-                whole = column.kind == "int64" or (column.kind == "float64" and as_longs(column) is not None)
-                groups = FrequentItemsArrays(1, self.max_size, "long" if whole else "string")
+                kind: Kind = "long" if column.kind == "int64" else "string"
+                groups = FrequentItemsArrays(1, self.max_size, kind)
         groups._change(None, values, weight, deleting)
         if groups is not self._groups:
             self._groups, self._undecided = groups, False
