@@ -276,6 +276,7 @@ def _whole_times(values: list[Any], kind: pa.DataType) -> list[Any]:
 def _mixed(values: list[Any]) -> pa.Array:
     """Python values that Arrow doesn't take as they are: gaps of pandas, dates among times, large numbers."""
     values = [None if type(value).__name__ in ("NAType", "NaTType") else value for value in values]
+    values = [value[()] if isinstance(value, np.ndarray) and not value.ndim else value for value in values]
     known = [value for value in values if value is not None]
     if any(isinstance(value, float) for value in known) and all(map(_is_number, known)):
         return pa.array([None if value is None else float(value) for value in values], pa.float64())
@@ -291,7 +292,8 @@ def _mixed(values: list[Any]) -> pa.Array:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    numbers = (int, float, np.integer, np.floating)
+    return isinstance(value, numbers) and not isinstance(value, (bool, np.timedelta64))
 
 
 def _instant(day: date) -> datetime:

@@ -51,7 +51,8 @@ def real(family: str, name: str, value: Any, least: float, most: float, within: 
     >>> real("Bloom", "fpp", 0.01, 0, 1, within=True)
     0.01
     """
-    number = value if isinstance(value, (float, np.floating)) else _exact(value)
+    plain = value[()] if getattr(value, "ndim", None) == 0 else value
+    number = plain if isinstance(plain, (float, np.floating)) else _exact(plain)
     if number is None or not (least < number < most if within else least <= number <= most):
         between = f"between {least} and {most}" if within else f"from {least} to {most}"
         raise SketchError(f"{family}: {name} must be a number {between}, got {value!r}")

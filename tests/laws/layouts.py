@@ -320,9 +320,20 @@ def _spans_and_days() -> Iterator[Layout]:
     plain = [None if one is None else datetime(one.year, one.month, one.day) for one in days]
     yield Layout("dates", "timestamp", lambda: pa.array(days), plain)
     yield Layout("dates of milliseconds", "timestamp", lambda: _sliced(pa.array(days, pa.date64())), plain)
+    spans = [np.timedelta64(3, "100ms"), None, np.timedelta64(-1, "D")]
+    lengths = [timedelta(milliseconds=300), None, timedelta(days=-1)]
+    yield Layout("list of lengths of time", "duration", lambda: spans, lengths)
+    for unit in ("100ms", "2h", "3W", "25ns"):
+        times = np.array([4, -8, 0], f"m8[{unit}]")
+        yield Layout(f"NumPy m8[{unit}]", "duration", lambda times=times: times, _lengths(times))  # type: ignore[misc]
     later = datetime(2026, 7, 1, 5)
     mixed = [[days[0], later], None, [later]]
     yield Layout("lists of dates and times", "timestamp", lambda: mixed, [[plain[0], later], None, [later]])
+
+
+def _lengths(times: np.ndarray) -> Values:
+    """NumPy's lengths of time, to the microsecond."""
+    return [timedelta(microseconds=int(one / np.timedelta64(1, "us") // 1)) for one in times]
 
 
 def _polars(sort: str, values: Values, hidden: Values) -> Iterator[Layout]:
