@@ -82,7 +82,7 @@ def refused(family: Family, layout: Layout) -> str:
 
 def faults(families: list[Family], layouts: list[Layout]) -> tuple[list[str], int]:
     """What is wrong, and how many layouts families were taken through."""
-    found, taken = [], 0
+    wrong, taken = [], 0
     for family in families:
         for layout in layouts:
             taken += kind_for(family, layout) is not None
@@ -91,26 +91,26 @@ def faults(families: list[Family], layouts: list[Layout]) -> tuple[list[str], in
             except Exception as error:
                 fault = f"{type(error).__name__}: {error}"
             if fault:
-                found.append(f"{family}, {layout}: {fault}")
-    return found, taken
+                wrong.append(f"{family}, {layout}: {fault}")
+    return wrong, taken
 
 
 def test_every_layout_converts_to_the_values_it_holds() -> None:
     """As many values as rows of them, each row below the height; and the values are the plain ones."""
-    found = []
+    wrong = []
     for layout in LAYOUTS:
         flat, rows = layout.flat
         values = as_values(layout.make())
         came = values.to_arrow().to_pylist() if len(values) else []
         at = [values.row(i) for i in range(len(values))]
         if (came, at, values.length) != ([micros(one) for one in flat], rows, len(layout.values)):
-            found.append(f"{layout}: {came} of rows {at}")
-    assert not found, "\n".join(found)
+            wrong.append(f"{layout}: {came} of rows {at}")
+    assert not wrong, "\n".join(wrong)
     assert len(LAYOUTS) > 500
 
 
 def test_every_layout_of_records_converts_to_its_items() -> None:
-    found = []
+    wrong = []
     for layout in [*LAYOUTS, *RECORDS]:
         flat, rows = layout.flat
         items, came, length = as_rows(layout.make())
@@ -118,27 +118,27 @@ def test_every_layout_of_records_converts_to_its_items() -> None:
         if layout in OTHER_TYPES:
             continue
         if (items.to_pylist(), at, length) != (flat, rows, len(layout.values)):
-            found.append(f"{layout}: {items.to_pylist()} of rows {at}")
-    assert not found, "\n".join(found)
+            wrong.append(f"{layout}: {items.to_pylist()} of rows {at}")
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=str)
 def test_a_layout_changes_no_sketch(family: Family) -> None:
-    found, taken = faults([family], FEW)
-    assert not found, "\n".join(found)
+    wrong, taken = faults([family], FEW)
+    assert not wrong, "\n".join(wrong)
     assert taken >= 13
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("family", FAMILIES, ids=str)
 def test_no_layout_changes_any_sketch(family: Family) -> None:
-    found, taken = faults([family], LAYOUTS)
-    assert not found, "\n".join(found)
+    wrong, taken = faults([family], LAYOUTS)
+    assert not wrong, "\n".join(wrong)
     assert taken > 100
 
 
 def test_samples_keep_records_of_every_layout() -> None:
-    found = []
+    wrong = []
     for family in FAMILIES:
         if not issubclass(family.single, BottomK):
             continue
@@ -154,8 +154,8 @@ def test_samples_keep_records_of_every_layout() -> None:
                 kept = kept.column("item") if isinstance(kept, pa.Table) else kept
                 right = [item for item, row in zip(flat, groups_of(rows)) if group is None or row == group]
                 if Counter(map(repr, kept.to_pylist())) != Counter(map(repr, right)):
-                    found.append(f"{family}, {layout}, group {group}: {kept.to_pylist()}")
-    assert not found, "\n".join(found)
+                    wrong.append(f"{family}, {layout}, group {group}: {kept.to_pylist()}")
+    assert not wrong, "\n".join(wrong)
 
 
 def exact(layout: Layout) -> dict[str, list[Any]]:
@@ -180,7 +180,7 @@ def exact(layout: Layout) -> dict[str, list[Any]]:
 
 
 def test_exact_aggregates_answer_what_python_does() -> None:
-    found, taken = [], 0
+    wrong, taken = [], 0
     for layout in LAYOUTS:
         rows = np.arange(len(layout.values))
         for name, right in exact(layout).items():
@@ -192,8 +192,8 @@ def test_exact_aggregates_answer_what_python_does() -> None:
                 came, right = [one is None for one in came], [one is None for one in right]
             taken += 1
             if came != right and list(map(micros_of_any, came)) != list(map(micros, right)):
-                found.append(f"{name}, {layout}: {came}, not {right}")
-    assert not found, "\n".join(found)
+                wrong.append(f"{name}, {layout}: {came}, not {right}")
+    assert not wrong, "\n".join(wrong)
     assert taken > 2500
 
 

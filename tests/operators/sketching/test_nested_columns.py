@@ -46,7 +46,7 @@ SHOWN = {
         tags=pl.col("post").struct.field("tags"), stars=pl.col("post").struct.field("stars")
     ),
 }
-ASKED = {
+AGGREGATES = {
     "tags": sg.top_k("tags"),
     "users": sg.distinct_set("tags"),
     "kept": sg.sample("tags"),
@@ -73,7 +73,7 @@ def naive() -> dict[str, dict[str, list[Any]]]:
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_each_user_has_their_own_values(name: str) -> None:
-    tester = sg.StreamTester(SHOWN[name].group_by("user").tumbling("1m").agg(**ASKED))
+    tester = sg.StreamTester(SHOWN[name].group_by("user").tumbling("1m").agg(**AGGREGATES))
     tester.feed(ROWS[:7])
     tester.feed(ROWS[7:])
     tester.finish()
