@@ -1,6 +1,7 @@
 """Whatever a caller has, as one Arrow array: the one way in, for every family alike.
 
-A scalar counts as a column of one. What is missing is null, however it is written: None, pandas' NA and NaT,
+A scalar counts as a column of one; a row of a table or frame is a struct of its columns, without pandas'
+index. What is missing is null, however it is written: None, pandas' NA and NaT,
 what NumPy masks; and NaN where the other values are not numbers, as pandas writes gaps among texts. Among
 numbers NaN is a value, one and the same from lists, NumPy, pandas and Polars.
 """
@@ -69,7 +70,7 @@ def as_array(values: Any) -> pa.Array:
         if hasattr(values, "__arrow_c_stream__"):
             if str(dtype) == "Object":  # of Python objects Polars gives Arrow the addresses
                 return _of_python(values.to_list())
-            if hasattr(values, "iloc") and hasattr(values, "columns"):
+            if type(values).__module__.startswith("pandas.") and values.ndim == 2:
                 values = pa.Table.from_pandas(values, preserve_index=False)
             elif isinstance(values, (pa.Table, pa.RecordBatch)):
                 values = _without_index(values)
