@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .lists import elements
 
@@ -118,6 +119,12 @@ def plain(array: pa.Array) -> pa.Array:
         return plain(array.values).take(pa.array(runs))
     if types.is_struct(kind):
         fields = [plain(field) for field in array.flatten()]
+        if (
+            array.null_count
+        ):  # runs have no nulls of their own: Arrow leaves their values beneath the structs'
+            runs = [types.is_run_end_encoded(field.type) for field in kind]
+            valid = array.is_valid()
+            fields = [pc.if_else(valid, f, pa.scalar(None, f.type)) if r else f for f, r in zip(fields, runs)]
         names = [pa.field(field.name, column.type) for field, column in zip(kind, fields)]
         return pa.StructArray.from_arrays(fields, fields=names, mask=array.is_null())
     return _plain_list(array)
@@ -133,8 +140,9 @@ def _plain_list(array: pa.Array) -> pa.Array:
         ends = pa.array(np.searchsorted(rows, np.arange(len(array) + 1)))
         gaps = array.is_null() if array.null_count else None
         array = pa.LargeListArray.from_arrays(ends, items, mask=gaps)
-    inner = plain(array.values)
-    if inner.type == array.type.value_type:
+    values = array.values
+    inner = plain(values)
+    if inner is values:
         return array
     ends = pa.array(np.asarray(array.offsets, np.int64))
     return pa.LargeListArray.from_arrays(ends, inner, mask=array.is_null() if array.null_count else None)
