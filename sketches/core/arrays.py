@@ -119,9 +119,8 @@ def plain(array: pa.Array) -> pa.Array:
         return plain(array.values).take(pa.array(runs))
     if types.is_struct(kind):
         fields = [plain(field) for field in array.flatten()]
-        if (
-            array.null_count
-        ):  # runs have no nulls of their own: Arrow leaves their values beneath the structs'
+        if array.null_count:
+            # Runs have no nulls of their own: Arrow leaves their values beneath those of the structs.
             runs = [types.is_run_end_encoded(field.type) for field in kind]
             valid = array.is_valid()
             fields = [pc.if_else(valid, f, pa.scalar(None, f.type)) if r else f for f, r in zip(fields, runs)]
@@ -254,10 +253,9 @@ def _holds_times(kind: pa.DataType) -> bool:
 
 
 def _whole_times(values: list[Any], kind: pa.DataType) -> list[Any]:
-    """The values with those times changed of which Arrow would drop a part, at any depth.
+    """The same values, at any depth, with those times replaced of which Arrow would drop a part.
 
-    That are dates beside datetimes, of which it makes dates, and NumPy's of a multiple of a unit, which it
-    reads as one unit.
+    Arrow makes dates of datetimes that stand beside dates, and reads NumPy's multiples of a unit as units.
     """
     types = pa.types
     if types.is_list(kind):
