@@ -121,9 +121,13 @@ def plain(array: pa.Array) -> pa.Array:
         fields = [plain(field) for field in array.flatten()]
         if array.null_count:
             # Runs have no nulls of their own: Arrow leaves their values beneath those of the structs.
-            runs = [types.is_run_end_encoded(field.type) for field in kind]
             valid = array.is_valid()
-            fields = [pc.if_else(valid, f, pa.scalar(None, f.type)) if r else f for f, r in zip(fields, runs)]
+            fields = [
+                pc.if_else(valid, column, pa.scalar(None, column.type))
+                if types.is_run_end_encoded(field.type)
+                else column
+                for field, column in zip(kind, fields)
+            ]
         names = [pa.field(field.name, column.type) for field, column in zip(kind, fields)]
         return pa.StructArray.from_arrays(fields, fields=names, mask=array.is_null())
     return _plain_list(array)

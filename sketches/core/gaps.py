@@ -79,7 +79,8 @@ def taking_gaps(cls: type, at: int) -> None:
 def _taking(update: Callable[..., Any], at: int) -> Callable[..., Any]:
     @functools.wraps(update)
     def taken(self: Any, *args: Any, **inputs: Any) -> Any:
-        values, state = args[at] if len(args) > at else inputs.get("values"), vars(self)
+        values: Any = args[at] if len(args) > at else inputs.get("values")
+        state = vars(self)
         gaps, before = gaps_alone(values), state.get(_BEFORE)
         if gaps and before is None and _DECIDED not in state:
             before = _state_of(self)
