@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, Self
 
 from ...sketches.core.lazy import pa
-from ...sketches.core.parameters import whole
+from ...sketches.core.parameters import described, whole
 from ...sketches.core.protocol import Groups, SketchError
 from ..families import MOMENT, Family, family
 
@@ -156,8 +156,8 @@ def aggregate(name: str, column: str | None, **options: Any) -> Aggregate:
     for given in named:
         if not isinstance(options.get(given), str):
             raise TypeError(f"{name}: {given}= names a column, got {options.get(given)!r}")
-    params = {key: options.get(key, default) for key, default in line.params.items()}
-    answer = {key: options.get(key, default) for key, default in line.answer.items()}
+    params = {key: described(options.get(key, default)) for key, default in line.params.items()}
+    answer = {key: described(options.get(key, default)) for key, default in line.answer.items()}
     _check(line, params, answer)
     return Aggregate(name, column, params, answer, {given: options[given] for given in named})
 

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from ...sketches.core.lazy import np, pa, pc, pl
+from ...sketches.core.lists import elements
 from .decode import Decoded
 from .messages import Messages, headers_type, texts
 from .reasons import Reason
@@ -139,8 +140,9 @@ def _named(part: str) -> str:
 
 def _last(headers: pa.ListArray, name: str) -> pa.Array:
     """The value of each message's last header of a name; null where there is none."""
-    flat = headers.flatten()
-    at = np.flatnonzero(pc.equal(flat.field("key"), name).to_numpy(zero_copy_only=False))
+    flat, rows = elements(headers)
+    keys, values = flat.flatten()
+    at = np.flatnonzero(pc.equal(keys, name).to_numpy(zero_copy_only=False))
     place = np.full(len(headers), -1, np.int64)
-    place[pc.list_parent_indices(headers).to_numpy()[at]] = at  # of several the last one stays
-    return flat.field("value").take(pa.array(place, mask=place < 0))
+    place[rows[at]] = at  # of several the last one stays
+    return values.take(pa.array(place, mask=place < 0))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,17 @@ _FEW = 8
 """Panes that times are compared with one by one."""
 _CODES = 2 * EARLIEST
 """From here up to `EARLIEST`, times that no row has stand for groups that are not of all their windows."""
+
+
+@contextmanager
+def _naming(column: str | None) -> Iterator[None]:
+    """Put the column's name before what is wrong with its values."""
+    try:
+        yield
+    except (TypeError, ValueError, OverflowError) as error:
+        if column is not None:
+            error.args = (f"column {column!r}: {error}",)
+        raise
 
 
 class Sketches:
@@ -81,7 +93,8 @@ class Sketches:
                 given["time"] = times
             if "offset" in aggregate.family.inputs and place is not None:
                 given |= {"partition": place.partition, "offset": place.offsets}
-            groups.update(numbers, column, **given)
+            with _naming(aggregate.column):
+                groups.update(numbers, column, **given)
 
     def drain(self) -> pa.Table:
         """The table of sketches of the rows added since the last call; starts empty again."""

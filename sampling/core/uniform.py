@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Self
 
+from ...sketches.core.parameters import real
 from .bottom_k import BottomK
 
 
@@ -12,7 +13,7 @@ def share_error(items: int, confidence: float = 0.95) -> float:
     """The error of a share counted among so many items, at most, at that confidence.
 
     Hoeffding's bound sqrt(ln(2 / (1 − confidence)) / 2m), which holds for draws without replacement too.
-    Raises `ValueError` for a confidence outside 0 to 1.
+    Raises `SketchError` for a confidence outside 0 to 1.
 
     Source: Hoeffding, "Probability Inequalities for Sums of Bounded Random Variables", JASA 1963, sections 2,
     6.
@@ -20,8 +21,7 @@ def share_error(items: int, confidence: float = 0.95) -> float:
     >>> round(share_error(1000), 3)
     0.043
     """
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
+    confidence = real("sample", "confidence", confidence, 0.0, 1.0, within=True)
     return min(math.sqrt(math.log(2.0 / (1.0 - confidence)) / (2.0 * items)), 1.0) if items else 1.0
 
 
@@ -36,7 +36,7 @@ class Uniform(BottomK):
         """How far a share read off the sample is from the stream's, at most, at that confidence.
 
         Hoeffding's bound sqrt(ln(2 / (1 − confidence)) / 2m) for m items; 0 while the sample is the stream.
-        Raises `ValueError` for a confidence outside 0 to 1.
+        Raises `SketchError` for a confidence outside 0 to 1.
 
         Source: Hoeffding, "Probability Inequalities for Sums of Bounded Random Variables", JASA 1963.
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...sketches.core.aggregated import Aggregated
-from ...sketches.core.columns import as_array
+from ...sketches.core.arrays import as_array, is_scalar
 from ...sketches.core.jit import lean
 from ...sketches.core.random import step
 from ..core.bernoulli_base import ShareGroups, of_rows
@@ -50,7 +50,10 @@ class HashSampleGroups(ShareGroups):
     def _prepare(self, rows: Rows, key: Any = None) -> np.ndarray:
         if key is None:
             raise TypeError("HashSample: expected update(…, key=…), one key a row")
-        return np.flatnonzero(rows.per_item(keys_in_share(key, self.p), "key"))
+        chosen = keys_in_share(key, self.p)
+        return np.flatnonzero(
+            rows.per_item(np.repeat(chosen, rows.length) if is_scalar(key) else chosen, "key")
+        )
 
     def _choose(self, groups: np.ndarray | None, n: int, prepared: Any) -> tuple[np.ndarray, np.ndarray]:
         states = np.empty(len(prepared), np.uint64)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...sketches.core.aggregated import Aggregated
-from ...sketches.core.columns import as_array
+from ...sketches.core.arrays import as_array, is_scalar
 from ...sketches.core.parameters import whole
 from ...sketches.core.times import cut
 from ...sketches.core.utf8_repair import readable
@@ -45,7 +45,7 @@ class StratifiedReservoirGroups(BottomKGroups):
         if inputs["key"] is None:
             raise TypeError(f"{self._format.name}: expected update(…, key=…), one key a row")
         keys = readable(cut(as_array(inputs["key"])))
-        if len(keys) == 1 and rows.length != 1:
+        if is_scalar(inputs["key"]):
             keys = keys.take(pa.array(np.zeros(rows.length, np.int64)))
         numbers = rows.per_item(np.arange(len(keys)), "key")
         kind = kept_type(keys.type)

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from ...sketches.core.lists import elements
 from ...sketches.core.protocol import SketchError
 from ..core.bottom_k import BottomK, plain
 from ..core.images import MOST_K
@@ -71,9 +72,8 @@ class StratifiedReservoir(BottomK):
     def values(self) -> pa.Table:
         """A row an item: `key` and `item`, key by key, each key's in random order."""
         table = self.strata().combine_chunks()
-        lists = table.column("items").combine_chunks()
-        keys = table.column("key").take(lists.value_parent_indices())
-        return pa.table({"key": keys, "item": lists.flatten()})
+        items, rows = elements(table.column("items").combine_chunks())
+        return pa.table({"key": table.column("key").take(pa.array(rows)), "item": items})
 
     def answer(self) -> dict[str, Any]:
         """``{"n": rows seen, "strata": [{"key", "n", "values", "error"}, …]}``, as JSON can hold it.

@@ -18,7 +18,7 @@ from . import images_many as many
 from . import update as kernels
 from .images import CHECK_AT, KIND_AT, START, UNKNOWN, Image, header, parse
 from .shape import LAYOUTS, Layout, Shape, shape
-from .sketch import Bloom, check, items_of, keys_of
+from .sketch import Bloom, items_of, keys_of, seed_of
 
 
 class BloomGroups(Groups):
@@ -44,9 +44,8 @@ class BloomGroups(Groups):
     ) -> None:
         """Raises `SketchError` as `Bloom` does."""
         self._shape = shape(capacity, fpp, layout)
-        check(layout, seed)
+        self._layout, self._seed = layout, seed_of(layout, seed)
         self._capacity, self._fpp = int(capacity), float(fpp)
-        self._layout, self._seed = layout, int(seed)
         self._how = LAYOUTS[layout], self._shape.k
         words = np.zeros(self._shape.words, np.uint32)
         empty = Image(layout, words, self._shape.k, self._seed, self._capacity, self._fpp)

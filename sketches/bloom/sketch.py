@@ -70,8 +70,7 @@ class Bloom(Sketch):
         self, capacity: int = 100_000, fpp: float = 0.01, layout: Layout = "blocked", seed: int = 0
     ) -> None:
         """Raises `SketchError` for parameters out of range."""
-        size = shape(capacity, fpp, layout)
-        check(layout, seed)
+        size, seed = shape(capacity, fpp, layout), seed_of(layout, seed)
         words = np.zeros(size.words, np.uint32)
         self._set(Image(layout, words, size.k, seed, int(capacity), float(fpp)))
 
@@ -230,10 +229,12 @@ class Bloom(Sketch):
         return f"Bloom({size}; about {self.count():,.0f} of {self.capacity:,} values, rate {self.rate:.2%})"
 
 
-def check(layout: str, seed: int) -> None:
-    """Raise `SketchError` for a seed that the layout can't have."""
-    if whole("bloom", "seed", seed, -(1 << 31), (1 << 31) - 1) and layout == "spark_v1":
+def seed_of(layout: str, seed: int) -> int:
+    """A seed as an int. Raises `SketchError` for one that the layout can't have."""
+    number = whole("bloom", "seed", seed, -(1 << 31), (1 << 31) - 1)
+    if number and layout == "spark_v1":
         raise SketchError(f"bloom: Spark's version 1 has no seed, got seed={seed}")
+    return number
 
 
 def items_of(values: Any, item_kind: str | None, layout: str) -> Values:

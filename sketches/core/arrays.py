@@ -1,6 +1,7 @@
 """Whatever a caller has, as one Arrow array: the one way in, for every family alike.
 
-A scalar counts as a column of one. What is missing is null, however it is written: None, pandas' NA and NaT,
+A scalar counts as a column of one; a row of a table or frame is a struct of its columns, without pandas'
+index. What is missing is null, however it is written: None, pandas' NA and NaT,
 what NumPy masks; and NaN where the other values are not numbers, as pandas writes gaps among texts. Among
 numbers NaN is a value, one and the same from lists, NumPy, pandas and Polars.
 """
@@ -15,6 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .lists import elements
+
 _MOST_BYTES = (1 << 31) - 1
 _PLAIN = frozenset(
     kind.id
@@ -26,6 +29,7 @@ _PLAIN = frozenset(
 )
 """Types that stand for themselves, which nearly all columns have: told apart at the cost of one look."""
 _NUMPY_UNITS = ("s", "ms", "us", "ns")
+_IN_A_NANO = {"ps": 10**3, "fs": 10**6, "as": 10**9}
 _TEXTS = (str, bytes, bytearray, memoryview, Mapping, pa.Scalar)
 _FAULTS = (pa.ArrowException, TypeError, ValueError, OverflowError)
 
@@ -67,6 +71,10 @@ def as_array(values: Any) -> pa.Array:
         if hasattr(values, "__arrow_c_stream__"):
             if str(dtype) == "Object":  # of Python objects Polars gives Arrow the addresses
                 return _of_python(values.to_list())
+            if type(values).__module__.startswith("pandas.") and values.ndim == 2:
+                values = pa.Table.from_pandas(values, preserve_index=False)
+            elif isinstance(values, (pa.Table, pa.RecordBatch)):
+                values = _without_index(values)
             return _joined(pa.chunked_array(values))
         if hasattr(values, "__arrow_c_array__"):
             return plain(pa.array(values))
@@ -111,6 +119,15 @@ def plain(array: pa.Array) -> pa.Array:
         return plain(array.values).take(pa.array(runs))
     if types.is_struct(kind):
         fields = [plain(field) for field in array.flatten()]
+        if array.null_count:
+            # Runs have no nulls of their own: Arrow leaves their values beneath those of the structs.
+            valid = array.is_valid()
+            fields = [
+                pc.if_else(valid, column, pa.scalar(None, column.type))
+                if types.is_run_end_encoded(field.type)
+                else column
+                for field, column in zip(kind, fields)
+            ]
         names = [pa.field(field.name, column.type) for field, column in zip(kind, fields)]
         return pa.StructArray.from_arrays(fields, fields=names, mask=array.is_null())
     return _plain_list(array)
@@ -122,12 +139,13 @@ def _plain_list(array: pa.Array) -> pa.Array:
         if types.is_map(kind) or types.is_union(kind):
             return array
         # Not by a cast: Arrow's of list views writes a wrong last offset.
-        lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
-        ends = pa.array(np.append(0, np.cumsum(lengths, dtype=np.int64)))
+        items, rows = elements(array)
+        ends = pa.array(np.searchsorted(rows, np.arange(len(array) + 1)))
         gaps = array.is_null() if array.null_count else None
-        array = pa.LargeListArray.from_arrays(ends, pc.list_flatten(array), mask=gaps)
-    inner = plain(array.values)
-    if inner.type == array.type.value_type:
+        array = pa.LargeListArray.from_arrays(ends, items, mask=gaps)
+    values = array.values
+    inner = plain(values)
+    if inner is values:
         return array
     ends = pa.array(np.asarray(array.offsets, np.int64))
     return pa.LargeListArray.from_arrays(ends, inner, mask=array.is_null() if array.null_count else None)
@@ -147,6 +165,13 @@ def _joined(column: pa.ChunkedArray) -> pa.Array:
     return pa.concat_arrays(chunks)
 
 
+def _without_index(table: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
+    """Without the numbers of rows that pandas adds as a column to a frame that was filtered."""
+    index = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    unnamed = [name for name in table.schema.names if name in index and name.startswith("__index_level_")]
+    return table.drop_columns(unnamed) if unnamed else table
+
+
 def _of_numpy(array: np.ndarray) -> pa.Array:
     if array.ndim != 1:
         if array.ndim:
@@ -158,20 +183,46 @@ def _of_numpy(array: np.ndarray) -> pa.Array:
     mask = None
     if isinstance(array, np.ma.MaskedArray):
         array, mask = np.ma.getdata(array), np.ma.getmaskarray(array)
+    if not dtype.isnative:
+        array = array.astype(dtype.newbyteorder("="))
     if dtype.kind in "Mm":
-        unit, count = np.datetime_data(dtype)
-        if count != 1 or unit not in _NUMPY_UNITS:
-            array = array.astype(f"{dtype.kind}8[{'ns' if unit in ('ps', 'fs', 'as') else 's'}]")
+        array = _in_units_of_arrow(array)
     elif dtype.kind == "f" and dtype.itemsize > 8:
         array = array.astype(np.float64)
-    if not array.dtype.isnative:
-        array = array.astype(array.dtype.newbyteorder("="))
     try:
         return pa.array(array, mask=mask)
     except _FAULTS as error:
         raise TypeError(
             f"a NumPy array of {dtype} can't be read as a column: {_first_line(error)}; cast it"
         ) from None
+
+
+def _in_units_of_arrow(array: np.ndarray) -> np.ndarray:
+    """NumPy's times in one of Arrow's units, none cut but to the nanosecond: M8[100ms] becomes M8[ms].
+
+    Raises `TypeError` for lengths of time without a unit, in months or in years, and `ValueError` for times
+    that the unit can't hold, where NumPy would wrap around without a word.
+    """
+    dtype = array.dtype
+    unit, count = np.datetime_data(dtype)
+    if count == 1 and unit in _NUMPY_UNITS:
+        return array
+    gaps = np.isnat(array)
+    no_length = unit == "generic" or (dtype.kind == "m" and unit in "YM")
+    if no_length and not gaps.all():
+        raise TypeError(f"NumPy times of {dtype} have no length; cast them to {dtype.kind}8[s] or finer")
+    if unit in _IN_A_NANO:
+        counts = array.astype(np.int64)
+        most = np.iinfo(np.int64).max // count
+        fine = (counts >= -most) & (counts <= most)
+        times = (counts * count // _IN_A_NANO[unit]).astype(f"{dtype.kind}8[ns]")
+    else:
+        times = array.astype(f"{dtype.kind}8[{unit if unit in _NUMPY_UNITS else 's'}]")
+        fine = times.astype(dtype) == array
+    if not (fine | gaps).all():
+        raise ValueError(f"a time of {dtype} is too far off; cast it to a unit in which int64 holds it")
+    times[gaps] = "NaT"
+    return times
 
 
 def _of_extension(values: Any) -> pa.Array:
@@ -186,8 +237,8 @@ def _of_extension(values: Any) -> pa.Array:
 def _of_python(values: list[Any]) -> pa.Array:
     try:
         array = pa.array(values)
-        if pa.types.is_date32(array.type) and any(isinstance(value, datetime) for value in values):
-            array = _mixed(values)  # Arrow would drop the time of day
+        if _holds_times(array.type) and (whole := _whole_times(values, array.type)) is not values:
+            array = pa.array(whole)
         return plain(array)
     except _FAULTS:
         pass
@@ -198,9 +249,45 @@ def _of_python(values: list[Any]) -> pa.Array:
         raise TypeError(f"expected a column of one type, got {shown}: {_first_line(error)}") from None
 
 
+def _holds_times(kind: pa.DataType) -> bool:
+    """Whether values of the type hold times, at any depth."""
+    if pa.types.is_nested(kind):
+        return any(_holds_times(kind.field(at).type) for at in range(kind.num_fields))
+    return pa.types.is_temporal(kind)
+
+
+def _whole_times(values: list[Any], kind: pa.DataType) -> list[Any]:
+    """The same values, at any depth, with those times replaced of which Arrow would drop a part.
+
+    Arrow makes dates of datetimes that stand beside dates, and reads NumPy's multiples of a unit as units.
+    """
+    types = pa.types
+    if types.is_list(kind):
+        lists = [None if value is None else list(value) for value in values]
+        items = [item for one in lists if one is not None for item in one]
+        whole = iter(_whole_times(items, kind.value_type))
+        return [None if one is None else [next(whole) for _ in one] for one in lists]
+    if types.is_struct(kind) and all(value is None or isinstance(value, Mapping) for value in values):
+        fields = [
+            _whole_times([None if value is None else value.get(field.name) for value in values], field.type)
+            for field in kind
+        ]
+        records = zip(values, *fields)
+        names = [field.name for field in kind]
+        return [None if value is None else dict(zip(names, record)) for value, *record in records]
+    if types.is_date(kind) and any(isinstance(value, datetime) for value in values):
+        return [_instant(value) if isinstance(value, date) else value for value in values]
+    for unit in (np.datetime64, np.timedelta64):
+        if any(isinstance(value, unit) and np.datetime_data(value.dtype)[1] != 1 for value in values):
+            gap = unit("NaT")
+            return list(_in_units_of_arrow(np.array([gap if value is None else value for value in values])))
+    return values
+
+
 def _mixed(values: list[Any]) -> pa.Array:
     """Python values that Arrow doesn't take as they are: gaps of pandas, dates among times, large numbers."""
     values = [None if type(value).__name__ in ("NAType", "NaTType") else value for value in values]
+    values = [value[()] if isinstance(value, np.ndarray) and not value.ndim else value for value in values]
     known = [value for value in values if value is not None]
     if any(isinstance(value, float) for value in known) and all(map(_is_number, known)):
         return pa.array([None if value is None else float(value) for value in values], pa.float64())
@@ -216,7 +303,8 @@ def _mixed(values: list[Any]) -> pa.Array:
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    numbers = (int, float, np.integer, np.floating)
+    return isinstance(value, numbers) and not isinstance(value, (bool, np.timedelta64))
 
 
 def _instant(day: date) -> datetime:

@@ -12,9 +12,9 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from .arrays import as_array
+from .lists import elements
 from .times import micros, without_length
 
 __all__ = ["Kind", "Values", "as_array", "as_values", "flattened", "is_list", "stored_values"]
@@ -30,6 +30,9 @@ class Values:
     value ``i`` from ``offsets[i]`` to ``offsets[i + 1]`` (int32 or int64). `rows` is None where value ``i``
     came from row ``i``, else the row number of each value, among `height` rows. `unsigned` says that int64
     numbers are the bits of uint64 ones, `temporal` which sort of times they are, if any (`temporal_kind`).
+
+    Kernels write to ``array[group]`` unchecked, so what they rely on is checked here, once a batch: as many
+    rows as values, each below `height`, and bytes for all offsets.
     """
 
     kind: Kind
@@ -40,6 +43,18 @@ class Values:
     height: int = 0
     unsigned: bool = False
     temporal: str = ""
+
+    def __post_init__(self) -> None:
+        rows = self.rows
+        if rows is not None:
+            first, last = (int(rows.min()), int(rows.max())) if len(rows) else (0, -1)
+            if len(rows) != len(self) or first < 0 or last >= self.height:
+                whole = f"{len(self)} values of {len(rows)} rows, {first} to {last} of {self.height}"
+                raise ValueError(f"values must have one row each, got {whole}; the column's lists are broken")
+        offsets, size = self.offsets, len(self.data)
+        if len(offsets) > 1 and not 0 <= offsets[0] <= offsets[-1] <= size:
+            bytes_read = f"bytes {offsets[0]} to {offsets[-1]} of {size}"
+            raise ValueError(f"values must lie within their bytes, got {bytes_read}; the offsets are broken")
 
     @property
     def item_kind(self) -> str:
@@ -56,6 +71,8 @@ class Values:
 
     def per_value(self, per_row: np.ndarray) -> np.ndarray:
         """A row-wise array (group numbers, weights) as a value-wise one."""
+        if len(per_row) != self.length:
+            raise ValueError(f"expected one number a row, {self.length} in all, got {len(per_row)}")
         return per_row if self.rows is None else per_row[self.rows]
 
     def row(self, at: int) -> int:
@@ -162,9 +179,8 @@ def flattened(array: pa.Array) -> tuple[pa.Array, np.ndarray | None]:
     """
     rows: np.ndarray | None = None
     while is_list(array.type):
-        parents = pc.list_parent_indices(array).to_numpy(zero_copy_only=False)
+        array, parents = elements(array)
         rows = parents if rows is None else rows[parents]
-        array = pc.list_flatten(array)
     if array.null_count:
         kept = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
         rows = kept if rows is None else rows[kept]

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from .image_columns import as_images, image_column
+from .parameters import deviations
 from .protocol import Groups, Sketch, SketchError
 
 
@@ -68,9 +69,9 @@ class DistinctGroups(Groups):
     def bounds(self, std_devs: int = 2) -> tuple[np.ndarray, np.ndarray]:
         """(lower, upper) of each group at 1, 2 or 3 standard deviations: 68.3, 95.4 or 99.7 % confidence.
 
-        Raises `ValueError` for any other number of them.
+        Raises `SketchError` for any other number of them.
         """
-        return self._bounds(checked(std_devs))
+        return self._bounds(deviations(self.family, std_devs))
 
     def answers(self, **question: Any) -> pa.Array:
         """Each group's estimate with its bounds at 95.4 % confidence, a struct of three doubles."""
@@ -124,10 +125,3 @@ class StoredAsImages(DistinctGroups):
         """The error to raise for bytes that `_fold` found a fault in."""
         message = f"{what} a sketch of Apache DataSketches ({size} bytes): {cls._reasons[fault]}"
         return SketchError(f"{cls.family}: {message}")
-
-
-def checked(std_devs: int) -> int:
-    """1, 2 or 3. Raises `ValueError` for anything else."""
-    if std_devs not in (1, 2, 3):
-        raise ValueError(f"bounds are known at 1, 2 or 3 standard deviations, not {std_devs}")
-    return std_devs

@@ -9,7 +9,8 @@ to be added or looked up, is
   (``"double"``), texts and bytes (``"string"``: a text is its UTF-8 bytes), points in time and dates
   (``"timestamp"``), times of day (``"time"``), lengths of time (``"duration"``);
 - **converted** if it is a number equal to one of that kind: 1.0 is 1 among whole numbers, 1 is 1.0 among
-  floats, and a decimal is either. NaN is a gap but among floats, as pandas writes it, and skipped;
+  floats, and a decimal is either. NaN is a gap but among floats, as pandas writes it, and skipped; of batches
+  of NaN alone see `gaps`;
 - **refused** otherwise, with nothing changed: 1.5 or a text among whole numbers, 2^53 + 1 among floats, a
   number or a text among dates. It is never answered by "no".
 

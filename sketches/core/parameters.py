@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
@@ -16,12 +17,23 @@ def whole(family: str, name: str, value: Any, least: int, most: int = 2**63 - 1)
     >>> whole("KLL", "k", np.int32(200), 8, 65535)
     200
     """
-    fine = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not fine or not least <= value <= most:
-        hint = f"; write {int(value)}" if isinstance(value, float) and value.is_integer() else ""
+    number = _exact(value)
+    if number is None or not least <= number <= most:
+        rounded = isinstance(value, (float, np.floating)) and float(value).is_integer()
+        hint = f"; write {int(value)}" if rounded and least <= value <= most else ""
         message = f"{name} must be a whole number {_range(least, most)}, got {value!r}{hint}"
         raise SketchError(f"{family}: {message}")
-    return int(value)
+    return number
+
+
+def _exact(value: Any) -> int | None:
+    """An integer of whatever type (Python's, NumPy's) as Python's own; None for all else and for booleans."""
+    if isinstance(value, bool) or getattr(value, "dtype", None) == np.bool_:
+        return None
+    try:
+        return operator.index(value)
+    except TypeError:
+        return None
 
 
 def _range(least: int, most: int) -> str:
@@ -39,11 +51,12 @@ def real(family: str, name: str, value: Any, least: float, most: float, within: 
     >>> real("Bloom", "fpp", 0.01, 0, 1, within=True)
     0.01
     """
-    fine = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    if not fine or not (least < value < most if within else least <= value <= most):
+    plain = value[()] if getattr(value, "ndim", None) == 0 else value
+    number = plain if isinstance(plain, (float, np.floating)) else _exact(plain)
+    if number is None or not (least < number < most if within else least <= number <= most):
         between = f"between {least} and {most}" if within else f"from {least} to {most}"
         raise SketchError(f"{family}: {name} must be a number {between}, got {value!r}")
-    return float(value)
+    return float(number)
 
 
 def seconds(family: str, name: str, span: Any) -> float:
@@ -53,6 +66,8 @@ def seconds(family: str, name: str, span: Any) -> float:
     60.0
     """
     given = span.total_seconds() if isinstance(span, timedelta) else span
+    if isinstance(span, np.timedelta64) and np.datetime_data(span.dtype)[0] not in ("generic", "M", "Y"):
+        given = float(span / np.timedelta64(1, "s"))
     try:
         number = real(family, name, given, 1e-6, 1e12)
     except SketchError:
@@ -63,6 +78,28 @@ def seconds(family: str, name: str, span: Any) -> float:
         message = f"{name} must be whole microseconds, as times are, got {span!r}"
         raise SketchError(f"{family}: {message}; write {rounded!r}")
     return rounded
+
+
+def deviations(family: str, std_devs: Any) -> int:
+    """How many standard deviations bounds are for: 1, 2 or 3. Raises `SketchError` for all else.
+
+    >>> deviations("HLL", np.int64(2))
+    2
+    """
+    number = _exact(std_devs)
+    if number not in (1, 2, 3):
+        raise SketchError(f"{family}: std_devs must be 1, 2 or 3 standard deviations, got {std_devs!r}")
+    return number
+
+
+def described(value: Any) -> Any:
+    """A parameter as JSON can hold it: NumPy's scalars as Python's own, lengths of time in seconds.
+
+    >>> described(np.int32(7)), described(timedelta(minutes=1))
+    (7, 60.0)
+    """
+    plain = value.item() if getattr(value, "ndim", None) == 0 else value
+    return plain.total_seconds() if isinstance(plain, timedelta) else plain
 
 
 def flag(family: str, name: str, value: Any) -> bool:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from .aggregated import Aggregated
 from .errors import StreamgaugeError
+from .gaps import taking_gaps
 from .lazy import np, pa
 from .locking import Shared
 
@@ -53,6 +54,10 @@ class Sketch(Shared, ABC):
     """The name in error messages and in the registry, such as ``"HLL"``."""
     item_kind: str | None = None
     """The kind of the values whose hashes it keeps, None as long as it isn't known (`item_kinds`)."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        taking_gaps(cls, at=0)
+        super().__init_subclass__(**kwargs)
 
     @abstractmethod
     def update(self, values: Any) -> Self:
@@ -142,6 +147,10 @@ class Groups(Shared, ABC):
     """How the family is requested as an aggregate of a column."""
     item_kind: str | None = None
     """The kind of the values whose hashes they keep, None as long as it isn't known (`item_kinds`)."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        taking_gaps(cls, at=1)
+        super().__init_subclass__(**kwargs)
 
     @abstractmethod
     def __init__(self, n: int = 0, **params: Any) -> None: ...

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .arrays import as_array
+from .arrays import as_array, is_scalar
 
 _A_DAY = 86_400_000_000
 _IN_MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
@@ -79,7 +79,7 @@ def as_times(time: Any, rows: int, family: str, null: int | None = None) -> np.n
         raise ValueError(f"{family}: a time is more than 146,000 years from 1970")
     if missing:
         known = np.where(array.is_null().to_numpy(zero_copy_only=False), np.int64(null or 0), known)
-    if len(known) == 1 and rows != 1:
+    if is_scalar(time) and len(known) == 1:
         return np.broadcast_to(known, rows)
     if len(known) != rows:
         raise ValueError(f"{family}: expected one time a row, {rows} in all, got {len(known)}")

@@ -22,7 +22,7 @@ from . import update as kernels
 from .images import image_size, parse
 from .images_sparse import CHECK, KIND_AT, MAGIC, NO_BITS, UNKNOWN, bits_of, most_room, parse_sparse
 from .log import LINE, by_group, replay
-from .sketch import CountMin, accepted, keys_of, shape
+from .sketch import CountMin, accepted, keys_of, seed_of, shape
 
 _NONE = np.empty(0, np.int64)
 _MOST = 1 << 62
@@ -50,9 +50,9 @@ class CountMinGroups(Groups):
 
     def __init__(self, n: int = 0, eps: float = 0.001, confidence: float = 0.99, seed: int = 0) -> None:
         """Raises `SketchError` as `CountMin` does."""
-        self._eps, self._confidence, self._seed = eps, confidence, seed
-        self._depth, self._width = shape(eps, confidence, seed)
-        self._factors = np.array(next_ints(seed, self._depth), np.uint64)
+        self._depth, self._width = shape(eps, confidence)
+        self._eps, self._confidence, self._seed = float(eps), float(confidence), seed_of(seed)
+        self._factors = np.array(next_ints(self._seed, self._depth), np.uint64)
         self._inverse = kernels.inverse(self._width)
         self._n = 0
         self._total = np.zeros(0, np.int64)

@@ -62,8 +62,8 @@ class CountMin(Sketch):
         self, eps: float = 0.001, confidence: float = 0.99, seed: int = 0, conservative: bool = False
     ) -> None:
         """Raises `SketchError` for an eps or a confidence outside (0, 1), or a seed beyond int32."""
-        self._depth, self._width = shape(eps, confidence, seed)
-        self._set(seed, 0, np.zeros((self._depth, self._width), np.int64))
+        self._depth, self._width = shape(eps, confidence)
+        self._set(seed_of(seed), 0, np.zeros((self._depth, self._width), np.int64))
         self.conservative = flag("count-min", "conservative", conservative)
 
     def _set(self, seed: int, total: int, table: np.ndarray, item_kind: str | None = None) -> None:
@@ -247,11 +247,15 @@ class CountMin(Sketch):
         )
 
 
-def shape(eps: float, confidence: float, seed: int) -> tuple[int, int]:
+def seed_of(seed: int) -> int:
+    """A seed as Spark takes it. Raises `SketchError` for one beyond int32."""
+    return whole("count-min", "seed", seed, -(1 << 31), (1 << 31) - 1)
+
+
+def shape(eps: float, confidence: float) -> tuple[int, int]:
     """Depth and width as Spark takes them. Raises `SketchError` for parameters out of range."""
     eps = real("count-min", "eps", eps, 0, 1, within=True)
     confidence = real("count-min", "confidence", confidence, 0, 1, within=True)
-    whole("count-min", "seed", seed, -(1 << 31), (1 << 31) - 1)
     width = math.ceil(2 / eps)
     depth = math.ceil(-math.log1p(-confidence) / math.log(2))
     if depth > MAX_DEPTH or depth * width > MAX_CELLS:

@@ -143,8 +143,9 @@ class FrequentItemsArrays(Groups, Generic[Single]):
 
     def _accepted(self, values: Any) -> Values:
         column = as_values(values)
-        if self.kind == "long" and column.kind == "float64":
-            column = as_longs(column) or column
+        longs = as_longs(column) if column.kind == "float64" else None
+        if longs is not None and (self.kind == "long" or not len(longs)):
+            column = longs  # of NaN alone, which pandas makes of gaps alone, nothing is left
         wanted = "string" if self.kind == "string" else "int64"
         if len(column) and column.kind != wanted:
             raise TypeError(f"frequent items: this sketch counts {self.kind}s, got a column of {column.kind}")

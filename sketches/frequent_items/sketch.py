@@ -11,6 +11,7 @@ Bytes as Apache DataSketches has them, see `images`.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, NamedTuple, Self, cast
 
 import numpy as np
@@ -19,7 +20,7 @@ import pyarrow as pa
 from ..core.arrays import as_array
 from ..core.columns import as_values
 from ..core.item_kinds import as_longs, joint_kind
-from ..core.parameters import whole
+from ..core.parameters import real, whole
 from ..core.protocol import Sketch, SketchError, required_kind
 from .arrays import FrequentItemsArrays, Kind
 from .images import MAX_LG, MIN_LG, kind_of
@@ -83,9 +84,11 @@ class FrequentItems(Sketch):
         if self._undecided:
             values = as_array(values)
             column = as_values(values)
+            if column.kind == "float64" and (longs := as_longs(column)) is not None:
+                column = longs
             if len(column):
-                whole = column.kind == "int64" or (column.kind == "float64" and as_longs(column) is not None)
-                groups = FrequentItemsArrays(1, self.max_size, "long" if whole else "string")
+                kind: Kind = "long" if column.kind == "int64" else "string"
+                groups = FrequentItemsArrays(1, self.max_size, kind)
         groups._change(None, values, weight, deleting)
         if groups is not self._groups:
             self._groups, self._undecided = groups, False
@@ -221,7 +224,9 @@ class FrequentItems(Sketch):
         """
         if no_false not in ("positives", "negatives"):
             raise ValueError(f"no_false must be 'positives' or 'negatives', got {no_false!r}")
-        above = self.error if threshold is None else max(threshold, self.error)
+        least = 0 if threshold is None else threshold
+        real("frequent items", "threshold", least, -math.inf, math.inf)
+        above = max(least, self.error)
         return [
             item
             for item in self.top(len(self))

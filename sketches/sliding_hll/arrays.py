@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from ..core.aggregated import Aggregated
 from ..core.column_kinds import hashable
-from ..core.distinct_counter import DistinctGroups, checked
+from ..core.distinct_counter import DistinctGroups
 from ..core.group_numbers import as_groups, frozen
 from ..core.image_columns import as_images, joined_images
 from ..core.item_kinds import as_items, kind_with
-from ..core.parameters import seconds, whole
+from ..core.parameters import deviations, seconds, whole
 from ..core.protocol import Single, SketchError
 from ..core.resume import resume
 from ..core.times import as_times
@@ -135,9 +135,10 @@ class SlidingHLLArrays(DistinctGroups, Generic[Single]):
     ) -> tuple[np.ndarray, np.ndarray]:
         """(lower, upper) of each group at 1, 2 or 3 standard deviations: 68.3, 95.4 or 99.7 % confidence.
 
-        Raises `ValueError` for any other number of them, and as `estimates` does.
+        Raises `SketchError` for any other number of them, and as `estimates` does.
         """
-        lower, upper = relative_errors()[self.lg_k, 1, checked(std_devs) - 1]
+        std_devs = deviations(self.family, std_devs)
+        lower, upper = relative_errors()[self.lg_k, 1, std_devs - 1]
         estimate, seen, few = self._registers_in(window, now)
         least, greatest = estimate / (1 + lower), estimate / (1 - upper)
         if few.any():

@@ -6,7 +6,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..core.aggregated import Aggregated
 from ..core.answers import finite
@@ -15,8 +14,9 @@ from ..core.column_kinds import hashable
 from ..core.columns import is_list
 from ..core.hash import hashed_chunks
 from ..core.item_kinds import as_items, joint_kind, kind_with
+from ..core.lists import elements
 from ..core.one_by_one import OneByOne, Staged
-from ..core.parameters import one_of, whole
+from ..core.parameters import deviations, one_of, whole
 from ..core.protocol import SketchError
 from .sketch import Theta
 from .store import MAX_THETA
@@ -110,7 +110,8 @@ class Tuple(Staged):
         """The sketch with those rows; its arrays are replaced, never written to."""
         keys = as_items(values, self.item_kind, self.family)
         if is_scalar(value):
-            numbers = self._checked(np.full((len(keys), self.width), value))
+            number = self._checked(np.tile(_rows_of(value, self.width), self.width))
+            numbers = np.repeat(number, len(keys), axis=0)
         else:
             rows = self._checked(_rows_of(value, self.width))
             if len(rows) != keys.length:
@@ -235,7 +236,7 @@ class Tuple(Staged):
 
     def totals(self, std_devs: int = 2) -> list[Total]:
         """The sum over all keys of each number, with bounds at so many standard deviations."""
-        totals = []
+        std_devs, totals = deviations(self.family, std_devs), []
         for numbers in self._numbers.T.astype(np.float64):
             with np.errstate(
                 over="ignore", invalid="ignore"
@@ -303,11 +304,11 @@ def _rows_of(value: Any, width: int) -> np.ndarray:
     array = as_array(list(value) if isinstance(value, np.ndarray) and value.ndim == 2 else value)
     counts = 1
     if is_list(array.type):
-        lengths = pc.list_value_length(array)
-        if array.null_count or len(pc.unique(lengths)) > 1:
+        items, rows = elements(array)
+        lengths = np.bincount(rows, minlength=len(array))
+        if array.null_count or len(np.unique(lengths)) > 1:
             raise ValueError("Tuple: expected rows of as many numbers each, none of them null")
-        counts = lengths[0].as_py() if len(array) else width
-        array = pc.list_flatten(array)
+        array, counts = items, int(lengths[0]) if len(array) else width
     if array.null_count:
         raise ValueError("Tuple: a number is null; filter those rows out")
     if pa.types.is_decimal(array.type):

@@ -22,6 +22,7 @@ from ...operators.definition.aggregate import Aggregate
 from ...operators.table.schema import aggregates_of, definition_text
 from ...operators.table.spark_footer import DEFINED, KEY_TYPE, ROWS
 from ...sampling.core.items import kept_type
+from ...sketches.core.lists import elements
 from ...sketches.core.utf8_repair import readable
 from ...sketches.frequent_items.approx_top_k import items_tracked, state_type, to_state
 from ..gc_freeze import freeze_imports
@@ -130,9 +131,8 @@ class SampleForm(ColumnCodec):
         def pack(seen: pa.Array, kept: pa.Array) -> pa.Array:
             freeze_imports()
             groups = aggregate.groups(len(seen))
-            # Flattening drops whatever lies under a null list, and so do the parents' indices.
-            parents = pc.list_parent_indices(kept)
-            items = readable(pc.list_flatten(kept))
+            items, parents = elements(kept)
+            items = readable(items)
             n = pc.fill_null(seen, 0).to_numpy(zero_copy_only=False)
             groups.merge_columns(parents, items.field("priority"), items.field("item"), n)  # type: ignore[attr-defined]
             return groups.to_arrow()

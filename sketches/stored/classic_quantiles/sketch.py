@@ -38,7 +38,7 @@ class ClassicQuantiles(PackageQuantiles):
     family: ClassVar[str] = "ClassicQuantiles"
 
     def __init__(self, k: int = 128) -> None:
-        if whole("ClassicQuantiles", "k", k, 2, 32_768) & (k - 1):
+        if (k := whole("ClassicQuantiles", "k", k, 2, 32_768)) & (k - 1):
             raise SketchError(f"ClassicQuantiles: k must be a power of 2 from 2 to 32768, got {k}")
         self._peer = datasketches.quantiles_doubles_sketch(k)
 

@@ -10,7 +10,7 @@ import numpy as np
 from ...core.distinct_counter import DistinctCounter
 from ...core.item_kinds import as_items, joint_kind, kind_with
 from ...core.one_by_one import Staged
-from ...core.parameters import whole
+from ...core.parameters import deviations, whole
 from ...core.protocol import SketchError
 from ...core.utf8_repair import readable
 from .images import image_fault
@@ -112,10 +112,9 @@ class CPC(DistinctCounter, Staged):
     def bounds(self, std_devs: int = 2) -> tuple[float, float]:
         """(lower, upper) at 1, 2 or 3 standard deviations: 68.3, 95.4 or 99.7 % confidence.
 
-        Raises `ValueError` for other numbers of them.
+        Raises `SketchError` for other numbers of them.
         """
-        if std_devs not in (1, 2, 3):
-            raise ValueError(f"bounds are known at 1, 2 or 3 standard deviations, not {std_devs}")
+        std_devs = deviations(self.family, std_devs)
         return float(self._peer.get_lower_bound(std_devs)), float(self._peer.get_upper_bound(std_devs))
 
     def __repr__(self) -> str:

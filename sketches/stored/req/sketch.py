@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core.answers import as_shares, quantile_answer
 from ...core.numbers import as_numbers
-from ...core.parameters import flag, whole
+from ...core.parameters import deviations, flag, whole
 from ...core.protocol import SketchError
 from ..package_quantiles import PackageQuantiles, read_checked
 from .images import image_fault
@@ -38,7 +38,7 @@ class REQ(PackageQuantiles):
     family: ClassVar[str] = "REQ"
 
     def __init__(self, k: int = 12, high_ranks: bool = True) -> None:
-        if whole("REQ", "k", k, 4, 1024) % 2:
+        if (k := whole("REQ", "k", k, 4, 1024)) % 2:
             raise SketchError(f"REQ: k must be even, got {k}")
         self._peer = datasketches.req_floats_sketch(k, flag("REQ", "high_ranks", high_ranks))
 
@@ -83,7 +83,7 @@ class REQ(PackageQuantiles):
 
     def rank_bounds(self, x: float, std_devs: int = 2) -> tuple[float, float]:
         """The shares between which the true rank of `x` lies, at 1, 2 or 3 standard deviations."""
-        rank = self.rank(x)
+        rank, std_devs = self.rank(x), deviations(self.family, std_devs)
         return (
             self._peer.get_rank_lower_bound(rank, std_devs),
             self._peer.get_rank_upper_bound(rank, std_devs),

@@ -94,6 +94,17 @@ def test_messages_read_without_headers_have_none() -> None:
     assert result["headers"].to_list() == [[], []] and result["header:trace"].to_list() == [None, None]
 
 
+def test_headers_beneath_a_gap_are_no_other_messages() -> None:
+    given = Messages.of(
+        [b"{}", b"{}", b"{}"], headers=[[("trace", b"a")], [("trace", b"b")], [("trace", b"c")]]
+    )
+    lists = given.headers
+    assert lists is not None
+    gap = pa.ListArray.from_arrays(lists.offsets, lists.values, mask=pa.array([False, True, False]))
+    result = decoded(replace(given, headers=gap), ["header:trace"]).frame
+    assert result["header:trace"].to_list() == ["a", None, "c"]
+
+
 def test_they_are_part_of_the_definition_and_travel() -> None:
     plain, keyed = (
         Stream.from_kafka("posts", value=DECODER, message=requested) for requested in ((), ["key"])
