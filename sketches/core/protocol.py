@@ -98,6 +98,8 @@ class Sketch(Shared, ABC):
             return NotImplemented
         # In place, an empty sketch is as large as its owner made it; here it is one of two alike.
         first, second = (other, self) if self._saw_nothing() else (self, other)
+        if first._saw_nothing():  # of two empty ones the same gives its size, whichever way round
+            first, second = sorted((self, other), key=lambda one: (str(one._compared()), one.to_bytes()))
         return first.copy().merge(second)
 
     def __bytes__(self) -> bytes:
