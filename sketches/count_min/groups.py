@@ -19,8 +19,8 @@ from ..core.sparse_tables import ROWS_AT_ONCE, LazyTables
 from ..core.weights import as_weights
 from . import images_many as many
 from . import update as kernels
-from .images import image_size, parse
-from .images_sparse import CHECK, KIND_AT, MAGIC, NO_BITS, UNKNOWN, bits_of, most_room, parse_sparse
+from .images import UNKNOWN, image_size, parse
+from .images_sparse import CHECK, KIND_AT, MAGIC, NO_BITS, bits_of, most_room, parse_sparse
 from .log import LINE, by_group, replay
 from .sketch import CountMin, accepted, keys_of, shape
 
@@ -115,8 +115,8 @@ class CountMinGroups(Groups):
         sizes = ends - starts
         sparse = begin_with(MAGIC, images_column)
         dense = ~sparse
-        if dense.any():  # Spark's own size, or a byte more for the kind
-            dense &= (sizes - image_size(self._depth, self._width)).view(np.uint64) <= 1
+        if dense.any():  # Spark's own size, or a few bytes more
+            dense &= (sizes - image_size(self._depth, self._width)).view(np.uint64) <= many.MOST_TAIL
         sums = np.zeros(len(images_column), np.uint32)
         sums[sparse] = check_sums(
             images_column.data, starts[sparse], np.maximum(ends - CHECK, starts)[sparse]
@@ -158,7 +158,7 @@ class CountMinGroups(Groups):
         joint_kind(item_kind, one.item_kind, f"count-min: row {row}")
         theirs = *one.table.shape, one.seed
         mine = (self._depth, self._width, self._seed)
-        if theirs != mine:
+        if theirs[:2] != mine[:2] or (np.array(next_ints(one.seed, self._depth)) != self._factors).any():
             raise SketchError(
                 f"count-min: row {row} has depth, width and seed {theirs}, these groups have {mine}"
             )
