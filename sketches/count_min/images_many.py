@@ -78,10 +78,10 @@ def _begins(data, begin, head, total_at):
 def _has_seed(data, at, seeds, first):
     """Whether an image has one of the seeds from number `first` on."""
     word = load32(data, at)
+    known = False
     for i in range(first, len(seeds)):
-        if word == seeds[i]:
-            return True
-    return False
+        known |= word == seeds[i]
+    return known
 
 
 @inner

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from ..core.answers import as_shares, exact_point, quantile_answer
+from ..core.answers import as_shares, double_point, exact_point, quantile_answer
 from ..core.numbers import as_numbers
 from ..core.protocol import Sketch, SketchError, required_kind
 from .levels import normalized_rank_error
@@ -158,9 +158,9 @@ class KLL(Sketch):
     def rank_bounds(self, x: float) -> tuple[float, float]:
         """The shares between which the true rank of `x` lies at 99 % confidence."""
         rank, error = self.rank(x), self.normalized_rank_error()
-        if x < self.low or x >= self.high:
-            error = 0.0
-        return max(0.0, rank - error), min(1.0, rank + error)
+        if not self.low <= exact_point(self.family, x) < self.high:
+            return rank, rank
+        return max(1 / self.n, rank - error), min(1 - 1 / self.n, rank + error)
 
     def cdf(self, points: Any) -> np.ndarray:
         """The share at most each of the ascending `points`, then 1.0: one more than there are points."""
@@ -209,7 +209,9 @@ class KLL(Sketch):
 
     def _at(self, qs: np.ndarray) -> np.ndarray:
         items, up_to = self._sorted()
-        wanted = np.clip(np.ceil(qs * self.n), 1, self.n).astype(np.int64)
+        # Beyond 2^53 not every n is a double: the last rank must be n all the same.
+        wanted = np.minimum(np.maximum(np.ceil(qs * self.n), 1).astype(np.int64), self.n)
+        wanted = np.where(qs >= 1.0, self.n, wanted)
         estimates = items[np.minimum(np.searchsorted(up_to, wanted), len(items) - 1)]
         return np.where(wanted == 1, self.low, np.where(wanted == self.n, self.high, estimates)).astype(
             items.dtype
@@ -224,8 +226,11 @@ class KLL(Sketch):
         if self.kind == "long":
             xs = np.array([math.floor(x) for x in within], np.int64)
         else:
-            xs = np.array(within, np.float64)
-        ranks = np.concatenate([[0], up_to])[np.searchsorted(items, xs, side="right")] / self.n
+            xs = np.array([double_point(self.family, x) for x in within], np.float64)
+        counts = np.concatenate([[0], up_to])[np.searchsorted(items, xs, side="right")]
+        # The lowest and the highest value may not be among the items: one value at least is at most the
+        # former, and one is above whatever is below the latter.
+        ranks = np.clip(counts, 1, max(self.n - 1, 1)) / self.n
         below = np.array([x < low for x in exact], bool)
         above = np.array([x >= high for x in exact], bool)
         return np.where(below, 0.0, np.where(above, 1.0, ranks))

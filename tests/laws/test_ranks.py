@@ -68,6 +68,37 @@ def test_numbers_of_every_type_have_ranks(name: str) -> None:
     assert (sketch.rank(-(10**400)), sketch.rank(10**400)) == (0.0, 1.0)
 
 
+@pytest.mark.parametrize("name", [name for name in RANKED if name != "quantiles"])  # by buckets, not values
+def test_the_ends_have_a_value_on_their_side(name: str) -> None:
+    wrong, rng = [], np.random.default_rng(5)
+    for n in (2, 700, 30_000):
+        sketch, values = SKETCHED[name]().update(np.arange(1.0, n + 1)), np.arange(1.0, n + 1)
+        for _ in range(3):
+            sketch.merge(SKETCHED[name]().update(rng.permutation(values)))
+        low, high = (sketch.quantile(q) for q in (0.0, 1.0))
+        ranks = [sketch.rank(x) for x in (low, high - 0.5, high)]
+        bounds = [sketch.rank_bounds(x) for x in (low, 1, n - 0.5, n)] if name == "kll_quantiles" else []
+        if not (1 / sketch.n <= ranks[0] and ranks[1] <= 1 - 1 / sketch.n and ranks[2] == 1):
+            wrong.append((n, ranks))
+        if bounds and not (bounds[0][0] > 0 and bounds[2][1] < 1 and bounds[3] == (1, 1)):
+            wrong.append((n, bounds))
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", RANKED)
+def test_a_number_between_two_doubles_has_the_rank_of_the_lower(name: str) -> None:
+    gap = 2 if name != "req" else 2**30
+    values = [2.0**53 + gap * i for i in range(40)]
+    sketch = SKETCHED[name]().update(values)
+    for i, value in enumerate(values):
+        below = int(value)
+        for above in (below + gap - 1, Fraction(2 * below + 1, 2), Decimal(f"{below}.1")):
+            if gap == 2 or above != below + gap - 1:
+                assert sketch.rank(above) == sketch.rank(value), (i, above)
+    if name != "tdigest":  # which has no place for infinities
+        assert SKETCHED[name]().update([1.0, 2.0, math.inf, 3.0]).rank(10**400) == 0.75
+
+
 @pytest.mark.parametrize("name", RANKED)
 def test_infinities_have_the_ranks_of_the_ends(name: str) -> None:
     sketch = filled(name)

@@ -32,6 +32,7 @@ class TDigest(PackageQuantiles):
     """
 
     family: ClassVar[str] = "TDigest"
+    _most: ClassVar[int] = (1 << 53) - 1
     _inclusive = ()
 
     def __init__(self, k: int = 200) -> None:
@@ -51,7 +52,7 @@ class TDigest(PackageQuantiles):
         numbers = as_numbers(values, np.float64, self.family).numbers
         if np.isinf(numbers).any():
             raise SketchError("TDigest: an infinity has no place in a cluster's mean; filter it out")
-        return np.array(numbers[~np.isnan(numbers)])
+        return self._within(np.array(numbers[~np.isnan(numbers)]))
 
     def merge(self, other: Self) -> Self:
         """Fold `other` in. Raises `SketchError` for another family, or more values than can be counted."""
@@ -62,8 +63,7 @@ class TDigest(PackageQuantiles):
     def _refuse_merge(self, other: Any, coming: int = 0) -> None:
         if not isinstance(other, TDigest):
             raise SketchError(f"TDigest: can't take in {other!r}")
-        if self.n + coming + other.n >= 1 << 53:
-            raise SketchError("TDigest: more values than its weights count exactly")
+        self._refuse_beyond(coming + other.n)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
