@@ -73,12 +73,8 @@ class PackageQuantiles(Staged):
     def rank(self, x: float) -> float:
         """The share of values that are at most `x`. Raises `SketchError` while empty, and for NaN."""
         self._check_not_empty()
-        point, low, high = (
-            double_point(self.family, x),
-            self._peer.get_min_value(),
-            self._peer.get_max_value(),
-        )
-        if not low <= point < high:
+        point, high = double_point(self.family, x), self._peer.get_max_value()
+        if not self._peer.get_min_value() <= point < high:
             return float(point >= high)
         # One value at least is at most this, and one above it, though neither may be among the samples.
         rank = float(self._peer.get_rank(point, *self._inclusive))

@@ -86,7 +86,12 @@ class TDigest(PackageQuantiles):
         middles = up_to - weights[order] / 2
         low, high = self._peer.get_min_value(), self._peer.get_max_value()
         ranks = np.concatenate([[0.0], middles, [up_to[-1]]])
-        return float(np.interp(q * up_to[-1], ranks, np.concatenate([[low], means, [high]])))
+        values = np.concatenate([[low], means, [high]])
+        i = min(int(np.searchsorted(ranks, q * up_to[-1], "right")), len(ranks) - 1)
+        share = (q * up_to[-1] - ranks[i - 1]) / (ranks[i] - ranks[i - 1])
+        # By shares, since the difference of two doubles may be beyond all doubles.
+        between = values[i - 1] * (1.0 - share) + values[i] * share
+        return float(min(max(between, values[i - 1]), values[i]))
 
     def answer(self) -> dict[str, Any]:
         """n and the usual quantiles, without bounds, for none are promised."""
