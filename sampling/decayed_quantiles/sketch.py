@@ -21,7 +21,7 @@ _HEAD = struct.Struct("<4sBxxxddqqI4x")
 _MAGIC, _VERSION = b"SGDQ", 1
 _FINEST, _COARSEST = 1e-4, 0.5
 _LEAST = 2.2250738585072014e-308
-_ROUNDING = 1e-9
+_ROUNDING, _EDGE_ERROR = 1e-9, 1e-12
 _MOST = (1 << 62) - 1
 """Values that a sketch counts."""
 
@@ -146,9 +146,14 @@ class DecayedQuantiles(Staged):
         return [self._value(key) for key in self._at(qs)]
 
     def quantile_bounds(self, q: float) -> tuple[float, float]:
-        """The edges of the bucket that the true quantile lies in, always."""
+        """The edges of the bucket that the true quantile lies in, always, but for rounding of the weights."""
         (key,) = self._at([q])
-        return self._edges(key)
+        lower, upper = self._edges(key)
+        if not key:
+            return lower, upper
+        # Logarithms and powers are off by less, so that a value at an edge lies between them as well.
+        least, most = lower - abs(lower) * _EDGE_ERROR, upper + abs(upper) * _EDGE_ERROR
+        return least if math.isfinite(lower) else lower, most if math.isfinite(upper) else upper
 
     def rank_bounds(self, x: float) -> tuple[float, float]:
         """The shares of weight between which the rank of `x` always lies: without and with its bucket."""

@@ -20,6 +20,8 @@ from .update import FAR, widen
 
 MOST = 2.0**62
 """A sketch counts fewer values than this."""
+GAMMA_ERROR = 2e-15
+"""The share that γ may be off by where it was worked out in another way from the same accuracy."""
 
 
 @inner
@@ -162,7 +164,7 @@ def _plain(gamma, data, here, end, bits, counts, windows):
     if end - here < 11 or data[here] != 0x0A or data[here + 1] != 9 or data[here + 2] != 9:
         return False
     bits[0] = load64(data, here + 3)
-    if not abs(counts[0] - gamma) <= 1e-9 * gamma:
+    if not abs(counts[0] - gamma) <= GAMMA_ERROR * gamma:
         return False
     here = _window(data, here + 11, end, 0x12, bits, 1, windows[0])
     if here >= 0:

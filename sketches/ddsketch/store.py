@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
@@ -45,7 +46,12 @@ class Store:
         self.relative_accuracy = real("DDSketch", "relative_accuracy", relative_accuracy, FINEST, COARSEST)
         self.gamma = 1 + 2 * self.relative_accuracy / (1 - self.relative_accuracy)
         self.multiplier = math.log(2) / math.log(self.gamma)
+        self.least = sys.float_info.min * self.gamma  # what is smaller counts as zero
         self.infinite = math.ceil(1027 * self.multiplier)
+        # How far, as a share, a value may lie beyond its bucket's edge as it is worked out: logarithms and
+        # powers are off by 10^−12 in all; and γ, in others' bytes, by a few units in its last place, which
+        # an edge of γ^key has as often as its key says.
+        self.edge_error = 1e-12 + 745 * images.GAMMA_ERROR / math.log(self.gamma)
         none = np.empty(0, np.int64)
         pairs = np.empty((0, 2), np.int64)
         self.n = 0
@@ -225,7 +231,7 @@ class Store:
     def _checked(self, data: bytes) -> list[WindowCounts]:
         """The counts of a protobuf by sign; or `SketchError`."""
         gamma, zeros, parts = read_image(data)
-        if not math.isclose(gamma, self.gamma, rel_tol=1e-9):
+        if not math.isclose(gamma, self.gamma, rel_tol=images.GAMMA_ERROR):
             raise SketchError(
                 f"DDSketch: sketches of relative accuracy {self.relative_accuracy:.6g} and "
                 f"{(gamma - 1) / (gamma + 1):.6g} have different buckets and can't be merged"
