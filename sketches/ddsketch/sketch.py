@@ -24,8 +24,8 @@ class DDSketch(Sketch):
     """Quantiles of a stream of numbers to a relative error of value, in logarithmic buckets.
 
     Error promised, always: each quantile is off by at most `relative_accuracy` of the true value, but for
-    rounding, also far in the tail and after any merging, up to the largest double; magnitudes below γ 2.23e-308 (γ = (1 + a) /
-    (1 − a) for an accuracy of a; 2.27e-308 at 1 %) count as zero, which bounds show.
+    rounding, also far in the tail and after any merging, up to the largest double; magnitudes below γ
+    2.23e-308 (γ = (1 + a) / (1 − a) for an accuracy of a; 2.27e-308 at 1 %) count as zero, which bounds show.
     Positive, negative and infinite values and zeros are kept apart; NaN and nulls are skipped. Memory is one
     count for each bucket between the smallest and largest magnitude: 115 buckets a factor of ten at 1 %.
     Counts are doubles, as in the bytes: exact up to 2^53 values, to 16 digits beyond; from 2^62 on more are

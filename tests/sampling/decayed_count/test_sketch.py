@@ -57,6 +57,20 @@ def test_quantiles_are_those_of_weighted_values(half_life: float) -> None:
     assert whole.quantile(0.6) > 0 > DecayedQuantiles(1e7).update(values, time=times).quantile(0.6)
 
 
+def test_values_at_the_edges_of_buckets_lie_within_their_bounds() -> None:
+    for accuracy in (0.003, 0.01, 0.3):
+        keys = np.random.default_rng(3).integers(-20_000, 20_000, 300) * accuracy
+        edges = np.exp(np.round(keys) * np.log1p(2 * accuracy / (1 - accuracy)))
+        near = (edges[:, None] * (1 + np.arange(-1, 2) * 2.0**-52)).ravel()
+        values = np.concatenate([near, -near])
+        sketch = DecayedQuantiles(60.0, accuracy).update(values, time=0)
+        ordered = np.sort(values)
+        # The share at which as many values as this one are counted.
+        for i in range(0, len(values), 7):
+            lower, upper = sketch.quantile_bounds((i + 0.5) / len(values))
+            assert lower <= ordered[i] <= upper
+
+
 def test_parts_of_any_age_add_up() -> None:
     late = DecayedCount(1.0).update(["old"] * 8, time=NOW - 10_000_000_000)
     new = DecayedCount(1.0).update(["new"] * 2, time=NOW)
