@@ -36,7 +36,8 @@ _PATIENCE = 8
 class CountMinGroups(Groups):
     """`CountMin` for many groups; one that saw n values takes 32 · n bytes, and at most 170 kB.
 
-    Bytes as `CountMin.to_bytes` has them: Spark's, or our own where few counters are in use.
+    Bytes as `CountMin.to_bytes` has them: Spark's, or our own where few counters are in use. The weights of a
+    group come to less than 2^62, those of one sketch to less than 2^63; more raise `OverflowError`.
 
     >>> groups = CountMinGroups(2, eps=0.01)
     >>> groups.update([0, 1, 0], ["a", "b", "a"])

@@ -34,13 +34,15 @@ class CountMin(Sketch):
 
     Promise: an estimate is never too small, and too large by at most ``eps`` of all weight with probability
     `confidence`, for each value queried. It takes ``ceil(2 / eps)`` counters in each of ``ceil(log2(1 / (1 −
-    confidence)))`` rows: 112 kB by default. `seed` chooses the hash functions; only sketches of the same
-    three can be merged, and those built by Spark with the same three equal `to_spark` to the byte.
+    confidence)))`` rows: 112 kB by default. `seed` chooses the hash functions of longs; strings have the same
+    with each, as in Spark. Only sketches of the same three can be merged, and those built by Spark with the
+    same three equal `to_spark` to the byte.
     Of a single row (a confidence of up to 0.5) several seeds choose the same function: such sketches are
     equal and merge.
 
     The promise is of hash functions that treat all values alike. Spark's for longs nearly do, but send two
-    longs exactly 2^63 apart to the same counters whatever the seed; strings have no such pairs.
+    longs exactly 2^63 apart to the same counters whatever the seed, and of strings those whose two hashes of
+    32 bits are the same or opposite, one pair in 2^63.
 
     ``conservative=True`` raises only the counters that must be: estimates come out closer, but such a sketch
     can't be merged, subtracted or multiplied.

@@ -76,7 +76,7 @@ class DDSketch(Sketch):
         return self
 
     def merge(self, other: Self) -> Self:
-        """Fold `other` in. Raises `SketchError` if its relative accuracy is another, or it is too many."""
+        """Fold `other` in. Raises `SketchError` for another relative accuracy, or too many values."""
         if not isinstance(other, DDSketch):
             raise SketchError(f"DDSketch: can't take in {other!r}")
         self._store.merge_image(0, other.to_bytes())

@@ -21,12 +21,13 @@ class KLL(Sketch):
 
     Error promised: a rank is off by at most ``normalized_rank_error(k)`` of n (1.33 % for k = 200, 0.06 % for
     k = 4,800) in 99 of 100 sketches, at every point at once; the lowest and highest value are exact, and so
-    is everything while n ≤ k. NaN and nulls are skipped. `kind` is the item type of the bytes: "double",
-    "float" or "long" (int64); they can't be merged with each other. `seed` fixes the coins: the same seed,
-    values and merges give the same bytes. Of small sketches they are those of datasketches-java seeded alike;
-    deeper ones take values in by blocks, within the same error.
+    is everything while n ≤ k. NaN and nulls are skipped; n is 2^62 at most. `kind` is the item type of the
+    bytes: "double", "float" or "long" (int64); they can't be merged with each other. `seed` fixes the coins:
+    the same seed, values and merges give the same bytes. Of small sketches they are those of
+    datasketches-java seeded alike; deeper ones take values in by blocks, within the same error.
 
-    Raises `SketchError` for k outside 8 … 65,535, `TypeError` for values that are not numbers.
+    Raises `SketchError` for k outside 8 … 65,535 and more values than can be counted, with nothing changed,
+    `TypeError` for values that are not numbers.
 
     Source: Karnin, Lang, Liberty, "Optimal Quantile Approximation in Streams", FOCS 2016; DataSketches.
 
@@ -105,7 +106,7 @@ class KLL(Sketch):
         return self
 
     def merge(self, other: Self) -> Self:
-        """Fold `other` in, of any k. Raises `SketchError` if its kind of item is another."""
+        """Fold `other` in, of any k. Raises `SketchError` for another kind of item, or too many values."""
         if not isinstance(other, KLL) or other.kind != self.kind:
             raise SketchError(f"KLL: a sketch of {self.kind}s can't take in {other!r}")
         self._store.merge_image(0, np.frombuffer(other.to_bytes(), np.uint8))

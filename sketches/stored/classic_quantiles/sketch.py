@@ -21,10 +21,10 @@ class ClassicQuantiles(PackageQuantiles):
 
     For reading, asking, adding to and merging what others stored; `KLL` is smaller at the same error.
     Promise: the rank of every answer is off by at most `normalized_rank_error` (1.73 % at k = 128) at 99 %
-    confidence; see `rank_bounds`. Merging adds nothing to it, of different k the smaller counts. Compact
-    and updatable images are read, those of Java too, whose empty levels the package would misread; compact
-    ones are written. `k` is a power of 2 from 2 to 32768. Raises `SketchError` for broken bytes and
-    parameters out of range.
+    confidence; see `rank_bounds`. Merging adds nothing to it, of different k the smaller counts. Compact and
+    updatable images are read, those of Java too, whose empty levels the package would misread; compact ones
+    are written. `k` is a power of 2 from 2 to 32768. Fewer than 2^47 values are counted. Raises `SketchError`
+    for broken bytes and parameters out of range.
 
     Source: Agarwal, Cormode, Huang, Phillips, Wei, Yi, "Mergeable Summaries", PODS 2012.
 

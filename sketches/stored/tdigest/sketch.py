@@ -19,7 +19,7 @@ class TDigest(PackageQuantiles):
     """Quantiles of doubles by clusters that are smallest at both ends (DataSketches t-digest).
 
     No error is promised: a t-digest has none in the worst case, so its answers carry no bounds; use `KLL` or
-    `DDSketch` for new data.
+    `DDSketch` for new data. Fewer than 2^53 values are counted.
 
     Quantiles are interpolated here, between the clusters' means, since the package's own (5.2.0) weighs the
     two neighbours the wrong way round, so that they fall and rise in between.

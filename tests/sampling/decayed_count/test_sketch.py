@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,15 @@ def test_quantiles_are_those_of_weighted_values(half_life: float) -> None:
         share = sums[np.searchsorted(values[order], true)] / sums[-1]
         assert below * (1 - 1e-9) <= share <= upto * (1 + 1e-9)
     assert whole.quantile(0.6) > 0 > DecayedQuantiles(1e7).update(values, time=times).quantile(0.6)
+
+
+def test_bounds_hold_where_little_is_left() -> None:
+    count, rows = DecayedCount(1.0).update(["a"] * 3, time=0), 3
+    for age in (0, 900, 1_022, 1_060, 1_073, 1_074, 1_080, 5_000):
+        lower, upper = count.bounds(age * 1_000_000)
+        true = rows * Fraction(1, 2**age)
+        assert lower <= true <= upper, age
+    assert DecayedCount().bounds() == (0.0, 0.0)
 
 
 def test_values_at_the_edges_of_buckets_lie_within_their_bounds() -> None:
