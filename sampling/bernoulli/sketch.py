@@ -12,8 +12,8 @@ from .groups import BernoulliSampleGroups
 class BernoulliSample(Uniform, Share):
     """Each row with probability p, on its own: a sample that grows with the stream.
 
-    Of n rows it holds a binomial number of mean n·p, with 95 % confidence within 2·sqrt(n·p·(1 − p)) of it.
-    A count of rows read off it, divided by p, is unbiased. Between two sampled rows it jumps a geometric
+    Of n rows it holds a binomial number of mean n·p, with 95 % confidence within 2·sqrt(n·p·(1 − p)) + 1 of
+    it. A count of rows read off it, divided by p, is unbiased. Between two sampled rows it jumps a geometric
     number of rows. Merging puts both together: exact, associative and commutative. Memory is n·p items and 16
     bytes each. Raises `SketchError` for a p out of range, samples of another p, and bytes that are not a
     Bernoulli sample; `seed` is as in `Reservoir`.

@@ -17,6 +17,7 @@ from ...sketches.core.answers import finite
 from ...sketches.core.arrays import is_scalar
 from ...sketches.core.group_numbers import as_groups
 from ...sketches.core.image_columns import as_images
+from ...sketches.core.limits import MOST_ROWS, refuse_beyond
 from ...sketches.core.parameters import whole
 from ...sketches.core.protocol import Groups, Sketch, SketchError
 from .images import MOST_K, Format, Parts, parameter_of
@@ -78,7 +79,9 @@ class BottomKGroups(Groups):
         """Add values, with the inputs that a family's `update` names, to their groups."""
         rows = as_rows(values)
         numbers = as_groups([groups] if is_scalar(groups) else groups, rows.length, len(self))
-        self._update(rows.per_item(numbers, "group number"), rows, inputs)
+        numbers = rows.per_item(numbers, "group number")
+        refuse_beyond(MOST_ROWS, self._format.name, self._pool.heaps["seen"], numbers)
+        self._update(numbers, rows, inputs)
 
     @abstractmethod
     def _update(self, groups: np.ndarray | None, rows: Rows, inputs: dict[str, Any]) -> None:
@@ -91,9 +94,7 @@ class BottomKGroups(Groups):
             self._merge(numbers, self._format.read(images.offsets, images.data))
 
     def _merge(self, groups: np.ndarray, parts: Parts) -> None:
-        rows = parts.samples["seen"].sum(dtype=np.float64) + self._pool.heaps["seen"].max(initial=0)
-        if rows >= 2.0**63:
-            raise SketchError(f"{self._format.name}: {rows:.3g} rows are more than can be counted")
+        refuse_beyond(MOST_ROWS, self._format.name, self.n, groups, parts.samples["seen"])
         self._pool.merge(groups, parts, self._format.name)
 
     def to_arrow(self) -> pa.Array:
@@ -132,7 +133,10 @@ class BottomK(Sketch):
         return not self.n
 
     def _update(self, values: Any, **inputs: Any) -> Self:
-        self._groups._update(None, as_rows(values), inputs)
+        rows = as_rows(values)
+        if self.n > MOST_ROWS - len(rows.items):
+            raise SketchError(f"{self.family}: a sample counts at most {MOST_ROWS} rows, and has {self.n}")
+        self._groups._update(None, rows, inputs)
         return self
 
     def merge(self, other: Self) -> Self:

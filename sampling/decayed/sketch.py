@@ -19,8 +19,8 @@ class DecayedReservoir(Jumping):
     A row's weight is 2^(time / half_life), fixed when it comes (forward decay, see `decay`), so samples need
     no clock, rows may come late, and merging is exact, associative and commutative. `half_life` is a
     timedelta or seconds, times are timestamps or int64 microseconds since 1970; priorities are doubles, which
-    tell times 10^−6 of a half-life apart if it is a second or more. Memory is k items and 16 bytes each.
-    `seed` is as in `Reservoir`. Raises `SketchError` for parameters out of range, samples of another
+    tell times up to 2100 10^−6 of a half-life apart if it is a second or more. Memory is k items and 16 bytes
+    each. `seed` is as in `Reservoir`. Raises `SketchError` for parameters out of range, samples of another
     half-life, and bytes that aren't a decayed reservoir.
 
     Source: Cormode, Shkapenyuk, Srivastava, Xu, "Forward Decay", ICDE 2009, section IV-B; Efraimidis,

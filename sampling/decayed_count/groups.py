@@ -11,11 +11,12 @@ import pyarrow as pa
 from ...sketches.core.aggregated import Aggregated
 from ...sketches.core.group_numbers import as_groups, grown
 from ...sketches.core.image_columns import as_images
+from ...sketches.core.limits import refuse_beyond
 from ...sketches.core.parameters import seconds
 from ...sketches.core.protocol import Groups, Sketch, SketchError
 from ..core.decay import HalfLife, as_moment, as_times, moved
 from ..core.items import Rows, as_rows
-from .images import IMAGE, MAGIC, NOBODY, STATE, VERSION, read_image
+from .images import IMAGE, MAGIC, MOST_ROWS, NOBODY, STATE, VERSION, read_image
 
 
 class DecayedCountGroups(Groups):
@@ -54,6 +55,7 @@ class DecayedCountGroups(Groups):
     def _count(self, groups: Any, rows: Rows, time: Any) -> None:
         times = as_times(time, rows, "DecayedCount")
         numbers = rows.per_item(as_groups(groups, rows.length, self._n), "group number")
+        refuse_beyond(MOST_ROWS, "DecayedCount", self._state["n"], numbers)
         self._add(numbers, *self._decay.weighed(times), np.ones(len(times), np.int64), times)
 
     def _add(
@@ -76,8 +78,7 @@ class DecayedCountGroups(Groups):
         seen = np.array([state["n"] > 0 for state in states], bool)
         if seen.any():
             parts = np.array([state.item() for state in states], STATE)[seen]
-            if self._state["n"].astype(float).sum() + parts["n"].astype(float).sum() >= 2.0**62:
-                raise SketchError("DecayedCount: more rows than 64 bits count")
+            refuse_beyond(MOST_ROWS, "DecayedCount", self._state["n"], numbers[seen], parts["n"])
             self._add(numbers[seen], parts["weight"], parts["epoch"], parts["n"], parts["latest"])
 
     def _read(self, image: bytes) -> Any:

@@ -13,6 +13,8 @@ from ..core.decay import HalfLife
 
 IMAGE = struct.Struct("<4sBxxxdqdqq")
 MAGIC, VERSION = b"SGDC", 1
+MOST_ROWS = (1 << 62) - 1
+"""What a decayed count counts, and its images hold."""
 NOBODY = np.iinfo(np.int64).min
 STATE = np.dtype([("weight", "f8"), ("epoch", "i8"), ("n", "i8"), ("latest", "i8")])
 
@@ -27,7 +29,8 @@ def read_image(data: bytes) -> tuple[float, Any]:
     decay = HalfLife(seconds("DecayedCount", "half_life", half_life))
     if n == 0 and (weight, epoch, latest) == (0.0, NOBODY, NOBODY):
         return half_life, np.array((weight, epoch, n, latest), STATE)
-    # The latest row is in the epoch, weighs from 1 to 2, and no row weighs more.
-    if not 0 < n < 1 << 62 or latest // decay.span != epoch or not 1 - 1e-9 <= weight <= 2.0 * n:
+    # The latest row is in the epoch, weighs from 1 to 2, and no row weighs more, but for rounding.
+    fits = 1 - 1e-9 <= weight <= 2.0 * n * (1 + 1e-9)
+    if not 0 < n <= MOST_ROWS or latest // decay.span != epoch or not fits:
         raise SketchError("DecayedCount: a weight that so many rows can't have")
     return half_life, np.array((weight, epoch, n, latest), STATE)

@@ -20,10 +20,10 @@ class DecayedCount(Sketch):
 
     The same weights as `DecayedReservoir` and `DecayedQuantiles` (forward decay, see `decay`): kept without a
     clock, rows may come late and in any order. `half_life` is a timedelta or seconds, times are timestamps or
-    int64 microseconds since 1970, `now` is one of those. Promise: exact up to rounding, a share of n·2^−52 at
-    most, which `bounds` gives, always; any cut, order and merging give the same up to that. At an even rate
-    of r rows a second the count comes to r·half_life / ln 2. Raises `SketchError` for half-lives out of
-    range, counts of another half-life, and bytes that are not a decayed count.
+    int64 microseconds since 1970, `now` is one of those. Promise: exact up to rounding, a share of (n +
+    8)·2^−52 at most, which `bounds` gives, always; any cut, order and merging give the same up to that. At an
+    even rate of r rows a second the count comes to r·half_life / ln 2. Raises `SketchError` for half-lives
+    out of range, counts of another half-life, and bytes that are not a decayed count.
 
     Source: Cormode, Shkapenyuk, Srivastava, Xu, "Forward Decay", ICDE 2009, section IV-A.
 
@@ -82,7 +82,9 @@ class DecayedCount(Sketch):
     def bounds(self, now: datetime | int | None = None) -> tuple[float, float]:
         """(lower, upper) of the decayed count: what rounding may have made of it, always."""
         count, share = self.estimate(now), (self.n + 8) * 2.0**-52
-        return max(count * (1 - share), 0.0), count * (1 + share)
+        # What has decayed to less than the smallest doubles is off by some of them instead.
+        least = (self.n + 8) * 2.0**-1074 if self.n else 0.0
+        return max(count * (1 - share) - least, 0.0), count * (1 + share) + least
 
     def answer(self) -> dict[str, float]:
         """The decayed count as of the latest row, with its bounds, and the rows seen."""

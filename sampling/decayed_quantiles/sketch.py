@@ -21,7 +21,9 @@ _HEAD = struct.Struct("<4sBxxxddqqI4x")
 _MAGIC, _VERSION = b"SGDQ", 1
 _FINEST, _COARSEST = 1e-4, 0.5
 _LEAST = 2.2250738585072014e-308
-_ROUNDING = 1e-9
+_ROUNDING, _EDGE_ERROR = 1e-9, 1e-12
+_MOST = (1 << 62) - 1
+"""Values that a sketch counts."""
 
 
 class DecayedQuantiles(Staged):
@@ -83,6 +85,7 @@ class DecayedQuantiles(Staged):
         column = as_numbers(values, np.float64, self.family)
         numbers, times = column.numbers, column.per_value(as_times(time, column.length, self.family))
         kept = ~np.isnan(numbers)
+        self._refuse_beyond(int(kept.sum()))
         return numbers[kept], times[kept]
 
     def _add_staged(self, rows: tuple[np.ndarray, np.ndarray]) -> None:
@@ -128,8 +131,11 @@ class DecayedQuantiles(Staged):
         mine, theirs = ((one.half_life, one.relative_accuracy) for one in (self, other))
         if mine != theirs:
             raise SketchError(f"{self.family}: half-life and accuracy {theirs} can't be merged into {mine}")
-        if self._n + coming + other._n >= 1 << 62:
-            raise SketchError(f"{self.family}: more values than 64 bits count")
+        self._refuse_beyond(coming + other._n)
+
+    def _refuse_beyond(self, coming: int) -> None:
+        if self._n + coming > _MOST:
+            raise SketchError(f"{self.family}: a sketch counts at most {_MOST} values, and has {self._n}")
 
     def quantile(self, q: float) -> float:
         """The value at which the decayed weight comes to the share q. Raises `SketchError` while empty."""
@@ -140,9 +146,14 @@ class DecayedQuantiles(Staged):
         return [self._value(key) for key in self._at(qs)]
 
     def quantile_bounds(self, q: float) -> tuple[float, float]:
-        """The edges of the bucket that the true quantile lies in, always."""
+        """The edges of the bucket that the true quantile lies in, always, but for rounding of the weights."""
         (key,) = self._at([q])
-        return self._edges(key)
+        lower, upper = self._edges(key)
+        if not key:
+            return lower, upper
+        # Logarithms and powers are off by less, so that a value at an edge lies between them as well.
+        least, most = lower - abs(lower) * _EDGE_ERROR, upper + abs(upper) * _EDGE_ERROR
+        return least if math.isfinite(lower) else lower, most if math.isfinite(upper) else upper
 
     def rank_bounds(self, x: float) -> tuple[float, float]:
         """The shares of weight between which the rank of `x` always lies: without and with its bucket."""
@@ -203,7 +214,7 @@ class DecayedQuantiles(Staged):
             raise SketchError(f"{cls.family}: {len(data)} bytes can't hold {used} buckets")
         keys = np.frombuffer(data, "<i8", used, _HEAD.size).astype(np.int64)
         weights = np.frombuffer(data, "<f8", used, _HEAD.size + 8 * used).astype(np.float64)
-        if not 0 <= n < 1 << 62 or (n > 0) != (used > 0) or (n == 0 and epoch != sketch._epoch):
+        if not 0 <= n <= _MOST or (n > 0) != (used > 0) or (n == 0 and epoch != sketch._epoch):
             raise SketchError(f"{cls.family}: {used} buckets can't hold {n} values")
         # The latest value is in the epoch and weighs from 1 to 2; none weighs more.
         total = weights.sum() if np.isfinite(weights).all() else math.nan

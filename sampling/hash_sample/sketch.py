@@ -13,10 +13,10 @@ class HashSample(Share):
 
     Of m different keys it holds a binomial number of mean m·p, chosen by a hash of the key alone, and of
     those keys every row: what is counted per key (sessions, journeys, repeat purchases) is exact for them.
-    With 95 % confidence the number of keys is within 2·sqrt(m·p·(1 − p)) of its mean; the choice is the same
-    in each run, so repeating does not average it out. Merging puts both together. Memory is the rows sampled
-    and 16 bytes each. Raises `SketchError` for a p out of range, samples of another p, and bytes that are not
-    a hash sample; `TypeError` where no keys are given.
+    With 95 % confidence the number of keys is within 2·sqrt(m·p·(1 − p)) + 1 of its mean; the choice is the
+    same in each run, so repeating does not average it out. Merging puts both together. Memory is the rows
+    sampled and 16 bytes each. Raises `SketchError` for a p out of range, samples of another p, and bytes that
+    are not a hash sample; `TypeError` where no keys are given.
 
     Source: Duffield, Grossglauser, "Trajectory Sampling for Direct Traffic Observation", SIGCOMM 2000.
 

@@ -19,8 +19,8 @@ class WeightedReservoir(Jumping):
     Every row has the priority −E / w and the k greatest are kept (Efraimidis and Spirakis 2006), so merging
     is exact, associative and commutative. Once full it adds up weights until an exponential jump is over
     (their A-ExpJ). Memory is k items and 16 bytes each; `seed` is as in `Reservoir`. Raises `ValueError` for
-    weights that are negative or not finite, `SketchError` for a k out of range and bytes that aren't a
-    weighted reservoir.
+    weights other than 0 and those from 1e-280 to 1e280, `SketchError` for a k out of range and bytes that
+    aren't a weighted reservoir.
 
     Source: Efraimidis, Spirakis, "Weighted Random Sampling with a Reservoir", IPL 2006.
 

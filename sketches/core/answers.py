@@ -30,12 +30,17 @@ def exact_point(family: str, x: Any) -> Any:
 
 
 def double_point(family: str, x: Any) -> float:
-    """`exact_point` for sketches of doubles: beyond them lie the infinities."""
+    """`exact_point` for sketches of doubles: the largest double that is at most it, so none lies between.
+
+    >>> double_point("REQ", 2**53 + 3) == 2**53 + 2, double_point("REQ", 10**400)
+    (True, 1.7976931348623157e+308)
+    """
     point = exact_point(family, x)
     try:
-        return float(point)
+        near = float(point)
     except OverflowError:
-        return math.inf if point > 0 else -math.inf
+        near = math.inf if point > 0 else -math.inf
+    return math.nextafter(near, -math.inf) if near > point else near
 
 
 def as_shares(family: str, qs: Any) -> np.ndarray:

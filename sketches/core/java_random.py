@@ -32,17 +32,19 @@ def next_ints(seed: int, n: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=64)
-def seed_of(numbers: tuple[int, ...]) -> int | None:
-    """The smallest int32 seed that gives these numbers, None where there is none.
+def seeds_of(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    """All int32 seeds that give these numbers, ascending.
 
-    >>> seed_of(next_ints(-7, 5))
-    -7
+    Two numbers or more come from one seed, as good as always; a single one comes from a few, or from none.
+
+    >>> seeds_of(next_ints(-7, 5)), seeds_of(next_ints(-7, 1))
+    ((-7,), (-551283440, -7, 290106928, 1857078315))
     """
     if not numbers or min(numbers) < 0 or max(numbers) >= _TOP:
-        return None
+        return ()
     states = (np.uint64(numbers[0]) << np.uint64(17)) | np.arange(1 << 17, dtype=np.uint64)
     before = ((states - np.uint64(_ADDEND)) * np.uint64(_INVERSE)) & np.uint64(_MASK)
     seeds = (before ^ np.uint64(_FACTOR)).astype(np.int64)
     seeds = np.where(seeds >> 47 != 0, seeds - (1 << 48), seeds)
     small = seeds[(seeds >= -(1 << 31)) & (seeds < 1 << 31)]
-    return next((seed for seed in sorted(small.tolist()) if next_ints(seed, len(numbers)) == numbers), None)
+    return tuple(seed for seed in sorted(small.tolist()) if next_ints(seed, len(numbers)) == numbers)

@@ -43,7 +43,8 @@ class Sketch(Shared, ABC):
     is associative and commutative, and one that saw nothing changes nothing, whatever its size parameter;
     `from_bytes(to_bytes())` gives an equal sketch; nulls are skipped; threads may share a sketch, and take
     turns (`locking`). A call that raises has changed nothing: all that is given is converted and validated
-    before anything is changed.
+    before anything is changed. That holds for numbers too large to be counted, too: a family counts 2^62
+    values or more, unless its class says otherwise, and refuses what is beyond.
 
     Two sketches are equal (``==``) that are of one family, have the same parameters and the same bytes. For
     some families these depend on the order of the values, too, so equal data may give unequal sketches. A
@@ -103,6 +104,8 @@ class Sketch(Shared, ABC):
             return NotImplemented
         # In place, an empty sketch is as large as its owner made it; here it is one of two alike.
         first, second = (other, self) if self._saw_nothing() else (self, other)
+        if first._saw_nothing():  # of two empty ones the same gives its size, whichever way round
+            first, second = sorted((self, other), key=lambda one: (str(one._compared()), one.to_bytes()))
         return first.copy().merge(second)
 
     def __bytes__(self) -> bytes:

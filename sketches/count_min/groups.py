@@ -19,8 +19,8 @@ from ..core.sparse_tables import ROWS_AT_ONCE, LazyTables
 from ..core.weights import as_weights
 from . import images_many as many
 from . import update as kernels
-from .images import image_size, parse
-from .images_sparse import CHECK, KIND_AT, MAGIC, NO_BITS, UNKNOWN, bits_of, most_room, parse_sparse
+from .images import UNKNOWN, image_size, parse
+from .images_sparse import CHECK, KIND_AT, MAGIC, NO_BITS, bits_of, most_room, parse_sparse
 from .log import LINE, by_group, replay
 from .sketch import CountMin, accepted, keys_of, seed_of, shape
 
@@ -36,7 +36,8 @@ _PATIENCE = 8
 class CountMinGroups(Groups):
     """`CountMin` for many groups; one that saw n values takes 32 · n bytes, and at most 170 kB.
 
-    Bytes as `CountMin.to_bytes` has them: Spark's, or our own where few counters are in use.
+    Bytes as `CountMin.to_bytes` has them: Spark's, or our own where few counters are in use. The weights of a
+    group come to less than 2^62, those of one sketch to less than 2^63; more raise `OverflowError`.
 
     >>> groups = CountMinGroups(2, eps=0.01)
     >>> groups.update([0, 1, 0], ["a", "b", "a"])
@@ -115,8 +116,8 @@ class CountMinGroups(Groups):
         sizes = ends - starts
         sparse = begin_with(MAGIC, images_column)
         dense = ~sparse
-        if dense.any():  # Spark's own size, or a byte more for the kind
-            dense &= (sizes - image_size(self._depth, self._width)).view(np.uint64) <= 1
+        if dense.any():  # Spark's own size, or a few bytes more
+            dense &= (sizes - image_size(self._depth, self._width)).view(np.uint64) <= many.MOST_TAIL
         sums = np.zeros(len(images_column), np.uint32)
         sums[sparse] = check_sums(
             images_column.data, starts[sparse], np.maximum(ends - CHECK, starts)[sparse]
@@ -158,7 +159,7 @@ class CountMinGroups(Groups):
         joint_kind(item_kind, one.item_kind, f"count-min: row {row}")
         theirs = *one.table.shape, one.seed
         mine = (self._depth, self._width, self._seed)
-        if theirs != mine:
+        if theirs[:2] != mine[:2] or (np.array(next_ints(one.seed, self._depth)) != self._factors).any():
             raise SketchError(
                 f"count-min: row {row} has depth, width and seed {theirs}, these groups have {mine}"
             )

@@ -23,10 +23,10 @@ class HeavyHitters(Shared):
     """The `k` values with the largest count-min estimates.
 
     Promise: a value that occurred more than `missed` times is held, always, and is reported by `top` if no
-    more than `k` values have estimates as large. Of one stream `missed` is the 4 k-th largest estimate, so
-    `top` reports every value whose frequency exceeds its `k`-th estimate; merging adds up what each side
-    missed, and `complete` says whether `top` still does. Bounds are those of `CountMin`. A value that was
-    frequent early and fell out comes back as soon as it occurs again.
+    more than `k` values have estimates as large. Of one stream `missed` is the least of the 4 k estimates
+    held, so `top` reports every value whose frequency exceeds its `k`-th estimate; merging adds up what each
+    side missed, and `complete` says whether `top` still does. Bounds are those of `CountMin`. A value that
+    was frequent early and fell out comes back as soon as it occurs again.
 
     >>> import streamgauge as sg
     >>> tags = sg.HeavyHitters(k=1).update(["a", "b", "a"])

@@ -9,8 +9,9 @@
     int64   a factor a row, the first numbers of java.util.Random
     int64   the counters, row after row
 
-Behind them our images have one byte more, the kind of the items (`core.item_kinds`), which Spark, having all
-counters, doesn't read.
+Behind them our images have a byte more, the kind of the items (`core.item_kinds`), which Spark, having all
+counters, doesn't read. A single row's factor comes from several seeds: where the sketch's own isn't the
+smallest of them, it follows as an int32, and the byte for an unknown kind is 1.
 
 Every row of a sketch adds up to the sum of all weights, and the factors come from one seed: both are checked,
 so that damaged bytes are refused rather than answered from.
@@ -24,11 +25,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.item_kinds import kind_of_code
-from ..core.java_random import seed_of
+from ..core.item_kinds import code_of, kind_of_code
+from ..core.java_random import next_ints, seeds_of
 from ..core.protocol import SketchError
 
 _START = 20
+SEED_SIZE = 4
+UNKNOWN = b"\1"
+"""Stands for the kind of the items where it isn't known but a byte must."""
 MAX_DEPTH, MAX_CELLS = 64, 1 << 26
 
 
@@ -55,6 +59,13 @@ def header(total: int, depth: int, width: int, factors: tuple[int, ...]) -> byte
     return fixed + np.array(factors, ">i8").tobytes()
 
 
+def tail(seed: int, depth: int, item_kind: str | None) -> bytes:
+    """The bytes behind the counters."""
+    if seed == seeds_of(next_ints(seed, depth))[0]:
+        return code_of(item_kind, b"")
+    return code_of(item_kind, UNKNOWN) + seed.to_bytes(SEED_SIZE, "big", signed=True)
+
+
 def parse(data: bytes | memoryview, conservative: bool = False) -> Image:
     """The sketch in the bytes. Raises `SketchError` for anything else.
 
@@ -71,19 +82,26 @@ def parse(data: bytes | memoryview, conservative: bool = False) -> Image:
         raise SketchError(f"count-min: expected version 1, got {version}")
     if not 1 <= depth <= MAX_DEPTH or not 1 <= width <= MAX_CELLS // depth or total < 0:
         raise SketchError(f"count-min: depth {depth}, width {width} and total {total} don't make a sketch")
-    if size - image_size(depth, width) not in (0, 1):
+    behind = bytes(data[image_size(depth, width) :])
+    if size < image_size(depth, width) or len(behind) not in (0, 1, 1 + SEED_SIZE):
         raise SketchError(
             f"count-min: {depth} rows of {width} take {image_size(depth, width)} bytes, got {size}"
         )
     factors = np.frombuffer(data, ">i8", depth, _START)
-    seed = seed_of(tuple(factors.tolist()))
-    if seed is None:
+    seeds = seeds_of(tuple(factors.tolist()))
+    if not seeds:
         raise SketchError("count-min: its hash factors come from no seed; the bytes are damaged")
+    seed, item_kind = seeds[0], None
+    if len(behind) > 1:
+        seed = int.from_bytes(behind[1:], "big", signed=True)
+        if seed not in seeds[1:]:
+            raise SketchError(f"count-min: seed {seed} doesn't give its hash factors; the bytes are damaged")
+    if behind:
+        item_kind = kind_of_code(behind[0], UNKNOWN if len(behind) > 1 else b"", "count-min")
     cells = np.frombuffer(data, ">i8", depth * width, _START + 8 * depth).astype(np.int64)
     table = cells.reshape(depth, width)
     sums = table.sum(axis=1, dtype=np.int64)
     wrong = (sums > total) if conservative else (sums != total)
     if wrong.any() or int(table.min()) < 0 or int(table.max()) > total:
         raise SketchError(f"count-min: row {int(np.argmax(wrong))} does not add up to its total {total}")
-    has_kind = size > image_size(depth, width)
-    return Image(seed, total, table, kind_of_code(data[-1], b"", "count-min") if has_kind else None)
+    return Image(seed, total, table, item_kind)

@@ -12,28 +12,34 @@ from typing import NamedTuple
 import numpy as np
 
 from ..core.bits import swapped64
-from ..core.item_kinds import ARE_KINDS, code_of
-from ..core.java_random import next_ints
+from ..core.item_kinds import ARE_KINDS
+from ..core.java_random import next_ints, seeds_of
 from ..core.jit import inner, lean
 from ..core.resume import DONE, NO_ROOM
-from ..core.words import load64, store64
-from .images import header
-from .images_sparse import CHECK, KIND_AT, add_rows, are_rows, mark, put_rows, sparse_header
+from ..core.words import load32, load64, store64
+from .images import SEED_SIZE, UNKNOWN, header, tail
+from .images_sparse import CHECK, KIND_AT, SEED_AT, add_rows, are_rows, mark, put_rows, sparse_header
 from .log import LINE, add_line, log_rows
 
 REFUSED = 1
 """What `merge` calls the fault of an image that it can't take."""
 _SPARSE_TOTAL, _DENSE_TOTAL = 9, 4
 """Where the sum of all weights is in the headers."""
+_UNKNOWN = UNKNOWN[0]
+MOST_TAIL = 1 + SEED_SIZE
+"""Bytes behind Spark's, at most."""
 
 
 class Headers(NamedTuple):
     """The bytes before the counters of a sketch without a count, sparse and Spark's own (uint8), and what
-    stands behind Spark's: the kind of the items, where it is known."""
+    stands behind Spark's, of an empty sketch as well; and all seeds of the same hash functions, as the
+    big-endian words of an image (uint32)."""
 
     sparse: np.ndarray
     dense: np.ndarray
     tail: np.ndarray
+    empty_tail: np.ndarray
+    seeds: np.ndarray
 
 
 class State(NamedTuple):
@@ -50,19 +56,32 @@ class State(NamedTuple):
 @cache
 def headers(seed: int, depth: int, width: int, item_kind: str | None = None) -> Headers:
     """Those of all sketches of one shape, seed and kind of items."""
-    dense = header(0, depth, width, next_ints(seed, depth))
-    all_three = sparse_header(seed, 0, depth, width, item_kind), dense, code_of(item_kind, b"")
-    return Headers(*(np.frombuffer(one, np.uint8) for one in all_three))
+    factors = next_ints(seed, depth)
+    before = sparse_header(seed, 0, depth, width, item_kind), header(0, depth, width, factors)
+    behind = tail(seed, depth, item_kind), tail(seed, depth, None)
+    seeds = np.array(seeds_of(factors), ">i4").view(np.uint32)
+    return Headers(*(np.frombuffer(one, np.uint8) for one in (*before, *behind)), seeds)
 
 
 @inner
 def _begins(data, begin, head, total_at):
-    """Whether an image begins with this header, whatever its total and the kind of its items."""
+    """Whether an image begins with this header, whatever its total, seed and the kind of its items."""
     for i in range(len(head)):
-        # Of Spark's header this byte is one of the total's.
-        if data[begin + i] != head[i] and i != KIND_AT and not total_at <= i < total_at + 8:
+        # Of Spark's header the bytes of kind and seed are the total's.
+        skipped = KIND_AT <= i < SEED_AT + SEED_SIZE or total_at <= i < total_at + 8
+        if data[begin + i] != head[i] and not skipped:
             return False
     return True
+
+
+@inner
+def _has_seed(data, at, seeds, first):
+    """Whether an image has one of the seeds from number `first` on."""
+    word = load32(data, at)
+    known = False
+    for i in range(first, len(seeds)):
+        known |= word == seeds[i]
+    return known
 
 
 @inner
@@ -90,10 +109,16 @@ def _total(data, begin, end, heads, depth, width, check_sum):
         rows = data[begin + len(heads.sparse) : end - CHECK]
         check = swapped64(load64(data, end - 8)) & np.uint64(0xFFFFFFFF)
         sound = total >= 0 and check == np.uint64(check_sum) and are_rows(rows, depth, width, total)
+        sound = sound and _has_seed(data, begin + SEED_AT, heads.seeds, 0)
         return total if sound else np.int64(-1)
     size = len(heads.dense) + 8 * depth * width
-    # What may stand behind Spark's own is the kind of the items.
-    if not size <= end - begin <= size + 1 or not _begins(data, begin, heads.dense, _DENSE_TOTAL):
+    # What may stand behind Spark's own is the kind of the items, and a seed that isn't the smallest.
+    behind = end - begin - size
+    if behind != 0 and behind != 1 and behind != MOST_TAIL:
+        return np.int64(-1)
+    if not _begins(data, begin, heads.dense, _DENSE_TOTAL):
+        return np.int64(-1)
+    if behind > 1 and not _has_seed(data, begin + size + 1, heads.seeds, 1):
         return np.int64(-1)
     total = np.int64(swapped64(load64(data, begin + _DENSE_TOTAL)))
     sound = total >= 0 and _are_dense(data, begin + len(heads.dense), depth, width, total)
@@ -119,8 +144,9 @@ def _check(state, limit, heads, data, offsets, groups, sums, added, kind):
             if sparse:
                 code = data[begin + KIND_AT]
             elif end - begin > dense_size:
-                code = data[end - 1]
-                wrong = not ARE_KINDS[code]  # no check sum is over this byte
+                code = data[begin + dense_size]
+                unknown = end - begin > dense_size + 1 and code == _UNKNOWN
+                wrong = not ARE_KINDS[code] and not unknown  # no check sum is over this byte
             if code != kind[0] and ARE_KINDS[code]:
                 wrong = wrong or ARE_KINDS[kind[0]]
                 kind[0] = kind[0] if wrong else code
@@ -147,13 +173,11 @@ def merge(state, lines, limit, heads, data, offsets, groups, sums, added, kind, 
             return wrong, lines, why
     tables, slots = state.tables, state.slots
     depth, width = tables.shape[1], tables.shape[2]
-    dense_size = len(heads.dense) + 8 * depth * width
     for i in range(at, len(groups)):
         begin, end = offsets[i], offsets[i + 1]
         g = groups[i]
         slot = slots[g]
-        dense = end - begin == dense_size or end - begin == dense_size + 1
-        if not dense or not _begins(data, begin, heads.dense, _DENSE_TOTAL):
+        if data[begin] == heads.sparse[0]:  # Spark's begin with 0
             rows = data[begin + len(heads.sparse) : end - CHECK]
             if slot >= 0:
                 add_rows(tables[slot], no_bits, rows)
@@ -202,7 +226,7 @@ def write(state, n, order, firsts, factors, factor, shift, heads, scratch, touch
     depth, width = scratch.shape
     dense_size = len(heads.dense) + 8 * depth * width
     for g in range(at, n):
-        if len(out) - offsets[g] < dense_size + 1:
+        if len(out) - offsets[g] < dense_size + MOST_TAIL:
             return g, NO_ROOM
         slot = state.slots[g]
         table = state.tables[slot] if slot >= 0 else scratch
@@ -221,10 +245,10 @@ def write(state, n, order, firsts, factors, factor, shift, heads, scratch, touch
                 for c in range(width):
                     store64(out, end, swapped64(np.uint64(table[r, c])))
                     end += 8
-            if state.totals[g]:  # an empty sketch is of no kind yet
-                for byte in heads.tail:
-                    out[end] = byte
-                    end += 1
+            # An empty sketch is of no kind yet.
+            for byte in heads.tail if state.totals[g] else heads.empty_tail:
+                out[end] = byte
+                end += 1
         offsets[g + 1] = end
         if slot >= 0:
             touched[:] = 0

@@ -27,10 +27,10 @@ from ..core.bits import ctz64, ones64
 from ..core.item_kinds import code_of, kind_of_code
 from ..core.jit import inner, lean
 from ..core.protocol import SketchError
-from .images import MAX_CELLS, MAX_DEPTH, Image, image_size
+from .images import MAX_CELLS, MAX_DEPTH, UNKNOWN, Image, image_size
 
 MAGIC = b"SGcm"
-KIND_AT, UNKNOWN = 4, b"\1"
+KIND_AT, SEED_AT = 4, 5
 _HEAD = struct.Struct(">4sbiqii")
 CHECK = 4
 _LONGEST = 9

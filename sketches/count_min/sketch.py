@@ -15,14 +15,14 @@ from typing import Any, Self
 import numpy as np
 
 from ..core.columns import Values
-from ..core.item_kinds import as_items, as_longs, code_of, joint_kind, kind_with
-from ..core.java_random import next_ints
+from ..core.item_kinds import as_items, as_longs, joint_kind, kind_with
+from ..core.java_random import next_ints, seeds_of
 from ..core.parameters import flag, real, whole
 from ..core.protocol import Sketch, SketchError
 from ..core.spark_murmur import hash_pairs
 from ..core.weights import as_weights, total
 from . import update as kernels
-from .images import MAX_CELLS, MAX_DEPTH, header, parse
+from .images import MAX_CELLS, MAX_DEPTH, header, parse, tail
 from .images_sparse import MAGIC, parse_sparse, sparse_image
 
 _NONE = np.empty(0, np.int64)
@@ -34,11 +34,15 @@ class CountMin(Sketch):
 
     Promise: an estimate is never too small, and too large by at most ``eps`` of all weight with probability
     `confidence`, for each value queried. It takes ``ceil(2 / eps)`` counters in each of ``ceil(log2(1 / (1 −
-    confidence)))`` rows: 112 kB by default. `seed` chooses the hash functions; only sketches of the same
-    three can be merged, and those built by Spark with the same three equal `to_spark` to the byte.
+    confidence)))`` rows: 112 kB by default. `seed` chooses the hash functions of longs; strings have the same
+    with each, as in Spark. Only sketches of the same three can be merged, and those built by Spark with the
+    same three equal `to_spark` to the byte.
+    Of a single row (a confidence of up to 0.5) several seeds choose the same function: such sketches are
+    equal and merge.
 
     The promise is of hash functions that treat all values alike. Spark's for longs nearly do, but send two
-    longs exactly 2^63 apart to the same counters whatever the seed; strings have no such pairs.
+    longs exactly 2^63 apart to the same counters whatever the seed, and of strings those whose two hashes of
+    32 bits are the same or opposite, one pair in 2^63.
 
     ``conservative=True`` raises only the counters that must be: estimates come out closer, but such a sketch
     can't be merged, subtracted or multiplied.
@@ -138,7 +142,7 @@ class CountMin(Sketch):
         if not isinstance(other, CountMin):
             raise SketchError(f"count-min: can't {verb} {type(other).__name__}")
         mine, theirs = ((s._depth, s._width, s.seed) for s in (self, other))
-        if mine != theirs:
+        if mine[:2] != theirs[:2] or (self._factors != other._factors).any():
             raise SketchError(
                 f"count-min: can't {verb} sketches of different depth, width and seed, {mine} and {theirs}"
             )
@@ -197,16 +201,17 @@ class CountMin(Sketch):
     def to_bytes(self) -> bytes:
         """Our own sparse bytes while they take at most a quarter of Spark's, else Spark's.
 
-        Behind Spark's stands the kind of the items, a byte that Spark doesn't read.
+        Behind Spark's stand the kind of the items, and the seed where the hash functions leave it open: bytes
+        that Spark doesn't read.
         """
-        return self._written(self.item_kind if self.total else None)
+        return self._written(self.seed, self.item_kind if self.total else None)
 
     def _image(self) -> bytes:
-        return self._written(None)
+        return self._written(seeds_of(next_ints(self.seed, self._depth))[0], None)
 
-    def _written(self, kind: str | None) -> bytes:
-        sparse = None if self.conservative else sparse_image(self.seed, self.total, self._table, kind)
-        return self.to_spark() + code_of(kind, b"") if sparse is None else sparse
+    def _written(self, seed: int, kind: str | None) -> bytes:
+        sparse = None if self.conservative else sparse_image(seed, self.total, self._table, kind)
+        return self.to_spark() + tail(seed, self._depth, kind) if sparse is None else sparse
 
     def to_spark(self) -> bytes:
         """Spark's bytes. Those of a conservative sketch answer too, but must not be merged.
@@ -220,9 +225,10 @@ class CountMin(Sketch):
 
     @classmethod
     def from_bytes(cls, data: bytes, conservative: bool = False) -> Self:
-        """The sketch in Spark's bytes or our sparse ones; Spark's don't say if it was updated conservatively.
+        """The sketch in Spark's bytes or our own; Spark's don't say if it was updated conservatively.
 
-        Raises `SketchError` for anything else.
+        Nor do Spark's say the seed: of those that give the hash functions, several only where there is a
+        single row, the sketch has the smallest. Raises `SketchError` for anything else.
         """
         if data[: len(MAGIC)] == MAGIC:
             image = parse_sparse(data)

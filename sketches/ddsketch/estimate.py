@@ -99,32 +99,43 @@ def quantiles(store: Store, shares: np.ndarray, whole: bool) -> Estimates:
     signs, keys = (np.zeros((3, store.n, len(shares)), np.int64) for _ in range(2))
     locate(store.state, seen, ascending, signs, keys)
     back = np.argsort(order)
-    buckets = [_buckets(store, signs[i][:, back], keys[i][:, back]) for i in range(3)]
-    if whole:
-        buckets = [_whole(bucket, store.relative_accuracy) for bucket in buckets]
+    buckets = [buckets_of(store, signs[i][:, back], keys[i][:, back]) for i in range(3)]
+    buckets = [_whole(bucket, store) if whole else widened(bucket, store) for bucket in buckets]
     return Estimates(buckets[1].value, buckets[0].lower, buckets[2].upper)
 
 
-def _buckets(store: Store, signs: np.ndarray, keys: np.ndarray) -> Estimates:
+def buckets_of(store: Store, signs: np.ndarray, keys: np.ndarray) -> Estimates:
+    """The values that stand for buckets, by their signs and keys, and the edges, but for rounding."""
     with np.errstate(over="ignore"):
         near, far = (np.exp2((keys - inner) / store.multiplier) for inner in (1, 0))
         middle = np.exp2(keys / store.multiplier + np.log2(2 / (1 + store.gamma)))
     for powers in (near, far, middle):
         # The topmost bucket of finite values reaches beyond them.
         powers[:] = np.where(keys >= store.infinite, np.inf, np.minimum(powers, np.finfo(float).max))
-    least = np.finfo(float).tiny * store.gamma
+    least = store.least
     value = signs * np.where(signs == 0, 0.0, middle)
     lower = np.where(signs > 0, near, np.where(signs < 0, -far, -least))
     upper = np.where(signs > 0, far, np.where(signs < 0, -near, least))
     return Estimates(value, lower, upper)
 
 
-def _whole(quantiles: Estimates, accuracy: float) -> Estimates:
+def widened(bucket: Estimates, store: Store) -> Estimates:
+    """The bucket with edges that all its values lie between, rounding or not."""
+    value, lower, upper = bucket
+    most, share = np.finfo(float).max, store.edge_error
+    with np.errstate(over="ignore", invalid="ignore"):
+        least, largest = lower - np.abs(lower) * share, upper + np.abs(upper) * share
+    least = np.where(np.isfinite(lower), np.maximum(least, -most), lower)
+    return Estimates(value, least, np.where(np.isfinite(upper), np.minimum(largest, most), upper))
+
+
+def _whole(quantiles: Estimates, store: Store) -> Estimates:
     """The whole numbers at a bucket's ends for its edges, and one of them as value where it is close to all.
 
     A bucket that holds 58 and 59 has none that is within 1 % of both: there the value stays between them.
     """
     value, lower, upper = quantiles
+    accuracy, wide = store.relative_accuracy, widened(quantiles, store)
     with np.errstate(invalid="ignore"):
         # An edge that is itself a whole number may have come out a rounding error below or above it.
         least = np.ceil(lower - np.abs(lower) * _ROUNDING)
@@ -135,7 +146,7 @@ def _whole(quantiles: Estimates, accuracy: float) -> Estimates:
     known = least <= most
     rounded = (
         np.where(known & (first <= last), whole, value),
-        np.where(known, least, lower),
-        np.where(known, most, upper),
+        np.where(known, np.ceil(wide.lower), wide.lower),
+        np.where(known, np.floor(wide.upper), wide.upper),
     )
     return Estimates(*(np.clip(part, *_LONGS) for part in rounded))

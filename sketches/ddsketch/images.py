@@ -18,7 +18,10 @@ from ..core.resume import DONE, NO_ROOM
 from ..core.words import load64, store64
 from .update import FAR, widen
 
-_MOST = 2.0**62
+MOST = 2.0**62
+"""A sketch counts fewer values than this."""
+GAMMA_ERROR = 2e-15
+"""The share that γ may be off by where it was worked out in another way from the same accuracy."""
 
 
 @inner
@@ -161,7 +164,7 @@ def _plain(gamma, data, here, end, bits, counts, windows):
     if end - here < 11 or data[here] != 0x0A or data[here + 1] != 9 or data[here + 2] != 9:
         return False
     bits[0] = load64(data, here + 3)
-    if not abs(counts[0] - gamma) <= 1e-9 * gamma:
+    if not abs(counts[0] - gamma) <= GAMMA_ERROR * gamma:
         return False
     here = _window(data, here + 11, end, 0x12, bits, 1, windows[0])
     if here >= 0:
@@ -180,9 +183,10 @@ def _plain(gamma, data, here, end, bits, counts, windows):
 
 
 @lean
-def check(gamma, infinite, data, offsets, bits, work, at):
+def check(gamma, infinite, data, offsets, bits, work, seen, at):
     """The number of the first protobuf from `at` on that `merge` can't take: `_plain` it is not, or a count
-    or a key is out of range. `bits` (uint64) has room for the counts of any."""
+    or a key is out of range. `bits` (uint64) has room for the counts of any; ``seen[i]`` gets a number that
+    the values of protobuf i are at most."""
     counts, windows = bits.view(np.float64), work.windows
     for i in range(at, len(offsets) - 1):
         if not _plain(gamma, data, offsets[i], offsets[i + 1], bits, counts, windows):
@@ -193,8 +197,9 @@ def check(gamma, infinite, data, offsets, bits, work, at):
             good &= counts[j] >= 0.0
             most = max(most, counts[j])
         # A sum of n counts is at most n times the largest; what may reach 2^62 is for `read_image` to add up.
-        if not good or not most * n < _MOST:
+        if not good or not most * n < MOST:
             return i
+        seen[i] = most * n
         for s in range(2):
             first, length = windows[s, 2], windows[s, 1]
             if length and (first < -infinite or first + length - 1 > infinite):

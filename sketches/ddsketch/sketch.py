@@ -10,20 +10,26 @@ from ..core.answers import as_shares, double_point, quantile_answer
 from ..core.numbers import as_numbers
 from ..core.parameters import one_of
 from ..core.protocol import Sketch, SketchError
-from .estimate import Estimates, quantiles, seen_by
+from .estimate import Estimates, buckets_of, quantiles, seen_by, widened
+from .slots import keys_of
 from .store import Store, read_image
 
 Kind = Literal["double", "long"]
+
+_FAR = 1 << 40
+"""Beyond all keys."""
 
 
 class DDSketch(Sketch):
     """Quantiles of a stream of numbers to a relative error of value, in logarithmic buckets.
 
-    Error promised, always: each quantile is off by at most `relative_accuracy` of the true value, also far in
-    the tail and after any merging, up to the largest double; magnitudes below γ 2.23e-308 (γ = (1 + a) /
-    (1 − a) for an accuracy of a; 2.27e-308 at 1 %) count as zero, which bounds show.
+    Error promised, always: each quantile is off by at most `relative_accuracy` of the true value, but for
+    rounding, also far in the tail and after any merging, up to the largest double; magnitudes below γ
+    2.23e-308 (γ = (1 + a) / (1 − a) for an accuracy of a; 2.27e-308 at 1 %) count as zero, which bounds show.
     Positive, negative and infinite values and zeros are kept apart; NaN and nulls are skipped. Memory is one
     count for each bucket between the smallest and largest magnitude: 115 buckets a factor of ten at 1 %.
+    Counts are doubles, as in the bytes: exact up to 2^53 values, to 16 digits beyond; from 2^62 on more are
+    refused.
 
     Of whole numbers (`kind` "long") quantiles are doubles that are whole wherever a whole number keeps the
     promise, and magnitudes below (1 − a) / 2a for an accuracy of a, 49.5 at 1 %, come out exact. Where a
@@ -31,8 +37,8 @@ class DDSketch(Sketch):
     between them: 58.5. Bounds are whole numbers.
 
     The bytes are the published protobuf of DataDog's DDSketch with its logarithmic mapping; they don't say
-    the kind. Raises `SketchError` for an accuracy outside 0.0001 … 0.5 or an unknown kind, `TypeError` for
-    values that are not numbers.
+    the kind. Raises `SketchError` for an accuracy outside 0.0001 … 0.5, an unknown kind or more values than
+    can be counted, `TypeError` for values that are not numbers.
 
     Source: Masson, Rim, Lee, "DDSketch", VLDB 2019; DataDog sketches-py and sketches-java.
 
@@ -70,7 +76,7 @@ class DDSketch(Sketch):
         return self
 
     def merge(self, other: Self) -> Self:
-        """Fold `other` in. Raises `SketchError` if its relative accuracy is another."""
+        """Fold `other` in. Raises `SketchError` for another relative accuracy, or too many values."""
         if not isinstance(other, DDSketch):
             raise SketchError(f"DDSketch: can't take in {other!r}")
         self._store.merge_image(0, other.to_bytes())
@@ -98,7 +104,8 @@ class DDSketch(Sketch):
 
     def quantile_bounds(self, q: float) -> tuple[float, float]:
         """Between them the true quantile always lies, by all 13 definitions that NumPy knows, the nine
-        of Hyndman and Fan among them: the edges of the buckets of the ranks ⌊q n⌋ − 1 to ⌈q n⌉ from 0."""
+        of Hyndman and Fan among them: the edges of the buckets of the ranks ⌊q n⌋ − 1 to ⌈q n⌉ from 0,
+        as much further apart as rounding may put a value beyond them."""
         estimates = self._at([q])
         return estimates.lower.tolist()[0], estimates.upper.tolist()[0]
 
@@ -109,13 +116,21 @@ class DDSketch(Sketch):
 
     def rank(self, x: float) -> float:
         """The share of values in the buckets up to that of `x`. Raises `SketchError` if empty or for NaN."""
-        return self.rank_bounds(x)[1]
+        signs, keys, counts = self._buckets()
+        point = np.array([double_point(self.family, x)])
+        own = _FAR + keys_of(point.view(np.int64), self._store.multiplier)
+        own = np.where(np.abs(point) < self._store.least, 0, np.sign(point) * own)
+        return float(counts[signs * (_FAR + keys) <= own].sum() / counts.sum())
 
     def rank_bounds(self, x: float) -> tuple[float, float]:
-        """The shares between which the true rank of `x` always lies: without and with its bucket."""
-        _, lower, upper, counts = self._buckets()
-        point = double_point(self.family, x)
-        total = counts.sum()
+        """The shares between which the true rank of `x` always lies: without and with its bucket.
+
+        For an `x` so close to an edge that rounding may have put values like it in either bucket (within
+        10^−10 of it at an accuracy of 1 %), without and with both.
+        """
+        signs, keys, counts = self._buckets()
+        _, lower, upper = widened(buckets_of(self._store, signs, keys), self._store)
+        point, total = double_point(self.family, x), counts.sum()
         return float(counts[upper <= point].sum() / total), float(counts[lower <= point].sum() / total)
 
     def answer(self) -> dict[str, Any]:
@@ -138,24 +153,13 @@ class DDSketch(Sketch):
             f"max={high:.6g}, values ±{self.relative_accuracy:.2%})"
         )
 
-    def _buckets(self) -> tuple[np.ndarray, ...]:
-        """Value, lower and upper edge, and count of every bucket, ascending."""
+    def _buckets(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Sign, key and count of every bucket, ascending by value."""
         self._check_not_empty()
-        store, parts = self._store, []
-        for sign in (1, 0):
-            first, counts = store.window(0, sign)
-            with np.errstate(over="ignore"):
-                logs = np.arange(first - 1, first + len(counts)) / store.multiplier
-                powers = np.exp2(logs)
-                middle = np.exp2(logs[1:] + np.log2(2 / (1 + store.gamma)))
-            powers, middle = (np.minimum(column, np.finfo(float).max) for column in (powers, middle))
-            if first + len(counts) > store.infinite:
-                middle[-1] = powers[-2] = powers[-1] = np.inf
-            edge = np.array([middle, powers[:-1], powers[1:], counts])
-            parts.append(edge if sign == 0 else np.array([-edge[0], -edge[2], -edge[1], edge[3]])[:, ::-1])
-        least = np.finfo(float).tiny * store.gamma
-        zeros = np.array([[0.0], [-least], [least], [store.zeros(0)]])
-        return tuple(np.concatenate([parts[0], zeros, parts[1]], axis=1))
+        (first, below), (least, above) = (self._store.window(0, sign) for sign in (1, 0))
+        keys = [first + np.arange(len(below))[::-1], [0], least + np.arange(len(above))]
+        counts = np.concatenate([below[::-1], [self._store.zeros(0)], above])
+        return np.repeat([-1, 0, 1], [len(below), 1, len(above)]), np.concatenate(keys), counts
 
     def _at(self, qs: Any) -> Estimates:
         shares = as_shares(self.family, qs)

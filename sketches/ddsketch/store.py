@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -43,10 +46,16 @@ class Store:
         self.relative_accuracy = real("DDSketch", "relative_accuracy", relative_accuracy, FINEST, COARSEST)
         self.gamma = 1 + 2 * self.relative_accuracy / (1 - self.relative_accuracy)
         self.multiplier = math.log(2) / math.log(self.gamma)
+        self.least = sys.float_info.min * self.gamma  # what is smaller counts as zero
         self.infinite = math.ceil(1027 * self.multiplier)
+        # How far, as a share, a value may lie beyond its bucket's edge as it is worked out: logarithms and
+        # powers are off by 10^−12 in all; and γ, in others' bytes, by a few units in its last place, which
+        # an edge of γ^key has as often as its key says.
+        self.edge_error = 1e-12 + 745 * images.GAMMA_ERROR / math.log(self.gamma)
         none = np.empty(0, np.int64)
         pairs = np.empty((0, 2), np.int64)
         self.n = 0
+        self._at_most = 0.0  # no sketch counts more than this
         self.state = kernels.State(np.empty(0), new_extent(), none, pairs, pairs)
         self._work = kernels.new_work()
         self.resize(n)
@@ -67,7 +76,8 @@ class Store:
         return slots_of(self.gamma)
 
     def update_one(self, g: int, numbers: np.ndarray) -> None:
-        """Count doubles in sketch `g`."""
+        """Count doubles in sketch `g`. Raises `SketchError` for more than a sketch counts."""
+        self.refuse_beyond(len(numbers), lambda: self._rows(np.full(len(numbers), g), numbers))
         slots = self.slots
         if len(numbers) < _MANY or not len(slots.ends):
             self._count(np.array([g]), np.array([len(numbers)]), numbers)
@@ -83,7 +93,8 @@ class Store:
                 self.add(g, sign, int(first) + slots.first, buckets, float(own[0]))
 
     def update(self, groups: np.ndarray, numbers: np.ndarray) -> None:
-        """Count ``numbers[i]`` in sketch ``groups[i]`` (int64, within range)."""
+        """Count ``numbers[i]`` in sketch ``groups[i]`` (int64, within range). Raises as for one."""
+        self.refuse_beyond(len(numbers), lambda: self._rows(groups, numbers))
         for at in range(0, len(numbers), _SLICE):
             some, values = groups[at : at + _SLICE], numbers[at : at + _SLICE]
             if len(values) * 4 < self.n:
@@ -91,6 +102,28 @@ class Store:
             else:
                 ends, ordered = by_group(some, values, self.n)
                 self._count(np.arange(self.n), ends, ordered)
+
+    def refuse_beyond(self, coming: float, more: Callable[[], np.ndarray]) -> None:
+        """Raise `SketchError` if what comes would make a sketch count `images.MOST` values.
+
+        `coming` is at least what comes to any of them; `more` gives what comes to each, and is called only
+        where that may be too much.
+        """
+        if self._at_most + coming >= images.MOST:
+            seen = np.array([self._seen(g) for g in range(self.n)])
+            self._at_most, coming = float(seen.max(initial=0.0)), float((seen + more()).max(initial=0.0))
+            if coming >= images.MOST:
+                raise SketchError("DDSketch: a sketch counts fewer than 2^62 values, and these would be more")
+            self._at_most = coming
+        else:
+            self._at_most += coming
+
+    def _seen(self, g: int) -> float:
+        return self.zeros(g) + float(self.window(g, 0)[1].sum() + self.window(g, 1)[1].sum())
+
+    def _rows(self, groups: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """How many of the numbers each sketch counts."""
+        return np.bincount(groups[~np.isnan(numbers)], minlength=self.n)
 
     def _count(self, groups: np.ndarray, ends: np.ndarray, values: np.ndarray) -> None:
         """Count runs of values, those of ``groups[r]`` up to ``ends[r]``."""
@@ -159,10 +192,18 @@ class Store:
         Raises `SketchError` naming the fault of the first that is refused; none is added then.
         """
         bits = np.empty(int(np.diff(offsets).max(initial=0)) // 8 + 1, np.uint64)
-        given = self.gamma, self.infinite, data, offsets, bits, self._work
+        seen = np.zeros(len(groups))
+        given = self.gamma, self.infinite, data, offsets, bits, self._work, seen
         others: dict[int, list[WindowCounts]] = {}
         while (at := images.check(*given, next(reversed(others), -1) + 1)) < len(groups):
             others[at] = self._checked(data[offsets[at] : offsets[at + 1]].tobytes())
+            seen[at] = _total(others[at])
+
+        def more() -> np.ndarray:
+            exact = [_total(self._checked(data[a:b].tobytes())) for a, b in pairwise(offsets)]
+            return np.bincount(groups, exact, self.n)
+
+        self.refuse_beyond(float(seen.sum()), more)
         enlarge = partial(self._enlarge, coming=len(data) // 8)
 
         def merge_plain(begin: int, end: int) -> None:
@@ -177,8 +218,11 @@ class Store:
             at = end + 1
 
     def merge_image(self, g: int, data: bytes) -> None:
-        """Add the counts of a protobuf. Raises `SketchError` for other bytes and other accuracies."""
-        self._add_windows(g, self._checked(data))
+        """Add the counts of a protobuf. Raises `SketchError` for other bytes and accuracies, and too many."""
+        windows = self._checked(data)
+        coming = _total(windows)
+        self.refuse_beyond(coming, lambda: np.bincount([g], [coming], self.n))
+        self._add_windows(g, windows)
 
     def _add_windows(self, g: int, windows: list[WindowCounts]) -> None:
         for sign, (first, counts, zeros) in enumerate(windows):
@@ -187,7 +231,7 @@ class Store:
     def _checked(self, data: bytes) -> list[WindowCounts]:
         """The counts of a protobuf by sign; or `SketchError`."""
         gamma, zeros, parts = read_image(data)
-        if not math.isclose(gamma, self.gamma, rel_tol=1e-9):
+        if not math.isclose(gamma, self.gamma, rel_tol=images.GAMMA_ERROR):
             raise SketchError(
                 f"DDSketch: sketches of relative accuracy {self.relative_accuracy:.6g} and "
                 f"{(gamma - 1) / (gamma + 1):.6g} have different buckets and can't be merged"
@@ -205,6 +249,10 @@ class Store:
         dense = np.zeros(last - first + 1)
         np.add.at(dense, places - first, counts)
         return first, dense
+
+
+def _total(windows: list[WindowCounts]) -> float:
+    return sum(float(window.counts.sum()) + window.zeros for window in windows)
 
 
 def read_image(data: bytes) -> tuple[float, float, list[tuple[np.ndarray, np.ndarray]]]:
@@ -230,6 +278,8 @@ def read_image(data: bytes) -> tuple[float, float, list[tuple[np.ndarray, np.nda
         counts = np.concatenate([run, np.array(list(part.binCounts.values()), np.float64)])
         parts.append((np.concatenate(places).astype(np.int64)[counts != 0], counts[counts != 0]))
     numbers = np.concatenate([[zeros], parts[0][1], parts[1][1]])
-    if not (np.isfinite(numbers).all() and (numbers >= 0).all() and numbers.sum() < 2.0**62):
+    if not (np.isfinite(numbers).all() and (numbers >= 0).all()):
         raise SketchError("DDSketch: a count is negative, infinite or NaN")
+    if numbers.sum() > images.MOST:  # which fewer values may come to where they are added up in this order
+        raise SketchError(f"DDSketch: a sketch counts fewer than 2^62 values, these are {numbers.sum():.6g}")
     return float(mapping.gamma), float(zeros), parts

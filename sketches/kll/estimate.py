@@ -55,6 +55,7 @@ def _at_shares(store: Store, first: int, end: int, shares: np.ndarray) -> np.nda
     state = store.state
     n, low, high = (column[first:end, None] for column in (state.n, state.low, state.high))
     wanted = np.clip(np.ceil(shares * n).astype(np.int64), 1, np.maximum(n, 1))
+    wanted = np.where(shares >= 1.0, n, wanted)  # beyond 2^53 not every n is a double
     before = np.concatenate([[0], up_to])[ends - held][:, None]
     places = np.minimum(np.searchsorted(up_to, before + wanted), np.maximum(ends[:, None] - 1, 0))
     estimates = np.where(wanted == 1, low, np.where(wanted == n, high, items[places] if len(items) else low))

@@ -54,9 +54,11 @@ def capacities(k: int) -> Capacities:
     [0, 0, 0, 1, 2, 2, 3, 3, 4, 4]
     """
     k = whole("KLL", "k", k, MIN_K, MAX_K)
-    below = np.array([max(MIN_ITEMS, _share(k, depth)) for depth in range(MAX_DEPTH + 2)], np.int64)
+    # Two levels more than an image has, as merging looks for room for two more than come of it.
+    depths = range(MAX_DEPTH + 4)
+    below = np.array([max(MIN_ITEMS, _share(k, depth)) for depth in depths], np.int64)
     total = np.concatenate([np.zeros(1, np.int64), np.cumsum(below)])
-    leaps = np.array([_leap(k, depth) for depth in range(MAX_DEPTH + 2)], np.int64)
+    leaps = np.array([_leap(k, depth) for depth in depths], np.int64)
     for table in (below, total, leaps):
         table.flags.writeable = False
     return Capacities(below, total, 1 + math.ceil(math.log2(1.25 * k)), leaps)

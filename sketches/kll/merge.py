@@ -10,6 +10,7 @@ from ..core.jit import allocating, kernel, lean
 from ..core.resume import DONE, NO_ROOM
 from .compaction import MAX_N, MORE_LEVELS, OTHER, TOO_MANY, flatten_sampler, move, promote
 from .images import body, header, ordered
+from .levels import MAX_DEPTH
 from .sort import merge_apart, sort
 from .update import absorb, fill, widen
 
@@ -106,7 +107,7 @@ def _merge_upper(state, below_top, total, g, items, levels, n):
     own_depth, depth = np.int64(state.depth[g]), len(levels) - 1
     deepest: Any = max(own_depth, depth)
     most = deepest
-    while (np.int64(1) << most) <= n and most < len(below_top) - 1:
+    while most <= MAX_DEPTH and (np.int64(1) << most) <= n:
         most += 1
     if most + 2 > state.levels.shape[1]:
         return MORE_LEVELS

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from ..core.answers import as_shares, exact_point, quantile_answer
+from ..core.answers import as_shares, double_point, exact_point, quantile_answer
 from ..core.numbers import as_numbers
 from ..core.protocol import Sketch, SketchError, required_kind
 from .levels import normalized_rank_error
@@ -21,12 +21,13 @@ class KLL(Sketch):
 
     Error promised: a rank is off by at most ``normalized_rank_error(k)`` of n (1.33 % for k = 200, 0.06 % for
     k = 4,800) in 99 of 100 sketches, at every point at once; the lowest and highest value are exact, and so
-    is everything while n ≤ k. NaN and nulls are skipped. `kind` is the item type of the bytes: "double",
-    "float" or "long" (int64); they can't be merged with each other. `seed` fixes the coins: the same seed,
-    values and merges give the same bytes. Of small sketches they are those of datasketches-java seeded alike;
-    deeper ones take values in by blocks, within the same error.
+    is everything while n ≤ k. NaN and nulls are skipped; n is 2^62 at most. `kind` is the item type of the
+    bytes: "double", "float" or "long" (int64); they can't be merged with each other. `seed` fixes the coins:
+    the same seed, values and merges give the same bytes. Of small sketches they are those of
+    datasketches-java seeded alike; deeper ones take values in by blocks, within the same error.
 
-    Raises `SketchError` for k outside 8 … 65,535, `TypeError` for values that are not numbers.
+    Raises `SketchError` for k outside 8 … 65,535 and more values than can be counted, with nothing changed,
+    `TypeError` for values that are not numbers.
 
     Source: Karnin, Lang, Liberty, "Optimal Quantile Approximation in Streams", FOCS 2016; DataSketches.
 
@@ -105,7 +106,7 @@ class KLL(Sketch):
         return self
 
     def merge(self, other: Self) -> Self:
-        """Fold `other` in, of any k. Raises `SketchError` if its kind of item is another."""
+        """Fold `other` in, of any k. Raises `SketchError` for another kind of item, or too many values."""
         if not isinstance(other, KLL) or other.kind != self.kind:
             raise SketchError(f"KLL: a sketch of {self.kind}s can't take in {other!r}")
         self._store.merge_image(0, np.frombuffer(other.to_bytes(), np.uint8))
@@ -158,9 +159,9 @@ class KLL(Sketch):
     def rank_bounds(self, x: float) -> tuple[float, float]:
         """The shares between which the true rank of `x` lies at 99 % confidence."""
         rank, error = self.rank(x), self.normalized_rank_error()
-        if x < self.low or x >= self.high:
-            error = 0.0
-        return max(0.0, rank - error), min(1.0, rank + error)
+        if not self.low <= exact_point(self.family, x) < self.high:
+            return rank, rank
+        return max(1 / self.n, rank - error), min(1 - 1 / self.n, rank + error)
 
     def cdf(self, points: Any) -> np.ndarray:
         """The share at most each of the ascending `points`, then 1.0: one more than there are points."""
@@ -209,7 +210,9 @@ class KLL(Sketch):
 
     def _at(self, qs: np.ndarray) -> np.ndarray:
         items, up_to = self._sorted()
-        wanted = np.clip(np.ceil(qs * self.n), 1, self.n).astype(np.int64)
+        # Beyond 2^53 not every n is a double: the last rank must be n all the same.
+        wanted = np.minimum(np.maximum(np.ceil(qs * self.n), 1).astype(np.int64), self.n)
+        wanted = np.where(qs >= 1.0, self.n, wanted)
         estimates = items[np.minimum(np.searchsorted(up_to, wanted), len(items) - 1)]
         return np.where(wanted == 1, self.low, np.where(wanted == self.n, self.high, estimates)).astype(
             items.dtype
@@ -224,8 +227,11 @@ class KLL(Sketch):
         if self.kind == "long":
             xs = np.array([math.floor(x) for x in within], np.int64)
         else:
-            xs = np.array(within, np.float64)
-        ranks = np.concatenate([[0], up_to])[np.searchsorted(items, xs, side="right")] / self.n
+            xs = np.array([double_point(self.family, x) for x in within], np.float64)
+        counts = np.concatenate([[0], up_to])[np.searchsorted(items, xs, side="right")]
+        # The lowest and the highest value may not be among the items: one value at least is at most the
+        # former, and one is above whatever is below the latter.
+        ranks = np.clip(counts, 1, max(self.n - 1, 1)) / self.n
         below = np.array([x < low for x in exact], bool)
         above = np.array([x >= high for x in exact], bool)
         return np.where(below, 0.0, np.where(above, 1.0, ranks))

@@ -10,6 +10,7 @@ import numpy as np
 from ..core.arena import new_extent, packed
 from ..core.group_numbers import frozen
 from ..core.group_order import by_group
+from ..core.limits import refuse_beyond
 from ..core.parameters import one_of, seeded, whole
 from ..core.protocol import SketchError
 from ..core.resume import resume
@@ -29,7 +30,7 @@ _JAVA_SCRAMBLE = 0x5DEECE66D
 _MASK_48 = (1 << 48) - 1
 
 
-_TOO_MANY = f"KLL: merging would count more than {kernels.MAX_N} values"
+_TOO_MANY = f"KLL: a sketch counts at most {kernels.MAX_N} values (2^62)"
 
 
 class Checked(NamedTuple):
@@ -95,7 +96,8 @@ class Store:
         """Room of the sort that a kernel requested; `least`: items that it brings along."""
         old = self._state
         if why == kernels.MORE_LEVELS:
-            levels = np.zeros((len(old.n), old.levels.shape[1] + 4), np.int32)
+            columns = min(old.levels.shape[1] + 4, len(self.tables.total) - 1)
+            levels = np.zeros((len(old.n), columns), np.int32)
             levels[:, : old.levels.shape[1]] = old.levels
             self._state = old._replace(levels=levels)
             self._make_scratch(least)
@@ -183,6 +185,8 @@ class Store:
 
     def update(self, groups: np.ndarray, numbers: np.ndarray) -> None:
         """Add ``numbers[i]`` to sketch ``groups[i]`` (int64, within range)."""
+        if int(self._state.n.max(initial=0)) > kernels.MAX_N - len(numbers):
+            refuse_beyond(kernels.MAX_N, "KLL", self.state.n, groups[numbers == numbers])
         for at in range(0, len(numbers), _SLICE):
             some, values = groups[at : at + _SLICE], numbers[at : at + _SLICE]
             if len(values) * 4 < self.n:
@@ -193,6 +197,9 @@ class Store:
 
     def update_one(self, g: int, numbers: np.ndarray) -> None:
         """Add numbers to sketch `g`."""
+        if int(self._state.n[g]) > kernels.MAX_N - len(numbers):
+            counted = np.full(np.count_nonzero(numbers == numbers), g)
+            refuse_beyond(kernels.MAX_N, "KLL", self.state.n, counted)
         self._absorb(np.array([g]), np.array([len(numbers)]), numbers)
 
     def _absorb(self, groups: np.ndarray, ends: np.ndarray, values: np.ndarray) -> None:

@@ -32,6 +32,8 @@ class PackageQuantiles(Staged):
 
     _peer: Any
     _inclusive: ClassVar[tuple[bool, ...]] = (True,)
+    _most: ClassVar[int]
+    """The values that a sketch counts."""
 
     @property
     def n(self) -> int:
@@ -40,6 +42,15 @@ class PackageQuantiles(Staged):
 
     def _saw_nothing(self) -> bool:
         return not self.n
+
+    def _within(self, numbers: np.ndarray) -> np.ndarray:
+        """The numbers to add. Raises `SketchError` if they are more than the sketch can count."""
+        self._refuse_beyond(int(np.count_nonzero(~np.isnan(numbers))))
+        return numbers
+
+    def _refuse_beyond(self, coming: int) -> None:
+        if self.n + coming > self._most:
+            raise SketchError(f"{self.family}: a sketch counts at most {self._most} values, and has {self.n}")
 
     def _add_staged(self, rows: np.ndarray) -> None:
         self._peer.update(rows)
@@ -62,7 +73,12 @@ class PackageQuantiles(Staged):
     def rank(self, x: float) -> float:
         """The share of values that are at most `x`. Raises `SketchError` while empty, and for NaN."""
         self._check_not_empty()
-        return float(self._peer.get_rank(double_point(self.family, x), *self._inclusive))
+        point, high = double_point(self.family, x), self._peer.get_max_value()
+        if not self._peer.get_min_value() <= point < high:
+            return float(point >= high)
+        # One value at least is at most this, and one above it, though neither may be among the samples.
+        rank = float(self._peer.get_rank(point, *self._inclusive))
+        return min(max(rank, 1 / self.n), 1 - 1 / self.n)
 
     def to_bytes(self) -> bytes:
         """The DataSketches image, the same after questions, which put items in order, as before them."""

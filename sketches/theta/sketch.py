@@ -88,7 +88,7 @@ class Theta(DistinctCounter):
         if not isinstance(other, Theta):
             raise SketchError(f"Theta: can't merge with {type(other).__name__}")
         self.item_kind = self._joint_kind(other)
-        lg_k, explicit = self._common_lg_k(other)
+        lg_k, explicit = self._common_lg_k(other if other._seen() else self)
         if lg_k > self.lg_k:
             return self._become(Theta._of(lg_k, explicit, self._hashes(), self._theta()).merge(other))
         self._one._store.lg_k[0] = lg_k
@@ -101,11 +101,14 @@ class Theta(DistinctCounter):
         if not isinstance(other, Theta):
             return NotImplemented
         kind = self._joint_kind(other, "intersect")
-        if not (self._seen() and other._seen()):
-            return Theta._of(*self._common_lg_k(other), np.empty(0, np.int64), MAX_THETA, kind)
+        seen = [one for one in (self, other) if one._seen()]
+        sized = seen or [self, other]
+        lg_k, explicit = sized[0]._common_lg_k(sized[-1])
+        if len(seen) < 2:
+            return Theta._of(lg_k, explicit, np.empty(0, np.int64), MAX_THETA, kind)
         theta = min(self._theta(), other._theta())
         common = np.intersect1d(self._hashes(), other._hashes(), assume_unique=True)
-        return Theta._of(*self._common_lg_k(other), common[common < theta], theta, kind)
+        return Theta._of(lg_k, explicit, common[common < theta], theta, kind)
 
     def __sub__(self, other: Self) -> Theta:
         """What is in this sketch and not in the other."""
@@ -119,20 +122,21 @@ class Theta(DistinctCounter):
         return Theta._of(self.lg_k, self._explicit_lg_k, rest[rest < theta], theta, kind)
 
     def jaccard(self, other: Self) -> tuple[float, float, float]:
-        """(lower, estimate, upper) of the share that both have of what either has, at 95.4 % confidence."""
+        """(lower, estimate, upper) of the share that both have of what either has, at 95.4 % confidence.
+
+        Exact where both are, and where one is empty; two empty sets are alike. Of larger sets the same hashes
+        kept don't mean the same sets: then the upper bound is 1 and the lower one below it.
+        """
         if not isinstance(other, Theta):
             raise SketchError(f"Theta: can't compare with {type(other).__name__}")
         self._joint_kind(other, "compare")
-        if not (self._seen() and other._seen()):
-            same = float(self._seen() == other._seen())
-            return same, same, same
-        theta = min(self._theta(), other._theta())
-        mine, theirs = self._hashes(), other._hashes()
-        if self._theta() == other._theta() and np.array_equal(mine, theirs):
+        if other is self or not (self._seen() or other._seen()):
             return 1.0, 1.0, 1.0
-        either = np.union1d(mine[mine < theta], theirs[theirs < theta])
-        both = np.intersect1d(mine[mine < theta], theirs[theirs < theta], assume_unique=True)
-        n, k = len(either), len(both)
+        theta = min(self._theta(), other._theta())
+        mine, theirs = (hashes[hashes < theta] for hashes in (self._hashes(), other._hashes()))
+        n, k = len(np.union1d(mine, theirs)), len(np.intersect1d(mine, theirs, assume_unique=True))
+        if n and not (self._seen() and other._seen()):
+            return 0.0, 0.0, 0.0
         lower, upper = ratio_bounds(n, k, theta / MAX_THETA)
         return lower, k / n if n else 0.5, upper
 
@@ -140,8 +144,6 @@ class Theta(DistinctCounter):
         return joint_kind(self.item_kind, other.item_kind, self.family, verb)
 
     def _common_lg_k(self, other: Theta) -> tuple[int, bool]:
-        if not other._seen():
-            return self.lg_k, self._explicit_lg_k
         if self._explicit_lg_k == other._explicit_lg_k:
             return (min if self._explicit_lg_k else max)(self.lg_k, other.lg_k), self._explicit_lg_k
         return (self if self._explicit_lg_k else other).lg_k, True

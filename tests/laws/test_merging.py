@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from streamgauge.sketches.core.protocol import SketchError
 
 from .families import CASES, FAMILIES, IDS, Family
 from .streams import fresh
+from .test_equality import ANOTHER
 
 SIZES = (0, 3, 120, 2500)
 
@@ -96,6 +98,26 @@ def test_an_empty_one_adds_nothing(family: Family, kind: str, size: int) -> None
         assert family.outcome(first | family.new(kind, 3)) == family.outcome(first)
         if family.order:
             assert (family.new(kind, 2) | sketch).to_bytes() == first.to_bytes()
+
+
+def same(one: Any, other: Any) -> bool:
+    return one.to_bytes() == other.to_bytes() and one._compared() == other._compared()
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=str)
+def test_empty_ones_give_the_same_either_way_round(family: Family) -> None:
+    kind, wrong = family.kinds[0], []
+    sizes = [*range(len(family.others))] or [None]
+    made = [family.new(kind, 1, size) for size in sizes]
+    made += [family.feed(family.new(kind, 1, size), fresh(kind, 1, 90)) for size in sizes]
+    for name in ("lg_k", "k", "max_size"):
+        if name in family.line.params:
+            made.append(family.single(**{**family._params(kind, 1, None), name: ANOTHER[name]}))
+    for one, other in itertools.product(made, repeat=2):
+        if one._saw_nothing() or other._saw_nothing():
+            operators = [operator.or_] + [operator.and_] * hasattr(family.single, "__and__")
+            wrong += [(one, other) for both in operators if not same(both(one, other), both(other, one))]
+    assert not wrong
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=str)

@@ -68,6 +68,54 @@ def test_numbers_of_every_type_have_ranks(name: str) -> None:
     assert (sketch.rank(-(10**400)), sketch.rank(10**400)) == (0.0, 1.0)
 
 
+@pytest.mark.parametrize("name", [name for name in RANKED if name != "quantiles"])  # by buckets, not values
+def test_the_ends_have_a_value_on_their_side(name: str) -> None:
+    wrong, rng = [], np.random.default_rng(5)
+    for n in (2, 700, 30_000):
+        sketch, values = SKETCHED[name]().update(np.arange(1.0, n + 1)), np.arange(1.0, n + 1)
+        for _ in range(3):
+            sketch.merge(SKETCHED[name]().update(rng.permutation(values)))
+        low, high = (sketch.quantile(q) for q in (0.0, 1.0))
+        ranks = [sketch.rank(x) for x in (low, high - 0.5, high)]
+        bounds = [sketch.rank_bounds(x) for x in (low, 1, n - 0.5, n)] if name == "kll_quantiles" else []
+        least = (0.5 if "tdigest" in name else 1) / sketch.n  # a t-digest interpolates, as Java's does
+        if not (least <= ranks[0] and ranks[1] <= 1 - 1 / sketch.n and ranks[2] == 1):
+            wrong.append((n, ranks))
+        if bounds and not (bounds[0][0] > 0 and bounds[2][1] < 1 and bounds[3] == (1, 1)):
+            wrong.append((n, bounds))
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_quantiles_of_the_largest_doubles_lie_between_their_ends(name: str) -> None:
+    wrong = []
+    top = 1e308 if name not in ("req", "tail_quantiles") else 3e38
+    for values in ([top, -top], [-top] * 3 + [top] * 4, np.geomspace(top / 1e8, top, 900), [top] * 50):
+        timed = {"time": np.zeros(len(values), np.int64)} if "time" in FAMILIES[name].inputs else {}
+        sketch = SKETCHED[name]().update(values, **timed)
+        quantiles = np.array(sketch.quantiles(np.linspace(0, 1, 41)))
+        slack = 1 + getattr(sketch, "relative_accuracy", 1e-6)  # of floats: their rounding
+        if not (-top * slack <= quantiles.min() <= quantiles.max() <= top * slack):
+            wrong.append((values, quantiles))
+        if (quantiles != np.sort(quantiles)).any() or quantiles.max() < 0:
+            wrong.append((values, quantiles))
+    assert not wrong
+
+
+@pytest.mark.parametrize("name", RANKED)
+def test_a_number_between_two_doubles_has_the_rank_of_the_lower(name: str) -> None:
+    gap = 2 if name != "req" else 2**30
+    values = [2.0**53 + gap * i for i in range(40)]
+    sketch = SKETCHED[name]().update(values)
+    for i, value in enumerate(values):
+        below = int(value)
+        for above in (below + gap - 1, Fraction(2 * below + 1, 2), Decimal(f"{below}.1")):
+            if gap == 2 or above != below + gap - 1:
+                assert sketch.rank(above) == sketch.rank(value), (i, above)
+    if name != "tdigest":  # which has no place for infinities
+        assert SKETCHED[name]().update([1.0, 2.0, math.inf, 3.0]).rank(10**400) == 0.75
+
+
 @pytest.mark.parametrize("name", RANKED)
 def test_infinities_have_the_ranks_of_the_ends(name: str) -> None:
     sketch = filled(name)

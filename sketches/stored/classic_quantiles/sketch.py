@@ -21,10 +21,10 @@ class ClassicQuantiles(PackageQuantiles):
 
     For reading, asking, adding to and merging what others stored; `KLL` is smaller at the same error.
     Promise: the rank of every answer is off by at most `normalized_rank_error` (1.73 % at k = 128) at 99 %
-    confidence; see `rank_bounds`. Merging adds nothing to it, of different k the smaller counts. Compact
-    and updatable images are read, those of Java too, whose empty levels the package would misread; compact
-    ones are written. `k` is a power of 2 from 2 to 32768. Raises `SketchError` for broken bytes and
-    parameters out of range.
+    confidence; see `rank_bounds`. Merging adds nothing to it, of different k the smaller counts. Compact and
+    updatable images are read, those of Java too, whose empty levels the package would misread; compact ones
+    are written. `k` is a power of 2 from 2 to 32768. Fewer than 2^47 values are counted. Raises `SketchError`
+    for broken bytes and parameters out of range.
 
     Source: Agarwal, Cormode, Huang, Phillips, Wei, Yi, "Mergeable Summaries", PODS 2012.
 
@@ -36,6 +36,7 @@ class ClassicQuantiles(PackageQuantiles):
     """
 
     family: ClassVar[str] = "ClassicQuantiles"
+    _most: ClassVar[int] = MOST - 1
 
     def __init__(self, k: int = 128) -> None:
         if (k := whole("ClassicQuantiles", "k", k, 2, 32_768)) & (k - 1):
@@ -55,7 +56,7 @@ class ClassicQuantiles(PackageQuantiles):
     def _staged(self, values: Any) -> np.ndarray:
         numbers = as_numbers(values, np.float64, self.family).numbers
         # One zero, as the package leaves equal values in any order.
-        return numbers[~np.isnan(numbers)] + 0.0
+        return self._within(numbers[~np.isnan(numbers)] + 0.0)
 
     def merge(self, other: Self) -> Self:
         """Fold `other` in."""
@@ -66,8 +67,7 @@ class ClassicQuantiles(PackageQuantiles):
     def _refuse_merge(self, other: Any, coming: int = 0) -> None:
         if not isinstance(other, ClassicQuantiles):
             raise SketchError(f"ClassicQuantiles: can't take in {other!r}")
-        if other.n + coming + self.n >= MOST:
-            raise SketchError("ClassicQuantiles: more values than any sketch counts")
+        self._refuse_beyond(coming + other.n)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:

@@ -36,6 +36,7 @@ class REQ(PackageQuantiles):
     """
 
     family: ClassVar[str] = "REQ"
+    _most: ClassVar[int] = (1 << 62) - 1
 
     def __init__(self, k: int = 12, high_ranks: bool = True) -> None:
         if (k := whole("REQ", "k", k, 4, 1024)) % 2:
@@ -53,7 +54,7 @@ class REQ(PackageQuantiles):
         return self
 
     def _staged(self, values: Any) -> np.ndarray:
-        return as_numbers(values, np.float32, self.family).numbers + np.float32(0.0)
+        return self._within(as_numbers(values, np.float32, self.family).numbers + np.float32(0.0))
 
     def merge(self, other: Self) -> Self:
         """Fold `other` in. Raises `SketchError` if it is accurate at the other end."""
@@ -70,8 +71,7 @@ class REQ(PackageQuantiles):
     def _refuse_merge(self, other: Any, coming: int = 0) -> None:
         if not isinstance(other, REQ) or other._peer.is_hra() != self._peer.is_hra():
             raise SketchError(f"REQ: {other!r} isn't accurate at the same end")
-        if self.n + coming + other.n >= 1 << 62:
-            raise SketchError("REQ: more values than any sketch counts")
+        self._refuse_beyond(coming + other.n)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:

@@ -19,7 +19,7 @@ class TDigest(PackageQuantiles):
     """Quantiles of doubles by clusters that are smallest at both ends (DataSketches t-digest).
 
     No error is promised: a t-digest has none in the worst case, so its answers carry no bounds; use `KLL` or
-    `DDSketch` for new data.
+    `DDSketch` for new data. Fewer than 2^53 values are counted.
 
     Quantiles are interpolated here, between the clusters' means, since the package's own (5.2.0) weighs the
     two neighbours the wrong way round, so that they fall and rise in between.
@@ -32,6 +32,7 @@ class TDigest(PackageQuantiles):
     """
 
     family: ClassVar[str] = "TDigest"
+    _most: ClassVar[int] = (1 << 53) - 1
     _inclusive = ()
 
     def __init__(self, k: int = 200) -> None:
@@ -51,7 +52,7 @@ class TDigest(PackageQuantiles):
         numbers = as_numbers(values, np.float64, self.family).numbers
         if np.isinf(numbers).any():
             raise SketchError("TDigest: an infinity has no place in a cluster's mean; filter it out")
-        return np.array(numbers[~np.isnan(numbers)])
+        return self._within(np.array(numbers[~np.isnan(numbers)]))
 
     def merge(self, other: Self) -> Self:
         """Fold `other` in. Raises `SketchError` for another family, or more values than can be counted."""
@@ -62,8 +63,7 @@ class TDigest(PackageQuantiles):
     def _refuse_merge(self, other: Any, coming: int = 0) -> None:
         if not isinstance(other, TDigest):
             raise SketchError(f"TDigest: can't take in {other!r}")
-        if self.n + coming + other.n >= 1 << 53:
-            raise SketchError("TDigest: more values than its weights count exactly")
+        self._refuse_beyond(coming + other.n)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -86,7 +86,12 @@ class TDigest(PackageQuantiles):
         middles = up_to - weights[order] / 2
         low, high = self._peer.get_min_value(), self._peer.get_max_value()
         ranks = np.concatenate([[0.0], middles, [up_to[-1]]])
-        return float(np.interp(q * up_to[-1], ranks, np.concatenate([[low], means, [high]])))
+        values = np.concatenate([[low], means, [high]])
+        i = min(int(np.searchsorted(ranks, q * up_to[-1], "right")), len(ranks) - 1)
+        share = (q * up_to[-1] - ranks[i - 1]) / (ranks[i] - ranks[i - 1])
+        # By shares, since the difference of two doubles may be beyond all doubles.
+        between = values[i - 1] * (1.0 - share) + values[i] * share
+        return float(min(max(between, values[i - 1]), values[i]))
 
     def answer(self) -> dict[str, Any]:
         """n and the usual quantiles, without bounds, for none are promised."""

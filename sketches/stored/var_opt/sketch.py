@@ -40,9 +40,9 @@ class VarOpt(Staged):
     For reading, asking, adding to and merging what others stored; for new data `WeightedReservoir` has
     columns of any type and merges to the same sample in every order. Promise: sums of subsets are unbiased,
     the total is exact up to rounding, no scheme of k samples has a smaller average variance; `subset_sum`
-    holds the true weight at 95.4 %. Rows of weight 0 are never sampled. `kind` is what items are:
-    ``"string"``, ``"long"`` or ``"double"``, which an image doesn't say. The package's coins are seeded by
-    the clock.
+    holds the true weight at 95.4 %. Rows of weight 0 are never sampled; fewer than 2^48 rows are counted.
+    `kind` is what items are: ``"string"``, ``"long"`` or ``"double"``, which an image doesn't say. The
+    package's coins are seeded by the clock.
 
     The package allocates any memory that an image requests and trusts its heap: images are checked here
     first, in full, and those with k above 2^20 refused. Raises `SketchError` for what isn't sound, parameters

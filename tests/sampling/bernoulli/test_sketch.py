@@ -128,3 +128,18 @@ def test_a_share_read_off_the_sample_lies_inside_its_error() -> None:
         assert sample.answer()["error"] == sample.error(0.95) < 0.12
     assert inside >= 180 - 3.5 * np.sqrt(20)
     assert BernoulliSample(1.0).update([1, 2]).error() == 0.0
+
+
+def test_sizes_are_within_the_promised_range_of_their_mean() -> None:
+    wrong, runs = [], 3000
+    for n, p in ((1, 0.8), (8, 0.02), (8, 0.05), (30, 0.2), (500, 0.01)):
+        of_rows, of_keys = BernoulliSampleGroups(runs, p, seed=1), HashSampleGroups(runs, p, seed=1)
+        numbers, rows = np.repeat(np.arange(runs), n), np.arange(runs * n)
+        of_rows.update(numbers, rows)
+        of_keys.update(numbers, rows, key=rows)
+        for groups in (of_rows, of_keys):
+            sizes = groups._pool.parts(np.arange(runs)).samples["size"]
+            held = np.mean(np.abs(sizes - n * p) <= 2 * np.sqrt(n * p * (1 - p)) + 1)
+            if held < 0.942:  # three deviations below 95 %
+                wrong.append((n, p, held))
+    assert not wrong

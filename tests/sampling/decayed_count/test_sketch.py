@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,29 @@ def test_quantiles_are_those_of_weighted_values(half_life: float) -> None:
         share = sums[np.searchsorted(values[order], true)] / sums[-1]
         assert below * (1 - 1e-9) <= share <= upto * (1 + 1e-9)
     assert whole.quantile(0.6) > 0 > DecayedQuantiles(1e7).update(values, time=times).quantile(0.6)
+
+
+def test_bounds_hold_where_little_is_left() -> None:
+    count, rows = DecayedCount(1.0).update(["a"] * 3, time=0), 3
+    for age in (0, 900, 1_022, 1_060, 1_073, 1_074, 1_080, 5_000):
+        lower, upper = count.bounds(age * 1_000_000)
+        true = rows * Fraction(1, 2**age)
+        assert lower <= true <= upper, age
+    assert DecayedCount().bounds() == (0.0, 0.0)
+
+
+def test_values_at_the_edges_of_buckets_lie_within_their_bounds() -> None:
+    for accuracy in (0.003, 0.01, 0.3):
+        keys = np.random.default_rng(3).integers(-20_000, 20_000, 300) * accuracy
+        edges = np.exp(np.round(keys) * np.log1p(2 * accuracy / (1 - accuracy)))
+        near = (edges[:, None] * (1 + np.arange(-1, 2) * 2.0**-52)).ravel()
+        values = np.concatenate([near, -near])
+        sketch = DecayedQuantiles(60.0, accuracy).update(values, time=0)
+        ordered = np.sort(values)
+        # The share at which as many values as this one are counted.
+        for i in range(0, len(values), 7):
+            lower, upper = sketch.quantile_bounds((i + 0.5) / len(values))
+            assert lower <= ordered[i] <= upper
 
 
 def test_parts_of_any_age_add_up() -> None:

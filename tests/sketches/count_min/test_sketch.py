@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import itertools
 import math
 import pickle
@@ -272,11 +273,69 @@ def test_weights_that_add_up_to_too_much_are_refused_as_images_too() -> None:
         assert groups[0] == CountMin(0.1, 0.9)
 
 
-def test_groups_written_by_another_seed_with_the_same_functions_are_taken() -> None:
+def test_one_row_keeps_its_seed_though_several_give_its_function() -> None:
+    wrong = []
+    for confidence, seed, eps in itertools.product(
+        (0.05, 0.4, 0.5), (9, -3, 77_777, -(2**31)), (0.9, 0.1, 0.01)
+    ):
+        for values in ([], ["a"], drawn("string", 900), drawn("long", 900)):
+            for conservative in (False, True):
+                sketch = CountMin(eps, confidence, seed, conservative).update(values)
+                image = sketch.to_bytes()
+                read = CountMin.from_bytes(image, conservative)
+                copies = read, pickle.loads(pickle.dumps(sketch)), sketch.copy(), copy.deepcopy(sketch)
+                if any(one.seed != seed or one != sketch or one.to_bytes() != image for one in copies):
+                    wrong.append((eps, confidence, seed, len(values), conservative))
+            groups = CountMinGroups(2, eps, confidence, seed)
+            groups.update(np.ones(len(values), np.int64), values)
+            images = groups.to_arrow()
+            again = CountMinGroups(2, eps, confidence, seed)
+            again.merge(np.arange(2), images)
+            plain = CountMin(eps, confidence, seed), CountMin(eps, confidence, seed).update(values)
+            if images.to_pylist() != [one.to_bytes() for one in plain] or again.to_arrow() != images:
+                wrong.append((eps, confidence, seed, len(values), "groups"))
+    assert not wrong
+
+
+@pytest.mark.parametrize("eps", [0.9, 0.4, 0.004])
+def test_seeds_with_the_same_function_merge_and_are_equal(eps: float) -> None:
     # One row's factor comes from several seeds, and Spark's bytes don't say which.
-    groups = CountMinGroups(1, 0.4, 0.5, 5)
-    groups.merge(np.array([0]), pa.array([CountMin(0.4, 0.5, 5).update(["a"]).to_spark()]))
-    assert groups[0].estimate("a") == 1
+    made = CountMin(eps, 0.5, 9).update(["a", "b", "a"])
+    read = CountMin.from_bytes(made.to_spark())
+    assert read.seed != 9 and read == made and read.to_spark() == made.to_spark()
+    assert (made | read).seed == 9 and (read | made) == (made | read)
+    assert (made - read).total == 0 and made.inner_product(read) == made.inner_product(made)
+    assert CountMin.from_bytes(read.to_bytes()).seed == read.seed
+    images = pa.array([made.to_bytes(), read.to_bytes(), made.to_spark()])
+    for seed in (9, read.seed):
+        groups = CountMinGroups(2, eps, 0.5, seed)
+        groups.merge(np.array([0, 1, 0]), images)
+        assert groups[0] == made | made and groups[1] == made and groups[1].seed == seed
+    other = CountMin(eps, 0.5, 10).update(["a"])
+    assert other != made
+    with pytest.raises(SketchError, match="different depth, width and seed"):
+        made.merge(other)
+    groups = CountMinGroups(1, eps, 0.5, 10)
+    for image in images.to_pylist():
+        with pytest.raises(SketchError, match="depth, width and seed"):
+            groups.merge(np.array([0]), pa.array([image]))
+    assert groups[0].total == 0
+
+
+def test_a_seed_that_does_not_give_the_function_is_refused() -> None:
+    sketch = CountMin(0.9, 0.5, 9).update([1, 2])
+    image = sketch.to_bytes()
+    assert len(image) == len(sketch.to_spark()) + 5
+    assert CountMin.from_bytes(image[:-4]) == sketch  # as it was written before
+    for at in range(len(image) - 5, len(image)):
+        for flip in (1, 0x80, 0xFF):
+            broken = bytearray(image)
+            broken[at] ^= flip
+            with pytest.raises(SketchError) as one:
+                CountMin.from_bytes(bytes(broken))
+            with pytest.raises(SketchError) as many:
+                CountMinGroups(1, 0.9, 0.5, 9).merge(np.array([0, 0]), pa.array([image, bytes(broken)]))
+            assert str(many.value) == str(one.value)
 
 
 @pytest.mark.spark

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -322,3 +323,43 @@ def test_bounds_hold_by_each_definition_of_a_quantile(method: Any) -> None:
         true = np.quantile(values, shares, method=method)
         slack = 1e-9 * np.abs(true)
         assert (np.array(lower) <= true + slack).all() and (true - slack <= np.array(upper)).all()
+
+
+def test_bounds_hold_for_values_within_units_of_an_edge() -> None:
+    """A bucket's end falls between two doubles: which of the two belongs in it, rounding decides."""
+    rng, wrong = np.random.default_rng(7), []
+    for accuracy, size in itertools.product((1e-4, 0.003, 0.01, 0.5), (1e-300, 1.0, 1e300)):
+        gamma = 1 + 2 * accuracy / (1 - accuracy)
+        keys = round(np.log(size) / np.log(gamma)) + rng.integers(-40, 40, 20)
+        edges = np.exp(np.clip(keys * np.log(gamma), -705, 709))
+        near = (edges[:, None] * (1 + np.arange(-1, 2) * 2.0**-52)).ravel()
+        values = np.concatenate([near, -near, [size] * 3])
+        sketch = DDSketch(accuracy).update(values)
+        read = DDSketch.from_bytes(sketch.to_bytes())
+        for one in (sketch, read):
+            for x in values.tolist():
+                lower, upper = one.rank_bounds(x)
+                if not lower <= np.mean(values <= x) <= upper or not lower <= one.rank(x) <= upper:
+                    wrong.append((accuracy, size, x))
+        ordered, shares = np.sort(values), np.linspace(0, 1, 101)
+        for q, lower, upper in zip(shares, *sketch.quantiles_within(shares)[1:]):
+            if not lower <= ordered[int(q * (len(values) - 1))] <= upper:
+                wrong.append((accuracy, size, "quantile", q))
+    assert not wrong
+
+
+def test_rank_bounds_name_both_buckets_of_an_edge() -> None:
+    sketch = DDSketch().update([0.5, 1.0, np.nextafter(1.0, 2), 2.0])
+    assert sketch.rank_bounds(1.0)[0] == 0.25 and sketch.rank_bounds(1.0)[1] == 0.75
+    assert sketch.rank(1.0) == 0.5 and sketch.rank(np.nextafter(1.0, 2)) == 0.75
+
+
+def test_gamma_of_the_same_accuracy_worked_out_otherwise_is_the_same() -> None:
+    for accuracy in (1e-4, 0.01, 0.02, 0.25):
+        sketch, message = DDSketch(accuracy).update([3.0, 5.0]), ddsketch_pb2.DDSketch()
+        message.ParseFromString(sketch.to_bytes())
+        message.mapping.gamma = (1 + accuracy) / (1 - accuracy)
+        assert sketch.copy().merge(DDSketch.from_bytes(message.SerializeToString())).n == 4
+        message.mapping.gamma *= 1 + 1e-10
+        with pytest.raises(SketchError, match="different buckets"):
+            sketch.merge(DDSketch.from_bytes(message.SerializeToString()))

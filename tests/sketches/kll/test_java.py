@@ -89,7 +89,9 @@ def test_java_reads_goes_on_with_and_ranks_deep_sketches() -> None:
     lines, sketches = [], []
     for kind in DTYPES:
         sketch = KLL(200, kind, seed=1).update(stream(kind, 1_000_000))
-        points = np.array([-1000, 0, 500], DTYPES[kind])
+        low, high = (np.array(end, DTYPES[kind]) for end in (sketch.low, sketch.high))
+        below = high - 1 if kind == "long" else np.nextafter(high, low)
+        points = np.array([low, -1000, 0, 500, below, high], DTYPES[kind])
         lines += [
             f"ranks {kind} {text(bytes(sketch))} {text(points.tobytes())}",
             f"add {kind} 1 {text(bytes(sketch))} {text(stream(kind, 10_000).tobytes())}",
@@ -98,5 +100,5 @@ def test_java_reads_goes_on_with_and_ranks_deep_sketches() -> None:
     answers = java_answers(lines)
     for (sketch, points), ranks, added in zip(sketches, answers[::2], answers[1::2], strict=True):
         n, *theirs = map(float, ranks.split())
-        assert n == 1_000_000 and theirs == pytest.approx([sketch.rank(x) for x in points])
+        assert n == 1_000_000 and theirs == pytest.approx([sketch.rank(x) for x in points], rel=1e-12)
         assert KLL.from_bytes(data(added), sketch.kind).n == 1_010_000

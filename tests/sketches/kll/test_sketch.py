@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import functools
 import pickle
+from decimal import Decimal
+from fractions import Fraction
 from itertools import permutations
 from typing import Any
 
@@ -369,6 +371,27 @@ def test_quantiles_and_their_bounds_found_in_one_go() -> None:
         assert list(zip(lower, upper)) == [sketch.quantile_bounds(q) for q in shares]
     with pytest.raises(SketchError, match="from 0 to 1"):
         sketch.quantiles_within([1.01])
+
+
+def test_ranks_beyond_the_whole_doubles_are_exact() -> None:
+    rng, wrong = np.random.default_rng(2), []
+    kinds: Any = (
+        ("long", 2**60 + 1, 1),
+        ("long", -(2**61) - 9, 1),
+        ("double", 2**53, 2),
+        ("float", 2**24, 2),
+    )
+    for kind, first, step in kinds:
+        values = [first + step * int(i) for i in rng.integers(0, 60, 150)]
+        sketch = KLL(kind=kind).update(np.array(values, np.int64 if kind == "long" else np.float64))
+        for x in range(first - 2, first + 60 * step + 2):
+            true = sum(value <= x for value in values) / len(values)
+            for point in (x, np.int64(x), Decimal(x), Fraction(x)):
+                if sketch.rank(point) != true or sketch.rank_bounds(point) != (true, true):
+                    wrong.append((kind, point, true, sketch.rank(point)))
+            if sketch.cdf([x, x + 1])[0] != true:
+                wrong.append((kind, x, "cdf"))
+    assert not wrong
 
 
 def test_ranks_of_whole_numbers_are_exact() -> None:

@@ -142,6 +142,51 @@ def test_the_promised_error_is_kept_and_not_hugely_loose() -> None:
     assert common >= 181 and jaccards >= 181
 
 
+def test_jaccard_bounds_hold_where_samples_are_equal_or_have_nothing_in_common() -> None:
+    rng, size, trials = np.random.default_rng(31), 6_000, 250
+    wrong = []
+    for name, first, end in (
+        ("all but one", 1, size),
+        ("all but three", 3, size),
+        ("all but thirty", 30, size),
+        ("ten more", 0, size + 10),
+        ("a tenth, contained", 0, size // 10),
+        ("half, contained", size // 2, size),
+        ("nothing", size, 2 * size),
+        ("one", size - 1, 2 * size - 1),
+        ("all", 0, size),
+    ):
+        true = (min(end, size) - first) / max(end, size)
+        held = 0
+        for _ in range(trials):
+            values = rng.integers(0, 1 << 62, 2 * size)
+            a, b = Theta(9).update(values[:size]), Theta(9).update(values[first:end])
+            lower, estimate, upper = a.jaccard(b)
+            assert b.jaccard(a) == (lower, estimate, upper) and 0 <= lower <= estimate <= upper <= 1
+            held += lower <= true <= upper and (lower, upper) != (true, true)
+        if held < 0.93 * trials:
+            wrong.append((name, held / trials))
+    assert not wrong
+
+
+def test_equal_samples_are_equal_sets_only_where_all_is_kept() -> None:
+    exact, larger = Theta(9).update(np.arange(512)), Theta(9).update(np.arange(9_000))
+    assert exact.jaccard(exact.copy()) == larger.jaccard(larger) == (1, 1, 1)
+    lower, estimate, upper = larger.jaccard(larger.copy())
+    assert 0.98 < lower < 1 and estimate == upper == 1
+    nothing_left = larger - larger
+    assert Theta().jaccard(nothing_left) == nothing_left.jaccard(Theta()) == (0, 0.5, 1)
+
+
+def test_an_empty_set_gives_no_size_on_either_side() -> None:
+    for lg_k in (5, 14):
+        empty, full = Theta(lg_k), Theta(9).update(np.arange(9))
+        assert (empty & full).lg_k == (full & empty).lg_k == 9
+        assert (empty & Theta(9)).lg_k == (Theta(9) & empty).lg_k == min(lg_k, 9)
+        read = Theta.from_bytes(empty.to_bytes())
+        assert (read & full) == (full & read) == (read | full) - full
+
+
 def test_groups_are_single_sketches_side_by_side() -> None:
     rng = np.random.default_rng(5)
     values = rng.integers(0, 1 << 60, 50_000)
