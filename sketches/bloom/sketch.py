@@ -230,9 +230,9 @@ class Bloom(Sketch):
         return f"Bloom({size}; about {self.count():,.0f} of {self.capacity:,} values, rate {self.rate:.2%})"
 
 
-def check(layout: str, seed: int) -> None:
+def check(layout: str, seed: int, family: str = "bloom") -> None:
     """Raise `SketchError` for a seed that the layout can't have."""
-    if whole("bloom", "seed", seed, -(1 << 31), (1 << 31) - 1) and layout == "spark_v1":
+    if whole(family, "seed", seed, -(1 << 31), (1 << 31) - 1) and layout == "spark_v1":
         raise SketchError(f"bloom: Spark's version 1 has no seed, got seed={seed}")
 
 
