@@ -4,6 +4,9 @@ Filters are held to a million values that never came, at the end of four windows
 values come: evenly, each once; all within the last hundredth of their window; or the same ones in each eighth
 of each window. The ring is of eight blocked Bloom filters and the one that fills; its bytes are the fewest
 with which it finds at most 1 % of the strangers.
+
+Deduplication looks at 6 million rows, each of an id of its own, a million within reach, and forgets as it
+goes. Its memory is the most that it took.
 """
 
 from __future__ import annotations
@@ -12,13 +15,18 @@ from typing import Any
 
 import numpy as np
 
+import pyarrow as pa
+
 from bench.measure import line, medians
+from streamgauge.operators.steps.id_filter import IdFilter
+from streamgauge.operators.steps.id_index import IdIndex
 from streamgauge.sketches.bloom import Bloom
 from streamgauge.sketches.sliding_bloom import SlidingBloom
 
 CAPACITY, PARTS, WINDOWS, FPP = 100_000, 8, 4, 0.01
 SECOND = 1_000_000
 WINDOW = 3600 * SECOND
+IDS, ROWS, BATCH = 1_000_000, 6_000_000, 100_000
 STRANGERS = np.arange(1_000_000) + (1 << 40)
 PATTERNS = ("evenly", "in a burst", "the same again and again")
 
@@ -43,7 +51,7 @@ def ring(values: np.ndarray, times: np.ndarray, capacity: int) -> list[Bloom]:
     return [Bloom(capacity, FPP).update(values[parts == part]) for part in range(last - PARTS, last + 1)]
 
 
-def found(filters: list[Any]) -> float:
+def hit_rate(filters: list[Any]) -> float:
     """The share of strangers that one of the filters finds."""
     return float(np.logical_or.reduce([one.contains(STRANGERS) for one in filters]).mean())
 
@@ -53,7 +61,7 @@ def bytes_of_ring(values: np.ndarray, times: np.ndarray) -> int:
     low, high = CAPACITY // 20, CAPACITY * 4
     while high > 1.02 * low:
         middle = (low + high) // 2
-        low, high = (low, middle) if found(ring(values, times, middle)) <= FPP else (middle, high)
+        low, high = (low, middle) if hit_rate(ring(values, times, middle)) <= FPP else (middle, high)
     return (PARTS + 1) * len(Bloom(high, FPP).to_bytes())
 
 
@@ -67,8 +75,8 @@ def filters() -> list[dict[str, Any]]:
         lines += [
             line(
                 f"false positives, values come {pattern}",
-                f"{found([kept]):.2%}",
-                f"Bloom {found([forever]):.1%}",
+                f"{hit_rate([kept]):.2%}",
+                f"Bloom {hit_rate([forever]):.1%}",
                 "",
             ),
             line(
@@ -103,6 +111,47 @@ def filters() -> list[dict[str, Any]]:
     return lines
 
 
+def deduplicated(seen: IdIndex | IdFilter) -> tuple[int, int]:
+    """The most bytes that were taken, and how many rows were dropped."""
+    size = dropped = 0
+    for low in range(0, ROWS, BATCH):
+        rows = np.arange(low, low + BATCH)
+        times = rows * WINDOW // IDS
+        dropped += int(seen.mark([pa.array(rows)], times, rows).sum())
+        size = max(size, seen.size)
+        seen.forget_before(int(times[-1]))
+    return size, dropped
+
+
+def deduplication() -> list[dict[str, Any]]:
+    """Memory, rows dropped by mistake and time, beside exact ids."""
+    lines, exact = [], deduplicated(IdIndex(WINDOW))[0]
+    for fpp in (0.01, 0.001):
+        size, dropped = deduplicated(IdFilter(WINDOW, IDS, fpp))
+        own, peer = medians(
+            lambda fpp=fpp: deduplicated(IdFilter(WINDOW, IDS, fpp)),
+            lambda: deduplicated(IdIndex(WINDOW)),
+            runs=3,
+            warm=False,
+        )
+        ours, theirs = (f"{seconds / ROWS * 1e9:.0f} ns" for seconds in (own, peer))
+        lines += [
+            line(
+                f"deduplicate, fpp={fpp}: memory",
+                f"{size / 1e6:.0f} MB",
+                f"exact {exact / 1e6:.0f} MB",
+                size / exact,
+            ),
+            line(
+                f"deduplicate, fpp={fpp}: a row",
+                f"{ours}, {dropped / ROWS:.3%} dropped",
+                f"exact {theirs}",
+                own / peer,
+            ),
+        ]
+    return lines
+
+
 def main() -> list[dict[str, Any]]:
     """The table's lines."""
-    return filters()
+    return filters() + deduplication()

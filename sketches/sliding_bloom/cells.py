@@ -145,7 +145,7 @@ def fold(cells, head, their_cells, their_latest, width, window):
 
 
 @lean
-def settle(cells, head, width, window):
+def trim(cells, head, width, window):
     """Count from where the latest time's window begins, and forget what lies before."""
     if head[LATEST] != NEVER:
         _rebase(cells, head, width, window)

@@ -18,7 +18,7 @@ from ..core.sparse_tables import ROWS_AT_ONCE, LazyTables
 from ..core.times import as_times
 from . import cells as kernels
 from .images import NAME, Image, parse, write
-from .sketch import SlidingBloom, Span, parameters
+from .sketch import SlidingBloom, Span, parameters_of
 
 
 class SlidingBloomGroups(Groups):
@@ -41,9 +41,9 @@ class SlidingBloomGroups(Groups):
         self, n: int = 0, capacity: int = 100_000, fpp: float = 0.01, window: Span = 3600.0, seed: int = 0
     ) -> None:
         """Raises `SketchError` as `SlidingBloom` does."""
-        self._asked = parameters(capacity, fpp, window, seed)
-        self._how = kernels.width_of(self._asked.window), self._asked.window
-        size = self._asked.blocks * kernels.CELLS
+        self._parameters = parameters_of(capacity, fpp, window, seed)
+        self._how = kernels.width_of(self._parameters.window), self._parameters.window
+        size = self._parameters.blocks * kernels.CELLS
         self._heads = np.empty((0, 2), np.int64)
         self._n = 0
         patience = max(size // 96, 8)  # lines that take a quarter of the cells' bytes
@@ -67,7 +67,7 @@ class SlidingBloomGroups(Groups):
         items = as_items(values, self.item_kind, NAME)
         times = frozen(np.ascontiguousarray(items.per_value(as_times(time, items.length, NAME))))
         numbers = frozen(items.per_value(as_groups(groups, items.length, self._n)))
-        keys = frozen(keys_of(items, "blocked", self._asked.seed))
+        keys = frozen(keys_of(items, "blocked", self._parameters.seed))
         lazy = self._lazy
         for first in range(0, len(keys), ROWS_AT_ONCE):
             part = slice(first, first + ROWS_AT_ONCE)
@@ -88,9 +88,9 @@ class SlidingBloomGroups(Groups):
         for at in range(len(numbers)):
             try:
                 image = parse(images.data[images.offsets[at] : images.offsets[at + 1]])
-                if image.parameters != self._asked:
+                if image.parameters != self._parameters:
                     raise SketchError(
-                        f"{NAME}: groups of {self._asked} can't take a filter of {image.parameters}"
+                        f"{NAME}: groups of {self._parameters} can't take a filter of {image.parameters}"
                     )
                 item_kind = joint_kind(item_kind, image.item_kind, NAME)
             except SketchError as refused:
@@ -120,10 +120,10 @@ class SlidingBloomGroups(Groups):
             places, steps = self._cells_of(lines, int(head[kernels.LATEST]))
         else:
             cells = self._lazy.tables[slot]
-            kernels.settle(cells, head, *self._how)
+            kernels.trim(cells, head, *self._how)
             places = np.flatnonzero(cells)
             steps = cells[places]
-        return Image(self._asked, int(head[kernels.LATEST]), places, steps, self.item_kind)
+        return Image(self._parameters, int(head[kernels.LATEST]), places, steps, self.item_kind)
 
     def _cells_of(self, lines: np.ndarray, latest: int) -> tuple[np.ndarray, np.ndarray]:
         """The cells that a group's lines set: in ascending order, each once with its last step."""
@@ -131,7 +131,7 @@ class SlidingBloomGroups(Groups):
         steps = lines[:, 2] // width - (kernels.first_step(latest, window) - 1)
         inside = steps > 0
         places = np.empty((int(inside.sum()), kernels.LANES), np.int64)
-        kernels.places(np.ascontiguousarray(lines[inside, 1]), self._asked.blocks, places)
+        kernels.places(np.ascontiguousarray(lines[inside, 1]), self._parameters.blocks, places)
         cells, marks = places.reshape(-1), np.repeat(steps[inside].astype(np.uint8), kernels.LANES)
         order = np.lexsort((marks, cells))
         cells, marks = cells[order], marks[order]
@@ -141,7 +141,7 @@ class SlidingBloomGroups(Groups):
     def __getitem__(self, group: int) -> SlidingBloom:
         group = range(self._n)[group]
         one = SlidingBloom.__new__(SlidingBloom)
-        one._asked = self._asked
+        one._parameters = self._parameters
         one._cells = self._lazy.table(group)[None, :]
         one._heads = self._heads[group : group + 1].copy()
         one.item_kind = self.item_kind

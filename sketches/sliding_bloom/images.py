@@ -88,9 +88,9 @@ class Image(NamedTuple):
 
 def write(image: Image) -> bytes:
     """The bytes of a filter."""
-    asked, n = image.parameters, len(image.places)
+    parameters, n = image.parameters, len(image.places)
     item_kind = None if image.latest == NEVER else image.item_kind
-    size = asked.blocks * CELLS
+    size = parameters.blocks * CELLS
     few = _A_PLACE * n < size
     body = image.places.astype("<u4").tobytes() + image.steps.tobytes() if few else image.cells().tobytes()
     head = _HEAD.pack(
@@ -99,11 +99,11 @@ def write(image: Image) -> bytes:
         code_of(item_kind, _UNKNOWN),
         int(few),
         0,
-        asked.window,
-        asked.capacity,
-        asked.fpp,
-        asked.seed,
-        asked.blocks,
+        parameters.window,
+        parameters.capacity,
+        parameters.fpp,
+        parameters.seed,
+        parameters.blocks,
         image.latest,
         n,
     )
@@ -120,10 +120,10 @@ def parse(data: Any) -> Image:
     _, _, kind, few, zero, window, capacity, fpp, seed, blocks, latest, n = _HEAD.unpack_from(data)
     if few > 1 or zero or not 1 <= window <= _LONGEST or capacity < 1 or not 0 < fpp < 1:
         raise SketchError(f"{NAME}: window {window} µs, capacity {capacity}, fpp {fpp} don't make a filter")
-    asked = Parameters(capacity, fpp, window, seed)
+    parameters = Parameters(capacity, fpp, window, seed)
     size, body = blocks * CELLS, len(data) - _START
     fewer = _A_PLACE * n < size
-    if blocks != asked.blocks or few != fewer or body != (_A_PLACE * n if few else size):
+    if blocks != parameters.blocks or few != fewer or body != (_A_PLACE * n if few else size):
         raise SketchError(f"{NAME}: {n} cells of {blocks} blocks are not what {len(data)} bytes hold")
     if few:
         places = np.frombuffer(data, "<u4", n, _START).astype(np.int64)
@@ -142,4 +142,4 @@ def parse(data: Any) -> Image:
         fine = abs(latest) <= _FARTHEST and steps.max(initial=0) <= last
     if not fine:
         raise SketchError(f"{NAME}: a cell was set after the latest time, {latest} µs")
-    return Image(asked, latest, places, steps, kind_of_code(kind[0], _UNKNOWN, NAME))
+    return Image(parameters, latest, places, steps, kind_of_code(kind[0], _UNKNOWN, NAME))

@@ -63,36 +63,36 @@ class SlidingBloom(Sketch):
     def __init__(
         self, capacity: int = 100_000, fpp: float = 0.01, window: Span = 3600.0, seed: int = 0
     ) -> None:
-        self._of(parameters(capacity, fpp, window, seed))
+        self._of(parameters_of(capacity, fpp, window, seed))
 
-    def _of(self, asked: Parameters) -> None:
-        self._asked = asked
-        self._cells = np.zeros((1, asked.blocks * kernels.CELLS), np.uint8)
+    def _of(self, parameters: Parameters) -> None:
+        self._parameters = parameters
+        self._cells = np.zeros((1, parameters.blocks * kernels.CELLS), np.uint8)
         self._heads = np.array([kernels.NOTHING], np.int64)
 
     @property
     def capacity(self) -> int:
         """How many different values a window may hold at the promised rate."""
-        return self._asked.capacity
+        return self._parameters.capacity
 
     @property
     def fpp(self) -> float:
         """The promised rate of false positives."""
-        return self._asked.fpp
+        return self._parameters.fpp
 
     @property
     def window(self) -> float:
         """The longest span that can be queried, in seconds."""
-        return self._asked.window / 1e6
+        return self._parameters.window / 1e6
 
     @property
     def seed(self) -> int:
         """Which hash functions it has."""
-        return self._asked.seed
+        return self._parameters.seed
 
     @property
     def _how(self) -> tuple[int, int]:
-        return kernels.width_of(self._asked.window), self._asked.window
+        return kernels.width_of(self._parameters.window), self._parameters.window
 
     def update(self, values: Any, time: Any = None) -> Self:
         """Add values at their event times, one a row, or one for all. Returns the sketch itself."""
@@ -142,7 +142,7 @@ class SlidingBloom(Sketch):
         """
         steps = self._steps(values)
         latest, base = self._head
-        inside = steps >= self._first_step(latest, self._asked.window)
+        inside = steps >= self._first_step(latest, self._parameters.window)
         if latest == kernels.NEVER:
             return pa.nulls(len(steps), TIME)
         ends = (base + 1 + steps.astype(np.int64)) * self._how[0] - 1
@@ -169,8 +169,8 @@ class SlidingBloom(Sketch):
 
     def _first(self, window: Span | None, now: datetime | int | None) -> int:
         latest = self._head[0]
-        span = self._asked.window if window is None else microseconds(window)
-        if span > self._asked.window:
+        span = self._parameters.window if window is None else microseconds(window)
+        if span > self._parameters.window:
             raise ValueError(
                 f"{NAME}: {self.window:g} s are kept, a span of {span / 1e6:g} s is too long; make "
                 "the filter with a longer window"
@@ -183,7 +183,7 @@ class SlidingBloom(Sketch):
     @property
     def rate(self) -> float:
         """Probability that a value which was not there is found now in the last window."""
-        first = self._first_step(self._head[0], self._asked.window)
+        first = self._first_step(self._head[0], self._parameters.window)
         return float(kernels.chance(self._cells[0], first))
 
     def count(self, window: Span | None = None, now: datetime | int | None = None) -> float:
@@ -228,8 +228,10 @@ class SlidingBloom(Sketch):
         """Add the other's values, at their times. Raises `SketchError` unless all parameters agree."""
         if not isinstance(other, SlidingBloom):
             raise SketchError(f"{NAME}: can't merge with {type(other).__name__}")
-        if other._asked != self._asked:
-            raise SketchError(f"{NAME}: can't merge filters of {self._asked}, and of {other._asked}")
+        if other._parameters != self._parameters:
+            raise SketchError(
+                f"{NAME}: can't merge filters of {self._parameters}, and of {other._parameters}"
+            )
         item_kind = joint_kind(self.item_kind, other.item_kind, NAME)
         self.fold(other._image_of(None))
         self.item_kind = item_kind
@@ -250,10 +252,10 @@ class SlidingBloom(Sketch):
         return {**whole, "rate": self.rate}
 
     def _image_of(self, item_kind: str | None) -> Image:
-        kernels.settle(self._cells[0], self._heads[0], *self._how)
+        kernels.trim(self._cells[0], self._heads[0], *self._how)
         places = np.flatnonzero(self._cells[0])
         latest = int(self._heads[0, kernels.LATEST])
-        return Image(self._asked, latest, places, self._cells[0, places], item_kind)
+        return Image(self._parameters, latest, places, self._cells[0, places], item_kind)
 
     def to_bytes(self) -> bytes:
         """The bytes that `images` draws."""
@@ -278,12 +280,12 @@ class SlidingBloom(Sketch):
         return f"{NAME}({size}; {count})"
 
 
-def parameters(capacity: int, fpp: float, window: Span, seed: int) -> Parameters:
-    """What is asked of a filter. Raises `SketchError` for parameters out of range."""
+def parameters_of(capacity: int, fpp: float, window: Span, seed: int) -> Parameters:
+    """A filter's parameters. Raises `SketchError` for those out of range, or too large together."""
     check("blocked", seed, NAME)
-    asked = Parameters(capacity, fpp, microseconds(window), seed)
-    assert asked.blocks
-    return Parameters(int(capacity), float(fpp), asked.window, int(seed))
+    parameters = Parameters(capacity, fpp, microseconds(window), seed)
+    assert parameters.blocks
+    return Parameters(int(capacity), float(fpp), parameters.window, int(seed))
 
 
 def microseconds(span: Span) -> int:

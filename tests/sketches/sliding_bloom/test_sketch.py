@@ -38,15 +38,15 @@ def naive(values: np.ndarray, times: np.ndarray, begin: int) -> set[int]:
 def test_what_is_found_is_what_the_rows_of_the_span_say_wherever_time_is(seed: int) -> None:
     values, times = rows(seed)
     seen = SlidingBloom(capacity=40_000, fpp=1e-6, window=128.0)
-    asked, rng, low, wrong = np.arange(420), np.random.default_rng(seed), 0, list[Any]()
+    requested, rng, low, wrong = np.arange(420), np.random.default_rng(seed), 0, list[Any]()
     while low < len(values):
         high = low + int(rng.integers(1, 200))
         seen.update(values[low:high], time=times[low:high])
         latest = int(times[:high].max())
         for span, now in ((128.0, None), (10.0, None), (0.5, None), (64.0, latest + 70 * SECOND)):
             begin = (latest if now is None else now) - round(span * SECOND) + 1
-            found = set(asked[seen.contains(asked, window=span, now=now)].tolist())
-            if found != naive(values[:high], times[:high], begin):
+            hits = set(requested[seen.contains(requested, window=span, now=now)].tolist())
+            if hits != naive(values[:high], times[:high], begin):
                 wrong.append((high, span, now))
         low = high
     assert not wrong
