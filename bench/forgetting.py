@@ -14,7 +14,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
 import pyarrow as pa
 
 from bench.measure import line, medians
