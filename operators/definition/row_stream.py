@@ -226,14 +226,16 @@ class RowStream(StreamInput):
         With `last` instead of `within` a row is compared with those of the last so many messages of its
         partition, whatever their times: then windows of days take no more memory than those of seconds.
 
-        With `fpp` and `capacity` memory is fixed and ids are kept as in `SlidingBloom`: in 17 bytes for each
-        of `capacity` at 0.1 %, twice that at most. Every duplicate is still dropped. So is another row, by
-        mistake and counted with them as filtered, with probability `fpp` at most, while a partition has up
-        to `capacity` ids in `within`; and a row of an id that came up to 1/128 longer ago. If the partition
-        has more ids than that, the run ends with an error rather than dropping more: raise `capacity`, which
-        is no part of the definition. A row that comes out of order is held against all later rows, too: where
-        rows do, let `capacity` allow for ids of so much more time, and don't take it for ids that come again
-        on purpose.
+        With `fpp` and `capacity` memory is fixed, and ids are kept as `SlidingBloom` keeps values: in 19
+        bytes for each of `capacity` at 0.1 %, 12 at 1 %, times the stretches of two `within` that `within`,
+        the delay and a window together touch. These are two if windows are short, five for windows of an
+        hour and a `within` of ten minutes. Every duplicate is still dropped. So is another row with
+        probability `fpp` at most, which the account counts as filtered like a duplicate, while a partition
+        has up to `capacity` ids in `within`; and a row whose id came up to 1/128 of `within` too long ago.
+        If the partition has more ids, the run ends with an error rather than dropping more rows: raise
+        `capacity`, which is no part of the definition. A row that comes out of order is also compared with
+        later rows of its id, however much later, so let `capacity` allow for the ids of that time, and keep
+        to exact ids if ids come again on purpose.
 
         A worker that takes a partition up reads those rows again and counts nothing of them; keep the topic's
         retention longer than that stretch, or the run warns that ids may count twice. From this step on event

@@ -29,8 +29,8 @@ from ..windows.window import EARLIEST
 from .id_index import known_rows
 from .replay_offsets import ReplayOffsets
 
-_CHECKS = 8
-"""Ids are counted whenever as many rows have come as an eighth of the capacity."""
+_CHECKS = 4
+"""Ids are counted whenever as many rows have come as a fourth of the capacity."""
 _WILD = 4096
 """Blocks of rows whose times lie apart from all others'."""
 
@@ -106,29 +106,38 @@ def _refill(slots, epochs, blocks, n):
         slots[-1 - _find(slots, epochs, blocks, epochs[entry], blocks[entry])] = entry
 
 
+@inner
+def _either(one, least, two, begin):
+    """How many cells of a lane were set in step `least` or later of one stretch, or at all in the next."""
+    n = np.int64(0)
+    first, second = one[begin : begin + LANE], two[begin : begin + LANE]
+    for at in range(LANE):
+        n += (first[at] >= least) | (second[at] >= np.uint8(1))
+    return n
+
+
 @kernel
 def _since(low, slots, epochs, blocks, cells, n):
-    """How many cells were set in a step from `low` to the end of the next stretch, and how often a random id
-    would be found there, in blocks."""
+    """How many cells were set from step `low` on, up to the end of the next stretch, and a chance.
+
+    That is the share of ids that find all of their cells among those, added up over blocks.
+    """
     first = low // MOST
-    least = np.int64(low - first * MOST + 1)
-    number, chance = 0, 0.0
+    least = np.uint8(low - first * MOST + 1)
+    nothing = np.zeros(CELLS, np.uint8)
+    number, chance = np.int64(0), 0.0
     for entry in range(n):
-        early, late = np.int64(-1), np.int64(-1)
+        other = _find(slots, epochs, blocks, 2 * first + 1 - epochs[entry], blocks[entry])
+        there = cells[other] if other >= 0 else nothing
         if epochs[entry] == first:
-            early = entry
-            late = _find(slots, epochs, blocks, first + 1, blocks[entry])
-        elif epochs[entry] == first + 1:
-            late = entry
-            if _find(slots, epochs, blocks, first, blocks[entry]) >= 0:
-                continue  # counted with it
-        else:
+            one, two = cells[entry], there
+        elif epochs[entry] == first + 1 and other < 0:
+            one, two = there, cells[entry]
+        else:  # of another time, or counted with the block of the stretch before
             continue
         share = 1.0
         for j in range(LANES):
-            lane = 0
-            for at in range(j * LANE, (j + 1) * LANE):
-                lane += (early >= 0 and cells[early, at] >= least) or (late >= 0 and cells[late, at] > 0)
+            lane = _either(one, least, two, j * LANE)
             number += lane
             share *= lane / LANE
         chance += share

@@ -100,14 +100,17 @@ def test_others_are_dropped_at_the_promised_rate_in_every_phase(fpp: float) -> N
     assert 0.6 * fpp < dropped.mean() < 1.08 * fpp + chance / 4
 
 
-def test_memory_is_that_of_two_stretches_however_long_the_stream_is() -> None:
-    seen, sizes = IdFilter(WITHIN, 20_000, 0.01), list[int]()
-    for low in range(0, 1_500_000, 10_000):
-        times = np.arange(low, low + 10_000) * WITHIN // 20_000
-        seen.mark([pa.array(np.arange(low, low + 10_000))], times, times)
-        seen.forget_before(int(times[-1]))
+@pytest.mark.parametrize(("behind", "stretches"), [(0, 2), (5 * WITHIN, 5)])
+def test_memory_is_that_of_the_stretches_in_reach_however_long_the_stream_is(
+    behind: int, stretches: int
+) -> None:
+    seen, sizes = IdFilter(WITHIN, 5_000, 0.01, behind), list[int]()
+    for low in range(0, 400_000, 2_500):
+        times = np.arange(low, low + 2_500) * WITHIN // 5_000
+        seen.mark([pa.array(np.arange(low, low + 2_500))], times, times)
+        seen.forget_before(int(times[-1]) - behind)
         sizes.append(seen.size)
-    assert max(sizes) < 2.2 * 20_000 * 10.5 * 1.15
+    assert 0.8 < max(sizes) / (stretches * 5_000 * 12) < 1.1
 
 
 @pytest.mark.parametrize("apart", [1, 5_000])
