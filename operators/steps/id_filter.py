@@ -145,12 +145,12 @@ def _since(low, slots, epochs, blocks, cells, n):
 
 
 class IdFilter:
-    """The ids of one partition's rows, as `IdIndex` has them, in `capacity` times so many bytes (`Bloom`).
+    """The ids of one partition's rows, like `IdIndex`, in memory that is fixed by `capacity` and `fpp`.
 
-    A row of an id that lies less than `within_us` away is always a duplicate. Another one is by mistake, with
-    probability `fpp` at most while rows of up to `capacity` ids lie within so much before the latest one; if
-    one of its id lies up to 1/128 further away it is, too. `behind_us` is how far rows that are not late may
-    lie behind the latest one.
+    A row is a duplicate if a row of its id lies less than `within_us` away, and may be one if that row lies up
+    to 1/128 of it farther away. Any other row is taken for a duplicate with probability `fpp` at most, while
+    rows of up to `capacity` ids lie less than `within_us` before the latest one. `behind_us` is how far rows
+    that are not late may lie behind the latest one.
 
     >>> seen = IdFilter(within_us=1_000_000, capacity=1_000, fpp=1e-6)
     >>> ids, times = pa.array(["a", "b", "a", None, None, "a"]), np.array([0, 5, 9, 9, 9, 30]) * 100_000
