@@ -147,8 +147,8 @@ def _since(low, slots, epochs, blocks, cells, n):
 class IdFilter:
     """The ids of one partition's rows, like `IdIndex`, in memory that is fixed by `capacity` and `fpp`.
 
-    A row is a duplicate if a row of its id lies less than `within_us` away, and may be one if that row lies up
-    to 1/128 of it farther away. Any other row is taken for a duplicate with probability `fpp` at most, while
+    A row is a duplicate if a row of its id lies less than `within_us` away, and may be one if that row is
+    farther away by up to 1/128. Any other row is taken for a duplicate with probability `fpp` at most, while
     rows of up to `capacity` ids lie less than `within_us` before the latest one. `behind_us` is how far rows
     that are not late may lie behind the latest one.
 
