@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from .operators.definition.aggregates import recent_sample as recent_sample
     from .operators.definition.aggregates import sample as sample
     from .operators.definition.aggregates import sliding_distinct as sliding_distinct
+    from .operators.definition.aggregates import sliding_membership as sliding_membership
     from .operators.definition.aggregates import stratified_sample as stratified_sample
     from .operators.definition.aggregates import sum as sum
     from .operators.definition.aggregates import top_k as top_k
@@ -108,6 +109,7 @@ if TYPE_CHECKING:
     from .sketches.frequent_items import FrequentItems as FrequentItems
     from .sketches.hll import HLL as HLL
     from .sketches.kll import KLL as KLL
+    from .sketches.sliding_bloom import SlidingBloom as SlidingBloom
     from .sketches.sliding_hll import SlidingHLL as SlidingHLL
     from .sketches.theta import Theta as Theta
     from .sql_query import SqlStream as SqlStream

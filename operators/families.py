@@ -122,6 +122,7 @@ FAMILIES: dict[str, Family] = {
         ("frequency", "sketches.count_min:CountMin"),
         ("membership", "sketches.bloom:Bloom"),
         ("sliding_distinct", "sketches.sliding_hll:SlidingHLL"),
+        ("sliding_membership", "sketches.sliding_bloom:SlidingBloom"),
         ("weighted_sample", "sampling.weighted:WeightedReservoir"),
         ("decayed_sample", "sampling.decayed:DecayedReservoir"),
         ("decayed_count", "sampling.decayed_count:DecayedCount"),

@@ -284,6 +284,27 @@ def sliding_distinct(column: str, window: float = 3600.0, lg_k: int = 12) -> Agg
     return aggregate("sliding_distinct", column, window=window, lg_k=lg_k)
 
 
+def sliding_membership(
+    column: str, capacity: int = 100_000, fpp: float = 0.01, window: float = 3600.0
+) -> Aggregate:
+    """Whether a value occurred in the last `window` seconds of event time, or in any shorter span.
+
+    A value that did is always found. One that did not, nor shortly before (1/128 of `window`), is found with
+    probability `fpp` at most, while such a span has up to `capacity` different values; with more it is found
+    more often, and the answer says how often. It takes 10.5 bytes for each of `capacity` at 1 %, however long
+    the stream; `SlidingBloom.from_bytes(cell).contains(values)` looks values up.
+
+    Raises `TypeError` for a column that isn't named by a string, `SketchError` for parameters out of range.
+
+    Source: Kong, He, Shao, Gui, Cheng, "Time-Out Bloom Filter", ICOIN 2006.
+
+    >>> import streamgauge as sg
+    >>> sg.sliding_membership("user", window=60.0).params["window"]
+    60.0
+    """
+    return aggregate("sliding_membership", column, capacity=capacity, fpp=fpp, window=window)
+
+
 def count(column: str | None = None) -> Aggregate:
     """The number of rows, or of a column's values that are not null. Exact.
 

@@ -15,6 +15,10 @@ MANY = 10_000_000
 """Ids that one partition may hold at a time: about a gigabyte of them."""
 
 
+MOST = 20_000_000
+"""Ids that a filter may be made for: some 200 to 1,100 megabytes."""
+
+
 class TooManyIds(StreamgaugeError, RuntimeError):
     """A partition has more ids within reach than `deduplicate` may hold."""
 
@@ -24,7 +28,8 @@ class Deduplicate:
     """Of rows of one id that are close to one another, the first is kept.
 
     They are if they lie less than `within_us` apart in event time or, if that is None, if fewer than `last`
-    messages of their partition lie between them. By itself it says so and does nothing: what it takes is
+    messages of their partition lie between them. With `fpp` some others are taken for one of them, with that
+    probability, while there are up to `capacity` ids. By itself it says so and does nothing: what it takes is
     known only where rows are judged by their event times (`joins.deduplicator_of`).
     """
 
@@ -32,6 +37,8 @@ class Deduplicate:
     within_us: int | None
     limit: int = MANY
     last: int | None = None
+    fpp: float | None = None
+    capacity: int | None = None
     verb = "deduplicate"
     drops_rows = True
 
@@ -62,14 +69,39 @@ class Deduplicate:
             )
         if self.within_us is not None and self.within_us < 1:
             raise ValueError("deduplicate: within is empty; write how far duplicates lie apart at most")
+        if self.fpp is not None or self.capacity is not None:
+            self._check_filter()
+
+    def _check_filter(self) -> None:
+        if self.fpp is None or self.capacity is None:
+            raise ValueError(
+                "deduplicate: fpp and capacity go together: the share of rows that may be dropped by mistake "
+                "and the number of ids that a partition has in within=, as in fpp=0.001, capacity=1_000_000"
+            )
+        if self.last is not None:
+            raise ValueError(
+                "deduplicate: last keeps exact ids; leave out fpp and capacity, or write within="
+            )
+        if self.limit != MANY:
+            raise ValueError("deduplicate: fpp and capacity fix the memory; leave out limit")
+        if type(self.fpp) is not float or not 1e-9 <= self.fpp <= 0.1:
+            raise ValueError(f"deduplicate: fpp must be a number from 1e-9 to 0.1, got {self.fpp!r}")
+        if type(self.capacity) is not int or not 1 <= self.capacity <= MOST:
+            raise ValueError(
+                f"deduplicate: capacity must be an integer from 1 to {MOST:,}, got {self.capacity!r}"
+            )
 
     def apply(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
         """`frame` as it is: which columns there are doesn't change."""
         return frame
 
     def definition(self) -> list[Any]:
-        """As plain JSON: the verb, the columns of the id, the stretch."""
+        """As plain JSON: the verb, the columns of the id, the stretch, and the rate if it isn't exact.
+
+        A limit and a capacity may change from one run to the next.
+        """
         stretch = (
             f"last={self.last}" if self.within_us is None else f'within="{duration_text(self.within_us)}"'
         )
-        return [self.verb, *map(json.dumps, self.ids), stretch]
+        rate = [] if self.fpp is None else [f"fpp={self.fpp!r}"]
+        return [self.verb, *map(json.dumps, self.ids), stretch, *rate]

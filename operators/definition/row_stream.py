@@ -200,7 +200,13 @@ class RowStream(StreamInput):
         return self._then(FunctionStep(function, schema, batches))
 
     def deduplicate(
-        self, *ids: str, within: Duration | None = None, last: int | None = None, limit: int = MANY
+        self,
+        *ids: str,
+        within: Duration | None = None,
+        last: int | None = None,
+        limit: int = MANY,
+        fpp: float | None = None,
+        capacity: int | None = None,
     ) -> Self:
         """Keep a row only if none of its id came before it, less than `within` away in event time.
 
@@ -220,6 +226,17 @@ class RowStream(StreamInput):
         With `last` instead of `within` a row is compared with those of the last so many messages of its
         partition, whatever their times: then windows of days take no more memory than those of seconds.
 
+        With `fpp` and `capacity` memory is fixed, and ids are kept as `SlidingBloom` keeps values: in 19
+        bytes for each of `capacity` at 0.1 %, 12 at 1 %, times the stretches of two `within` that `within`,
+        the delay and a window together touch. These are two if windows are short, five for windows of an
+        hour and a `within` of ten minutes. Every duplicate is still dropped. So is another row with
+        probability `fpp` at most, which the account counts as filtered like a duplicate, while a partition
+        has up to `capacity` ids in `within`; and a row whose id came up to 1/128 of `within` too long ago.
+        If the partition has more ids, the run ends with an error rather than dropping more rows: raise
+        `capacity`, which is no part of the definition. A row that comes out of order is also compared with
+        later rows of its id, however much later, so let `capacity` allow for the ids of that time, and keep
+        to exact ids if ids come again on purpose.
+
         A worker that takes a partition up reads those rows again and counts nothing of them; keep the topic's
         retention longer than that stretch, or the run warns that ids may count twice. From this step on event
         time is judged: rows that a later step filters still move it.
@@ -233,7 +250,8 @@ class RowStream(StreamInput):
         Account(read=3, counted=2, filtered=1, late=0, dead_lettered=0)
 
         Raises `ValueError` unless one of `within` and `last` is given, for one that is no duration or no
-        number up to the limit, a limit below 1, columns that don't exist, a second `deduplicate`, and after
+        number up to the limit, a limit below 1, only one of `fpp` and `capacity`, either of them out of range
+        or together with `last` or `limit`, columns that don't exist, a second `deduplicate`, and after
         `group_by` or `agg`, and `TypeError` for ids that aren't names of columns, or are lists or structs.
         """
         if self.joined is not None:
@@ -244,7 +262,8 @@ class RowStream(StreamInput):
             raise ValueError(
                 f"deduplicate: the stream has {self.looking_back}() already, and looks back once"
             )
-        return self._then(Deduplicate(ids, microseconds(within) if within is not None else None, limit, last))
+        within_us = None if within is None else microseconds(within)
+        return self._then(Deduplicate(ids, within_us, limit, last, fpp, capacity))
 
     def fill_forward(self, column: str, *, by: str | Sequence[str], last: int = 10_000) -> Self:
         """Where `column` is null, take its last value before, among rows with the same values in `by`.

@@ -16,6 +16,7 @@ from ...sketches.core.lazy import pl
 from ..definition.deduplication import Deduplicate
 from ..definition.stream import Stream
 from ..watermarks.partition_watermark import CONFIRMED, PartitionTime, broken_clocks
+from .id_filter import IdFilter
 from .id_index import IdIndex
 from .look_back import LookBack
 from .row_steps import Stepped
@@ -36,13 +37,17 @@ class Deduplicator(LookBack):
         # The last messages are no more than there are: only a stretch of time may hold too many ids.
         # Seen counts what lies less than its stretch away: of the last one message, that is less than 2.
         reach = step.last + 1 if step.last else step.within_us or 0
-        self._seen = IdIndex(reach, _ALL if step.last else step.limit)
         self._max_ahead_us, self._delay_us = stream.max_ahead_us, stream.delay_us
         self._span_us = int(stream.window.last_ends(np.zeros(1, np.int64))[0])
+        self._seen: IdIndex | IdFilter
+        if step.fpp is None or step.capacity is None:
+            self._seen = IdIndex(reach, _ALL if step.last else step.limit)
+        else:
+            self._seen = IdFilter(reach, step.capacity, step.fpp, self._delay_us + self._span_us)
 
     @property
     def size(self) -> int:
-        """Bytes of the ids that are kept."""
+        """Bytes of the ids that are kept, or of the filter that knows them."""
         return self._seen.size
 
     def mark(

@@ -18,10 +18,7 @@ from ...sketches.core.jit import kernel
 from ..definition.deduplication import MANY, TooManyIds
 from ..grouping.group_index import hash_keys
 from ..grouping.key_index import refill
-from ..windows.window import EARLIEST
-
-_BUCKETS = 8
-"""The offset to read again from is kept for stretches of this part of `within`."""
+from .replay_offsets import ReplayOffsets
 
 
 @kernel
@@ -69,10 +66,8 @@ class IdIndex:
     def __init__(self, within_us: int, limit: int = MANY) -> None:
         self._within = within_us
         self._limit = limit
-        self._horizon = EARLIEST
+        self._offsets = ReplayOffsets(within_us)
         self._n = 0
-        self._offsets: dict[int, int] = {}
-        self._width = max(1, within_us // _BUCKETS)
         self._room(128)
 
     def __len__(self) -> int:
@@ -97,10 +92,7 @@ class IdIndex:
         it holds more than the limit.
         """
         rows = len(times_us)
-        known = np.ones(rows, bool) if believed is None else believed.copy()
-        for column in ids:
-            if column.null_count:
-                known &= column.is_valid().to_numpy(zero_copy_only=False)
+        known = known_rows(ids, rows, believed)
         h1, h2 = hash_keys(ids, rows)
         duplicate = np.zeros(rows, bool)
         row = 0
@@ -110,7 +102,7 @@ class IdIndex:
             if row == rows:
                 break
             self._grow()
-        self._note_offsets(times_us[known], offsets[known])
+        self._offsets.note(times_us[known], offsets[known])
         if self._n > self._limit:
             self._grow()
         if self._n > self._limit:
@@ -122,23 +114,11 @@ class IdIndex:
 
     def forget_before(self, horizon_us: int) -> None:
         """Note that rows before this time are all late from now on."""
-        self._horizon = max(self._horizon, horizon_us)
-        gone = [bucket for bucket in self._offsets if not self._matters((bucket + 1) * self._width)]
-        for bucket in gone:
-            del self._offsets[bucket]
+        self._offsets.forget_before(horizon_us)
 
     def replay_from(self, offset: int) -> int:
         """Where to read again from to find the same: the oldest row that is in reach, at most `offset`."""
-        return min(self._offsets.values(), default=offset)
-
-    def _matters(self, time_us: int) -> bool:
-        return time_us + self._within > self._horizon
-
-    def _note_offsets(self, times_us: np.ndarray, offsets: np.ndarray) -> None:
-        if len(times_us):
-            buckets, firsts = np.unique(times_us // self._width, return_index=True)
-            for bucket, first in zip(buckets.tolist(), firsts.tolist()):
-                self._offsets.setdefault(bucket, int(offsets[first]))
+        return self._offsets.replay_from(offset)
 
     def _room(self, entries: int) -> None:
         self._slots = np.full(2 * entries, -1, np.int64)
@@ -148,7 +128,7 @@ class IdIndex:
     def _grow(self) -> None:
         """Make room: drop what is out of reach, and double if that is little."""
         held = self._known1, self._known2, self._low, self._high
-        keep = np.flatnonzero(self._high[: self._n] + self._within > self._horizon)
+        keep = np.flatnonzero(self._high[: self._n] + self._within > self._offsets.horizon)
         room = len(self._known1)
         self._n = len(keep)
         while room > 128 and 4 * self._n < room:
@@ -157,3 +137,12 @@ class IdIndex:
         for old, new in zip(held, (self._known1, self._known2, self._low, self._high)):
             new[: self._n] = old[keep]
         refill(self._slots, self._known1, self._n)
+
+
+def known_rows(ids: Sequence[pa.Array], rows: int, believed: np.ndarray | None) -> np.ndarray:
+    """Which rows have an id, and are believed to be of their time."""
+    known = np.ones(rows, bool) if believed is None else believed.copy()
+    for column in ids:
+        if column.null_count:
+            known &= column.is_valid().to_numpy(zero_copy_only=False)
+    return known

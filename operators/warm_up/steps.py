@@ -16,6 +16,7 @@ from ..families import FAMILIES, Family, family
 from ..formats.json.decoder import json
 from ..formats.messages import Messages
 from ..kafka.warm import read_batches
+from ..steps.id_filter import IdFilter
 from ..steps.id_index import IdIndex
 from ..steps.table_rows import TableRows
 from .rehearsal import rehearse
@@ -115,4 +116,7 @@ def read() -> None:
     users = TableRows({"n": pl.Int64})
     users.update([pl.Series(["ann"] * 200)], pl.DataFrame({"n": range(200)}))
     users.find([pl.Series(["ann"])])
-    IdIndex(1).mark([pa.array(["ann"] * 200)], np.arange(200), np.arange(200))
+    ids, each = [pa.array([f"ann{n}" for n in range(200)])], np.arange(200)
+    IdIndex(1).mark(ids, each, each)
+    filtered = IdFilter(1, 100_000, 0.01)  # more blocks than it has room for
+    filtered.mark(ids, each, each)

@@ -54,14 +54,14 @@ def _per_block(fpp: float) -> float:
     return low
 
 
-def shape(capacity: int, fpp: float, layout: str) -> Shape:
+def shape(capacity: int, fpp: float, layout: str, family: str = "bloom") -> Shape:
     """The size that keeps `fpp` with `capacity` values. Raises `SketchError` for what can't be.
 
     Spark's layouts have the size that Spark's ``BloomFilter.create(capacity, fpp)`` has.
     """
-    one_of("bloom", "layout", layout, LAYOUTS)
-    capacity = whole("bloom", "capacity", capacity, 1)
-    fpp = real("bloom", "fpp", fpp, 0, 1, within=True)
+    one_of(family, "layout", layout, LAYOUTS)
+    capacity = whole(family, "capacity", capacity, 1)
+    fpp = real(family, "fpp", fpp, 0, 1, within=True)
     if layout == "blocked":
         words, k = WORDS * max(1, math.ceil(capacity / max(_per_block(fpp), 1e-9))), WORDS
     else:
@@ -69,5 +69,5 @@ def shape(capacity: int, fpp: float, layout: str) -> Shape:
         k = max(1, math.floor(bits / capacity * math.log(2) + 0.5))
         words = 2 * math.ceil(bits / 64)
     if not 0 < words <= MAX_WORDS:
-        raise SketchError(f"bloom: capacity {capacity} at fpp {fpp} takes {words} words of 32 bits")
+        raise SketchError(f"{family}: capacity {capacity} at fpp {fpp} takes {words} words of 32 bits")
     return Shape(words, k)

@@ -229,9 +229,9 @@ class Bloom(Sketch):
         return f"Bloom({size}; about {self.count():,.0f} of {self.capacity:,} values, rate {self.rate:.2%})"
 
 
-def seed_of(layout: str, seed: int) -> int:
+def seed_of(layout: str, seed: int, family: str = "bloom") -> int:
     """A seed as an int. Raises `SketchError` for one that the layout can't have."""
-    number = whole("bloom", "seed", seed, -(1 << 31), (1 << 31) - 1)
+    number = whole(family, "seed", seed, -(1 << 31), (1 << 31) - 1)
     if number and layout == "spark_v1":
         raise SketchError(f"bloom: Spark's version 1 has no seed, got seed={seed}")
     return number

@@ -25,16 +25,28 @@ _SALTS = np.array(
 
 
 @inner
-def _block(key, words):
-    """First word of the block: the key's upper half scaled to the number of blocks."""
+def block_of(key, blocks):
+    """The key's block of so many: its upper half scaled to their number."""
     upper = np.uint64(key) >> np.uint64(32)
-    return np.int64((upper * np.uint64(len(words) // WORDS)) >> np.uint64(32)) * WORDS
+    return np.int64((upper * np.uint64(blocks)) >> np.uint64(32))
+
+
+@inner
+def bit_of(key, j):
+    """The key's bit, 0 to 31, in word `j` of its block."""
+    low = np.uint32(np.uint64(key) & np.uint64(0xFFFFFFFF))
+    return np.uint32(low * _SALTS[j]) >> np.uint32(27)
+
+
+@inner
+def _block(key, words):
+    """First word of the block."""
+    return block_of(key, len(words) // WORDS) * WORDS
 
 
 @inner
 def _mask(key, j):
-    low = np.uint32(np.uint64(key) & np.uint64(0xFFFFFFFF))
-    return np.uint32(1) << (np.uint32(low * _SALTS[j]) >> np.uint32(27))
+    return np.uint32(1) << bit_of(key, j)
 
 
 @inner

@@ -128,6 +128,9 @@ def item_kinds(line: Family) -> tuple[str, ...]:
 _OTHER = {
     "frequency": pa.struct([("total", _LONG), ("error", _LONG), ("confidence", _DOUBLE)]),
     "membership": pa.struct([("count", _LONG), ("rate", _DOUBLE)]),
+    "sliding_membership": pa.struct(
+        [("count", _LONG), ("lower", _LONG), ("upper", _LONG), ("rate", _DOUBLE)]
+    ),
     "decayed_count": pa.struct([("n", _LONG), *BOUNDED]),
     "tuple": pa.struct([*BOUNDED, ("totals", pa.list_(BOUNDED))]),
 }

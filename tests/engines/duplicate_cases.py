@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 SIZE, WITHIN, LAST = 30, 10, 2
 """Seconds of a window, and within which a row is compared; messages with which one is compared instead."""
+STEP_US = WITHIN * 1_000_000 // 128
+"""What a filter can't tell apart: it finds an id for up to so much longer."""
 DAY = 1_767_225_600
 
 Row = tuple[float, str | None]
@@ -52,6 +54,18 @@ def many_within() -> DuplicateCase:
     return DuplicateCase("many rows", many(), counted)
 
 
+def many_filtered() -> DuplicateCase:
+    """No row is so far behind that a later one of its id would be found that is out of its reach."""
+    counted: Counter[int] = Counter()
+    for rows in many():
+        steps = [round((DAY + second) * 1e6) // STEP_US for second, _ in rows]
+        for at, (second, name) in enumerate(rows):
+            first = (round((DAY + second - WITHIN) * 1e6) + 1) // STEP_US
+            near = [one for one, (_, other) in zip(steps[:at], rows) if other == name is not None]
+            counted[int(second // SIZE * SIZE)] += not any(one >= first for one in near)
+    return DuplicateCase("many rows", many(), counted)
+
+
 def many_last() -> DuplicateCase:
     counted: Counter[int] = Counter()
     for rows in many():
@@ -77,6 +91,20 @@ CASES: dict[str, tuple[DuplicateCase, ...]] = {
         DuplicateCase("each partition by itself", (a(1), a(2)), {0: 2}),
         many_within(),
     ),
+    "filter": (
+        DuplicateCase("a row that comes again", (a(1, 2),), {0: 1}),
+        DuplicateCase("at the same moment", (a(4, 4, 4),), {0: 1}),
+        DuplicateCase("farther away than it must be", (a(1, 11.1),), {0: 2}),
+        DuplicateCase("a little nearer", (a(1, 10.999),), {0: 1}),
+        DuplicateCase("one that keeps coming counts once", (a(1, 8, 15, 22),), {0: 1}),
+        DuplicateCase("and again after a pause", (a(1, 8, 18.1),), {0: 2}),
+        DuplicateCase("out of order the first to come counts", (a(33, 29),), {30: 1}),
+        DuplicateCase("on both sides of a border", (a(29, 31),), {0: 1}),
+        DuplicateCase("another id between", (((1, "a"), (2, "b"), (3, "a")),), {0: 2}),
+        DuplicateCase("rows without an id all count", (((1, None), (2, None)),), {0: 2}),
+        DuplicateCase("each partition by itself", (a(1), a(2)), {0: 2}),
+        many_filtered(),
+    ),
     "last": (
         DuplicateCase("the message before", (a(1, 2),), {0: 1}),
         DuplicateCase("the one before that", (((1, "a"), (2, "b"), (3, "a")),), {0: 2}),
@@ -88,4 +116,5 @@ CASES: dict[str, tuple[DuplicateCase, ...]] = {
         many_last(),
     ),
 }
-"""By what a row is compared with: those within a stretch of event time, or the last messages."""
+"""By what a row is compared with: those within a stretch of event time, exactly or by a filter, or the last
+messages."""

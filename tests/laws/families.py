@@ -127,6 +127,13 @@ SAID: dict[str, dict[str, Any]] = {
         loose=0.2,
         parts=True,
     ),
+    "sliding_membership": held(
+        promises.membership,
+        params={"capacity": 20000, "window": 2000.0},
+        confidence=0.9,
+        loose=0.2,
+        parts=True,
+    ),
     "sample": held(
         promises.share,
         params={"k": 50},

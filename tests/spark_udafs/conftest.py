@@ -62,6 +62,7 @@ BUCKETED = {
     "heaviest": ask.weighted_sample("user", weight="price", k=5),
     "lately": ask.decayed_count("user"),
     "late_users": ask.aggregate("sliding_distinct", "user", lg_k=8),
+    "recently_seen": ask.aggregate("sliding_membership", "user", capacity=100),
     "fading_users": ask.aggregate("decayed_sample", "user", k=5),
     "fading_prices": ask.aggregate("decayed_quantiles", "price", relative_accuracy=0.02),
     "recent_users": ask.aggregate("recent_sample", "user", k=5),

@@ -31,7 +31,7 @@ from streamgauge.operators.testing import StreamTester
 from streamgauge.operators.watermarks.partition_watermark import PartitionTime
 from streamgauge.operators.watermarks.position import Input, Position
 
-from .orders import SCHEMA, START_US, Expected, cuts, expected, orders, random_orders
+from .orders import FILTER, SCHEMA, START_US, Expected, cuts, expected, orders, random_orders
 
 NOW_US = START_US + 5 * 60 * 1_000_000
 NOW = datetime.fromtimestamp(START_US / 1e6 + 1_200, UTC)
@@ -88,12 +88,19 @@ class Restarted:
 
 
 @pytest.mark.parametrize(
-    ("seed", "last"), [*((seed, None) for seed in range(8)), (8, 60), (9, 60), (10, 7), (11, 2_000)]
+    ("seed", "last", "filtered"),
+    [
+        *((seed, None, False) for seed in range(8)),
+        *((seed, last, False) for seed, last in ((8, 60), (9, 60), (10, 7), (11, 2_000))),
+        *((seed, None, True) for seed in range(12, 18)),
+    ],
 )
-def test_each_id_counts_once_wherever_batches_are_cut_and_workers_die(seed: int, last: int | None) -> None:
+def test_each_id_counts_once_wherever_batches_are_cut_and_workers_die(
+    seed: int, last: int | None, filtered: bool
+) -> None:
     random = np.random.default_rng(1_000 + seed)
     rows = random_orders(seed, 700)
-    worker, done = Restarted(rows, orders(last=last)), 0
+    worker, done = Restarted(rows, orders(last=last, **(FILTER if filtered else {}))), 0
     while done < len(rows):
         for low, high in cuts(random, int(random.integers(1, 60)), 2):
             worker.read(min(done + low, len(rows)), min(done + high, len(rows)))
@@ -108,7 +115,7 @@ def test_each_id_counts_once_wherever_batches_are_cut_and_workers_die(seed: int,
         else:
             done = worker.progress.next_offset
     worker.deliver()
-    wanted = expected(rows, NOW_US, last)
+    wanted = expected(rows, NOW_US, last, filtered)
     assert worker.result() == wanted
     account = wanted.account
     assert min(account.counted, account.filtered) > 120 and min(account.late, account.dead_lettered) > 3
@@ -263,6 +270,21 @@ def test_where_to_recall_from_is_committed_and_unknown_where_nobody_knew() -> No
             "last must be a number of messages from 1 to the limit, 10,000,000, got 0",
         ),
         (lambda rows: rows.deduplicate("id", within="1m", limit=0), "limit must be an integer ≥ 1, got 0"),
+        (lambda rows: rows.deduplicate("id", within="1m", fpp=0.01), "fpp and capacity go together"),
+        (lambda rows: rows.deduplicate("id", within="1m", capacity=9), "fpp and capacity go together"),
+        (lambda rows: rows.deduplicate("id", last=9, fpp=0.01, capacity=9), "last keeps exact ids"),
+        (
+            lambda rows: rows.deduplicate("id", within="1m", limit=9, fpp=0.01, capacity=9),
+            "fix the memory; leave out limit",
+        ),
+        (
+            lambda rows: rows.deduplicate("id", within="1m", fpp=0.5, capacity=9),
+            "fpp must be a number from 1e-9 to 0.1, got 0.5",
+        ),
+        (
+            lambda rows: rows.deduplicate("id", within="1m", fpp=0.01, capacity=1 << 30),
+            "capacity must be an integer from 1 to 20,000,000, got 1073741824",
+        ),
         (lambda rows: rows.deduplicate("id", within="soon"), "is not a duration"),
         (lambda rows: rows.deduplicate("id", within="1m").deduplicate("n", within="1m"), "does so already"),
         (lambda rows: rows.with_columns(id=pl.struct("n")).deduplicate("id", within="1m"), "name its parts"),
@@ -285,3 +307,20 @@ def test_another_id_or_stretch_is_a_change_of_the_definition() -> None:
     assert differences(requested, other) == [
         'step 2 changed from deduplicate("id", within="30s") to deduplicate("id", within="1m")'
     ]
+    assert differences(requested, orders(fpp=0.01, capacity=100).definition()) == [
+        'step 2 changed from deduplicate("id", within="30s") to deduplicate("id", within="30s", fpp=0.01)'
+    ]
+    assert orders(fpp=0.01, capacity=100).definition() == orders(fpp=0.01, capacity=200).definition()
+
+
+def test_rows_that_a_filter_drops_by_mistake_are_counted_as_filtered() -> None:
+    source = Stream.from_schema(SCHEMA, time=pl.from_epoch("at", time_unit="us"))
+    once = source.deduplicate("id", within="1m", fpp=0.1, capacity=2_000)
+    tester = StreamTester(once.tumbling("1m", max_ahead=None).agg(rows=count(), total=sum("n")))
+    for low in range(0, 20_000, 2_000):  # 2,000 a minute
+        at = range(low, low + 2_000)
+        tester.feed([{"id": one, "n": 1, "at": START_US + 30_000 * one} for one in at])
+    windows = tester.finish().windows()
+    account = tester.account
+    assert windows["rows"].sum() == account.counted and account.counted + account.filtered == account.read
+    assert account.read == 20_000 and 0.05 < account.filtered / 18_000 < 0.115
