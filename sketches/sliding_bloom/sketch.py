@@ -11,11 +11,10 @@ import pyarrow as pa
 
 from ..bloom.sketch import keys_of, seed_of
 from ..core.arrays import as_array, is_scalar
-from ..core.distinct_counter import checked
 from ..core.event_moments import TIME
 from ..core.group_numbers import frozen
 from ..core.item_kinds import as_items, joint_kind, kind_with
-from ..core.parameters import seconds
+from ..core.parameters import deviations, seconds
 from ..core.protocol import Sketch, SketchError
 from ..core.times import as_times
 from . import cells as kernels
@@ -214,7 +213,7 @@ class SlidingBloom(Sketch):
         Source: Whang, Vander-Zanden, Taylor, "A Linear-Time Probabilistic Counting Algorithm for Database
         Applications", TODS 1990, section 4.
         """
-        wide, first = checked(std_devs), self._first(window, now)
+        wide, first = deviations(NAME, std_devs), self._first(window, now)
         lower, upper = self._count(first + 1), self._count(first)
         return max(0.0, lower - wide * self._deviation(lower)), upper + wide * self._deviation(upper)
 
