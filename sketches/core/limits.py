@@ -21,7 +21,7 @@ def refuse_beyond(most: int, family: str, seen: np.ndarray, groups: np.ndarray, 
     >>> refuse_beyond(9, "KLL", np.array([7, 9]), np.array([0, 0]))
     >>> refuse_beyond(9, "KLL", np.array([7, 9]), np.array([0]), np.array([3]))
     Traceback (most recent call last):
-    streamgauge.sketches.core.protocol.SketchError: KLL: a sketch counts at most 9 values, this would be 10
+    streamgauge.sketches.core.protocol.SketchError: KLL: a sketch counts at most 9 rows, this would be 10
     """
     rough = len(groups) if coming is None else float(coming.sum(dtype=np.float64))
     if float(seen.max(initial=0)) + rough < 0.99 * most:
@@ -32,4 +32,4 @@ def refuse_beyond(most: int, family: str, seen: np.ndarray, groups: np.ndarray, 
     for group, n in sums.items():
         count = int(seen[group]) + n
         if count > most:
-            raise SketchError(f"{family}: a sketch counts at most {most} values, this would be {count}")
+            raise SketchError(f"{family}: a sketch counts at most {most} rows, this would be {count}")
