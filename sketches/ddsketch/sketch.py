@@ -157,7 +157,7 @@ class DDSketch(Sketch):
         """Sign, key and count of every bucket, ascending by value."""
         self._check_not_empty()
         (first, below), (least, above) = (self._store.window(0, sign) for sign in (1, 0))
-        keys = [first + np.arange(len(below))[::-1], [0], least + np.arange(len(above))]
+        keys = [first + np.arange(len(below))[::-1], np.zeros(1, int), least + np.arange(len(above))]
         counts = np.concatenate([below[::-1], [self._store.zeros(0)], above])
         return np.repeat([-1, 0, 1], [len(below), 1, len(above)]), np.concatenate(keys), counts
 
