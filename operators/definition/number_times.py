@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ...sketches.core.lazy import np, pl
-from ..watermarks.partition_watermark import YEAR_1, YEAR_10000
+from ..windows.window import YEAR_1, YEAR_10000
 
 BEFORE_ALL, AFTER_ALL = -(2**63), 2**63 - 1
 """Times that no date has, in microseconds: they stand for what doesn't fit."""

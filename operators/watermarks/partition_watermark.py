@@ -20,10 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..windows.window import EARLIEST, StreamWindows
-
-YEAR_1, YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000
-"""Event times from the first up to, not including, the second are dates that every engine knows."""
+from ..windows.window import EARLIEST, YEAR_1, YEAR_10000, StreamWindows
 
 CONFIRMED = 20
 """A jump is believed once this many rows in a row lie past it."""

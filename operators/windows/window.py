@@ -23,6 +23,9 @@ LATEST = 2**62
 EARLIEST = -(2**62)
 """Before all times: what a partition knows before its first row, with room to subtract a delay from."""
 
+YEAR_1, YEAR_10000 = -62_135_596_800_000_000, 253_402_300_800_000_000
+"""Event times from the first up to, not including, the second are dates that every engine knows."""
+
 
 class StreamWindows(Protocol):
     """The windows that a row is part of: what a stream's definition, a sketcher and a merger ask of a kind.

@@ -39,9 +39,8 @@ from ...operators.sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
 from ...operators.watermarks.clock import wall_clock
 from ...operators.watermarks.global_watermark import Mark, closing_times, update_idleness
 from ...operators.watermarks.idle_timer import IdleTimer, Rest
-from ...operators.watermarks.partition_watermark import YEAR_10000
 from ...operators.watermarks.position import Input, Position
-from ...operators.windows.window import EARLIEST
+from ...operators.windows.window import EARLIEST, YEAR_10000
 from ..definitions import check_same, pack
 from ..read_limits import (
     ReadAllAvailable,

@@ -27,8 +27,8 @@ from ...operators.grouping.group_index import GroupIndex, hash_keys
 from ...operators.table.merge import Accumulator
 from ...operators.table.schema import END, START, TIME_TYPE, definition_of, from_ipc, keys_of, to_ipc
 from ...operators.table.windows import declared_windows
-from ...operators.watermarks.partition_watermark import YEAR_1, YEAR_10000
 from ...operators.windows.table import ALL_TIME
+from ...operators.windows.window import YEAR_1, YEAR_10000
 from ..definitions import check_same, pack
 from ..gc_freeze import freeze_imports
 from .column_codecs import quoted, spark_type

@@ -22,7 +22,7 @@ from ...operators.sketching.panes import Sketches
 from ...operators.table.schema import END, START, TIME_TYPE, aggregates_of, keys_of
 from ...operators.table.spark_footer import notes_of
 from ...operators.table.windows import declared_windows
-from ...operators.watermarks.partition_watermark import YEAR_10000
+from ...operators.windows.window import YEAR_10000
 from .column_codecs import defined_rows, key_column, quoted
 
 AHEAD = "3000000 days"

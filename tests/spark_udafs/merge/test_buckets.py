@@ -18,8 +18,9 @@ from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.sketching.sketcher import Sketcher
 from streamgauge.operators.table.schema import END, from_ipc, schema_of, table_schema, to_ipc
 from streamgauge.operators.table.sketch_table import merge
-from streamgauge.operators.watermarks.partition_watermark import YEAR_10000, PartitionTime
+from streamgauge.operators.watermarks.partition_watermark import PartitionTime
 from streamgauge.operators.windows.hopping import regular_windows
+from streamgauge.operators.windows.window import YEAR_10000
 from streamgauge.spark_udafs.merge.buckets import BUCKETS, BucketedPartials, WindowMerge, _unpacking
 
 MINUTE = 60_000_000

@@ -18,7 +18,8 @@ from streamgauge.operators.sketching.sketcher import Sketcher
 from streamgauge.operators.table.schema import schema_of
 from streamgauge.operators.table.sketch_table import merge
 from streamgauge.operators.testing import StreamTester
-from streamgauge.operators.watermarks.partition_watermark import YEAR_10000, PartitionTime
+from streamgauge.operators.watermarks.partition_watermark import PartitionTime
+from streamgauge.operators.windows.window import YEAR_10000
 from streamgauge.spark_udafs.frames.tables import as_frame, as_table
 from streamgauge.spark_udafs.merge.plan import merge_announced, partials_of
 
