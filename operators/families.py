@@ -95,6 +95,11 @@ class Family:
         return self.aggregate.inputs
 
     @property
+    def optional(self) -> tuple[str, ...]:
+        """Further row-wise inputs that may be left out."""
+        return self.aggregate.optional
+
+    @property
     def of_column(self) -> Callable[[pa.DataType], dict[str, Any]]:
         """The parameters that the column's type decides."""
         return self.aggregate.of_column

@@ -144,9 +144,10 @@ def aggregate(name: str, column: str | None, **options: Any) -> Aggregate:
     """
     line = family(name)
     named = [given for given in line.inputs if given not in MOMENT]
-    unknown = set(options) - set(line.params) - set(line.answer) - set(named)
+    named += [given for given in line.optional if options.get(given) is not None]
+    unknown = set(options) - set(line.params) - set(line.answer) - {*named, *line.optional}
     if unknown:
-        known = ", ".join([*line.params, *line.answer, *named]) or "none"
+        known = ", ".join(dict.fromkeys([*line.params, *line.answer, *named, *line.optional])) or "none"
         raise TypeError(f"{name} has no option {', '.join(sorted(unknown))}; it has {known}")
     if column is not None and not isinstance(column, str):
         raise TypeError(

@@ -35,7 +35,8 @@ def explicit_function(name: str) -> Callable[..., Aggregate] | None:
 
 
 def signature(line: Family) -> Signature:
-    """How a family is requested: a column, those of its inputs, then what its answer and sketch take.
+    """How a family is requested: a column, those of its inputs, then what its answer and sketch take, then
+    the columns of inputs that may be left out.
 
     >>> from ..families import FAMILIES
     >>> str(signature(FAMILIES["weighted_sample"]))
@@ -47,6 +48,8 @@ def signature(line: Family) -> Signature:
     for option, default in {**line.answer, **line.params}.items():
         kind = type(default).__name__
         parameters.append(Parameter(option, either, default=default, annotation=kind))
+    for given in line.optional:
+        parameters.append(Parameter(given, either, default=None, annotation="str | None"))
     return Signature(parameters, return_annotation="Aggregate")
 
 

@@ -46,12 +46,14 @@ def distinct_set(column: str, lg_k: int = 12) -> Aggregate:
     return aggregate("distinct_set", column, lg_k=lg_k)
 
 
-def quantiles(column: str, relative_accuracy: float = 0.01) -> Aggregate:
+def quantiles(column: str, relative_accuracy: float = 0.01, weight: str | None = None) -> Aggregate:
     """How values are spread: DDSketch; each quantile, tails included, is always within 1 % of its value.
 
     `relative_accuracy` sets another share. A million normal, lognormal or Pareto values take at most 14 kB.
     In a column of whole numbers those below 50 are exact, and larger ones whole if that keeps within the 1 %.
-    Points in time are refused; ask for their `kll_quantiles`.
+    Points in time are refused; ask for their `kll_quantiles`. A row counts as often as the number in column
+    `weight` says, which may be a fraction, such as one over the share of rows that were sampled; rows whose
+    weight is null or 0 are skipped, and a negative weight raises `ValueError`.
 
     Source: Masson, Rim, Lee, "DDSketch", VLDB 2019.
 
@@ -59,22 +61,26 @@ def quantiles(column: str, relative_accuracy: float = 0.01) -> Aggregate:
     >>> sg.quantiles("price").params
     {'relative_accuracy': 0.01}
     """
-    return aggregate("quantiles", column, relative_accuracy=relative_accuracy)
+    return aggregate("quantiles", column, relative_accuracy=relative_accuracy, weight=weight)
 
 
-def kll_quantiles(column: str, k: int = 200) -> Aggregate:
+def kll_quantiles(column: str, k: int = 200, weight: str | None = None) -> Aggregate:
     """How values are spread: KLL, which Spark and DataSketches can merge and query, too.
 
     The rank of an answer is off by at most 1.33 % (k = 200, at 99 % confidence), so a far quantile of skewed
-    values by up to a fifth of its value; k = 4000, 90 kB, brings ranks to 0.1 %.
+    values by up to a fifth of its value; k = 4000, 90 kB, brings ranks to 0.1 %. A row counts as often as the
+    whole number in column `weight` says, as a bucket of a histogram does; rows whose weight is null or 0 are
+    skipped, and a negative weight or a fraction raises `ValueError`.
 
     Source: Karnin, Lang, Liberty, "Optimal Quantile Approximation in Streams", FOCS 2016.
 
     >>> import streamgauge as sg
     >>> sg.kll_quantiles("price", k=4000).params
     {'k': 4000}
+    >>> sg.kll_quantiles("milliseconds", weight="requests").inputs
+    {'weight': 'requests'}
     """
-    return aggregate("kll_quantiles", column, k=k)
+    return aggregate("kll_quantiles", column, k=k, weight=weight)
 
 
 def frequency(column: str, eps: float = 0.001, confidence: float = 0.99, seed: int = 0) -> Aggregate:

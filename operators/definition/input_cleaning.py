@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...sketches.core.lazy import pa, pc
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ...sketches.core.protocol import Groups
+    from .aggregate import Aggregate
 
 _LIMITS = {"weight": (1e-280, 1e280), "value": (-1e300, 1e300)}
 """Inputs that are numbers, and between which they must lie; other inputs are keys, which may be anything.
@@ -41,6 +47,21 @@ def usable(column: pa.Array, inputs: Mapping[str, Any]) -> tuple[pa.Array, dict[
         given[name] = pc.if_else(fine, numbers, pa.scalar(0, numbers.type))
         column = pc.if_else(fine, column, pa.scalar(None, column.type))
     return column, given
+
+
+def update(
+    groups: Groups, aggregate: Aggregate, numbers: np.ndarray, column: Any, given: Mapping[str, Any]
+) -> None:
+    """Add values to an aggregate's groups. Raises `ValueError`, naming the column, for impossible weights."""
+    try:
+        groups.update(numbers, column, **given)
+    except (TypeError, ValueError) as error:
+        optional = [one for one in aggregate.family.optional if one in aggregate.inputs]
+        if not optional:
+            raise
+        named = ", ".join(f"{one}={aggregate.inputs[one]!r}" for one in optional)
+        message = f"{aggregate.name}({aggregate.column!r}, {named}): {error}"
+        raise type(error)(message) from None
 
 
 def within_reach(column: pa.Array) -> pa.Array:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...sketches.core.lazy import pl
-from ..definition.input_cleaning import usable, within_reach
+from ..definition.input_cleaning import update, usable, within_reach
 from ..grouping.group_index import GroupIndex
 from ..steps.row_origin import RowOrigin
 from ..table.schema import aggregates_of, assemble, keys_of
@@ -87,14 +87,15 @@ class Sketches:
             groups.resize(len(self))
             column = None if aggregate.column is None else within_reach(columns[aggregate.column])
             given: dict[str, Any] = {name: columns[source] for name, source in aggregate.inputs.items()}
-            if given:
+            if aggregate.family.inputs:
                 column, given = usable(column, given)
             if "time" in aggregate.family.inputs:
                 given["time"] = times
             if "offset" in aggregate.family.inputs and place is not None:
                 given |= {"partition": place.partition, "offset": place.offsets}
-            with _naming(aggregate.column):
-                groups.update(numbers, column, **given)
+            weighted = any(one in aggregate.inputs for one in aggregate.family.optional)
+            with _naming(None if weighted else aggregate.column):  # which `update` names then
+                update(groups, aggregate, numbers, column, given)
 
     def drain(self) -> pa.Table:
         """The table of sketches of the rows added since the last call; starts empty again."""

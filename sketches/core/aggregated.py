@@ -25,6 +25,8 @@ class Aggregated:
     """The parameters of the question that is answered in the end, with their defaults."""
     inputs: tuple[str, ...] = ()
     """Further row-wise inputs of `update`, such as ``weight``; ``time`` and a row's place need no column."""
+    optional: tuple[str, ...] = ()
+    """Such inputs that may be left out; `update` says itself which rows it skips and which it refuses."""
     of_column: Callable[[pa.DataType], dict[str, Any]] = anything
     """The parameters that a column's type decides; raises `TypeError` for other columns (`column_kinds`)."""
     hashes: bool = False

@@ -8,6 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from .arrays import as_array, is_scalar
+from .columns import Values
+
+_MOST = 2.0**62
 
 
 def as_weights(weights: Any, rows: int) -> np.ndarray:
@@ -31,6 +34,40 @@ def as_weights(weights: Any, rows: int) -> np.ndarray:
     if rows and int(numbers.max()) >= 1 << 63:
         raise ValueError(f"weights must be below 2^63, got {numbers.max()}")
     return np.ascontiguousarray(numbers, np.int64)
+
+
+def optional_weights(family: str, weight: Any, column: Values, whole: bool) -> np.ndarray:
+    """The weight of each value of a column (int64 if `whole`, else float64), 0 for a null: it isn't counted.
+
+    One number stands for all rows. Raises `ValueError` for negative, infinite or NaN weights, for fractions
+    if `whole`, and for another length; `TypeError` for what is not a number.
+
+    >>> from .columns import as_values
+    >>> optional_weights("KLL", [2, None, 3], as_values([7, 8, 9]), whole=True).tolist()
+    [2, 0, 3]
+    """
+    wanted = f"{family}: weights must be {'whole ' if whole else ''}numbers from 0 to below 2^62"
+    array, types = as_array(weight), pa.types
+    sorts = (types.is_integer, types.is_floating, types.is_decimal, types.is_null)
+    if not any(belongs(array.type) for belongs in sorts):
+        raise TypeError(f"{wanted}, got {array.type}; cast them")
+    if is_scalar(weight) and len(array) == 1:
+        array = pa.repeat(array[0], column.length)
+    if len(array) != column.length:
+        message = f"expected one weight a row, {column.length} in all, got {len(array)}"
+        raise ValueError(f"{family}: {message}")
+    if types.is_decimal(array.type):
+        array = array.cast(pa.float64(), safe=False)
+    if types.is_null(array.type):
+        array = array.cast(pa.int64())
+    if array.null_count:
+        array = array.fill_null(0)
+    numbers = np.ascontiguousarray(column.per_value(array.to_numpy(zero_copy_only=False)))
+    if len(numbers) and not (numbers.min() >= 0 and numbers.max() < _MOST):  # both are NaN if any is
+        raise ValueError(f"{wanted}, got {numbers[~((numbers >= 0) & (numbers < _MOST))][0]}")
+    if whole and numbers.dtype.kind == "f" and (numbers != np.floor(numbers)).any():
+        raise ValueError(f"{wanted}, got {numbers[numbers != np.floor(numbers)][0]}")
+    return np.ascontiguousarray(numbers, np.int64 if whole else np.float64)
 
 
 def as_doubles(given: Any, rows: int, expected: str) -> np.ndarray:

@@ -22,18 +22,6 @@ class Estimates(NamedTuple):
     upper: np.ndarray
 
 
-@lean
-def count_all(state, seen):
-    """How many values each sketch has seen."""
-    for g in range(len(seen)):
-        seen[g] = 0.0
-        start = state.start[g]
-        if start >= 0:
-            seen[g] = state.pool[start]
-            for i in range(start + 2, start + 2 + state.length[g, 0] + state.length[g, 1]):
-                seen[g] += state.pool[i]
-
-
 @inner
 def _walk(state, g, rank, at, up_to, sign, key):
     """From bucket number `at`, up to which so many values are, to that of a rank: its number, how many values
@@ -56,11 +44,12 @@ def _walk(state, g, rank, at, up_to, sign, key):
 
 
 @lean
-def locate(state, seen, shares, signs, keys):
+def locate(state, seen, whole, shares, signs, keys):
     """Of each sketch that isn't empty three buckets at each share, given ascending: their signs and keys.
 
     That of the value at share q, of rank ⌊q (n − 1)⌋, and before and behind it those of the ranks ⌊q n⌋ − 1
-    and ⌈q n⌉, between which all definitions of a quantile stay.
+    and ⌈q n⌉, between which all definitions of a quantile stay. If counts are fractions there are no ranks:
+    then it is the first value up to which a share q of the weight lies.
     """
     for g in range(len(seen)):
         if seen[g] <= 0.0:
@@ -68,9 +57,16 @@ def locate(state, seen, shares, signs, keys):
         at, up_to, sign, key = np.int64(-1), 0.0, np.int64(0), np.int64(0)
         last = np.ceil(seen[g]) - 1.0
         for j in range(len(shares)):
-            rank = max(min(np.floor(shares[j] * (seen[g] - 1.0) + 1e-9), last), 0.0)
-            before = max(min(np.floor(shares[j] * seen[g]) - 1.0, rank), 0.0)
-            behind = min(max(np.ceil(shares[j] * seen[g]), rank), last)
+            if not whole[g]:
+                reached = shares[j] * seen[g]
+                # Sums of fractions are off by their rounding, by which a share must not be missed.
+                rounding = 1e-12 * seen[g]
+                before, behind = max(reached - rounding, 0.0), reached + rounding
+                rank = behind if shares[j] == 1.0 else before
+            else:
+                rank = max(min(np.floor(shares[j] * (seen[g] - 1.0) + 1e-9), last), 0.0)
+                before = max(min(np.floor(shares[j] * seen[g]) - 1.0, rank), 0.0)
+                behind = min(max(np.ceil(shares[j] * seen[g]), rank), last)
             at, up_to, sign, key = _walk(state, g, before, at, up_to, sign, key)
             signs[0, g, j], keys[0, g, j] = sign, key
             # The next share may lie before these.
@@ -82,9 +78,7 @@ def locate(state, seen, shares, signs, keys):
 
 def seen_by(store: Store) -> np.ndarray:
     """The values each sketch has seen (float64: weighted bytes may hold fractions)."""
-    seen = np.empty(store.n)
-    count_all(store.state, seen)
-    return seen
+    return store.seen()[0]
 
 
 def quantiles(store: Store, shares: np.ndarray, whole: bool) -> Estimates:
@@ -95,9 +89,9 @@ def quantiles(store: Store, shares: np.ndarray, whole: bool) -> Estimates:
     for which a whole number is as close to all of its bucket as the accuracy says.
     """
     order = np.argsort(shares, kind="stable")
-    seen, ascending = seen_by(store), np.ascontiguousarray(shares[order], np.float64)
+    (seen, whole_counts), ascending = store.seen(), np.ascontiguousarray(shares[order], np.float64)
     signs, keys = (np.zeros((3, store.n, len(shares)), np.int64) for _ in range(2))
-    locate(store.state, seen, ascending, signs, keys)
+    locate(store.state, seen, whole_counts, ascending, signs, keys)
     back = np.argsort(order)
     buckets = [buckets_of(store, signs[i][:, back], keys[i][:, back]) for i in range(3)]
     buckets = [_whole(bucket, store) if whole else widened(bucket, store) for bucket in buckets]

@@ -14,6 +14,7 @@ from ..core.group_numbers import as_groups
 from ..core.image_columns import as_images, image_column
 from ..core.numbers import as_numbers
 from ..core.protocol import Groups
+from ..core.weights import optional_weights
 from .estimate import quantiles, seen_by
 from .sketch import DDSketch, Kind, _known
 from .store import Store
@@ -44,7 +45,9 @@ class DDSketchGroups(Groups):
     (2, -5.0)
     """
 
-    aggregate: ClassVar = Aggregated({"relative_accuracy": 0.01}, of_column=relative_numbers, kinds=("long",))
+    aggregate: ClassVar = Aggregated(
+        {"relative_accuracy": 0.01}, optional=("weight",), of_column=relative_numbers, kinds=("long",)
+    )
 
     def __init__(self, n: int = 0, relative_accuracy: float = 0.01, kind: Kind = "double") -> None:
         self._store = Store(n, relative_accuracy)
@@ -57,11 +60,15 @@ class DDSketchGroups(Groups):
         """Grow to `n` groups; the new ones are empty."""
         self._store.resize(n)
 
-    def update(self, groups: np.ndarray, values: Any) -> None:
-        """Add numbers to their groups. Raises `TypeError` for other types."""
+    def update(self, groups: np.ndarray, values: Any, weight: Any = None) -> None:
+        """Add numbers to their groups, each as often as its `weight` says. Raises as for one."""
         numbers = as_numbers(values, np.float64, DDSketch.family)
         at = numbers.per_value(as_groups(groups, numbers.length, len(self)))
-        self._store.update(at, numbers.numbers)
+        if weight is None:
+            self._store.update(at, numbers.numbers)
+        else:
+            weights = optional_weights(DDSketch.family, weight, numbers, whole=False)
+            self._store.update(at, numbers.numbers, weights)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
         """Fold protobufs in.

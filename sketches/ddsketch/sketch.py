@@ -10,6 +10,7 @@ from ..core.answers import as_shares, double_point, quantile_answer
 from ..core.numbers import as_numbers
 from ..core.parameters import one_of
 from ..core.protocol import Sketch, SketchError
+from ..core.weights import optional_weights
 from .estimate import Estimates, buckets_of, quantiles, seen_by, widened
 from .slots import keys_of
 from .store import Store, read_image
@@ -66,13 +67,27 @@ class DDSketch(Sketch):
 
     @property
     def n(self) -> int | float:
-        """Values seen, NaN and nulls not counted; a fraction only if weighted bytes were read."""
+        """The weight of the values seen, NaN and nulls not counted; a fraction only if weights were."""
         (total,) = seen_by(self._store).tolist()
         return int(total) if total == int(total) else total
 
-    def update(self, values: Any) -> Self:
-        """Add numbers; NaN and nulls are skipped. Raises `TypeError` for other types."""
-        self._store.update_one(0, as_numbers(values, np.float64, self.family).numbers)
+    def update(self, values: Any, weight: Any = None) -> Self:
+        """Add numbers, each as often as its `weight` says if given; NaN and nulls of either are skipped.
+
+        A weight, one a row or one for all, is a number from 0 that may be a fraction, as counts are doubles,
+        here and in the protobuf. Raises `TypeError` for other types, `ValueError` for weights that are
+        negative or not finite, `SketchError` where they add up to 2^62 or more.
+
+        >>> import streamgauge as sg
+        >>> sg.DDSketch().update([10, 20], weight=[1.5, 0.5]).n
+        2
+        """
+        column = as_numbers(values, np.float64, self.family)
+        if weight is None:
+            self._store.update_one(0, column.numbers)
+        else:
+            weights = optional_weights(self.family, weight, column, whole=False)
+            self._store.update_one(0, column.numbers, weights)
         return self
 
     def merge(self, other: Self) -> Self:

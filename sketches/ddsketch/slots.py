@@ -86,6 +86,15 @@ def tally(bits, shift, ends, bases, counts):
         counts[np.uint64(bases[cell] + np.int32(b > ends[cell]))] += np.int32(1)
 
 
+@lean
+def tally_weights(bits, weights, shift, ends, bases, counts):
+    """Add the weight of each double, given by its bits (uint64), to its slot."""
+    for i in range(len(bits)):
+        b = bits[i]
+        cell = b >> np.uint64(shift)
+        counts[np.uint64(bases[cell] + np.int32(b > ends[cell]))] += weights[i]
+
+
 def work_out(numbers: np.ndarray, slots: Slots) -> np.ndarray:
     """The slot of each double (int32) by its logarithm, for accuracies that have no table."""
     numbers_out = np.empty(len(numbers), np.int32)

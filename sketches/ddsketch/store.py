@@ -21,12 +21,13 @@ from ..core.resume import resume
 from . import images
 from . import update as kernels
 from .proto import DDSketchMessage
-from .slots import Slots, slots_of, tally, work_out
+from .slots import Slots, slots_of, tally, tally_weights, work_out
 
 FINEST, COARSEST = 1e-4, 0.5
 _SLICE = 1 << 20
 _LEAST = 1024
 _NO_SLOTS = np.empty(0, np.int32)
+_NO_WEIGHTS = np.empty(0)
 _MANY, _MOST = 1 << 16, 1 << 30
 """Values from which on all slots are counted at once, and that their counts can take."""
 
@@ -75,33 +76,50 @@ class Store:
         """Which bucket a value belongs in; worked out when the first value comes."""
         return slots_of(self.gamma)
 
-    def update_one(self, g: int, numbers: np.ndarray) -> None:
-        """Count doubles in sketch `g`. Raises `SketchError` for more than a sketch counts."""
-        self.refuse_beyond(len(numbers), lambda: self._rows(np.full(len(numbers), g), numbers))
+    def seen(self) -> tuple[np.ndarray, np.ndarray]:
+        """How many values each sketch has seen (float64), and whether all its counts are whole (bool)."""
+        seen, whole = np.empty(self.n), np.empty(self.n, np.bool_)
+        kernels.count_all(self.state, seen, whole)
+        return seen, whole
+
+    def update_one(self, g: int, numbers: np.ndarray, weights: np.ndarray = _NO_WEIGHTS) -> None:
+        """Count doubles in sketch `g`, by their weights (float64) if there are any.
+
+        Raises `SketchError` where these add up to too much; nothing is counted then.
+        """
+        self._refuse_weights(np.full(1, g), numbers, weights)
         slots = self.slots
         if len(numbers) < _MANY or not len(slots.ends):
-            self._count(np.array([g]), np.array([len(numbers)]), numbers)
+            self._count(np.array([g]), np.array([len(numbers)]), *_counted(numbers, weights))
             return
         for at in range(0, len(numbers), _MOST):
-            counts = np.zeros(2 * slots.spread, np.int32)
             bits = numbers[at : at + _MOST].view(np.uint64)
-            tally(bits, slots.shift, slots.ends, slots.bases, counts)
+            table = slots.shift, slots.ends, slots.bases
+            counts = np.zeros(2 * slots.spread, np.float64 if len(weights) else np.int32)
+            if len(weights):
+                tally_weights(bits, frozen(weights[at : at + _MOST]), *table, counts)
+            else:
+                tally(bits, *table, counts)
             for sign, own in enumerate(np.split(counts, 2)):
                 filled = np.flatnonzero(own[1:-1])
                 first, end = (filled[0], filled[-1] + 1) if len(filled) else (0, 0)
                 buckets = own[1 + first : 1 + end].astype(np.float64)
                 self.add(g, sign, int(first) + slots.first, buckets, float(own[0]))
 
-    def update(self, groups: np.ndarray, numbers: np.ndarray) -> None:
-        """Count ``numbers[i]`` in sketch ``groups[i]`` (int64, within range). Raises as for one."""
-        self.refuse_beyond(len(numbers), lambda: self._rows(groups, numbers))
+    def update(self, groups: np.ndarray, numbers: np.ndarray, weights: np.ndarray = _NO_WEIGHTS) -> None:
+        """Count ``numbers[i]`` in sketch ``groups[i]`` (int64, within range), as for one."""
+        self._refuse_weights(groups, numbers, weights)
+        if len(weights) and np.count_nonzero(weights) < len(weights):
+            groups = groups[weights != 0]
+            numbers, weights = _counted(numbers, weights)
         for at in range(0, len(numbers), _SLICE):
-            some, values = groups[at : at + _SLICE], numbers[at : at + _SLICE]
+            some, values, counts = (given[at : at + _SLICE] for given in (groups, numbers, weights))
             if len(values) * 4 < self.n:
-                self._count(some, np.arange(1, len(values) + 1), values)
+                self._count(some, np.arange(1, len(values) + 1), values, counts)
             else:
                 ends, ordered = by_group(some, values, self.n)
-                self._count(np.arange(self.n), ends, ordered)
+                counts = by_group(some, counts, self.n)[1] if len(counts) else counts
+                self._count(np.arange(self.n), ends, ordered, counts)
 
     def refuse_beyond(self, coming: float, more: Callable[[], np.ndarray]) -> None:
         """Raise `SketchError` if what comes would make a sketch count `images.MOST` values.
@@ -110,7 +128,7 @@ class Store:
         where that may be too much.
         """
         if self._at_most + coming >= images.MOST:
-            seen = np.array([self._seen(g) for g in range(self.n)])
+            seen = self.seen()[0]
             self._at_most, coming = float(seen.max(initial=0.0)), float((seen + more()).max(initial=0.0))
             if coming >= images.MOST:
                 raise SketchError("DDSketch: a sketch counts fewer than 2^62 values, and these would be more")
@@ -118,18 +136,20 @@ class Store:
         else:
             self._at_most += coming
 
-    def _seen(self, g: int) -> float:
-        return self.zeros(g) + float(self.window(g, 0)[1].sum() + self.window(g, 1)[1].sum())
+    def _refuse_weights(self, groups: np.ndarray, numbers: np.ndarray, weights: np.ndarray) -> None:
+        """Refuse values, or their weights if there are any, of which a sketch would count too many."""
 
-    def _rows(self, groups: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-        """How many of the numbers each sketch counts."""
-        return np.bincount(groups[~np.isnan(numbers)], minlength=self.n)
+        def more() -> np.ndarray:
+            counted = (weights if len(weights) else 1.0) * ~np.isnan(numbers)
+            return np.bincount(np.broadcast_to(groups, len(counted)), counted, self.n)
 
-    def _count(self, groups: np.ndarray, ends: np.ndarray, values: np.ndarray) -> None:
+        self.refuse_beyond(float(weights.sum()) if len(weights) else len(numbers), more)
+
+    def _count(self, groups: np.ndarray, ends: np.ndarray, values: np.ndarray, weights: np.ndarray) -> None:
         """Count runs of values, those of ``groups[r]`` up to ``ends[r]``."""
         slots = self.slots
         given = _NO_SLOTS if len(slots.ends) else work_out(values, slots)
-        rows = frozen(groups), frozen(ends), frozen(values), given, self._work
+        rows = frozen(groups), frozen(ends), frozen(values), frozen(weights), given, self._work
         resume(lambda at: kernels.update(self.state, slots, *rows, at), self._enlarge)
 
     def _enlarge(self, why: int, coming: int = 0) -> None:
@@ -253,6 +273,13 @@ class Store:
 
 def _total(windows: list[WindowCounts]) -> float:
     return sum(float(window.counts.sum()) + window.zeros for window in windows)
+
+
+def _counted(numbers: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Without the values of weight 0, for which a sketch should have no buckets."""
+    if np.count_nonzero(weights) == len(weights):
+        return numbers, weights
+    return numbers[weights != 0], weights[weights != 0]
 
 
 def read_image(data: bytes) -> tuple[float, float, list[tuple[np.ndarray, np.ndarray]]]:

@@ -131,8 +131,10 @@ def _place(state, slots, g, slots_of, places):
 
 
 @inner
-def _count(state, slots, g, values, given, work):
-    """Count a block; False, and nothing has changed, if the pool is too small."""
+def _count(state, slots, g, values, weights, given, work):
+    """Count a block, each value once if there are no weights.
+
+    False, and nothing has changed, if the pool is too small."""
     slots_of, places = work.slots[: len(values)], work.places[: len(values)]
     if len(given):
         for i in range(len(values)):
@@ -146,15 +148,17 @@ def _count(state, slots, g, values, given, work):
         _place(state, slots, g, slots_of, places)
     # All places exist by now, so a block is counted as a whole or not at all.
     region = state.pool[state.start[g] :]
-    for i in range(len(values)):
+    for i in range(len(weights)):
+        region[np.uint64(places[i])] += weights[i]
+    for i in range(len(weights), len(values)):
         region[np.uint64(places[i])] += 1.0
     region[1] = 0.0
     return True
 
 
 @lean
-def update(state, slots, groups, ends, values, given, work, at):
-    """Count runs of values from number `at` on, as `resume` has it.
+def update(state, slots, groups, ends, values, weights, given, work, at):
+    """Count runs of values from number `at` on, as `resume` has it, by their weights if there are any.
 
     Run r, up to ``ends[r]``, is of sketch ``groups[r]``. `given` has the slot of each value where there is no
     table to look it up in, else nothing.
@@ -164,10 +168,24 @@ def update(state, slots, groups, ends, values, given, work, at):
         while begin < ends[r]:
             end = min(begin + _BLOCK, ends[r])
             own = given[begin:end] if len(given) else given
-            if not _count(state, slots, groups[r], values[begin:end], own, work):
+            block = weights[begin:end] if len(weights) else weights
+            if not _count(state, slots, groups[r], values[begin:end], block, own, work):
                 return begin, NO_ROOM
             begin = end
     return begin, DONE
+
+
+@lean
+def count_all(state, seen, whole):
+    """How many values each sketch has seen, and whether all of its counts are whole numbers."""
+    for g in range(len(seen)):
+        seen[g], whole[g] = 0.0, True
+        start = state.start[g]
+        if start >= 0:
+            seen[g], whole[g] = state.pool[start], state.pool[start] == np.floor(state.pool[start])
+            for i in range(start + 2, start + 2 + state.length[g, 0] + state.length[g, 1]):
+                seen[g] += state.pool[i]
+                whole[g] &= state.pool[i] == np.floor(state.pool[i])
 
 
 @lean

@@ -14,6 +14,7 @@ from ..core.group_numbers import as_groups
 from ..core.image_columns import as_images, image_column
 from ..core.numbers import as_numbers
 from ..core.protocol import Groups
+from ..core.weights import optional_weights
 from .estimate import quantiles
 from .sketch import KLL
 from .store import Kind, Store
@@ -36,6 +37,7 @@ class KLLGroups(Groups):
 
     aggregate: ClassVar = Aggregated(
         {"k": 200},
+        optional=("weight",),
         of_column=long_or_double,
         seeded=True,
         kinds=("double", "long", "float"),
@@ -53,11 +55,15 @@ class KLLGroups(Groups):
         """Grow to `n` groups; the new ones are empty."""
         self._store.resize(n)
 
-    def update(self, groups: np.ndarray, values: Any) -> None:
-        """Add numbers to their groups. Raises `TypeError` for other types."""
+    def update(self, groups: np.ndarray, values: Any, weight: Any = None) -> None:
+        """Add numbers to their groups, each as often as its `weight` says. Raises as for one."""
         numbers = as_numbers(values, self._store.dtype, KLL.family)
         at = numbers.per_value(as_groups(groups, numbers.length, len(self)))
-        self._store.update(at, numbers.numbers)
+        if weight is None:
+            self._store.update(at, numbers.numbers)
+        else:
+            weights = optional_weights(KLL.family, weight, numbers, whole=True)
+            self._store.update_weighted(at, numbers.numbers, weights)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
         """Fold DataSketches images in, of any k.

@@ -13,6 +13,7 @@ from .images import body, header, ordered
 from .levels import MAX_DEPTH
 from .sort import merge_apart, sort
 from .update import absorb, fill, widen
+from .weighted import N, absorb_levels, put_back, take_apart
 
 _NEVER_COARSER = 127
 
@@ -78,28 +79,52 @@ def check_images(given, read, at):
 
 
 @kernel
-def merge_images(state, below_top, total, deepest, leaps, groups, given, read, at):
+def merge_images(state, below_top, total, deepest, leaps, groups, given, read, apart, at):
     """Fold images into their groups, as `resume` has it, from `at` on: (an image's number, how many of its
     level 0 items an interrupted call has added). Ends at one that is not of ``given.k``, of which nothing was
     counted, as OTHER. `check_images` has seen them all before.
     """
     i, done = at
+    why, laid_apart = DONE, np.int64(-1)
     while i < len(groups):
+        g = groups[i]
         image = given.data[given.offsets[i] : given.offsets[i + 1]]
         _, own_k, n, min_k, depth, updatable = header(image, read.width)
         if own_k != given.k:
-            return (i, done), OTHER
+            why = OTHER
+            break
         if n > 0:
             body(image, n, depth, updatable, given.total[depth], read)
             own, edges = read.levels[: depth + 1], read.edges
-            done, why = _merge_one(
-                state, below_top, total, deepest, leaps, groups[i],
-                read.items, own, n, edges[0], edges[1], min_k, done,
-            )  # fmt: skip
-            if why != DONE:
-                return (i, done), why
+            if g != laid_apart:
+                # Its levels stay apart for as long as images of one group follow each other.
+                if laid_apart >= 0:
+                    put_back(state, total, leaps, laid_apart, apart)
+                    laid_apart = np.int64(-1)
+                if done == 0 and (leaps[state.depth[g]] or state.grain[g] or state.depth[g] >= deepest):
+                    why = take_apart(state, total, deepest, g, apart)
+                    if why != DONE:
+                        break
+                    laid_apart = g
+            if laid_apart >= 0:
+                if n > MAX_N - apart.figures[N]:
+                    why = TOO_MANY
+                    break
+                widen(state, g, edges[0], edges[1])
+                absorb_levels(apart, below_top, total, deepest, leaps, read.items, own, n, state.high[g])
+                if depth > 1:
+                    state.min_k[g] = min(state.min_k[g], min_k)
+            else:
+                done, why = _merge_one(
+                    state, below_top, total, deepest, leaps, g,
+                    read.items, own, n, edges[0], edges[1], min_k, done,
+                )  # fmt: skip
+                if why != DONE:
+                    break
         i, done = i + 1, np.int64(0)
-    return (i, done), DONE
+    if laid_apart >= 0:
+        put_back(state, total, leaps, laid_apart, apart)
+    return (i, done), why
 
 
 @allocating

@@ -12,6 +12,7 @@ import numpy as np
 from ..core.answers import as_shares, double_point, exact_point, quantile_answer
 from ..core.numbers import as_numbers
 from ..core.protocol import Sketch, SketchError, required_kind
+from ..core.weights import optional_weights
 from .levels import normalized_rank_error
 from .store import DTYPES, Kind, Store
 
@@ -98,10 +99,18 @@ class KLL(Sketch):
     def _saw_nothing(self) -> bool:
         return not self.n
 
-    def update(self, values: Any) -> Self:
-        """Add numbers; NaN and nulls are skipped. Raises `TypeError` for other types."""
-        numbers = as_numbers(values, self._store.dtype, self.family).numbers
-        self._store.update_one(0, numbers)
+    def update(self, values: Any, weight: Any = None) -> Self:
+        """Add numbers, each as often as its `weight` says if given; NaN and nulls of either are skipped.
+
+        A weight, one a row or one for all, is a whole number from 0. Raises `TypeError` for other types,
+        `ValueError` for weights that are negative or fractions, `SketchError` where n would exceed 2^62.
+        """
+        column = as_numbers(values, self._store.dtype, self.family)
+        if weight is None:
+            self._store.update_one(0, column.numbers)
+        else:
+            weights = optional_weights(self.family, weight, column, whole=True)
+            self._store.update_one_weighted(0, column.numbers, weights)
         self._view = None
         return self
 

@@ -18,6 +18,7 @@ from . import compaction as kernels
 from . import images as kll_bytes
 from . import merge as kll_merge
 from . import update as kll_update
+from . import weighted as kll_weighted
 from .block_thinning import THINNED
 from .levels import MAX_DEPTH, MAX_K, MIN_K, capacities
 
@@ -26,6 +27,8 @@ DTYPES: dict[str, Any] = {"double": np.float64, "float": np.float32, "long": np.
 
 _SLICE = 1 << 20
 """Rows ordered by group at a time."""
+_AT_ONCE = 1 << 10
+"""Items of an image that go through a sampler at a time."""
 _JAVA_SCRAMBLE = 0x5DEECE66D
 _MASK_48 = (1 << 48) - 1
 
@@ -159,7 +162,8 @@ class Store:
         read = kll_bytes.new_read(self.dtype, int(given.total[depth]))
         least = int(self.tables.total[deep]) + len(read.items)
         self._make_scratch(least)
-        rows = frozen(groups), given, read
+        apart = kll_weighted.new_apart(self.tables, self.dtype, _AT_ONCE)
+        rows = frozen(groups), given, read, apart
 
         def step(where: tuple[int, int]) -> tuple[tuple[int, int], int]:
             return kll_merge.merge_images(self.state, *self.tables, *rows, where)
@@ -201,6 +205,47 @@ class Store:
             counted = np.full(np.count_nonzero(numbers == numbers), g)
             refuse_beyond(kernels.MAX_N, "KLL", self.state.n, counted)
         self._absorb(np.array([g]), np.array([len(numbers)]), numbers)
+
+    def update_weighted(self, groups: np.ndarray, numbers: np.ndarray, weights: np.ndarray) -> None:
+        """Add ``numbers[i]``, as often as ``weights[i]`` says, to sketch ``groups[i]`` (int64, within range).
+
+        Raises `SketchError` where a sketch would count too many values; none is added then.
+        """
+        self._check_weights(groups, numbers, weights)
+        for at in range(0, len(numbers), _SLICE):
+            some, values, counts = (given[at : at + _SLICE] for given in (groups, numbers, weights))
+            if len(values) * 4 < self.n:
+                self._absorb_weighted(some, np.arange(1, len(values) + 1), values, counts)
+            else:
+                ends, ordered = by_group(some, values, self.n)
+                _, counts = by_group(some, counts, self.n)
+                self._absorb_weighted(np.arange(self.n), ends, ordered, counts)
+
+    def update_one_weighted(self, g: int, numbers: np.ndarray, weights: np.ndarray) -> None:
+        """Add numbers to sketch `g`, each as often as its weight says; raises as `update_weighted` does."""
+        self._check_weights(np.full(1, g), numbers, weights)
+        self._absorb_weighted(np.array([g]), np.array([len(numbers)]), numbers, weights)
+
+    def _check_weights(self, groups: np.ndarray, numbers: np.ndarray, weights: np.ndarray) -> None:
+        most = float(weights.max(initial=0)) * len(weights) + float(self.state.n.max(initial=0))
+        if most <= 0.99 * kernels.MAX_N:
+            return
+        n = {int(g): int(self.state.n[g]) for g in groups}
+        counted = weights * (numbers == numbers)
+        for g, weight in zip(np.broadcast_to(groups, len(weights)).tolist(), counted.tolist()):
+            n[g] += weight
+        if max(n.values()) > kernels.MAX_N:
+            raise SketchError("KLL: the weights of a sketch add up to more than 2^62")
+
+    def _absorb_weighted(
+        self, groups: np.ndarray, ends: np.ndarray, values: np.ndarray, weights: np.ndarray
+    ) -> None:
+        rows = min(len(values), kll_update.SCANNED)
+        apart = kll_weighted.new_apart(self.tables, self.dtype, rows)
+        workspace = kll_update.new_workspace(self.dtype, 0)
+        given = frozen(groups), ends, values, frozen(weights), workspace, apart
+        self._make_scratch(0)
+        resume(lambda at: kll_weighted.update(self.state, *self.tables, *given, at), self._enlarge)
 
     def _absorb(self, groups: np.ndarray, ends: np.ndarray, values: np.ndarray) -> None:
         """Add runs of values, those of sketch ``groups[r]`` up to ``ends[r]``."""

@@ -40,7 +40,7 @@ def scan(block, lows, highs):
 
 
 @inner
-def _draw(coin, grain, block):
+def draw(coin, grain, block):
     """Which value of a block of 2^grain stands for it: SplitMix64 of the coin and the block's number."""
     z = coin[0] * np.uint64(0xD1342543DE82EF95) + np.uint64(block) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -50,7 +50,8 @@ def _draw(coin, grain, block):
 
 
 @inner
-def _top_bit(x):
+def top_bit(x):
+    """The number of the highest bit that is set; −1 for 0."""
     bit = -1
     while x:
         x >>= 1
@@ -59,9 +60,9 @@ def _top_bit(x):
 
 
 @inner
-def _drawn(kept, place, within):
+def drawn(kept, place, within):
     """The value at `place` of a block that has seen `within` > `place` values."""
-    return kept[_top_bit(place ^ within)]
+    return kept[top_bit(place ^ within)]
 
 
 @inner
@@ -72,10 +73,10 @@ def _keep(kept, place, within, values):
     low j bits of `place`; so the whole block's draw is always one of its parts' draws.
     """
     count = within + len(values)
-    for bit in range(_top_bit(within ^ count), -1, -1):
+    for bit in range(top_bit(within ^ count), -1, -1):
         if (count >> bit) & 1:
             at = (count >> (bit + 1) << (bit + 1)) + (place & ((1 << bit) - 1))
-            kept[bit] = values[at - within] if at >= within else _drawn(kept, at, within)
+            kept[bit] = values[at - within] if at >= within else drawn(kept, at, within)
 
 
 @inner
@@ -87,23 +88,23 @@ def _sample(region, levels, grain, floor, coin, n, values):
     within = n & (size - 1)
     if within:
         # The place follows from the coin and the number of the block: no state for blocks that batches cut.
-        place = _draw(coin, grain, n >> grain)
+        place = draw(coin, grain, n >> grain)
         need = size - within
         if len(values) < need:
             _keep(region, place, within, values)
             return len(values)
         slot -= 1
-        region[slot] = values[place - within] if place >= within else _drawn(region, place, within)
+        region[slot] = values[place - within] if place >= within else drawn(region, place, within)
         done = need
     blocks = min(slot - floor, (len(values) - done) >> grain)
     first = (n + done) >> grain
     for b in range(blocks):
         slot -= 1
-        region[slot] = values[done + (b << grain) + _draw(coin, grain, first + b)]
+        region[slot] = values[done + (b << grain) + draw(coin, grain, first + b)]
     done += blocks << grain
     levels[0] = slot
     if slot > floor and done < len(values):
-        _keep(region, _draw(coin, grain, (n + done) >> grain), 0, values[done:])
+        _keep(region, draw(coin, grain, (n + done) >> grain), 0, values[done:])
         done = len(values)
     return done
 
@@ -200,7 +201,7 @@ def widen(state, g, low, high):
 
 
 @inner
-def _scan(state, g, block, workspace):
+def scan_extremes(state, g, block, workspace):
     """Fold the extremes of a block into those of group `g`; gives how many values are NaN."""
     first = 0
     while first < len(block) and block[first] != block[first]:
@@ -247,7 +248,7 @@ def update(state, below_top, total, deepest, leaps, groups, ends, values, worksp
         while begin < ends[r]:
             block = values[begin : min(begin + SCANNED, ends[r])]
             numbers = block
-            if _scan(state, g, block, workspace):
+            if scan_extremes(state, g, block, workspace):
                 spare = workspace[2 * _LANES :]
                 numbers = spare[: _drop_nan(block, spare)]
             why, done = absorb(state, below_top, total, deepest, leaps, g, numbers)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...operators.definition.aggregate import Aggregate, aggregate
-from ...operators.definition.input_cleaning import check_input, usable, within_reach
+from ...operators.definition.input_cleaning import check_input, update, usable, within_reach
 from ...operators.families import MOMENT, family
 from ...sketches.core.utf8_repair import readable
 from ..frames.aggregate_request import takes
@@ -34,7 +34,8 @@ def sketch_of(name: str, seeds: TaskSeeds, arguments: dict[str, Any]) -> bytes:
         for one, default in line.params.items()
         if one in arguments and len(column)
     }
-    named = {one: one for one in line.inputs if one not in MOMENT}
+    inputs |= {one: arguments[one] for one in line.optional if one in arguments}
+    named = {one: one for one in inputs if one not in MOMENT}
     return sketched(aggregate(name, "column", **named, **options), seeds.next(), column, inputs)
 
 
@@ -50,9 +51,10 @@ def sketched(aggregate: Aggregate, seed: int, column: pa.Array, inputs: Mapping[
         check_input(one, one, values.type)
         if one == "time":
             column, given[one] = _timed(column, within_reach(values))
-    column, given = usable(column, given)
+    if aggregate.family.inputs:
+        column, given = usable(column, given)
     groups = aggregate.typed(column.type).groups(1, seed=seed)
-    groups.update(np.zeros(len(column), np.int64), column, **given)
+    update(groups, aggregate, np.zeros(len(column), np.int64), column, given)
     return groups.to_arrow()[0].as_py()
 
 

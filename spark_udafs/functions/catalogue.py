@@ -162,4 +162,5 @@ def _functions(line: Family) -> Iterator[SqlFunction]:
 def _options(line: Family) -> dict[str, Any]:
     """The parameters of a family's sketches, in the order in which Python takes them."""
     order = signature_of(aggregate_function(line.name)).parameters
-    return {name: line.params[name] for name in order if name in line.params}
+    options = {name: line.params[name] for name in order if name in line.params}
+    return {**options, **dict.fromkeys(line.optional)}

@@ -100,6 +100,7 @@ _OPTIONS = {
     (True, "p"): "the share of values kept",
     (True, "high_ranks"): "whether high quantiles are the exact ones, or low ones",
     (True, "kind"): "of the numbers added up, 'double' or 'integer'",
+    (True, "weight"): "numbers, of a column: how often each value counts",
     (True, "mode"): "of a value's numbers the 'sum', the 'min' or the 'max'; 'always_one' counts the values",
     (False, "lg_k"): "the size it was made with, if above 12: its bytes don't say",
     (False, "mode"): "the mode it was made with, 'sum' by default: its bytes don't say",

@@ -15,6 +15,7 @@ import org.apache.datasketches.memory.Memory;
 /**
  * datasketches-java's KLL, one command a line on standard input, one answer a line:
  * `build KIND K SEED VALUES`, `merge KIND SEED IMAGE IMAGE ...`, `add KIND SEED IMAGE VALUES` give an image;
+ * `weigh KIND K SEED VALUES WEIGHTS` gives the image of values with their weights (longs);
  * `ranks KIND IMAGE VALUES` gives n and the ranks. Images and little-endian values are base64.
  * The library's one shared Random is seeded for each command.
  */
@@ -54,6 +55,15 @@ public class KllOracle {
     }
   }
 
+  static void weigh(KllSketch sketch, ByteBuffer values, ByteBuffer weights) {
+    while (values.hasRemaining()) {
+      long weight = weights.getLong();
+      if (sketch instanceof KllDoublesSketch) { ((KllDoublesSketch) sketch).update(values.getDouble(), weight); }
+      else if (sketch instanceof KllFloatsSketch) { ((KllFloatsSketch) sketch).update(values.getFloat(), weight); }
+      else { ((KllLongsSketch) sketch).update(values.getLong(), weight); }
+    }
+  }
+
   static double rank(KllSketch sketch, ByteBuffer values) {
     if (sketch instanceof KllDoublesSketch) { return ((KllDoublesSketch) sketch).getRank(values.getDouble()); }
     if (sketch instanceof KllFloatsSketch) { return ((KllFloatsSketch) sketch).getRank(values.getFloat()); }
@@ -74,6 +84,12 @@ public class KllOracle {
       seed(words[3]);
       KllSketch sketch = make(kind, Integer.parseInt(words[2]));
       add(sketch, values(words[4]));
+      return image(sketch);
+    }
+    if (words[0].equals("weigh")) {
+      seed(words[3]);
+      KllSketch sketch = make(kind, Integer.parseInt(words[2]));
+      weigh(sketch, values(words[4]), values(words[5]));
       return image(sketch);
     }
     if (words[0].equals("merge")) {

@@ -129,6 +129,45 @@ def test_the_published_package_agrees_both_ways(name: str) -> None:
     assert back == ours
 
 
+def test_the_published_package_agrees_on_weighted_values() -> None:
+    rng = np.random.default_rng(12)
+    values, weights = rng.normal(size=2_000) * 100, 1 / rng.uniform(0.01, 1, 2_000)
+    for given in (weights, np.ceil(weights)):
+        peer = ddsketch.DDSketch(0.01)
+        for value, weight in zip(values.tolist(), given.tolist()):
+            peer.add(value, weight)
+        mine = DDSketch(0.01).update(values, weight=given)
+        assert mine.n == pytest.approx(peer.count)
+        read = DDSketch.from_bytes(DDSketchProto.to_proto(peer).SerializeToString())
+        qs = [0.001, 0.1, 0.5, 0.9, 0.999]
+        assert read.quantiles(qs) == pytest.approx(mine.quantiles(qs))
+        message = ddsketch_pb2.DDSketch.FromString(mine.to_bytes())
+        back = DDSketchProto.from_proto(message)
+        assert back.count == pytest.approx(mine.n)
+        order = np.argsort(values)
+        up_to = np.cumsum(given[order]) / given.sum()
+        for q in qs:
+            true = values[order][np.searchsorted(up_to, q)]
+            assert abs(mine.quantile(q) - true) <= 0.02 * abs(true), q
+            lower, upper = mine.quantile_bounds(q)
+            assert lower <= true <= upper, q
+
+
+def test_fractions_of_weight_have_quantiles() -> None:
+    sketch = DDSketch().update([1, 2, 3, 4, 5], weight=0.1)
+    assert sketch.n == pytest.approx(0.5)
+    assert [round(x) for x in sketch.quantiles([0, 0.2, 0.5, 0.7, 1])] == [1, 1, 3, 4, 5]
+    assert DDSketch().update([1, 2], weight=0.5).quantile(1) == pytest.approx(2, rel=0.01)
+
+
+def test_weights_past_the_limit_change_nothing() -> None:
+    sketch = DDSketch().update([1.0], weight=2.0**61)
+    with pytest.raises(SketchError, match=r"add up to 2\^62"):
+        sketch.update([2.0, 3.0], weight=[1.0, 2.0**61])
+    assert sketch.n == 1 << 61
+    assert sketch.update([2.0, np.nan], weight=[2.0**60, 2.0**61]).n == 3 << 60
+
+
 def test_merged_parts_equal_the_whole_in_any_order() -> None:
     parts = [values for name, values in STREAMS.items() if name != "powers"]
     whole = DDSketch(0.02).update(np.concatenate(parts))

@@ -102,3 +102,26 @@ def test_java_reads_goes_on_with_and_ranks_deep_sketches() -> None:
         n, *theirs = map(float, ranks.split())
         assert n == 1_000_000 and theirs == pytest.approx([sketch.rank(x) for x in points], rel=1e-12)
         assert KLL.from_bytes(data(added), sketch.kind).n == 1_010_000
+
+
+def test_weighted_sketches_are_read_both_ways() -> None:
+    lines, mine = [], []
+    for kind in DTYPES:
+        values = stream(kind, 5_000)
+        weights = np.random.default_rng(5).integers(1, 1 << 12, len(values)).astype("<i8")
+        points = np.array([-1000, 0, 500], DTYPES[kind])
+        sketch = KLL(200, kind, seed=1).update(values, weight=weights)
+        true = [float(weights[values <= point].sum() / weights.sum()) for point in points]
+        lines += [
+            f"ranks {kind} {text(bytes(sketch))} {text(points.tobytes())}",
+            f"weigh {kind} 200 9 {text(values.tobytes())} {text(weights.tobytes())}",
+        ]
+        mine.append((sketch, points, true))
+    answers = java_answers(lines)
+    for (sketch, points, true), ranks, weighed in zip(mine, answers[::2], answers[1::2], strict=True):
+        n, *theirs = map(float, ranks.split())
+        assert n == sketch.n and theirs == pytest.approx([sketch.rank(x) for x in points])
+        java = KLL.from_bytes(data(weighed), sketch.kind)
+        assert java.n == sketch.n
+        for one in (java, sketch, java | sketch):
+            assert [one.rank(x) for x in points] == pytest.approx(true, abs=2 * one.normalized_rank_error())

@@ -1,0 +1,348 @@
+"""Values that stand for many, and the levels of other sketches, taken into a sketch level by level.
+
+While this goes on a sketch's levels lie apart, each in a row of its own (`Apart`), so that an item joins any
+of them in one step. A level is sorted when it is halved or put back, whatever came into it until then.
+
+A value of weight w does to a sketch what w equal values would do. The weight that the sampler still lacks for
+its block goes there; of what is left, an item goes into level h for each bit h that is set, at most so high
+as w values would have made the sketch. Of a heavy value the top level therefore takes copies: k log(n) of
+them for all values of a stream together, else a value costs as many steps as its weight has bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core.jit import inner, lean
+from ..core.resume import DONE, NO_ROOM
+from .block_thinning import THINNED
+from .compaction import MORE_LEVELS, coarsen, move, toss
+from .levels import Capacities
+from .sort import copy, sort
+from .update import SCANNED, draw, drawn, scan_extremes, top_bit
+
+_AT_ONCE = 256
+"""Items that join a level before its sketch is compressed."""
+
+
+class Apart(NamedTuple):
+    """A sketch whose levels lie apart: level h is ``rows[h, : held[h]]``, and all items are ``count[0]``.
+
+    `kept` are its sampler's items; `figures` has its depth, grain and n, and `coin` its coin.
+    """
+
+    rows: np.ndarray
+    held: np.ndarray
+    kept: np.ndarray
+    figures: np.ndarray
+    coin: np.ndarray
+    scratch: np.ndarray
+    sums: np.ndarray
+    spare: np.ndarray
+
+
+DEPTH, GRAIN, N, RETAINED = 0, 1, 2, 3
+"""Places in `Apart.figures`."""
+
+
+def new_apart(tables: Capacities, dtype: Any, rows: int) -> Apart:
+    """Room for any sketch of these capacities, and for sums of the weights of so many rows."""
+    room = int(tables.total[tables.deepest + 1]) + THINNED + _AT_ONCE + 64
+    return Apart(
+        rows=np.empty((tables.deepest + 2, room), dtype),
+        held=np.zeros(tables.deepest + 2, np.int64),
+        kept=np.empty(64, dtype),
+        figures=np.zeros(4, np.int64),
+        coin=np.zeros(1, np.uint64),
+        scratch=np.empty(2 * room + 1024, dtype),
+        sums=np.empty(rows, np.int64),
+        spare=np.empty(rows, dtype),
+    )
+
+
+@inner
+def take_apart(state, total, deepest, g, apart):
+    """Lay the levels of group `g` apart; gives `DONE`, or why there may be too little room to put it back."""
+    if deepest + 3 > state.levels.shape[1]:
+        return MORE_LEVELS
+    surplus = state.depth[g] - deepest
+    if surplus > 0:
+        if state.levels[g, 0] < state.grain[g] + surplus and not move(state, g, state.room[g] + surplus):
+            return NO_ROOM
+        for _ in range(surplus):
+            coarsen(state, g)
+    most = total[deepest] + 64 + THINNED
+    if state.extent[0].used + most > len(state.items):
+        state.extent[0].wanted = most
+        return NO_ROOM
+    depth, grain, room = np.int64(state.depth[g]), np.int64(state.grain[g]), np.int64(state.room[g])
+    region = state.items[state.start[g] : state.start[g] + room]
+    levels, figures = state.levels[g], apart.figures
+    copy(region[:grain], apart.kept)
+    begin, end = np.int64(levels[0]), np.int64(levels[1])
+    oldest = apart.rows[0]
+    for i in range(end - begin):  # level 0 fills downwards
+        oldest[i] = region[end - 1 - i]
+    apart.held[0] = end - begin
+    for h in range(1, depth):
+        begin, end = np.int64(levels[h]), np.int64(levels[h + 1])
+        copy(region[begin:end], apart.rows[h])
+        apart.held[h] = end - begin
+    figures[DEPTH], figures[GRAIN], figures[N] = depth, grain, state.n[g]
+    figures[RETAINED] = room - levels[0]
+    apart.coin[0] = state.coin[g]
+    return DONE
+
+
+@inner
+def put_back(state, total, leaps, g, apart):
+    """Bring the levels of group `g` together again; `take_apart` saw to the room."""
+    figures = apart.figures
+    depth, grain, retained = figures[DEPTH], figures[GRAIN], figures[RETAINED]
+    levels = state.levels[g]
+    if state.room[g] < retained + grain:
+        full = total[depth] + grain + (THINNED if leaps[depth] else 0)
+        state.depth[g], levels[0], levels[1] = 0, state.room[g], state.room[g]  # nothing to be moved
+        state.grain[g] = 0
+        move(state, g, max(retained + grain, min(2 * np.int64(state.room[g]), full)))
+    room = np.int64(state.room[g])
+    region = state.items[state.start[g] : state.start[g] + room]
+    copy(apart.kept[:grain], region)
+    at = room - retained
+    levels[0] = at
+    for i in range(apart.held[0]):
+        region[at + i] = apart.rows[0, apart.held[0] - 1 - i]
+    at += apart.held[0]
+    levels[1] = at
+    for h in range(1, depth):
+        run = apart.rows[h, : apart.held[h]]
+        sort(run, apart.scratch, state.high[g])
+        copy(run, region[at:])
+        at += len(run)
+        levels[h + 1] = at
+    state.depth[g], state.grain[g], state.n[g], state.coin[g] = depth, grain, figures[N], apart.coin[0]
+
+
+@inner
+def _halve(apart, h, top):
+    """Half of a level joins the next one; of an odd number of items one stays."""
+    held, row, above = apart.held, apart.rows[h], apart.rows[h + 1]
+    odd = held[h] & 1
+    if h > 0:
+        sort(row[: held[h]], apart.scratch, top)
+    else:
+        sort(row[odd : held[h]], apart.scratch, top)
+    first, to, half = odd + toss(apart.coin), held[h + 1], held[h] >> 1
+    for i in range(half):
+        above[to + i] = row[first + 2 * i]
+    held[h + 1] += half
+    held[h] = odd
+    apart.figures[RETAINED] -= half
+
+
+@inner
+def _deepen(apart, deepest, top):
+    """Add an empty level above all; beyond the deepest the lowest gives way to a sampler (`coarsen`)."""
+    figures, held = apart.figures, apart.held
+    held[figures[DEPTH]] = 0
+    figures[DEPTH] += 1
+    if figures[DEPTH] <= deepest:
+        return
+    _halve(apart, 0, top)
+    if held[0]:
+        apart.kept[figures[GRAIN]] = apart.rows[0, 0]
+        figures[RETAINED] -= 1
+    # Of level 0 an odd item stays by its order, which must not depend on when the level was last put back.
+    sort(apart.rows[1, : held[1]], apart.scratch, top)
+    for h in range(figures[DEPTH] - 1):
+        copy(apart.rows[h + 1, : held[h + 1]], apart.rows[h])
+        held[h] = held[h + 1]
+    figures[DEPTH] -= 1
+    figures[GRAIN] += 1
+
+
+@inner
+def _compress(apart, below_top, total, deepest, top):
+    """Halve levels, from the lowest, until they hold no more items together than their sketch may."""
+    figures, h = apart.figures, np.int64(0)
+    while figures[RETAINED] > total[figures[DEPTH]]:
+        depth, grain = figures[DEPTH], figures[GRAIN]
+        if h >= depth:  # what was halved as a level was added may have filled one below
+            h = np.int64(0)
+        if apart.held[h] >= below_top[depth - 1 - h]:
+            if h == depth - 1:
+                _deepen(apart, deepest, top)
+                h -= figures[GRAIN] - grain
+            _halve(apart, h, top)
+        h += 1
+
+
+@inner
+def _limit(total, leaps, depth):
+    """How many items a sketch may hold before it is compressed."""
+    # One that gathers blocks has room for one: it is compressed less often, and loses less.
+    return total[depth] + (THINNED if leaps[depth] else 0)
+
+
+@inner
+def _most(k, depth, grain):
+    """Up to how many values of weight 1 a sketch has as few levels: 1.5 k of the top level's weight."""
+    return 1.5 * k * 2.0 ** (depth + grain - 1)
+
+
+@inner
+def _row_at(sums, i, place):
+    """The row from `i` on that the weight number `place` belongs to: the first whose sum exceeds it."""
+    step = np.int64(1)
+    while i + step < len(sums) and sums[i + step - 1] <= place:
+        i += step
+        step *= 2
+    low, high = i, min(i + step, len(sums) - 1)
+    while low < high:
+        middle = (low + high) >> 1
+        if sums[middle] > place:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@inner
+def absorb_apart(apart, below_top, total, deepest, leaps, values, sums, top):
+    """Add values without NaN and 0 weights, whose weights add up to `sums`; extremes are another's."""
+    # A call that is handed all arrays costs as much as ten values do, so there is none for each of them.
+    figures, kept, rows, held = apart.figures, apart.kept, apart.rows, apart.held
+    n, retained = figures[N], figures[RETAINED]
+    depth, grain = figures[DEPTH], figures[GRAIN]
+    limit, most = _limit(total, leaps, depth), _most(below_top[0], depth, grain)
+    begin, end, i = n, n + (sums[len(sums) - 1] if len(sums) else 0), np.int64(0)
+    while n < end:
+        size = np.int64(1) << grain
+        within = n & (size - 1)
+        if sums[i] <= n - begin:
+            i = _row_at(sums, i + 1, n - begin)
+        weight = sums[i] - (n - begin)
+        if within == 0 and weight >= size:
+            if float(n + weight) > most:
+                figures[N], figures[RETAINED] = n, retained
+                _deepen(apart, deepest, top)
+                depth, grain, retained = figures[DEPTH], figures[GRAIN], figures[RETAINED]
+                limit, most = _limit(total, leaps, depth), _most(below_top[0], depth, grain)
+                continue
+            blocks = weight >> grain
+            h, copies = top_bit(blocks), np.int64(1)
+            if h >= depth - 1:
+                h = depth - 1
+                copies = min(blocks >> h, _AT_ONCE)
+            chosen = values[i]
+            n += copies << (grain + h)
+        else:
+            # Which place of a block is drawn follows from the coin and the block's number, as in `update`.
+            place = draw(apart.coin, grain, n >> grain)
+            first = n - within - begin
+            if first + size > end - begin:
+                count = end - (n - within)
+                for bit in range(top_bit(within ^ count), -1, -1):
+                    if (count >> bit) & 1:
+                        at = (count >> (bit + 1) << (bit + 1)) + (place & ((np.int64(1) << bit) - 1))
+                        if at >= within:
+                            kept[bit] = values[_row_at(sums, i, first + at)]
+                        else:
+                            kept[bit] = drawn(kept, at, within)
+                n = end
+                break
+            if place >= within:
+                chosen = values[_row_at(sums, i, first + place)]
+            else:
+                chosen = drawn(kept, place, within)
+            n += size - within
+            h, copies = np.int64(0), np.int64(1)
+        to = held[h]
+        for c in range(to, to + copies):
+            rows[h, c] = chosen
+        held[h] = to + copies
+        retained += copies
+        if retained > limit:
+            figures[N], figures[RETAINED] = n, retained
+            _compress(apart, below_top, total, deepest, top)
+            depth, grain, retained = figures[DEPTH], figures[GRAIN], figures[RETAINED]
+            limit, most = _limit(total, leaps, depth), _most(below_top[0], depth, grain)
+    figures[N], figures[RETAINED] = n, retained
+
+
+@inner
+def absorb_levels(apart, below_top, total, deepest, leaps, items, levels, n, top):
+    """Add the items of another sketch that `levels` bounds, and that stand for `n` values."""
+    figures, held, sums = apart.figures, apart.held, apart.sums
+    while float(figures[N] + n) > _most(below_top[0], figures[DEPTH], figures[GRAIN]):
+        _deepen(apart, deepest, top)
+    for h in range(len(levels) - 2, -1, -1):
+        run, done = items[levels[h] : levels[h + 1]], 0
+        while done < len(run) and figures[GRAIN] <= h < figures[GRAIN] + figures[DEPTH]:
+            to, some = h - figures[GRAIN], min(_AT_ONCE, len(run) - done)
+            copy(run[done : done + some], apart.rows[to, held[to] :])
+            held[to] += some
+            done += some
+            figures[N] += some << h
+            figures[RETAINED] += some
+            if figures[RETAINED] > _limit(total, leaps, figures[DEPTH]):
+                _compress(apart, below_top, total, deepest, top)
+        # What is lighter than the lowest level goes through the sampler; copies of what is heavier join the top.
+        while done < len(run):
+            some = min(len(sums), len(run) - done)
+            for i in range(some):
+                sums[i] = (i + 1) << h
+            rest = run[done : done + some]
+            absorb_apart(apart, below_top, total, deepest, leaps, rest, sums[:some], top)
+            done += some
+
+
+@inner
+def _sum_up(values, weights, apart):
+    """Sum up the weights of values that count, neither NaN nor of weight 0; copy these if there are others.
+
+    Gives how many count, and whether they were copied.
+    """
+    sums, up_to, others = apart.sums, np.int64(0), 0
+    for i in range(len(values)):
+        others += (values[i] != values[i]) | (weights[i] == 0)
+    if not others:
+        for i in range(len(values)):
+            up_to += weights[i]
+            sums[i] = up_to
+        return len(values), False
+    count = 0
+    for i in range(len(values)):
+        if values[i] == values[i] and weights[i] != 0:
+            up_to += weights[i]
+            apart.spare[count], sums[count] = values[i], up_to
+            count += 1
+    return count, True
+
+
+@lean
+def update(state, below_top, total, deepest, leaps, groups, ends, values, weights, workspace, apart, at):
+    """Add runs of values from number `at` on, each as often as its weight says, NaN skipped, as `resume` has
+    it. Run r, up to ``ends[r]``, is of group ``groups[r]``; no group's n leaves its range."""
+    begin = np.int64(at)
+    for r in range(len(ends)):
+        g = groups[r]
+        if begin == ends[r]:
+            continue
+        why = take_apart(state, total, deepest, g, apart)
+        if why != DONE:
+            return begin, why
+        while begin < ends[r]:
+            end = min(begin + SCANNED, ends[r])
+            block = values[begin:end]
+            count, copied = _sum_up(block, weights[begin:end], apart)
+            numbers = apart.spare[:count] if copied else block
+            scan_extremes(state, g, numbers, workspace)
+            sums = apart.sums[:count]
+            absorb_apart(apart, below_top, total, deepest, leaps, numbers, sums, state.high[g])
+            state.n[g] = apart.figures[N]
+            begin = end
+        put_back(state, total, leaps, g, apart)
+    return begin, DONE
