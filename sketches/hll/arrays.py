@@ -22,7 +22,17 @@ from .coupons import CHUNK, coupon_chunks
 from .images import sizes, write_images
 from .images_read import REASONS
 from .limits import limits, shares
-from .merge import FULL, Scratch, check_images, fold_images, gather_coupons, new_scratch, rebuild_stale
+from .merge import (
+    FULL,
+    Scratch,
+    check_images,
+    check_runs,
+    fold_images,
+    fold_runs,
+    gather_coupons,
+    new_scratch,
+    rebuild_stale,
+)
 from .sorted_update import ORDERED, new_candidates, update_ordered
 from .store import EMPTY, SUMS, Store, new_store, with_room, with_sketches
 from .update import new_update_scratch, update_groups
@@ -33,6 +43,10 @@ _IMAGES_A_GROUP = 4
 """The same of sketches that are folded in."""
 _Images = tuple[np.ndarray, np.ndarray, np.ndarray]
 """The group of each image, and where it lies in the bytes: n + 1 offsets, and all of them."""
+_HLL_8_HEADER, _HLL_8 = 40, 10
+"""Bytes before the registers of an HLL_8 image, and its mode byte."""
+_A_RUN = 8
+"""Images of one group after another, on average, from which on they are folded as runs."""
 _MANY = 1_000
 """From so many sketches on, looking at the size of each takes longer than making room for the largest."""
 
@@ -107,6 +121,8 @@ class HLLArrays(StoredAsImages, Generic[Single]):
             lg_ks = data[heads[heads < offsets[1:]]]
             lg_k = max(self.lg_k, min(int(lg_ks.max(initial=0)), 21))
         sums = np.empty(len(groups), SUMS)
+        if (runs := self._runs(groups, offsets, data)) is not None:
+            return self._fold_runs((groups, offsets, data), sums, runs)
         one_by_one = np.full(self._n, len(groups) < _IMAGES_A_GROUP * self._n)
         images = groups, offsets, data
 
@@ -129,6 +145,44 @@ class HLLArrays(StoredAsImages, Generic[Single]):
             )
         finally:
             rebuild_stale(self._store, self._n)
+
+    def _runs(self, groups: np.ndarray, offsets: np.ndarray, data: np.ndarray) -> np.ndarray | None:
+        """Where runs of one group's images begin, unless these are short or of other images than HLL_8."""
+        size = _HLL_8_HEADER + (1 << self.lg_k)
+        if len(groups) < _A_RUN or int(offsets[-1] - offsets[0]) != size * len(groups):
+            return None
+        starts = np.flatnonzero(np.diff(groups, prepend=-1))
+        if len(starts) * _A_RUN > len(groups) or (np.diff(offsets) != size).any():
+            return None
+        heads = offsets[:-1]
+        alike = (data[heads + 3] == self.lg_k).all() and (data[heads + 7] == _HLL_8).all()
+        return starts if alike else None
+
+    def _fold_runs(self, images: _Images, sums: np.ndarray, runs: np.ndarray) -> tuple[int, int]:
+        parts = []
+
+        def check(low: int, high: int) -> tuple[int, int]:
+            starts = np.unique(np.append(low, runs[(runs > low) & (runs < high)]))
+            folded = np.zeros((len(starts), 1 << self.lg_k), np.uint8)
+            parts.append((starts, folded))
+            return check_runs(*images, sums, starts, folded, low, high)
+
+        for at, fault in each_slice(len(sums), check):
+            if fault:
+                return at, fault
+        scratch = new_scratch(self.lg_k)
+
+        def make_room(why: int) -> None:
+            self._store = with_room(self._store, rows=len(runs))
+
+        try:
+            for part in sorted(parts, key=lambda part: int(part[0][0])):
+                resume(
+                    lambda at, part=part: fold_runs(self._store, *images, scratch, sums, *part, at), make_room
+                )
+        finally:
+            rebuild_stale(self._store, self._n)
+        return len(sums), DONE
 
     def _gather(self, images: _Images, scratch: Scratch, one_by_one: np.ndarray) -> None:
         """Fold in lists and sets of all groups but some: their coupons are counted as those of rows are."""

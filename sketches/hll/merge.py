@@ -218,6 +218,49 @@ def check_images(store, groups, offsets, data, scratch, sums, one_by_one, start,
 
 
 @lean
+def check_runs(groups, offsets, data, sums, starts, folded, start, end):
+    """What `check_images` gives of HLL_8 images of one lg_k, whose registers are folded as they are checked.
+
+    A run of images of one group begins at the image ``starts[r]``, and ``folded[r]`` gets their registers.
+    So each image comes from memory once, which takes as long as all else.
+    """
+    r = np.int64(0)
+    starts[0] = start
+    for i in range(start, end):
+        if i > start and groups[i] != groups[i - 1]:
+            r += 1
+            starts[r] = i
+        status = check_preamble(data, offsets[i], offsets[i + 1])
+        if not status:
+            status = check_registers(data, offsets[i], offsets[i + 1], folded[r], sums[i])
+        if status:
+            return i, status
+        own, registers = folded[r], data[offsets[i] + 40 : offsets[i + 1]]
+        for j in range(len(own)):
+            own[j] = max(own[j], registers[j])
+    return end, DONE
+
+
+@lean
+def fold_runs(store, groups, offsets, data, scratch, sums, starts, folded, at):
+    """Fold runs of images into their groups, from run number `at` on: the first image, then the whole run.
+
+    Gives how far it came and why it stopped. All were seen by `check_runs`.
+    """
+    for r in range(at, len(starts)):
+        i = starts[r]
+        if not has_room(store):
+            return r, NO_ROOM
+        first = offsets[i]
+        own, flags, least_known = data[first + 40 : offsets[i + 1]], data[first + 5], data[first + 6] > 0
+        _fold_registers(store, groups[i], own, sums[i : i + 1], flags, least_known, scratch.spare)
+        if i + 1 < len(groups) and groups[i + 1] == groups[i]:
+            # It has registers by now, and those of its first image change nothing.
+            _fold_registers(store, groups[i], folded[r], sums[i : i + 1], flags, least_known, scratch.spare)
+    return len(starts), DONE
+
+
+@lean
 def gather_coupons(store, groups, offsets, data, scratch, one_by_one, begun, out, owners, start):
     """The coupons of checked lists and sets into `out`, in order, and the group of each into `owners`.
 

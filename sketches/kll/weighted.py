@@ -289,7 +289,7 @@ def absorb_levels(apart, below_top, total, deepest, leaps, items, levels, n, top
             figures[RETAINED] += some
             if figures[RETAINED] > _limit(total, leaps, figures[DEPTH]):
                 _compress(apart, below_top, total, deepest, top)
-        # What is lighter than the lowest level goes through the sampler; copies of what is heavier join the top.
+        # What is lighter than the lowest level goes through the sampler; what is too heavy joins in copies.
         while done < len(run):
             some = min(len(sums), len(run) - done)
             for i in range(some):
