@@ -128,7 +128,8 @@ def _aggregates() -> list[str]:
         "",
         "By the registry's names. Parameters follow the column in this order, or are named, as in",
         "`QUANTILES(price, relative_accuracy => 0.001)`. Those that are asked at ranks take",
-        "`ranks => 0.99` or `ranks => ARRAY[0.5, 0.99]` besides.",
+        "`ranks => 0.99` or `ranks => ARRAY[0.5, 0.99]` besides. With `weight => column` a row counts as",
+        "often as that says; `APPROX_PERCENTILE(column, weight, 0.99)` takes it second, as Trino's does.",
         "",
         "| name and parameters | answers |",
         "|---|---|",
@@ -167,7 +168,7 @@ def _call_of(name: str) -> str:
         given.append(
             parameter.name
             if default is inspect.Parameter.empty
-            else f"{parameter.name} => {_written(default)}"
+            else f"{parameter.name} => {'column' if default is None else _written(default)}"
         )
     return f"{name.upper()}({', '.join(given)})"
 

@@ -38,7 +38,13 @@ def column_function(name: str) -> Callable[..., Column]:
         columns = [_column(arguments.pop(one)) for one in function.columns]
         # By place, as Spark loses names where one Python function is given another's result.
         last = max((at for at, one in enumerate(function.options, 1) if one in arguments), default=0)
-        options = [F.lit(arguments.get(one, default)) for one, default in function.options.items()]
+        optional = function.line.optional if function.verb == "sketch" else ()
+        options = [
+            _column(arguments[one])
+            if one in optional and one in arguments
+            else F.lit(arguments.get(one, default))
+            for one, default in function.options.items()
+        ]
         return arrow_function(function)(*columns, *options[:last])
 
     call.__name__ = call.__qualname__ = name

@@ -83,6 +83,10 @@ def _set(node: Any, given: list[Any]) -> AggregateCall:
 
 def _percentile(name: str, size: str) -> Callable[[Any, list[Any]], AggregateCall]:
     def made(node: Any, given: list[Any]) -> AggregateCall:
+        # Trino's APPROX_PERCENTILE(column, weight, rank): a rank is a constant, so nothing else can be meant.
+        weighted = len(given) > 2 and not isinstance(given[1], exp.Literal | exp.Neg | exp.Array)
+        inputs: tuple[tuple[str, Any], ...] = (("weight", given[1]),) if weighted else ()
+        given = [given[0], *given[2:]] if weighted else given
         _count(node, given, 2, 3)
         options: tuple[tuple[str, Any], ...] = ()
         if len(given) == 3:
@@ -94,7 +98,7 @@ def _percentile(name: str, size: str) -> Callable[[Any, list[Any]], AggregateCal
                 )
             options = ((size, constant(given[2], size)),)
         ranks, several = _ranks(given[1])
-        return AggregateCall(node, name, given[0], options, ranks=ranks, several=several)
+        return AggregateCall(node, name, given[0], options, inputs, ranks, several)
 
     return made
 
@@ -234,7 +238,8 @@ def _of_registry(node: Any, name: str, given: list[Any]) -> AggregateCall:
         raise error_at(node, f"{name.upper()} takes a column")
     if missing := [one for one in inputs_wanted if one not in values]:
         raise error_at(node, f"{name.upper()} needs {missing[0]}, a column")
-    inputs = tuple((one, values.pop(one)) for one in inputs_wanted)
+    inputs_given = [*inputs_wanted, *(one for one in line.optional if one in values)]
+    inputs = tuple((one, values.pop(one)) for one in inputs_given)
     options = tuple((option, constant(value, option)) for option, value in values.items())
     return AggregateCall(node, name, of, options, inputs, ranks, several)
 

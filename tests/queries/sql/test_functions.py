@@ -8,6 +8,7 @@ import pytest
 
 import streamgauge as sg
 from streamgauge.operators.families import FAMILIES
+from streamgauge.queries.sql.errors import SqlError
 from streamgauge.queries.sql.plan.selection import ranked
 
 from .scripts import planned
@@ -76,3 +77,24 @@ def test_calls_that_one_sketch_answers_share_it() -> None:
     assert list(plan.stream.aggregates) == ["mid", "n"]
     assert plan.selection is not None and plan.selection.ranks == {"mid": (0.5, 0.99)}
     assert ranked("mid", 0.99) == "mid @ 0.99"
+
+
+def test_weights_of_quantiles_are_a_column() -> None:
+    expected = {
+        "QUANTILES(price, weight => n)": sg.quantiles("price", weight="n"),
+        "KLL_QUANTILES(price, 400, n)": sg.kll_quantiles("price", k=400, weight="n"),
+        "APPROX_PERCENTILE(price, n, 0.99)": sg.quantiles("price", weight="n"),
+        "APPROX_PERCENTILE(price, n, ARRAY[0.5, 0.9])": sg.quantiles("price", weight="n"),
+        "APPROX_PERCENTILE(price, n + 1, 0.9)": sg.quantiles("price", weight="n + 1"),
+        "APPROX_QUANTILE_DS(price, n, 0.5, 400)": sg.kll_quantiles("price", k=400, weight="n"),
+    }
+    for call, aggregate in expected.items():
+        plan = planned(f"SELECT {call} AS x {WINDOW}")
+        (one,) = plan.stream.aggregates.values()
+        assert (one.name, one.column, one.inputs) == (aggregate.name, "price", aggregate.inputs), call
+        assert one.params.items() >= aggregate.params.items(), call
+        names: dict[str, Any] = {}
+        exec(plan.source, names)
+        assert names["stream"].fingerprint() == plan.stream.fingerprint(), call
+    with pytest.raises(SqlError, match="must name a column of numbers"):
+        planned(f"SELECT QUANTILES(price, weight => usr) AS x {WINDOW}")

@@ -21,10 +21,14 @@ from streamgauge.operators.table.schema import read_parquet
 from streamgauge.operators.table.sketch_table import merge
 from streamgauge.operators.watermarks.partition_watermark import PartitionTime
 from streamgauge.sketches.core.protocol import SketchError
+from streamgauge.sketches.ddsketch import DDSketch
+from streamgauge.sketches.kll import KLL
+from streamgauge.spark_udafs import functions as S
 from streamgauge.spark_udafs.frames.frames import sketch
 from streamgauge.spark_udafs.frames.rollup import rollup
 from streamgauge.spark_udafs.frames.tables import as_frame, as_table
 from streamgauge.spark_udafs.frames.windows import window
+from streamgauge.spark_udafs.functions.registering import register
 
 pytestmark = pytest.mark.spark
 
@@ -233,3 +237,24 @@ def test_a_streaming_frame_without_watermark_is_refused(spark: Any) -> None:
     stream = spark.readStream.format("rate").load()
     with pytest.raises(ValueError, match=r'sketch\(df\)\.withWatermark\("timestamp", "10 seconds"\)'):
         sketch(stream).groupBy(window("timestamp", "1 minute")).agg(n=ask.count())
+
+
+def test_quantiles_take_a_column_of_weights(spark: Any) -> None:
+    rows = spark.createDataFrame([(10.0, 3), (20.0, None), (30.0, 0), (40.0, 1)], "ms double, seen int")
+    asked = {"spread": ask.quantiles("ms", weight="seen"), "ranks": ask.kll_quantiles("ms", weight="seen")}
+    (answer,) = as_table(sketch(rows).agg(**asked)).windows().to_dicts()
+    assert [answer[name]["n"] for name in asked] == [4, 4]
+    register(spark)
+    rows.createOrReplaceTempView("weighted_rows")
+    sql = spark.sql(
+        "SELECT sketch_kll_quantiles(ms, weight => seen), sketch_quantiles(ms, 0.01, seen) FROM weighted_rows"
+    )
+    columns = rows.agg(
+        S.sketch_kll_quantiles("ms", weight="seen"), S.sketch_quantiles("ms", weight=F.col("seen"))
+    )
+    for images in (sql.first(), columns.first()):
+        assert KLL.from_bytes(bytes(images[0]), "double").quantiles([0.5, 1]) == [10.0, 40.0]
+        assert DDSketch.from_bytes(bytes(images[1])).n == 4
+    wrong = rows.withColumn("seen", F.lit(-2))
+    with pytest.raises(Exception, match=r"weight='seen'.*whole numbers from 0.*got -2"):
+        as_table(sketch(wrong).agg(ranks=ask.kll_quantiles("ms", weight="seen")))

@@ -14,6 +14,7 @@ from streamgauge.sampling.decayed_count import DecayedCount
 from streamgauge.sampling.reservoir import Reservoir
 from streamgauge.sampling.weighted import WeightedReservoir
 from streamgauge.sketches.core.protocol import SketchError
+from streamgauge.sketches.ddsketch import DDSketch
 from streamgauge.sketches.hll import HLL
 from streamgauge.sketches.kll import KLL
 from streamgauge.sketches.theta import Theta, Tuple
@@ -60,7 +61,7 @@ def test_rows_without_a_time_or_a_fit_weight_are_skipped() -> None:
     weights = pa.array([1.0, None, float("nan"), -1.0, 2.0])
     image = sketch_of("weighted_sample", SEEDS, {"column": pa.array(list("abcde")), "weight": weights})
     assert sorted(WeightedReservoir.from_bytes(image).values().to_pylist()) == ["a", "e"]
-    with pytest.raises(TypeError, match="weight='weight' must name a column of numbers"):
+    with pytest.raises(TypeError, match=r"weight='weight' must name a column of numbers"):
         sketch_of("weighted_sample", SEEDS, {"column": pa.array(["a"]), "weight": pa.array(["b"])})
     with pytest.raises(TypeError, match="distinct"):
         sketch_of("distinct", SEEDS, {"column": pa.array([{"a": 1}])})
@@ -118,3 +119,14 @@ def test_merging_keeps_the_size_that_is_requested() -> None:
     most = [Tuple(mode="max").update(["ann"], value=[n]).to_bytes() for n in (1.0, 3.0, 2.0)]
     image = merged("tuple", "", {"sketch": pa.array(most), "mode": pa.array(["max"] * 3)})
     assert image is not None and Tuple.from_bytes(image).totals()[0].estimate == 3.0
+
+
+def test_weights_that_may_be_left_out_reach_the_sketch() -> None:
+    values, weights = pa.array([10.0, 20.0, None, 40.0]), pa.array([3, None, 5, 1])
+    image = sketch_of("kll_quantiles", SEEDS, {"column": values, "weight": weights})
+    assert KLL.from_bytes(image, "double").quantiles([0.5, 1]) == [10.0, 40.0]
+    given = {"column": values, "relative_accuracy": pa.array([0.02] * 4), "weight": weights}
+    result = DDSketch.from_bytes(sketch_of("quantiles", SEEDS, given))
+    assert (result.n, round(result.relative_accuracy, 3)) == (4, 0.02)
+    with pytest.raises(ValueError, match=r"weight='weight'.*whole numbers from 0.*got -1"):
+        sketch_of("kll_quantiles", SEEDS, {"column": values, "weight": pa.array([1, -1, 1, 1])})
