@@ -36,15 +36,18 @@ def as_weights(weights: Any, rows: int) -> np.ndarray:
     return np.ascontiguousarray(numbers, np.int64)
 
 
-def optional_weights(family: str, weight: Any, column: Values, whole: bool) -> np.ndarray:
+def optional_weights(family: str, weight: Any, column: Values, whole: bool) -> tuple[np.ndarray, float]:
     """The weight of each value of a column (int64 if `whole`, else float64), 0 for a null: it isn't counted.
+
+    Beside them a number that none exceeds, and that is at most twice the largest.
 
     One number stands for all rows. Raises `ValueError` for negative, infinite or NaN weights, for fractions
     if `whole`, and for another length; `TypeError` for what is not a number.
 
     >>> from .columns import as_values
-    >>> optional_weights("KLL", [2, None, 3], as_values([7, 8, 9]), whole=True).tolist()
-    [2, 0, 3]
+    >>> weights, most = optional_weights("KLL", [2, None, 3], as_values([7, 8, 9]), whole=True)
+    >>> weights.tolist(), most
+    ([2, 0, 3], 3.0)
     """
     wanted = f"{family}: weights must be {'whole ' if whole else ''}numbers from 0 to below 2^62"
     array, types = as_array(weight), pa.types
@@ -63,11 +66,15 @@ def optional_weights(family: str, weight: Any, column: Values, whole: bool) -> n
     if array.null_count:
         array = array.fill_null(0)
     numbers = np.ascontiguousarray(column.per_value(array.to_numpy(zero_copy_only=False)))
-    if len(numbers) and not (numbers.min() >= 0 and numbers.max() < _MOST):  # both are NaN if any is
+    if numbers.dtype == np.int64:
+        least = most = np.bitwise_or.reduce(numbers)  # with the bits of each: negative if any is
+    else:
+        least, most = numbers.min(initial=np.inf), numbers.max(initial=0)  # NaN if any is
+    if not (least >= 0 and most < _MOST) and len(numbers):
         raise ValueError(f"{wanted}, got {numbers[~((numbers >= 0) & (numbers < _MOST))][0]}")
     if whole and numbers.dtype.kind == "f" and (numbers != np.floor(numbers)).any():
         raise ValueError(f"{wanted}, got {numbers[numbers != np.floor(numbers)][0]}")
-    return np.ascontiguousarray(numbers, np.int64 if whole else np.float64)
+    return np.ascontiguousarray(numbers, np.int64 if whole else np.float64), float(most)
 
 
 def as_doubles(given: Any, rows: int, expected: str) -> np.ndarray:

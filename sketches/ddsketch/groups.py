@@ -67,7 +67,7 @@ class DDSketchGroups(Groups):
         if weight is None:
             self._store.update(at, numbers.numbers)
         else:
-            weights = optional_weights(DDSketch.family, weight, numbers, whole=False)
+            weights, _ = optional_weights(DDSketch.family, weight, numbers, whole=False)
             self._store.update(at, numbers.numbers, weights)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:

@@ -86,7 +86,7 @@ class DDSketch(Sketch):
         if weight is None:
             self._store.update_one(0, column.numbers)
         else:
-            weights = optional_weights(self.family, weight, column, whole=False)
+            weights, _ = optional_weights(self.family, weight, column, whole=False)
             self._store.update_one(0, column.numbers, weights)
         return self
 

@@ -62,8 +62,8 @@ class KLLGroups(Groups):
         if weight is None:
             self._store.update(at, numbers.numbers)
         else:
-            weights = optional_weights(KLL.family, weight, numbers, whole=True)
-            self._store.update_weighted(at, numbers.numbers, weights)
+            weights, most = optional_weights(KLL.family, weight, numbers, whole=True)
+            self._store.update_weighted(at, numbers.numbers, weights, most)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
         """Fold DataSketches images in, of any k.

@@ -109,8 +109,8 @@ class KLL(Sketch):
         if weight is None:
             self._store.update_one(0, column.numbers)
         else:
-            weights = optional_weights(self.family, weight, column, whole=True)
-            self._store.update_one_weighted(0, column.numbers, weights)
+            weights, most = optional_weights(self.family, weight, column, whole=True)
+            self._store.update_one_weighted(0, column.numbers, weights, most)
         self._view = None
         return self
 

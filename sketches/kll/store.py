@@ -206,12 +206,15 @@ class Store:
             refuse_beyond(kernels.MAX_N, "KLL", self.state.n, counted)
         self._absorb(np.array([g]), np.array([len(numbers)]), numbers)
 
-    def update_weighted(self, groups: np.ndarray, numbers: np.ndarray, weights: np.ndarray) -> None:
+    def update_weighted(
+        self, groups: np.ndarray, numbers: np.ndarray, weights: np.ndarray, most: float
+    ) -> None:
         """Add ``numbers[i]``, as often as ``weights[i]`` says, to sketch ``groups[i]`` (int64, within range).
 
-        Raises `SketchError` where a sketch would count too many values; none is added then.
+        No weight exceeds `most`. Raises `SketchError` where a sketch would count too many values; none is
+        added then.
         """
-        self._check_weights(groups, numbers, weights)
+        self._check_weights(groups, numbers, weights, most)
         for at in range(0, len(numbers), _SLICE):
             some, values, counts = (given[at : at + _SLICE] for given in (groups, numbers, weights))
             if len(values) * 4 < self.n:
@@ -221,14 +224,15 @@ class Store:
                 _, counts = by_group(some, counts, self.n)
                 self._absorb_weighted(np.arange(self.n), ends, ordered, counts)
 
-    def update_one_weighted(self, g: int, numbers: np.ndarray, weights: np.ndarray) -> None:
+    def update_one_weighted(self, g: int, numbers: np.ndarray, weights: np.ndarray, most: float) -> None:
         """Add numbers to sketch `g`, each as often as its weight says; raises as `update_weighted` does."""
-        self._check_weights(np.full(1, g), numbers, weights)
+        self._check_weights(np.full(1, g), numbers, weights, most)
         self._absorb_weighted(np.array([g]), np.array([len(numbers)]), numbers, weights)
 
-    def _check_weights(self, groups: np.ndarray, numbers: np.ndarray, weights: np.ndarray) -> None:
-        most = float(weights.max(initial=0)) * len(weights) + float(self.state.n.max(initial=0))
-        if most <= 0.99 * kernels.MAX_N:
+    def _check_weights(
+        self, groups: np.ndarray, numbers: np.ndarray, weights: np.ndarray, most: float
+    ) -> None:
+        if most * len(weights) + float(self.state.n.max(initial=0)) <= 0.99 * kernels.MAX_N:
             return
         n = {int(g): int(self.state.n[g]) for g in groups}
         counted = weights * (numbers == numbers)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.bits import clz64
 from ..core.jit import inner, lean
 from ..core.resume import DONE, NO_ROOM
 from .block_thinning import THINNED
@@ -195,6 +196,8 @@ def _most(k, depth, grain):
 @inner
 def _row_at(sums, i, place):
     """The row from `i` on that the weight number `place` belongs to: the first whose sum exceeds it."""
+    if sums[i] > place:  # as it is where values weigh much
+        return i
     step = np.int64(1)
     while i + step < len(sums) and sums[i + step - 1] <= place:
         i += step
@@ -232,7 +235,7 @@ def absorb_apart(apart, below_top, total, deepest, leaps, values, sums, top):
                 limit, most = _limit(total, leaps, depth), _most(below_top[0], depth, grain)
                 continue
             blocks = weight >> grain
-            h, copies = top_bit(blocks), np.int64(1)
+            h, copies = 63 - np.int64(clz64(np.uint64(blocks))), np.int64(1)
             if h >= depth - 1:
                 h = depth - 1
                 copies = min(blocks >> h, _AT_ONCE)
@@ -300,26 +303,31 @@ def absorb_levels(apart, below_top, total, deepest, leaps, items, levels, n, top
 
 
 @inner
-def _sum_up(values, weights, apart):
-    """Sum up the weights of values that count, neither NaN nor of weight 0; copy these if there are others.
-
-    Gives how many count, and whether they were copied.
-    """
-    sums, up_to, others = apart.sums, np.int64(0), 0
-    for i in range(len(values)):
-        others += (values[i] != values[i]) | (weights[i] == 0)
-    if not others:
-        for i in range(len(values)):
-            up_to += weights[i]
-            sums[i] = up_to
-        return len(values), False
-    count = 0
+def _counted(values, weights, apart):
+    """Copy values that count, neither NaN nor of weight 0, and add up their weights; how many there are."""
+    up_to, count = np.int64(0), 0
     for i in range(len(values)):
         if values[i] == values[i] and weights[i] != 0:
             up_to += weights[i]
-            apart.spare[count], sums[count] = values[i], up_to
+            apart.spare[count], apart.sums[count] = values[i], up_to
             count += 1
-    return count, True
+    return count
+
+
+@inner
+def _sum_up(weights, sums):
+    up_to = np.int64(0)
+    for i in range(len(weights)):
+        up_to += weights[i]
+        sums[i] = up_to
+
+
+@inner
+def _zeros(weights):
+    count = 0
+    for w in weights:
+        count += w == 0
+    return count
 
 
 @lean
@@ -336,10 +344,18 @@ def update(state, below_top, total, deepest, leaps, groups, ends, values, weight
             return begin, why
         while begin < ends[r]:
             end = min(begin + SCANNED, ends[r])
-            block = values[begin:end]
-            count, copied = _sum_up(block, weights[begin:end], apart)
-            numbers = apart.spare[:count] if copied else block
-            scan_extremes(state, g, numbers, workspace)
+            numbers, own = values[begin:end], weights[begin:end]
+            count = len(numbers)
+            # Nearly always all values count: then nothing is copied. What doesn't count is no extreme.
+            if _zeros(own):
+                count = _counted(numbers, own, apart)
+                numbers = apart.spare[:count]
+                scan_extremes(state, g, numbers, workspace)
+            elif scan_extremes(state, g, numbers, workspace):
+                count = _counted(numbers, own, apart)
+                numbers = apart.spare[:count]
+            else:
+                _sum_up(own, apart.sums)
             sums = apart.sums[:count]
             absorb_apart(apart, below_top, total, deepest, leaps, numbers, sums, state.high[g])
             state.n[g] = apart.figures[N]

@@ -241,7 +241,10 @@ def test_a_streaming_frame_without_watermark_is_refused(spark: Any) -> None:
 
 def test_quantiles_take_a_column_of_weights(spark: Any) -> None:
     rows = spark.createDataFrame([(10.0, 3), (20.0, None), (30.0, 0), (40.0, 1)], "ms double, seen int")
-    requested = {"spread": ask.quantiles("ms", weight="seen"), "ranks": ask.kll_quantiles("ms", weight="seen")}
+    requested = {
+        "spread": ask.quantiles("ms", weight="seen"),
+        "ranks": ask.kll_quantiles("ms", weight="seen"),
+    }
     (answer,) = as_table(sketch(rows).agg(**requested)).windows().to_dicts()
     assert [answer[name]["n"] for name in requested] == [4, 4]
     register(spark)
