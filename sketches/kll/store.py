@@ -27,8 +27,6 @@ DTYPES: dict[str, Any] = {"double": np.float64, "float": np.float32, "long": np.
 
 _SLICE = 1 << 20
 """Rows ordered by group at a time."""
-_AT_ONCE = 1 << 10
-"""Items of an image that go through a sampler at a time."""
 _JAVA_SCRAMBLE = 0x5DEECE66D
 _MASK_48 = (1 << 48) - 1
 
@@ -162,7 +160,7 @@ class Store:
         read = kll_bytes.new_read(self.dtype, int(given.total[depth]))
         least = int(self.tables.total[deep]) + len(read.items)
         self._make_scratch(least)
-        apart = kll_weighted.new_apart(self.tables, self.dtype, _AT_ONCE)
+        apart = kll_weighted.new_apart(self.tables, self.dtype, 0)
         rows = frozen(groups), given, read, apart
 
         def step(where: tuple[int, int]) -> tuple[tuple[int, int], int]:

@@ -194,8 +194,10 @@ def _most(k, depth, grain):
 
 
 @inner
-def _row_at(sums, i, place):
+def _row_at(sums, lg_weight, i, place):
     """The row from `i` on that the weight number `place` belongs to: the first whose sum exceeds it."""
+    if lg_weight >= 0:
+        return place >> lg_weight
     if sums[i] > place:  # as it is where values weigh much
         return i
     step = np.int64(1)
@@ -213,20 +215,26 @@ def _row_at(sums, i, place):
 
 
 @inner
-def absorb_apart(apart, below_top, total, deepest, leaps, values, sums, top):
-    """Add values without NaN and 0 weights, whose weights add up to `sums`; extremes are another's."""
+def absorb_apart(apart, below_top, total, deepest, leaps, values, sums, lg_weight, top):
+    """Add values without NaN and 0 weights, extremes apart.
+
+    Their weights add up to `sums`, unless each weighs 2^lg_weight; `lg_weight` is negative otherwise.
+    """
     # A call that is handed all arrays costs as much as ten values do, so there is none for each of them.
     figures, kept, rows, held = apart.figures, apart.kept, apart.rows, apart.held
     n, retained = figures[N], figures[RETAINED]
     depth, grain = figures[DEPTH], figures[GRAIN]
     limit, most = _limit(total, leaps, depth), _most(below_top[0], depth, grain)
-    begin, end, i = n, n + (sums[len(sums) - 1] if len(sums) else 0), np.int64(0)
+    begin, i = n, np.int64(0)
+    if lg_weight >= 0:
+        end = n + (np.int64(len(values)) << lg_weight)
+    else:
+        end = n + (sums[len(sums) - 1] if len(sums) else 0)
     while n < end:
         size = np.int64(1) << grain
         within = n & (size - 1)
-        if sums[i] <= n - begin:
-            i = _row_at(sums, i + 1, n - begin)
-        weight = sums[i] - (n - begin)
+        i = _row_at(sums, lg_weight, i, n - begin)
+        weight = (((i + 1) << lg_weight) if lg_weight >= 0 else sums[i]) - (n - begin)
         if within == 0 and weight >= size:
             if float(n + weight) > most:
                 figures[N], figures[RETAINED] = n, retained
@@ -251,13 +259,13 @@ def absorb_apart(apart, below_top, total, deepest, leaps, values, sums, top):
                     if (count >> bit) & 1:
                         at = (count >> (bit + 1) << (bit + 1)) + (place & ((np.int64(1) << bit) - 1))
                         if at >= within:
-                            kept[bit] = values[_row_at(sums, i, first + at)]
+                            kept[bit] = values[_row_at(sums, lg_weight, i, first + at)]
                         else:
                             kept[bit] = drawn(kept, at, within)
                 n = end
                 break
             if place >= within:
-                chosen = values[_row_at(sums, i, first + place)]
+                chosen = values[_row_at(sums, lg_weight, i, first + place)]
             else:
                 chosen = drawn(kept, place, within)
             n += size - within
@@ -278,7 +286,7 @@ def absorb_apart(apart, below_top, total, deepest, leaps, values, sums, top):
 @inner
 def absorb_levels(apart, below_top, total, deepest, leaps, items, levels, n, top):
     """Add the items of another sketch that `levels` bounds, and that stand for `n` values."""
-    figures, held, sums = apart.figures, apart.held, apart.sums
+    figures, held = apart.figures, apart.held
     while float(figures[N] + n) > _most(below_top[0], figures[DEPTH], figures[GRAIN]):
         _deepen(apart, deepest, top)
     for h in range(len(levels) - 2, -1, -1):
@@ -293,13 +301,8 @@ def absorb_levels(apart, below_top, total, deepest, leaps, items, levels, n, top
             if figures[RETAINED] > _limit(total, leaps, figures[DEPTH]):
                 _compress(apart, below_top, total, deepest, top)
         # What is lighter than the lowest level goes through the sampler; what is too heavy joins in copies.
-        while done < len(run):
-            some = min(len(sums), len(run) - done)
-            for i in range(some):
-                sums[i] = (i + 1) << h
-            rest = run[done : done + some]
-            absorb_apart(apart, below_top, total, deepest, leaps, rest, sums[:some], top)
-            done += some
+        if done < len(run):
+            absorb_apart(apart, below_top, total, deepest, leaps, run[done:], apart.sums, np.int64(h), top)
 
 
 @inner
@@ -357,7 +360,7 @@ def update(state, below_top, total, deepest, leaps, groups, ends, values, weight
             else:
                 _sum_up(own, apart.sums)
             sums = apart.sums[:count]
-            absorb_apart(apart, below_top, total, deepest, leaps, numbers, sums, state.high[g])
+            absorb_apart(apart, below_top, total, deepest, leaps, numbers, sums, np.int64(-1), state.high[g])
             state.n[g] = apart.figures[N]
             begin = end
         put_back(state, total, leaps, g, apart)
