@@ -18,8 +18,8 @@ import numpy as np
 from ..core.bits import clz64
 from ..core.jit import inner, lean
 from ..core.resume import DONE, NO_ROOM
-from .block_thinning import THINNED
-from .compaction import MORE_LEVELS, coarsen, move, toss
+from .block_thinning import THINNED, thin
+from .compaction import MORE_LEVELS, coarsen, move, scrambled, toss
 from .levels import Capacities
 from .sort import copy, sort
 from .update import SCANNED, draw, drawn, scan_extremes, top_bit
@@ -165,9 +165,26 @@ def _deepen(apart, deepest, top):
 
 
 @inner
-def _compress(apart, below_top, total, deepest, top):
+def _leap(apart, leap, top):
+    """Thin the 256 oldest items of level 0 into the level `leap` above, as `compaction.leap_up` does."""
+    rows, held, count = apart.rows, apart.held, THINNED >> leap
+    toss(apart.coin)
+    to = held[leap]
+    out = rows[leap, to : to + count]
+    thin(rows[0, :THINNED], leap, scrambled(apart.coin[0]), out, top, apart.scratch)
+    copy(rows[0, THINNED : held[0]], rows[0])
+    held[leap] += count
+    held[0] -= THINNED
+    apart.figures[RETAINED] -= THINNED - count
+
+
+@inner
+def _compress(apart, below_top, total, deepest, leaps, top):
     """Halve levels, from the lowest, until they hold no more items together than their sketch may."""
     figures, h = apart.figures, np.int64(0)
+    leap = leaps[figures[DEPTH]]
+    if leap and apart.held[0] >= THINNED:
+        _leap(apart, leap, top)
     while figures[RETAINED] > total[figures[DEPTH]]:
         depth, grain = figures[DEPTH], figures[GRAIN]
         if h >= depth:  # what was halved as a level was added may have filled one below
@@ -277,7 +294,7 @@ def absorb_apart(apart, below_top, total, deepest, leaps, values, sums, lg_weigh
         retained += copies
         if retained > limit:
             figures[N], figures[RETAINED] = n, retained
-            _compress(apart, below_top, total, deepest, top)
+            _compress(apart, below_top, total, deepest, leaps, top)
             depth, grain, retained = figures[DEPTH], figures[GRAIN], figures[RETAINED]
             limit, most = _limit(total, leaps, depth), _most(below_top[0], depth, grain)
     figures[N], figures[RETAINED] = n, retained
@@ -299,7 +316,7 @@ def absorb_levels(apart, below_top, total, deepest, leaps, items, levels, n, top
             figures[N] += some << h
             figures[RETAINED] += some
             if figures[RETAINED] > _limit(total, leaps, figures[DEPTH]):
-                _compress(apart, below_top, total, deepest, top)
+                _compress(apart, below_top, total, deepest, leaps, top)
         # What is lighter than the lowest level goes through the sampler; what is too heavy joins in copies.
         if done < len(run):
             absorb_apart(apart, below_top, total, deepest, leaps, run[done:], apart.sums, np.int64(h), top)
