@@ -10,7 +10,7 @@ import pyarrow as pa
 from .arrays import as_array, is_scalar
 from .columns import Values
 
-_MOST = 2.0**62
+_MOST = 1 << 62
 
 
 def as_weights(weights: Any, rows: int) -> np.ndarray:
@@ -66,11 +66,14 @@ def optional_weights(family: str, weight: Any, column: Values, whole: bool) -> t
     if array.null_count:
         array = array.fill_null(0)
     numbers = np.ascontiguousarray(column.per_value(array.to_numpy(zero_copy_only=False)))
-    if numbers.dtype == np.int64:
+    if not len(numbers):
+        return np.zeros(0, np.int64 if whole else np.float64), 0.0
+    if numbers.dtype.kind in "iu" and numbers.dtype != np.uint64:
+        numbers = numbers.astype(np.int64, copy=False)
         least = most = np.bitwise_or.reduce(numbers)  # with the bits of each: negative if any is
     else:
-        least, most = numbers.min(initial=np.inf), numbers.max(initial=0)  # NaN if any is
-    if not (least >= 0 and most < _MOST) and len(numbers):
+        least, most = numbers.min(), numbers.max()  # NaN if any is
+    if not (least >= 0 and most < _MOST):
         raise ValueError(f"{wanted}, got {numbers[~((numbers >= 0) & (numbers < _MOST))][0]}")
     if whole and numbers.dtype.kind == "f" and (numbers != np.floor(numbers)).any():
         raise ValueError(f"{wanted}, got {numbers[numbers != np.floor(numbers)][0]}")

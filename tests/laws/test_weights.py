@@ -13,6 +13,9 @@ from streamgauge.operators.families import FAMILIES, Family
 
 WEIGHTED = [line for line in FAMILIES.values() if "weight" in line.optional]
 
+KINDS = (pl.Int64, pl.Int32, pl.Int8, pl.UInt64, pl.UInt8, pl.Float32, pl.Decimal(5, 0))
+WIDTHS = [pl.Series([2, 0, 3, 1], dtype=kind) for kind in KINDS]
+
 
 def fed(line: Family, values: Any, weight: Any) -> tuple[Any, Any]:
     """One sketch, and a group's, with the same values and weights."""
@@ -32,7 +35,7 @@ def test_a_weight_counts_as_so_many_values() -> None:
             [2, 0, 3, 1],
             [2, None, 3, 1],
             np.array([2.0, 0.0, 3.0, 1.0]),
-            pl.Series([2, 0, 3, 1]),
+            *WIDTHS,
         ):
             repeated = fed(line, [10, 10, 30, 30, 30, 40], 1)
             for weighted, plain in zip(fed(line, [10, 20, 30, 40], weight), repeated):
