@@ -93,10 +93,12 @@ def exercise_with(of: Family, column: pa.Array) -> None:
         numbers = np.arange(len(column), dtype=np.int64) % n
         groups.update(numbers, column, **inputs)
         groups.update(numbers[:8], column[:8], **{name: rows[:8] for name, rows in inputs.items()})
+        for name in of.optional:
+            groups.update(numbers, column, **{name: np.ones(len(column), np.int64)})
         images = groups.to_arrow()
         groups.merge(np.arange(n), images)
         rolled_up = of.groups_class()(1, **params)  # many into one may have a kernel of its own
-        rolled_up.merge(np.zeros(4 * n, np.int64), pa.concat_arrays([images] * 4))
+        rolled_up.merge(np.zeros(8 * n, np.int64), pa.concat_arrays([images] * 8))
     if not of.exact:
         sketch: Any = of.sketch_class()(**params)
         for rows in (len(column), 3):
