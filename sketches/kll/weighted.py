@@ -259,13 +259,23 @@ def absorb_apart(apart, below_top, total, deepest, leaps, values, sums, lg_weigh
                 depth, grain, retained = figures[DEPTH], figures[GRAIN], figures[RETAINED]
                 limit, most = _limit(total, leaps, depth), _most(below_top[0], depth, grain)
                 continue
-            blocks = weight >> grain
-            h, copies = 63 - np.int64(clz64(np.uint64(blocks))), np.int64(1)
-            if h >= depth - 1:
-                h = depth - 1
-                copies = min(blocks >> h, _AT_ONCE)
             chosen = values[i]
-            n += copies << (grain + h)
+            while weight >= size and retained <= limit:
+                blocks = weight >> grain
+                h = 63 - np.int64(clz64(np.uint64(blocks)))
+                if h < depth - 1:
+                    rows[h, held[h]] = chosen
+                    held[h] += 1
+                    retained += 1
+                    weight -= size << h
+                    continue
+                h, copies = depth - 1, min(blocks >> (depth - 1), _AT_ONCE)
+                for c in range(held[h], held[h] + copies):
+                    rows[h, c] = chosen
+                held[h] += copies
+                retained += copies
+                weight -= copies << (grain + h)
+            n = begin + sums[i] - weight if lg_weight < 0 else begin + ((i + 1) << lg_weight) - weight
         else:
             # Which place of a block is drawn follows from the coin and the block's number, as in `update`.
             place = draw(apart.coin, grain, n >> grain)
@@ -286,12 +296,9 @@ def absorb_apart(apart, below_top, total, deepest, leaps, values, sums, lg_weigh
             else:
                 chosen = drawn(kept, place, within)
             n += size - within
-            h, copies = np.int64(0), np.int64(1)
-        to = held[h]
-        for c in range(to, to + copies):
-            rows[h, c] = chosen
-        held[h] = to + copies
-        retained += copies
+            rows[0, held[0]] = chosen
+            held[0] += 1
+            retained += 1
         if retained > limit:
             figures[N], figures[RETAINED] = n, retained
             _compress(apart, below_top, total, deepest, leaps, top)
