@@ -159,7 +159,7 @@ class HLLArrays(StoredAsImages, Generic[Single]):
         return starts if alike else None
 
     def _fold_runs(self, images: _Images, sums: np.ndarray, runs: np.ndarray) -> tuple[int, int]:
-        parts = []
+        parts: list[tuple[np.ndarray, np.ndarray]] = []
 
         def check(low: int, high: int) -> tuple[int, int]:
             starts = np.unique(np.append(low, runs[(runs > low) & (runs < high)]))
