@@ -232,12 +232,9 @@ class Store:
     ) -> None:
         if most * len(weights) + float(self.state.n.max(initial=0)) <= 0.99 * kernels.MAX_N:
             return
-        n = {int(g): int(self.state.n[g]) for g in groups}
-        counted = weights * (numbers == numbers)
-        for g, weight in zip(np.broadcast_to(groups, len(weights)).tolist(), counted.tolist()):
-            n[g] += weight
-        if max(n.values()) > kernels.MAX_N:
-            raise SketchError("KLL: the weights of a sketch add up to more than 2^62")
+        counted = numbers == numbers
+        at = np.broadcast_to(groups, len(weights))[counted]
+        refuse_beyond(kernels.MAX_N, "KLL", self.state.n, at, weights[counted])
 
     def _absorb_weighted(
         self, groups: np.ndarray, ends: np.ndarray, values: np.ndarray, weights: np.ndarray

@@ -110,13 +110,13 @@ def test_groups_take_weights_as_single_sketches_do() -> None:
 def test_weights_past_the_limit_change_nothing() -> None:
     sketch = KLL(seed=1).update([1.0, 2.0], weight=[1 << 61, 5])
     before = sketch.to_bytes()
-    with pytest.raises(SketchError, match=r"add up to more than 2\^62"):
+    with pytest.raises(SketchError, match="counts at most"):
         sketch.update([1.0, 3.0], weight=[1, 1 << 61])
     assert sketch.to_bytes() == before
     assert sketch.update([3.0, np.nan], weight=[(1 << 61) - 5, 1 << 61]).n == 1 << 62
     groups = KLLGroups(2)
     groups.update([0, 1], [1.0, 2.0], weight=[1 << 61, 1 << 61])
-    with pytest.raises(SketchError, match=r"add up to more than 2\^62"):
+    with pytest.raises(SketchError, match="counts at most"):
         groups.update([1, 0, 1], [1.0, 3.0, 4.0], weight=[1 << 60, 5, (1 << 60) + 1])
     assert [groups[g].n for g in range(2)] == [1 << 61, 1 << 61]
 
