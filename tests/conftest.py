@@ -63,7 +63,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.hookimpl(wrapper=True, optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> Generator[None, int, int]:
     """One worker more than there are cores: those with Spark and a broker wait for them half of the time."""
-    return (yield) + 1
+    return (yield) + ("not spark" not in config.option.markexpr)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
