@@ -4,5 +4,5 @@ from setuptools import find_packages, setup
 
 FLOORS = ("sketches", "sampling", "operators", "spark_udafs", "queries", "agents", "apps", "spark")
 
-found = find_packages(include=[pattern for floor in FLOORS for pattern in (floor, f"{floor}.*")])
-setup(packages=["streamgauge", *(f"streamgauge.{name}" for name in found)])
+folders = find_packages(include=[pattern for floor in FLOORS for pattern in (floor, f"{floor}.*")])
+setup(packages=["streamgauge", *(f"streamgauge.{name}" for name in folders)])

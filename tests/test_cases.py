@@ -73,12 +73,12 @@ def test_a_table_without_cases_is_refused() -> None:
 
 
 def test_cases_may_be_built_when_the_test_runs() -> None:
-    asked: list[int] = []
+    calls: list[int] = []
 
-    @each("number", lambda: [asked.append(1), 2][1:])
+    @each("number", lambda: [calls.append(1), 2][1:])
     def small(number: int) -> None:
         assert number == 2
 
-    assert asked == []
+    assert calls == []
     small()
-    assert asked == [1]
+    assert calls == [1]
