@@ -19,6 +19,11 @@ Cases = dict[str, dict[str, Any]]
 """The arguments of each case, by the case's name."""
 
 
+def seeds(few: int, many: int) -> list[Any]:
+    """The seeds 0 … `many` − 1 for `pytest.mark.parametrize`, from `few` on as campaigns for `make soak`."""
+    return [*range(few), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(few, many))]
+
+
 def each(
     names: str | Sequence[str],
     cases: Iterable[Any] | Callable[[], Iterable[Any]],
@@ -32,7 +37,7 @@ def each(
     that `-k` can choose among them. A test with fixtures gets the same ones for all cases: none may leave
     anything in them. A case that skips is passed over unless all do.
     """
-    names = [names] if isinstance(names, str) else list(names)
+    names = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
 
     def one_test(test: Test) -> Test:
         @functools.wraps(test)
@@ -77,7 +82,7 @@ def _named(names: list[str], cases: Iterable[Any], ids: Any) -> Cases:
         elif isinstance(case, ParameterSet) and case.id:
             name = str(case.id)
         else:
-            name = "-".join(map(ids or _shown, values))
+            name = "-".join(str((ids or _shown)(value)) for value in values)
         unique, again = name, 1
         while unique in result:
             again += 1

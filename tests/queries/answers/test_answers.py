@@ -24,6 +24,7 @@ from streamgauge.queries.question.question import BadQuestion, question
 from streamgauge.queries.views.merge_cache import Deadline, MergeCache, OutOfTime
 from streamgauge.queries.views.view import TableView
 
+from ...cases import each
 from ..logs import START as BEGIN
 from ..logs import STREAM, Fed, deltas, expected, messages, rows
 
@@ -245,7 +246,7 @@ def test_spans_and_what_an_answer_stands_on() -> None:
     assert standing(posts_view())["windows"] == 20
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "given", "said"),
     [
         ("top-k", {"column": ["users"]}, "users is a distinct, which can't answer top-k; what can is tags"),
@@ -295,7 +296,7 @@ def test_a_table_without_any_window() -> None:
         assert result.rows.height == 0 and not result.final
 
 
-@pytest.mark.parametrize(
+@each(
     ("columns", "order"),
     [
         ([], "-users"),

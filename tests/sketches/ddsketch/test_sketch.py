@@ -19,6 +19,8 @@ from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.ddsketch import DDSketch, DDSketchGroups
 from streamgauge.sketches.ddsketch import slots as ddsketch_slots
 
+from ...cases import each
+
 QS = [0, 0.001, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1]
 _rng = np.random.default_rng(17)
 STREAMS = {
@@ -40,8 +42,8 @@ def theirs(values: np.ndarray, accuracy: float) -> Any:
     return peer
 
 
-@pytest.mark.parametrize("accuracy", [0.001, 0.01, 0.1, 0.5])
-@pytest.mark.parametrize("name", STREAMS)
+@each("accuracy", [0.001, 0.01, 0.1, 0.5])
+@each("name", STREAMS)
 def test_every_quantile_keeps_the_relative_accuracy(name: str, accuracy: float) -> None:
     values = STREAMS[name]
     sketch, ordered = DDSketch(accuracy).update(values), np.sort(values)
@@ -310,7 +312,7 @@ METHODS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("method", METHODS)
+@each("method", METHODS)
 def test_bounds_hold_by_each_definition_of_a_quantile(method: Any) -> None:
     """Values far apart, so that a rank more or less is another bucket; shares on ranks and between them."""
     rng = np.random.default_rng(4)

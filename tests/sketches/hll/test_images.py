@@ -13,6 +13,8 @@ import pytest
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.hll import HLL, HLLGroups
 
+from ...cases import each
+
 
 def images() -> dict[str, bytes]:
     """A small image of every form and type, compact and updatable."""
@@ -44,7 +46,7 @@ def read_or_refuse(data: Any) -> None:
     assert sketch.estimate() > 0
 
 
-@pytest.mark.parametrize("name", IMAGES)
+@each("name", IMAGES)
 def test_truncated_at_every_length(name: str, guarded: Any) -> None:
     image = IMAGES[name]
     for end in range(len(image)):
@@ -55,7 +57,7 @@ def test_truncated_at_every_length(name: str, guarded: Any) -> None:
         HLL.from_bytes(image + b"\0")
 
 
-@pytest.mark.parametrize("name", IMAGES)
+@each("name", IMAGES)
 def test_every_flip_of_a_bit_and_of_a_byte(name: str, guarded: Any) -> None:
     image = bytearray(IMAGES[name])
     for place in range(len(image)):

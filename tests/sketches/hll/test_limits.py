@@ -10,6 +10,8 @@ import pytest
 from streamgauge.sketches.hll import HLLGroups
 from streamgauge.sketches.hll.estimate import composite_estimates, composite_limits, composite_table
 
+from ...cases import each
+
 UNIONS = 40
 
 
@@ -23,9 +25,9 @@ def limits(lg_k: int, groups: np.ndarray, images: pa.Array) -> tuple[np.ndarray,
     return unions.estimates(), unions.union_limits(sums)
 
 
-@pytest.mark.parametrize("lg_k", [4, 7, 8, 12])
-@pytest.mark.parametrize("most", [3, 40, 700, 30_000])
-@pytest.mark.parametrize("shared", [0.0, 0.9])
+@each("lg_k", [4, 7, 8, 12])
+@each("most", [3, 40, 700, 30_000])
+@each("shared", [0.0, 0.9])
 def test_limits_hold(lg_k: int, most: int, shared: float) -> None:
     """Of few values and of many, of the same ones and of others, some sketches merged before."""
     rng = np.random.default_rng([lg_k, most])
