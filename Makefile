@@ -82,6 +82,7 @@ docs: $(VENV)/docs/.ready
 
 soak: $(STAMP)
 	@$(BIN)/python -m pytest -m soak -o timeout=0 $(ARGS)
+	@STREAMGAUGE_WHOLE_LAWS=1 $(BIN)/python -m pytest -q -n auto -m "not soak" tests/laws
 
 bounds: $(STAMP)
 	@NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -q -m "not spark and not soak" \

@@ -251,12 +251,14 @@ def test_many_images_are_written_and_read_as_the_protobuf_library_does() -> None
         assert merged[g] == expected
 
 
-def test_broken_images_are_read_in_many_as_alone() -> None:
+@pytest.mark.parametrize("bits", [1, pytest.param(8, marks=pytest.mark.soak)])
+def test_broken_images_are_read_in_many_as_alone(bits: int) -> None:
+    """With so many bits of each byte flipped, each by itself."""
     image = DDSketch(0.01).update([-3.0, -3.1, 0.0, 7.5, 900.0]).to_bytes()
     flipped = [
-        image[:i] + bytes([image[i] ^ 1 << bit]) + image[i + 1 :]
+        image[:i] + bytes([image[i] ^ 1 << (3 * i + bit) % 8]) + image[i + 1 :]
         for i in range(len(image))
-        for bit in (0, 3, 7)
+        for bit in range(bits)
     ]
     for data in [*(image[:i] for i in range(len(image))), *flipped, image + image, image + b"\x21"]:
         groups = DDSketchGroups(1, 0.01)

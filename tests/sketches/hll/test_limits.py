@@ -32,13 +32,13 @@ def test_limits_hold(lg_k: int, most: int, shared: float) -> None:
     """Of few values and of many, of the same ones and of others, some sketches merged before."""
     rng = np.random.default_rng([lg_k, most])
     parts = 12 * UNIONS
-    each = HLLGroups(parts, lg_k)
+    sketches = HLLGroups(parts, lg_k)
     for part in range(parts):
         n = int(rng.integers(0, most))
         same = rng.random(n) < shared
         values = np.where(same, rng.integers(0, most, n), rng.integers(0, 1 << 62, n))
-        each.update(np.full(n, part), values)
-    images, groups = each.to_arrow(), rng.integers(0, UNIONS, parts)
+        sketches.update(np.full(n, part), values)
+    images, groups = sketches.to_arrow(), rng.integers(0, UNIONS, parts)
     estimates, result = limits(lg_k, groups, images)
     assert (estimates <= result).all()
     # Halves merged before the others: their sums, not the order of the merges, decide.
@@ -51,9 +51,9 @@ def test_limits_hold(lg_k: int, most: int, shared: float) -> None:
 def test_limits_are_near_where_sketches_have_little_in_common() -> None:
     rng = np.random.default_rng(5)
     n, parts = 20, 60
-    each = HLLGroups(parts * UNIONS, 12)
-    each.update(np.repeat(np.arange(parts * UNIONS), n), rng.integers(0, 1 << 62, n * parts * UNIONS))
-    estimates, result = limits(12, np.arange(parts * UNIONS) // parts, each.to_arrow())
+    sketches = HLLGroups(parts * UNIONS, 12)
+    sketches.update(np.repeat(np.arange(parts * UNIONS), n), rng.integers(0, 1 << 62, n * parts * UNIONS))
+    estimates, result = limits(12, np.arange(parts * UNIONS) // parts, sketches.to_arrow())
     assert (result / estimates).max() < 1.5
 
 
