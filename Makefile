@@ -1,6 +1,6 @@
 # make demo    a real Kafka, five apps on live messages, trending on Spark, their page (APP=stocks runs one; ARGS=…)
 # make test    everything that must hold: style, types, tests with a real broker and a real Spark
-# make quick   the developer's loop: style, types, and the tests that need neither
+# make quick   the developer's loop: style, types, and the tests that need neither; PKG=sketches for one folder's
 # make bench   every speed claim against its peer, as a table
 # make docs    the documentation as a site, in build/site; its search needs no network
 # make soak    long campaigns: 500 faults, 250 M tuples, 100,000 broken images of sketches (docs/evidence/faults.md)
@@ -42,11 +42,15 @@ $(VENV)/.warm: $(STAMP)
 	@$(BIN)/streamgauge warm
 	@touch $@
 
+# PKG names a folder of the package; the laws are tests of sketches and samples, too.
+PKG   :=
+TESTS := $(if $(PKG),tests/$(PKG) $(if $(filter sketches% sampling%,$(PKG)),tests/laws))
+
 test: style types $(VENV)/.warm
-	@$(BIN)/python -m pytest -n auto -m "not soak" $(ARGS)
+	@$(BIN)/python -m pytest -n auto -m "not soak" $(TESTS) $(ARGS)
 
 quick: style types $(VENV)/.warm
-	@$(BIN)/python -m pytest -q -x -m "not soak and not kafka and not spark" $(ARGS)
+	@$(BIN)/python -m pytest -q -x -n auto -m "not soak and not kafka and not spark" $(TESTS) $(ARGS)
 
 style: $(STAMP)
 	@$(BIN)/ruff check .
@@ -78,6 +82,7 @@ docs: $(VENV)/docs/.ready
 
 soak: $(STAMP)
 	@$(BIN)/python -m pytest -m soak -o timeout=0 $(ARGS)
+	@STREAMGAUGE_WHOLE_LAWS=1 $(BIN)/python -m pytest -q -n auto -m "not soak" tests/laws
 
 bounds: $(STAMP)
 	@NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -q -m "not spark and not soak" \

@@ -17,7 +17,7 @@ from streamgauge.apps.running.spark_classes import recorded
 
 _SESSION = re.compile(r"def \w+\([^)]*\bspark\b|getfixturevalue\(\"spark\"\)|usefixtures\(\"spark\"\)")
 """What uses the session of the whole run, rather than a Spark of its own, or none unless it is a campaign."""
-_ORDER = ["with Spark", "with Kafka", "with Kafka too", "apart", "pure"]
+_ORDER = ["with Spark", "with Spark too", "with Kafka", "with Kafka too", "apart", "law", "pure"]
 RECORDINGS = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -42,16 +42,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """In parallel, one worker has all files that need Spark's session, two others those that need a broker.
+    """In parallel, two workers have all files that need Spark's session, two others those that need a broker.
 
-    They begin with them, since they take longest; the rest goes file by file to a free worker, and of it
-    first the files that start a broker or a program of their own.
+    They begin with them, since they take longest, and share no session; the rest goes file by file to a free
+    worker: first the files that start a broker or a program of their own, then the laws, one by one.
     """
     from xdist.scheduler import LoadScopeScheduling
 
     class LongestFirst(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return _scope(config.rootpath / nodeid.split("::")[0])
+            file, _, test = nodeid.partition("::")
+            scope = _scope(config.rootpath / file)
+            return f"{scope} {test.partition('[')[0]}" if scope.startswith("law") else scope
 
         def _assign_work_unit(self, node: Any) -> None:
             self.workqueue.move_to_end(min(self.workqueue, key=_rank), last=False)
@@ -63,7 +65,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.hookimpl(wrapper=True, optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> Generator[None, int, int]:
     """One worker more than there are cores: those with Spark and a broker wait for them half of the time."""
-    return (yield) + 1
+    return (yield) + ("not spark" not in config.option.markexpr)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -81,10 +83,12 @@ def _scope(path: Path) -> str:
     if "mark.apart" in text:
         return f"apart: {path}"
     if "mark.spark" in text and _SESSION.search(text):
-        return "with Spark"
+        return "with Spark" if "spark_udafs" in path.parts else "with Spark too"
     if "mark.kafka" in text:
         return "with Kafka" if "consumer" in path.parts else "with Kafka too"
-    return f"apart: {path}" if "mark.spark" in text else f"pure: {path}"
+    if "mark.spark" in text:
+        return f"apart: {path}"
+    return f"law: {path}" if "laws" in path.parts else f"pure: {path}"
 
 
 def _rank(scope: str) -> int:

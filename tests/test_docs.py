@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
-
+from .cases import each
 from .examples import examples, modules, needs_broker, needs_spark, run
 
 
-@pytest.mark.parametrize("module", modules())
+def room(module: str) -> str:
+    """Its folder, of at most two levels: one test for each can be chosen by name."""
+    return ".".join(module.split(".")[1:-1][:2]) or "streamgauge"
+
+
+@each("module", modules(), by=room)
 def test_examples_run(module: str) -> None:
     for docstring in examples(module):
         if not needs_broker(docstring) and not needs_spark(docstring):

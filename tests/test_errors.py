@@ -9,10 +9,9 @@ import pickle
 import re
 from collections.abc import Iterator
 
-import pytest
-
 from streamgauge import errors, spark
 
+from .cases import each
 from .examples import modules
 from .test_public import PUBLIC
 
@@ -42,7 +41,7 @@ def test_the_errors_of_a_name_are_one() -> None:
     assert sorted(set(names)) == sorted(names)
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@each("name", PUBLIC)
 def test_an_error_that_a_docstring_names_is_public(name: str) -> None:
     text = inspect.getdoc(PUBLIC[name][0]) or ""
     named = {error for group in RAISES.findall(text) for error in re.findall(r"`(\w+)`", group)}

@@ -11,6 +11,8 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from .cases import each
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 BY_PATHS = ["docs/architecture.md", "CONTRIBUTING.md", "NOTICE"]
@@ -52,7 +54,7 @@ def broken(page: Path) -> list[str]:
     return result
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@each("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     assert broken(page) == []
 
@@ -77,7 +79,7 @@ def test_every_page_is_reached_from_the_first() -> None:
     assert [str(page.relative_to(ROOT)) for page in PAGES if page not in reached] == []
 
 
-@pytest.mark.parametrize("name", BY_PATHS)
+@each("name", BY_PATHS)
 def test_files_that_are_named_exist(name: str) -> None:
     """Those in code quotes, or, in NOTICE, at the beginning of lines; those with NAME are patterns."""
     text = (ROOT / name).read_text()

@@ -20,12 +20,12 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-import pytest
-
 import streamgauge
 from streamgauge import errors, formats, rules, spark, stored
 from streamgauge.operators.consumer.supervision.stream_results import StreamResults
 from streamgauge.operators.families import FAMILIES
+
+from .cases import each
 
 MODULES = [streamgauge, errors, formats, rules, spark, stored]
 
@@ -183,6 +183,6 @@ def _helpers(module: str) -> dict[str, ast.AST]:
     return {node.name: node for node in functions if node in tree.body or node.name.startswith("_")}
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@each("name", PUBLIC)
 def test_a_public_name_says_what_a_stranger_must_know(name: str) -> None:
     assert lacks(name) == set()

@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from streamgauge.operators.families import FAMILIES
 from streamgauge.queries.sql.parse.statement_parser import SHOWN
 from streamgauge.queries.sql.plan.aggregates import NAMES
@@ -16,6 +14,8 @@ from streamgauge.queries.sql.reference import functions_page, value_of
 from streamgauge.queries.sql.run.memory import Memory
 from streamgauge.queries.sql.run.session import SqlSession
 from streamgauge.queries.sql.scalars.scalar_functions import FUNCTIONS
+
+from .cases import each
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs"
 PAGE = (FOLDER / "sql.md").read_text()
@@ -44,7 +44,7 @@ def test_the_reference_is_that_of_the_registries() -> None:
     assert (FOLDER / "sql_functions.md").read_text() == functions_page()
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     sorted({*FUNCTIONS, *NAMES, *(one.upper() for one in FAMILIES), *SET_FUNCTIONS, ESTIMATE} - {"DISTINCT"}),
 )
@@ -52,7 +52,7 @@ def test_a_function_stands_in_the_reference(name: str) -> None:
     assert re.search(rf"\b{name}\b", (FOLDER / "sql_functions.md").read_text())
 
 
-@pytest.mark.parametrize("name", SHOWN)
+@each("name", SHOWN)
 def test_what_is_shown_stands_in_the_page(name: str) -> None:
     assert f"`{name}" in PAGE or f" {name}`" in PAGE
 

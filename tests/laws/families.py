@@ -6,6 +6,8 @@ What can't be read off the line is said here: what a family promises, and where 
 from __future__ import annotations
 
 import functools
+import os
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -281,3 +283,18 @@ FAMILIES = [under_law(line) for line in REGISTRY.values() if not line.exact]
 
 CASES = [(family, kind) for family in FAMILIES for kind in family.kinds]
 IDS = [f"{family}-{kind}" for family, kind in CASES]
+WHOLE = "STREAMGAUGE_WHOLE_LAWS" in os.environ
+"""Whether laws run on all that they may, as in ``make soak``."""
+
+
+def sized(values: Iterable[Any]) -> list[tuple[Family, str, Any]]:
+    """Every kind of column with the last of the values, and every value with a family's first kind.
+
+    ``make soak`` takes every kind with every value.
+    """
+    *others, last = values
+    return [
+        (family, kind, value)
+        for family, kind in CASES
+        for value in ([*others, last] if WHOLE or kind == family.kinds[0] else [last])
+    ]

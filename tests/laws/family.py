@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from streamgauge.operators.families import Family as Line
 
+from ..cases import each
 from .streams import columns
 
 Promise = Callable[[Any, list[Any]], float]
@@ -104,3 +106,7 @@ class Family:
     def feed_groups(self, groups: Any, numbers: np.ndarray, column: Any, start: int = 0) -> None:
         """Add a column to many groups."""
         groups.update(numbers, column, **self.inputs(np.arange(start, start + len(column))))
+
+
+each_family = partial(each, by=lambda family, **_: family.name)
+"""`each`, with one test for each family: `-k` then chooses among them."""

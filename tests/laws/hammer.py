@@ -1,6 +1,6 @@
 """Many threads in one sketch of every family, and in its groups: a program of its own, as it may crash.
 
-``python -m laws.hammer ROUNDS [ALL]`` in the folder of the tests prints a family before it begins with it.
+``python -m tests.laws.hammer ROUNDS [ALL]`` in the root prints a family before it begins with it.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from .families import FAMILIES, Family
+from .family import each_family
 
 ODD = (
     "NaN",
@@ -26,7 +27,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("family", "kind", "column"), CASES)
+@each_family(("family", "kind", "column"), CASES)
 def test_answers_are_json(family: Family, kind: str, column: pa.Array) -> None:
     sketch = family.feed(family.new(kind), column)
     answers = json.dumps(sketch.answer(), allow_nan=False)

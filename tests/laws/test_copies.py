@@ -7,16 +7,14 @@ import pickle
 import threading
 from typing import Any
 
-import pytest
-
-from .families import CASES, IDS, Family
+from .families import CASES, IDS, Family, sized
+from .family import each_family
 from .streams import fresh
 
 SIZES = (0, 1, 5, 100, 5000)
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize(("family", "kind"), CASES, ids=IDS)
+@each_family(("family", "kind", "size"), sized(SIZES), ids=str)
 def test_bytes_pickles_and_copies_are_equal(family: Family, kind: str, size: int) -> None:
     sketch = family.feed(family.new(kind), fresh(kind, 1, size))
     image = sketch.to_bytes()
@@ -40,7 +38,7 @@ def test_bytes_pickles_and_copies_are_equal(family: Family, kind: str, size: int
         assert all(other.to_bytes() == whole.to_bytes() for other in copies)
 
 
-@pytest.mark.parametrize(("family", "kind"), CASES, ids=IDS)
+@each_family(("family", "kind"), CASES, ids=IDS)
 def test_two_threads_update_two_sketches(family: Family, kind: str) -> None:
     batches = [fresh(kind, seed, 4000) for seed in range(6)]
 

@@ -8,7 +8,8 @@ import pytest
 
 from streamgauge.sketches.core.protocol import SketchError
 
-from .families import CASES, IDS, Family
+from .families import CASES, Family, sized
+from .family import each_family
 from .streams import fresh
 
 SMALL = {"HLL": {"lg_k": 4}, "KLL": {"k": 8}, "FrequentItems": {"max_size": 8}, "Bloom": {"capacity": 20}}
@@ -55,8 +56,7 @@ def merged_too(family: Family, kind: str, images: list[bytes]) -> None:
         groups.to_arrow()
 
 
-@pytest.mark.parametrize("size", [0, 2, 5, 60])
-@pytest.mark.parametrize(("family", "kind"), CASES, ids=IDS)
+@each_family(("family", "kind", "size"), sized([0, 2, 5, 60]), ids=str)
 def test_every_truncation(family: Family, kind: str, size: int) -> None:
     image = small(family, kind, size)
     every = len(image) < 400 or size == 2
@@ -68,8 +68,7 @@ def test_every_truncation(family: Family, kind: str, size: int) -> None:
     merged_too(family, kind, cut[::5])
 
 
-@pytest.mark.parametrize("size", [0, 2, 5, 60])
-@pytest.mark.parametrize(("family", "kind"), CASES, ids=IDS)
+@each_family(("family", "kind", "size"), sized([0, 2, 5, 60]), ids=str)
 def test_every_flipped_byte(family: Family, kind: str, size: int) -> None:
     image = small(family, kind, size)
     assert survives(family, kind, image)

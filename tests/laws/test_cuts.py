@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from .families import CASES, FAMILIES, IDS, Family
+from .families import CASES, FAMILIES, IDS, Family, sized
+from .family import each_family
 from .streams import fresh, values_of
 
 CUTS = {
+    "one by one": lambda n: list(range(n)),
+    "sevens": lambda n: list(range(0, n, 7)),
     "halves": lambda n: [n // 2],
     "uneven": lambda n: [1, 2, 3, 7, 8, 40, n // 3, n // 3, n - 1],
-    "sevens": lambda n: list(range(0, n, 7)),
-    "one by one": lambda n: list(range(n)),
 }
 LAID_OUT = [
     pytest.param(family, kind, column, id=f"{family}-{kind}-{name}")
@@ -32,8 +33,7 @@ def in_batches(family: Family, kind: str, column: Any, cuts: list[int]) -> Any:
     return sketch
 
 
-@pytest.mark.parametrize("name", CUTS)
-@pytest.mark.parametrize(("family", "kind"), CASES, ids=IDS)
+@each_family(("family", "kind", "name"), sized(CUTS), ids=str)
 def test_any_cut_equals_the_whole(family: Family, kind: str, name: str) -> None:
     column = fresh(kind, 7, 700 if name == "one by one" else 3000)
     result = in_batches(family, kind, column, CUTS[name](len(column)))
@@ -42,7 +42,7 @@ def test_any_cut_equals_the_whole(family: Family, kind: str, name: str) -> None:
     assert family.promise(result, column.to_pylist()) <= (1.0 if family.confidence == 1.0 else 2.0)
 
 
-@pytest.mark.parametrize(("family", "kind", "column"), LAID_OUT)
+@each_family(("family", "kind", "column"), LAID_OUT)
 def test_cuts_of_awkward_columns(family: Family, kind: str, column: Any) -> None:
     result = in_batches(family, kind, column, [1, 2, 699, 700, 701, 1500])
     if family.cut:
@@ -50,7 +50,7 @@ def test_cuts_of_awkward_columns(family: Family, kind: str, column: Any) -> None
     assert family.promise(result, values_of(column)) <= (1.0 if family.confidence == 1.0 else 2.0)
 
 
-@pytest.mark.parametrize(
+@each_family(
     ("family", "kind"), [pytest.param(*case, id=i) for case, i in zip(CASES, IDS) if "unsigned" not in case]
 )
 def test_scalars_equal_batches(family: Family, kind: str) -> None:

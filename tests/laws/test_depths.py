@@ -13,14 +13,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from .families import FAMILIES, Family
+from .families import CASES, FAMILIES, IDS, WHOLE, Family
+from .family import each_family
 from .streams import fresh
 
-KINDS = [
-    pytest.param(family, kind, id=f"{family}-{kind}")
-    for family in FAMILIES
-    for kind in (family.kinds if family.typed else family.kinds[:1])
-]
+
+def apart(family: Family) -> list[str]:
+    """Of its kinds of column those that change its parameters, or the first."""
+    return list({str(family.typed.get(kind)): kind for kind in reversed(family.kinds)}.values())
+
+
+APART = [(family, kind) for family in FAMILIES for kind in (family.kinds if WHOLE else apart(family))]
 
 
 def filled(family: Family, kind: str, depth: int, other: int | None) -> tuple[Any, list[Any]]:
@@ -76,7 +79,7 @@ def every_pair(family: Family, kind: str, depths: tuple[int, ...], others: tuple
             assert keeps_promise(family, groups[i], its + theirs, len(others) > 1)
 
 
-@pytest.mark.parametrize(("family", "kind"), KINDS)
+@each_family(("family", "kind"), APART, ids=str)
 def test_every_depth_merges_with_every_other(family: Family, kind: str) -> None:
     every_pair(family, kind, family.depths, (None,))
 
@@ -84,14 +87,14 @@ def test_every_depth_merges_with_every_other(family: Family, kind: str) -> None:
 MIXED = [pytest.param(family, family.kinds[0], id=str(family)) for family in FAMILIES if family.others]
 
 
-@pytest.mark.parametrize(("family", "kind"), MIXED)
+@each_family(("family", "kind"), MIXED)
 def test_so_do_sketches_of_other_sizes(family: Family, kind: str) -> None:
     ends = family.depths[0], family.depths[1], family.depths[-1]
     every_pair(family, kind, ends, (None, *range(len(family.others))))
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("family", "kind"), KINDS)
+@each_family(("family", "kind"), CASES, ids=IDS)
 def test_every_depth_of_every_size(family: Family, kind: str) -> None:
     between = sorted({*family.depths, *(depth * 3 for depth in family.depths), 30_000})
     every_pair(family, kind, tuple(between), (None, *range(len(family.others))))

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from .families import CASES, FAMILIES, IDS, Family
+from .families import CASES, FAMILIES, IDS, Family, sized
+from .family import each_family
 from .streams import fresh
 
 ANOTHER = {
@@ -34,8 +35,7 @@ def unequal(one: Any, other: Any) -> bool:
     return one != other and other != one and not one == other and not other == one  # noqa: SIM201
 
 
-@pytest.mark.parametrize("size", [0, 1, 5000])
-@pytest.mark.parametrize(("family", "kind"), CASES, ids=IDS)
+@each_family(("family", "kind", "size"), sized([0, 1, 5000]), ids=str)
 def test_round_trips_and_copies_are_equal(family: Family, kind: str, size: int) -> None:
     sketch = family.feed(family.new(kind), fresh(kind, 1, size))
     for same in (family.read(sketch.to_bytes(), kind), sketch.copy(), sketch):
@@ -44,7 +44,7 @@ def test_round_trips_and_copies_are_equal(family: Family, kind: str, size: int) 
         hash(sketch)
 
 
-@pytest.mark.parametrize(("family", "kind"), CASES, ids=IDS)
+@each_family(("family", "kind"), CASES, ids=IDS)
 def test_other_data_is_unequal(family: Family, kind: str) -> None:
     sketch = family.feed(family.new(kind), fresh(kind, 1, 3000))
     assert unequal(sketch, family.feed(family.new(kind), fresh(kind, 2, 2000)))
@@ -57,7 +57,7 @@ PARAMETERS = [
 ]
 
 
-@pytest.mark.parametrize(("family", "name"), PARAMETERS)
+@each_family(("family", "name"), PARAMETERS)
 def test_other_parameters_are_unequal(family: Family, name: str) -> None:
     assert unequal(family.single(), family.single(**{name: ANOTHER[name]}))
 

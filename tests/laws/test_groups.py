@@ -9,6 +9,7 @@ import pytest
 from streamgauge.sketches.core.protocol import SketchError
 
 from .families import CASES, FAMILIES, IDS, Family
+from .family import each_family
 from .streams import fresh, rows_of, values_of
 
 N = 7
@@ -19,7 +20,7 @@ def shared_out(family: Family, kind: str, rows: int = 1400) -> tuple[pa.Array, n
     return fresh(kind, 11, rows), np.minimum(np.random.default_rng(5).zipf(1.5, rows) - 1, N - 2)
 
 
-@pytest.mark.parametrize(("family", "kind"), CASES, ids=IDS)
+@each_family(("family", "kind"), CASES, ids=IDS)
 def test_groups_equal_singles(family: Family, kind: str) -> None:
     column, numbers = shared_out(family, kind)
     groups = family.many(2, kind)
@@ -41,7 +42,7 @@ def test_groups_equal_singles(family: Family, kind: str) -> None:
     assert answers == [groups[group].answer() for group in range(N)]
 
 
-@pytest.mark.parametrize(("family", "kind"), CASES, ids=IDS)
+@each_family(("family", "kind"), CASES, ids=IDS)
 def test_one_group_is_a_single(family: Family, kind: str) -> None:
     column = fresh(kind, 12, 2000)
     groups = family.many(1, kind, seed=4)
@@ -52,7 +53,7 @@ def test_one_group_is_a_single(family: Family, kind: str) -> None:
     assert family.promise(groups[0], column.to_pylist()) <= (1.0 if family.confidence == 1.0 else 2.0)
 
 
-@pytest.mark.parametrize(("family", "kind"), CASES, ids=IDS)
+@each_family(("family", "kind"), CASES, ids=IDS)
 def test_groups_merge_as_singles_do(family: Family, kind: str) -> None:
     column, numbers = shared_out(family, kind)
     parts = [family.many(N, kind, seed=seed) for seed in (1, 2, 3)]
@@ -73,7 +74,7 @@ def test_groups_merge_as_singles_do(family: Family, kind: str) -> None:
             assert str(merged[group])[:reported] == str(expected)[:reported]
 
 
-@pytest.mark.parametrize(
+@each_family(
     ("family", "kind", "column"),
     [
         pytest.param(family, kind, column, id=f"{family}-{kind}-{name}")

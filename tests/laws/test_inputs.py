@@ -18,7 +18,9 @@ from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.count_min import CountMin
 from streamgauge.sketches.frequent_items import FrequentItems
 
+from ..cases import each
 from .families import FAMILIES, Family
+from .family import each_family
 from .inputs import BYTES, FORMS, LONGS, MOMENTS, NAN, SCALARS, TEXTS, Form
 
 WITHOUT_BINARY = ("FrequentItems", "CPC", "VarOpt")
@@ -55,7 +57,7 @@ def in_groups(family: Family, kind: str, column: Any, rows: int) -> pa.Array:
     return groups.to_arrow()
 
 
-@pytest.mark.parametrize(("family", "kind", "forms"), CASES)
+@each_family(("family", "kind", "forms"), CASES)
 def test_every_form_is_the_plain_one(family: Family, kind: str, forms: list[Form]) -> None:
     plain = forms[0].plain
     inputs = family.inputs(np.arange(len(plain)))
@@ -113,7 +115,7 @@ REFUSED = {
 KEPT = ("a record", "a data frame", "decimals", "calendar spans")
 
 
-@pytest.mark.parametrize("what", REFUSED)
+@each("what", REFUSED)
 @pytest.mark.parametrize("family", FAMILIES, ids=str)
 def test_what_cannot_be_taken_is_refused_by_name(family: Family, what: str) -> None:
     if what in KEPT and (issubclass(family.single, BottomK) or family.name == "DecayedCount"):
@@ -233,7 +235,7 @@ ROW_INPUTS: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize(
+@each_family(
     ("family", "name", "form"),
     [
         pytest.param(family, name, form, id=f"{family}-{name}-{form}")

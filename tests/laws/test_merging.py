@@ -10,7 +10,8 @@ import pytest
 
 from streamgauge.sketches.core.protocol import SketchError
 
-from .families import CASES, FAMILIES, IDS, Family
+from .families import CASES, FAMILIES, IDS, Family, sized
+from .family import each_family
 from .streams import fresh
 from .test_equality import ANOTHER
 
@@ -44,8 +45,7 @@ def in_all_orders(parts: list[Any]) -> list[Any]:
     return collected
 
 
-@pytest.mark.parametrize("mixed", [False, True], ids=["alike", "mixed"])
-@pytest.mark.parametrize(("family", "kind"), CASES, ids=IDS)
+@each_family(("family", "kind", "mixed"), sized([True, False]), ids=str)
 def test_any_order_gives_the_same(family: Family, kind: str, mixed: bool) -> None:
     parts, values = parts_of(family, kind, mixed)
     images = [part.to_bytes() for part in parts]
@@ -59,7 +59,7 @@ def test_any_order_gives_the_same(family: Family, kind: str, mixed: bool) -> Non
         assert all(family.promise(merged, values) <= slack for merged in result)
 
 
-@pytest.mark.parametrize(("family", "kind"), CASES, ids=IDS)
+@each_family(("family", "kind"), CASES, ids=IDS)
 def test_merging_is_commutative(family: Family, kind: str) -> None:
     parts, _ = parts_of(family, kind, False)
     for one, other in itertools.combinations(parts, 2):
@@ -74,7 +74,7 @@ def answer_size(sketch: Any) -> Any:
     return getattr(sketch, "n", getattr(sketch, "weight", None))
 
 
-@pytest.mark.parametrize(("family", "kind"), CASES, ids=IDS)
+@each_family(("family", "kind"), CASES, ids=IDS)
 def test_merged_parts_equal_the_whole(family: Family, kind: str) -> None:
     column = fresh(kind, 5, 4000)
     whole = family.feed(family.new(kind, 1), column)
@@ -87,8 +87,7 @@ def test_merged_parts_equal_the_whole(family: Family, kind: str) -> None:
     assert family.promise(merged, column.to_pylist()) <= (1.0 if family.confidence == 1.0 else 2.0)
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize(("family", "kind"), CASES, ids=IDS)
+@each_family(("family", "kind", "size"), sized(SIZES), ids=str)
 def test_an_empty_one_adds_nothing(family: Family, kind: str, size: int) -> None:
     sketch = family.feed(family.new(kind), fresh(kind, 3, size))
     # HLL's estimator changes once a sketch is a merged one: merge before comparing.
@@ -130,7 +129,7 @@ def test_another_family_is_refused(family: Family) -> None:
         sketch | 3
 
 
-@pytest.mark.parametrize(("family", "kind"), CASES, ids=IDS)
+@each_family(("family", "kind"), CASES, ids=IDS)
 def test_one_may_be_merged_with_itself(family: Family, kind: str) -> None:
     sketch = family.feed(family.new(kind), fresh(kind, 1, 500))
     twice = sketch | sketch.copy()

@@ -15,6 +15,8 @@ from streamgauge.operators.families import FAMILIES
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.spark_udafs.functions.questions import _rank
 
+from ..cases import each
+
 SKETCHED = {name: family.sketch_class() for name, family in FAMILIES.items() if not family.exact}
 RANKED = [name for name, single in SKETCHED.items() if hasattr(single, "rank")]
 SHARED = [name for name, single in SKETCHED.items() if hasattr(single, "quantiles")]
@@ -31,9 +33,7 @@ def test_the_quantile_families_are_covered() -> None:
 
 
 @pytest.mark.parametrize("name", SHARED)
-@pytest.mark.parametrize(
-    "point", [math.nan, np.float32("nan"), None, "7", b"7", [7.0], 1j, np.datetime64(7, "s")]
-)
+@each("point", [math.nan, np.float32("nan"), None, "7", b"7", [7.0], 1j, np.datetime64(7, "s")])
 def test_what_is_no_number_has_no_rank(name: str, point: Any) -> None:
     sketch = filled(name)
     methods = [getattr(sketch, one) for one in ("rank", "rank_bounds") if hasattr(sketch, one)]
@@ -50,7 +50,7 @@ def test_nan_has_no_rank_in_sql(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SHARED)
-@pytest.mark.parametrize("share", [math.nan, -0.1, 1.1, None, "0.5", b"0.5", np.datetime64(0, "s")])
+@each("share", [math.nan, -0.1, 1.1, None, "0.5", b"0.5", np.datetime64(0, "s")])
 def test_a_share_is_a_number_from_0_to_1(name: str, share: Any) -> None:
     sketch = filled(name)
     methods = ("quantile", "quantile_bounds", "quantiles", "quantiles_within")

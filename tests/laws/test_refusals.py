@@ -14,7 +14,9 @@ from streamgauge import CountMin, FrequentItems, HeavyHitters
 from streamgauge.operators.families import FAMILIES as REGISTRY
 from streamgauge.sketches.core.protocol import SketchError
 
-from .families import CASES, FAMILIES, IDS, INPUTS, Family
+from ..cases import each
+from .families import CASES, FAMILIES, IDS, INPUTS, Family, sized
+from .family import each_family
 from .refusals import (
     COLUMNS,
     ERRORS,
@@ -98,36 +100,32 @@ def hold_groups(family: Family, kind: str, size: int, refusals: Iterable[Refusal
     return count
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize(("family", "kind"), CASES, ids=IDS)
+@each_family(("family", "kind", "size"), sized(SIZES), ids=str)
 def test_a_refused_update_changes_nothing(family: Family, kind: str, size: int) -> None:
     assert hold(family, kind, size, updates(family, kind, groups=False)) >= len(NAMES)
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize(("family", "kind"), CASES, ids=IDS)
+@each_family(("family", "kind", "size"), sized(SIZES), ids=str)
 def test_a_refused_merge_changes_nothing(family: Family, kind: str, size: int) -> None:
     assert hold(family, kind, size, merges(family, kind)) >= len(FAMILIES)
 
 
-@pytest.mark.parametrize(("family", "kind"), CASES, ids=IDS)
+@each_family(("family", "kind"), CASES, ids=IDS)
 def test_refused_bytes_give_no_sketch(family: Family, kind: str) -> None:
     for name, image, certain in broken(family, kind):
         attempt = Refusal(name, lambda _, image=image: family.read(image, kind), certain)
         refused(attempt, None)
 
 
-@pytest.mark.parametrize(("family", "kind"), CASES, ids=IDS)
-def test_a_refused_update_of_groups_changes_nothing(family: Family, kind: str) -> None:
-    for size in (0, 30):
-        assert hold_groups(family, kind, size, group_numbers(family, kind)) > 5
-        assert hold_groups(family, kind, size, updates(family, kind, groups=True)) >= len(NAMES)
+@each_family(("family", "kind", "size"), sized((0, 30)), ids=str)
+def test_a_refused_update_of_groups_changes_nothing(family: Family, kind: str, size: int) -> None:
+    assert hold_groups(family, kind, size, group_numbers(family, kind)) > 5
+    assert hold_groups(family, kind, size, updates(family, kind, groups=True)) >= len(NAMES)
 
 
-@pytest.mark.parametrize(("family", "kind"), CASES, ids=IDS)
-def test_a_refused_merge_into_groups_changes_nothing(family: Family, kind: str) -> None:
-    for size in (0, 30):
-        assert hold_groups(family, kind, size, groups_merges(family, kind)) > 8
+@each_family(("family", "kind", "size"), sized((0, 30)), ids=str)
+def test_a_refused_merge_into_groups_changes_nothing(family: Family, kind: str, size: int) -> None:
+    assert hold_groups(family, kind, size, groups_merges(family, kind)) > 8
 
 
 @pytest.mark.parametrize("line", REGISTRY.values(), ids=lambda line: line.name)
@@ -246,7 +244,7 @@ def exact_updates(usual: dict[str, Any], plain: list[Any]) -> Iterable[Refusal]:
         yield Refusal(f"merge: {name}", lambda to, c=column: to.merge(numbers, c()))
 
 
-@pytest.mark.parametrize("before", [None, [1, 2, 3, 4], [0.5, 1.5, 2.5, 3.5], ["a", "b", "c", "d"]])
+@each("before", [None, [1, 2, 3, 4], [0.5, 1.5, 2.5, 3.5], ["a", "b", "c", "d"]])
 @pytest.mark.parametrize("name", EXACT)
 def test_what_exact_groups_refuse_changes_nothing(name: str, before: list[Any] | None) -> None:
     line = REGISTRY[name]

@@ -11,6 +11,7 @@ import pytest
 from streamgauge.sketches.core.protocol import SketchError
 
 from .families import FAMILIES, KINDS, Family
+from .family import each_family
 from .streams import STREAMS, fresh, values_of
 
 STREAM_CASES = [
@@ -24,7 +25,7 @@ def test_there_are_enough_of_them() -> None:
     assert len(STREAMS) >= 15
 
 
-@pytest.mark.parametrize(("family", "kind", "column"), STREAM_CASES)
+@each_family(("family", "kind", "column"), STREAM_CASES)
 def test_the_promise_is_kept_and_nothing_changes_nothing(family: Family, kind: str, column: Any) -> None:
     sketch = family.feed(family.new(kind), column)
     image = sketch.to_bytes()
@@ -38,7 +39,7 @@ def test_the_promise_is_kept_and_nothing_changes_nothing(family: Family, kind: s
     assert repr(sketch)
 
 
-@pytest.mark.parametrize(("family", "kind", "column"), STREAM_CASES)
+@each_family(("family", "kind", "column"), STREAM_CASES)
 def test_only_the_values_count_not_how_a_column_is_laid_out(family: Family, kind: str, column: Any) -> None:
     sketch = family.feed(family.new(kind), column)
     flat = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
@@ -63,7 +64,7 @@ STRANGE = [
 ]
 
 
-@pytest.mark.parametrize(("family", "kind"), STRANGE)
+@each_family(("family", "kind"), STRANGE)
 def test_what_a_family_cannot_take_is_refused_or_taken_right(family: Family, kind: str) -> None:
     mine = family.kinds[0]
     sketch = family.feed(family.new(mine), fresh(mine, 1, 10))

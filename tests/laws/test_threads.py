@@ -19,13 +19,13 @@ from streamgauge.sketches.stored.var_opt import VarOpt
 
 from .families import FAMILIES
 
-TESTS = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def hammer(*arguments: str, timeout: float) -> None:
     """Run the hammer in a process of its own: a crash of the interpreter is a failed test with a name."""
-    command = [sys.executable, "-W", "ignore", "-X", "faulthandler", "-m", "laws.hammer", *arguments]
-    done = subprocess.run(command, cwd=TESTS, capture_output=True, text=True, timeout=timeout)
+    command = [sys.executable, "-W", "ignore", "-X", "faulthandler", "-m", "tests.laws.hammer", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=timeout)
     output = f"after {done.stdout.splitlines()[-1:]}: {done.stderr[-2000:]}"
     assert done.returncode == 0 and done.stdout.endswith("done\n"), output
 

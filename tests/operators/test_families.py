@@ -6,7 +6,6 @@ from datetime import date, datetime
 from typing import Any
 
 import polars as pl
-import pytest
 
 from streamgauge.operators.definition.aggregate import aggregate
 from streamgauge.operators.definition.stream import Stream
@@ -15,6 +14,8 @@ from streamgauge.operators.sketching.sketcher import Sketcher
 from streamgauge.operators.table.query import query
 from streamgauge.operators.table.sketch_table import merge
 from streamgauge.operators.watermarks.partition_watermark import PartitionTime
+
+from ..cases import each
 
 TOP = 2**63 - 1
 
@@ -37,7 +38,7 @@ COLUMNS: dict[str, tuple[Any, list[Any]]] = {
 }
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@each("name", FAMILIES)
 def test_no_value_ends_a_stream(name: str) -> None:
     tried = 0
     for kind, values in COLUMNS.values():

@@ -23,6 +23,8 @@ from streamgauge.operators.kafka.topics import TopicError, admin, partitions_of
 from streamgauge.operators.secrets import Settings, without_secrets
 from streamgauge.spark_udafs.kafka.options import KafkaOptions
 
+from ..cases import each
+
 MARK = "m4rked-tr0ut"
 NOWHERE = "127.0.0.1:1"
 
@@ -69,7 +71,7 @@ def stream(servers: str, config: dict[str, Any]) -> Stream:
     return Stream(source).tumbling("1m").agg(posts=count())
 
 
-@pytest.mark.parametrize("name", SECRETS)
+@each("name", SECRETS)
 def test_what_shows_settings_shows_their_names_and_no_secret(name: str) -> None:
     config = {name: SECRETS[name], "client.id": "gauge"}
     requested = stream("box:9092", config)

@@ -15,7 +15,7 @@ from streamgauge.queries.server.http.server import QueryServer, ServerError, che
 from streamgauge.queries.server.http.service import Service
 from streamgauge.queries.views.merge_cache import MergeCache
 
-from .server.http.served import SENT, TOKEN, fed, serving
+from .server.http.served import TOKEN, fed, sent, serving
 
 
 def test_it_gives_the_answers_of_the_table() -> None:
@@ -85,7 +85,7 @@ def test_live_answers() -> None:
     with serving(Service({"posts": table.table})) as server, Client(server.url) as client:
         live = client.live("rows", "posts", every="span", by=[], columns=["posts"], interval="50ms")
         assert next(live).rows["posts"].to_list() == [200]
-        table.feed(SENT[4:5])
+        table.feed(sent()[4:5])
         assert next(live).rows["posts"].to_list() == [250]
 
 

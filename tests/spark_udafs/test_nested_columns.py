@@ -14,9 +14,9 @@ from pyspark.sql import functions as F
 
 from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.table.query import query
-from streamgauge.spark_udafs.frames import sketch
+from streamgauge.spark_udafs.frames.frames import sketch
+from streamgauge.spark_udafs.frames.tables import as_table
 from streamgauge.spark_udafs.parquet.sketching import sketch_parquet
-from streamgauge.spark_udafs.tables import as_table
 
 pytestmark = pytest.mark.spark
 

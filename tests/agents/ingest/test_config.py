@@ -17,6 +17,8 @@ from streamgauge.agents.ingest.sinks.kafka import KafkaTopic
 from streamgauge.agents.ingest.sources.lines import Multiline
 from streamgauge.agents.ingest.sources.tail import FileTail
 
+from ...cases import each
+
 WHOLE = """
 name = "web-1"
 folder = "/var/lib/agent"
@@ -77,7 +79,7 @@ def test_one_sink_needs_no_mention() -> None:
     assert plan.routes["a"].sink == "b" and plan.name == "default" and plan.folder == Path("state")
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "text"),
     [
         (("[sinks.kafka]", "[sinks.kafka"), r"not TOML: .*line 28"),

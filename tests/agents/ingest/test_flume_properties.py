@@ -20,6 +20,8 @@ from streamgauge.agents.ingest.sources.spool import Spool
 from streamgauge.agents.ingest.sources.syslog import SyslogServer
 from streamgauge.agents.ingest.sources.tail import FileTail
 
+from ...cases import each
+
 LECTURE = """# a generator of numbers, by way of memory, to Kafka
 a1.sources = r1
 a1.channels = c1
@@ -125,7 +127,7 @@ def test_each_of_the_subset() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("change", "text"),
     [
         (("type = seq", "type = avro"), r"line 6: a1.sources.r1.type: there is no 'avro' here; there are"),

@@ -86,7 +86,7 @@ def test_a_recording_is_replayed_and_read_again(ran: Ran, kafka: Any, tmp_path: 
 def test_without_a_broker_one_line_says_so(
     ran: Ran, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
-    monkeypatch.setattr("streamgauge.apps.cli.topics.SECONDS", 1.0)
+    monkeypatch.setattr("streamgauge.apps.topics.known.SECONDS", 1.0)
     (tmp_path / "rows.jsonl").write_text('{"at": 1767225600}\n')
     places = {"FILE": str(tmp_path / "rows.jsonl")}
     given = [places.get(argument, argument) for argument in arguments]

@@ -12,6 +12,7 @@ import pytest
 from streamgauge.apps.logs.daemon_texts import SIGNS, TEXTS
 from streamgauge.apps.logs.logins import find_logins
 
+from ...cases import each
 from .reading import alerts_of, read
 
 ME, OTHER = "198.51.100.7", "192.0.2.66"
@@ -24,7 +25,7 @@ def logins(program: str, *messages: str) -> list[tuple[str | None, str | None]]:
     return rows.select("login_sign", "login_address").rows()
 
 
-@pytest.mark.parametrize(
+@each(
     ("sign", "message"),
     [
         ("failed", f"Failed password for root from {ME} port 22 ssh2"),
@@ -84,7 +85,7 @@ def test_nothing_is_refused_where_nobody_failed() -> None:
     assert {sign for sign, _ in logins("sshd", *innocent)} <= {None, "context"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("program", "message"),
     [
         ("sshd", "Failed password for invalid user {name} from {me} port 22 ssh2"),

@@ -13,6 +13,7 @@ from streamgauge.apps.page.routes import OPEN_TO_ALL, page_routes, version
 from streamgauge.apps.page.served_app import ServedApp, log_of, tables_of
 from streamgauge.queries.server.http.app import application
 
+from ...cases import each
 from ...queries.server.http.test_app_hostile import TEXTS, in_url
 from .shown import YARD, alert
 from .test_routes import responses
@@ -43,7 +44,7 @@ def test_half_a_character_in_an_alert_hides_no_other(shown: Any) -> None:
     assert [event["rule"] for event in alerts.json()["events"]] == ["errors", "a\ud800"]
 
 
-@pytest.mark.parametrize(
+@each(
     "value",
     [
         b"",

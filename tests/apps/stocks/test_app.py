@@ -22,6 +22,7 @@ from streamgauge.apps.running.exact import all_inside
 from streamgauge.apps.running.replaying import AppReplay, replayed
 from streamgauge.operators.table.query import query
 
+from ...cases import each
 from .made import recording, trades
 from .tried import Tried, fed, tried
 
@@ -183,7 +184,7 @@ def test_what_can_not_be_set_is_said(given: dict, said: str) -> None:
         Job.of(app_of("stocks"), "alpaca", given)
 
 
-@pytest.mark.parametrize("form", [form.name for form in app_of("stocks").formats])
+@each("form", [form.name for form in app_of("stocks").formats])
 def test_a_stream_of_each_format_can_be_written_down_and_sent_to_workers(form: str) -> None:
     job = Job.of(app_of("stocks"), form)
     for stream in job.streams(Feed("trades", "nowhere:1")).values():

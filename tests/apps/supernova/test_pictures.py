@@ -15,6 +15,8 @@ import pytest
 
 from streamgauge.apps.supernova.pictures import NoImage, image, picture, png, with_pictures
 
+from ...cases import each
+
 
 def fits(pixels: np.ndarray, kind: int = -32, **more: object) -> bytes:
     cards = {
@@ -49,8 +51,8 @@ def grey(data: bytes) -> np.ndarray:
     return rows[:, 1:]
 
 
-@pytest.mark.parametrize("kind", [8, 16, 32, -32, -64])
-@pytest.mark.parametrize("packed", [False, True])
+@each("kind", [8, 16, 32, -32, -64])
+@each("packed", [False, True])
 def test_images_of_every_type_are_read(kind: int, packed: bool) -> None:
     pixels = np.arange(35).reshape(5, 7)
     data = fits(pixels, kind, BSCALE=2, BZERO=-1)

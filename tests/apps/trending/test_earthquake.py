@@ -13,6 +13,7 @@ from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import app_of
 from streamgauge.operators.rules.outlets.to_command import CommandTopic
 
+from ...cases import each
 from .formats.test_twitter_v1 import PLACE, status
 from .parts import post, ran
 from .posts import NOON
@@ -115,7 +116,7 @@ def test_ids_are_of_no_subject_unless_one_is_named() -> None:
     assert [alert.state for alert in alerts][:1] == ["fired"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "given", "counts"),
     [
         ("narcisismo puro", {}, False),

@@ -33,7 +33,7 @@ class Archivers:
         self._arguments = [
             *(sys.executable, "-c", _PROGRAM, "archive", topic, "--to", str(folder)),
             *("--bootstrap-servers", servers, "--interval", "300ms", "--size", "2KB"),
-            *("--config", "session.timeout.ms=6000", "--config", "heartbeat.interval.ms=500"),
+            *("--config", "session.timeout.ms=2000", "--config", "heartbeat.interval.ms=300"),
         ]
         self.running: list[subprocess.Popen[bytes]] = []
 
@@ -80,7 +80,7 @@ def archive_under_faults(kafka: Any, folder: Path, faults: int, seed: int) -> No
         if draw.random() < 0.3:
             # Long enough for the group to give its partitions away; then it wakes with what it held.
             victim.send_signal(signal.SIGSTOP)
-            time.sleep(8.0)
+            time.sleep(3.0)
             victim.send_signal(signal.SIGCONT)
         else:
             victim.kill()

@@ -16,8 +16,10 @@ from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json.decoder import json
 
+from ...cases import each
 
-@pytest.mark.parametrize(
+
+@each(
     ("name", "given", "reported"),
     [
         # The client's library takes an empty group for a fault of its own, and the interpreter with it.

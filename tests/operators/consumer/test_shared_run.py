@@ -26,6 +26,7 @@ from streamgauge.operators.table.sketch_table import merge
 from streamgauge.queries.views.log_start import table_topic_of
 from streamgauge.together import run_together, start_together
 
+from ...cases import each
 from ...waiting import readable, until
 from .runs import Windows
 
@@ -219,7 +220,7 @@ def test_kill_9_of_a_worker_process_loses_and_repeats_nothing_of_any_stream(post
             assert by_window(windows[name].table()) == by_window(table)
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "reported"),
     [
         ({"streams": {}}, r'streams is \{\}; name each, as in \{"english"'),

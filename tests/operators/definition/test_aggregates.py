@@ -9,6 +9,8 @@ import pytest
 from streamgauge.operators.definition import aggregates
 from streamgauge.sketches.core.protocol import SketchError
 
+from ...cases import each
+
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("top_k", {"k": -1}, "top_k: k must be"),
     ("top_k", {"k": 2.5}, "top_k: k must be"),
@@ -27,7 +29,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "options", "reported"), WRONG)
+@each(("name", "options", "reported"), WRONG)
 def test_wrong_parameters_are_refused_at_once(name: str, options: dict[str, Any], reported: str) -> None:
     with pytest.raises(SketchError, match=reported):
         getattr(aggregates, name)("price", **options)

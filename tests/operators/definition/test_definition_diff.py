@@ -13,13 +13,15 @@ from streamgauge.operators.definition.definition_diff import differences, rewrit
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json.decoder import json as json_text
 
+from ...cases import each
+
 ROWS = Stream.from_schema({"user": pl.String, "n": pl.Int64, "at": pl.Datetime("us")}, time="at")
 KEPT = ROWS.filter(pl.col("n") > 1)
 USERS = KEPT.group_by("user").tumbling("1m")
 OLD = USERS.agg(posts=count())
 
 
-@pytest.mark.parametrize(
+@each(
     ("new", "lines"),
     [
         (

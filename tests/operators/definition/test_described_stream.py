@@ -12,6 +12,8 @@ from streamgauge.operators.definition.described_stream import described_stream
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.table.schema import schema_of
 
+from ...cases import each
+
 KEYS = {
     "text": pl.String,
     "kind": pl.Enum(["a", "b"]),
@@ -37,7 +39,7 @@ def stream(key: str) -> Stream:
     return rows.group_by(key).tumbling("90s", delay="5s").agg(**aggregates, spent=quantiles("spent"))
 
 
-@pytest.mark.parametrize("key", KEYS)
+@each("key", KEYS)
 def test_it_has_the_fingerprint_and_the_table_of_what_it_describes(key: str) -> None:
     requested = stream(key)
     payload = described_stream(json.loads(json.dumps(requested.definition())))

@@ -10,6 +10,8 @@ from polars.testing import assert_series_equal
 from streamgauge.operators.definition.event_time import in_utc
 from streamgauge.operators.definition.stream import Stream
 
+from ...cases import each
+
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us"])
 def test_numbers_are_times_once_their_unit_is_said(unit: str) -> None:
@@ -38,8 +40,8 @@ def test_every_way_to_write_a_time_gives_the_same_microseconds(dtype, value: str
     assert in_utc(result).to_physical().to_list() == [1_767_225_601_000_000]
 
 
-@pytest.mark.parametrize("unit", ["ms", "us", "ns"])
-@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin", "America/New_York"])
+@each("unit", ["ms", "us", "ns"])
+@each("zone", [None, "UTC", "Europe/Berlin", "America/New_York"])
 def test_times_are_the_microseconds_that_polars_itself_gives(unit, zone: str | None) -> None:
     instants = np.random.default_rng(3).integers(-(10**12), 10**12, 1000)
     times = pl.Series([*instants.tolist(), -1, 0, 999, -1001, None], dtype=pl.Int64).cast(pl.Datetime(unit))

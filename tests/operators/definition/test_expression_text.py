@@ -6,7 +6,6 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 import polars as pl
-import pytest
 
 from streamgauge.operators.definition.expression_text import (
     columns_in,
@@ -15,10 +14,12 @@ from streamgauge.operators.definition.expression_text import (
     type_text,
 )
 
+from ...cases import each
+
 col: Any = pl.col
 
 
-@pytest.mark.parametrize(
+@each(
     ("expression", "reported"),
     [
         (col("a") + 1 > col("b"), '(col("a") + 1) > col("b")'),

@@ -14,10 +14,12 @@ import pytest
 from streamgauge import Stream, count, json
 from streamgauge.operators.definition.foreign_words import KEYWORDS, METHODS, OF_RUNS
 
+from ...cases import each
+
 ROWS = Stream.from_kafka("posts", value=json({"user": pl.String}))
 
 
-@pytest.mark.parametrize("name", METHODS)
+@each("name", METHODS)
 def test_a_method_that_a_stream_lacks_names_ours(name: str) -> None:
     with pytest.raises(AttributeError) as raised:
         getattr(ROWS, name)

@@ -15,6 +15,8 @@ from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.definition.tables import LookupTable
 from streamgauge.operators.formats.json.decoder import json
 
+from ...cases import each
+
 LEFT = {"id": pl.Int64, "kind": pl.String, "n": pl.Int64, "at": pl.Int64}
 RIGHT = {"id": pl.Int64, "kind": pl.String, "m": pl.Float64, "at": pl.Int64}
 
@@ -48,7 +50,7 @@ def test_a_pair_has_the_columns_of_both_and_those_of_the_key_once() -> None:
     assert one.rows() == [(1, "a", 2, 3, None, None)] and two.rows() == [(1, "a", None, None, 2.0, 3)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("make", "reported"),
     [
         (lambda: rows().join(5, on="id", within="1m"), "not a table, nor a stream"),

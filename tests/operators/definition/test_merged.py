@@ -21,6 +21,8 @@ from streamgauge.operators.table.sketch_table import merge
 from streamgauge.operators.testing import StreamTester
 from streamgauge.operators.watermarks.position import Input
 
+from ...cases import each
+
 NOON = 1_767_225_600
 """2026-01-01 00:00 UTC in seconds."""
 
@@ -216,7 +218,7 @@ def test_a_row_in_two_merged_streams_of_one_source_counts_in_both_but_is_read_on
     assert len(once.filter(pl.col("user") < 3).merge(once.filter(pl.col("user") < 2)).steps) == 2
 
 
-@pytest.mark.parametrize(
+@each(
     ("wrong", "kind", "message"),
     [
         (

@@ -15,6 +15,8 @@ from streamgauge.operators.definition.row_wise import check_row_wise
 from streamgauge.operators.definition.steps import Step
 from streamgauge.operators.definition.stream import Stream
 
+from ...cases import each
+
 pytestmark = pytest.mark.filterwarnings("ignore")  # Polars would write these otherwise
 
 ROWS = 40
@@ -164,7 +166,7 @@ ALLOWED: dict[str, pl.Expr] = {
 }
 
 
-@pytest.mark.parametrize("name", ALLOWED)
+@each("name", ALLOWED)
 def test_what_is_allowed_gives_the_same_however_rows_are_batched(name: str) -> None:
     expression = ALLOWED[name].alias("answer")
     stream = STREAM.with_columns(expression)
@@ -266,7 +268,7 @@ REFUSED: list[tuple[pl.Expr, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("expression", "reported"), REFUSED, ids=[str(at) for at in range(len(REFUSED))])
+@each(("expression", "reported"), REFUSED, ids=[str(at) for at in range(len(REFUSED))])
 def test_what_looks_at_other_rows_is_refused_with_the_line_to_write(
     expression: pl.Expr, reported: str
 ) -> None:

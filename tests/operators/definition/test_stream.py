@@ -13,6 +13,8 @@ from streamgauge.operators.definition.aggregates import count, distinct, mean, q
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.table.schema import aggregates_of, keys_of, schema_of
 
+from ...cases import each
+
 COLUMNS = {"user": pl.String, "at": pl.Datetime("us"), "tags": pl.List(pl.String), "x": pl.Int32}
 
 
@@ -57,7 +59,7 @@ def test_the_table_of_sketches_says_all_that_a_reader_needs() -> None:
     assert aggregates_of(schema) == stream().aggregates
 
 
-@pytest.mark.parametrize(
+@each(
     ("wrong", "message"),
     [
         (lambda: posts().filter(pl.col("nope") > 0), "nope"),
@@ -82,7 +84,7 @@ def test_a_wrong_definition_is_refused_where_it_is_written(wrong, message: str) 
         wrong()
 
 
-@pytest.mark.parametrize(
+@each(
     ("wrong", "message"),
     [
         (lambda: posts().group_by("tags"), "explode"),

@@ -10,8 +10,10 @@ import pytest
 
 from streamgauge import csv, json
 
+from ...cases import each
 
-@pytest.mark.parametrize(
+
+@each(
     ("given", "fitting"),
     [
         (str, "pl.String"),
@@ -28,7 +30,7 @@ from streamgauge import csv, json
         (None, "pl.String"),
     ],
 )
-@pytest.mark.parametrize("form", [json, csv])
+@each("form", [json, csv])
 def test_a_column_of_no_polars_type_is_refused_with_which_to_write(
     form: Any, given: Any, fitting: str
 ) -> None:

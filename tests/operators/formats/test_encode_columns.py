@@ -10,6 +10,8 @@ import pytest
 
 from streamgauge.operators.formats.encode import json_bytes, json_rows, key_bytes, keys_bytes
 
+from ...cases import each
+
 ROWS = pl.DataFrame(
     {
         "int": [1, None, -3],
@@ -41,9 +43,7 @@ def test_json(rows: pl.DataFrame) -> None:
     assert json_rows(rows) == [json_bytes(row) for row in rows.iter_rows(named=True)]
 
 
-@pytest.mark.parametrize(
-    "names", [[], *([name] for name in ROWS.columns), ["text", "int"], ["at", "float", "bytes"]], ids=str
-)
+@each("names", [[], *([name] for name in ROWS.columns), ["text", "int"], ["at", "float", "bytes"]], ids=str)
 def test_keys(names: list[str]) -> None:
     rows = [key_bytes([row[name] for name in names]) for row in ROWS.iter_rows(named=True)]
     assert keys_bytes(ROWS, names) == rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as plain_json
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from io import BytesIO
 from typing import Any
@@ -29,6 +29,8 @@ from streamgauge.operators.formats.text.access_log import access_log
 from streamgauge.operators.formats.text.csv import csv
 from streamgauge.operators.formats.text.plain import raw, text
 from streamgauge.operators.formats.text.syslog import syslog
+
+from ...cases import each
 
 KINDS: dict[str, Any] = {"user": pl.String, "n": pl.Int16, "x": pl.Float64, "at": pl.Datetime("us", "UTC")}
 NESTED = {
@@ -103,7 +105,9 @@ def app_decoders() -> dict[str, tuple[Any, bytes]]:
     return by_key
 
 
-DECODERS = {**GOOD, **app_decoders()}
+def decoders() -> Iterator[Any]:
+    for name, case in {**GOOD, **app_decoders()}.items():
+        yield pytest.param(*case, id=name)
 
 
 def damaged(good: bytes) -> st.SearchStrategy[bytes]:
@@ -114,7 +118,7 @@ def damaged(good: bytes) -> st.SearchStrategy[bytes]:
     return st.just(good) | cut | st.binary(max_size=40) | st.text(max_size=20).map(str.encode)
 
 
-@pytest.mark.parametrize(("decoder", "good"), DECODERS.values(), ids=DECODERS)
+@each(("decoder", "good"), decoders)
 def test_any_bytes_are_rows_or_refused_and_each_message_is_judged_alone(decoder: Any, good: bytes) -> None:
     @settings(max_examples=12, deadline=None, database=None)
     @given(st.lists(damaged(good) | st.none(), max_size=4))
@@ -163,7 +167,7 @@ BAD: dict[str, tuple[Any, Sequence[bytes]]] = {
 }
 
 
-@pytest.mark.parametrize(("decoder", "values"), BAD.values(), ids=BAD)
+@each(("decoder", "values"), BAD.values(), ids=BAD)
 def test_messages_with_the_same_fault_have_reasons_of_one_kind(decoder: Any, values: Sequence[bytes]) -> None:
     decoded = decoder.decode(Messages.of(values, timestamps=[1_767_225_602_000] * len(values)))
     assert len(decoded.refused) == len(values)

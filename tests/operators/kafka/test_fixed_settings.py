@@ -22,6 +22,8 @@ from streamgauge.operators.kafka.fixed_settings import FIXED
 from streamgauge.operators.kafka.settings import check_settings
 from streamgauge.spark_udafs.kafka.options import KafkaOptions
 
+from ...cases import each
+
 WRONG = {
     "auto.offset.reset": "latest",
     "auto.commit.interval.ms": 1_000,
@@ -42,7 +44,7 @@ def wrong(name: str) -> Any:
     return {("true",): False, ("true", "1"): False, ("false",): True}.get(FIXED[name].allowed, "mine")
 
 
-@pytest.mark.parametrize("name", FIXED)
+@each("name", FIXED)
 def test_a_setting_that_a_stream_decides_says_what_to_write_instead(name: str) -> None:
     config, instead = {name: wrong(name)}, FIXED[name].instead
     for given in (

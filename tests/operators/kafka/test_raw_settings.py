@@ -10,10 +10,12 @@ from streamgauge.operators.kafka.client_config import reader_config
 from streamgauge.operators.kafka.raw_settings import raw_settings
 from streamgauge.operators.kafka.source import ReadError
 
+from ...cases import each
+
 LOGIN = {"sasl.username": "ann", "sasl.password": "tr0ut"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "result"),
     [
         ({"bootstrap.servers": "one:9092, two:9092"}, {"bootstrap_servers": ["one:9092", "two:9092"]}),

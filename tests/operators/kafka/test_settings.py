@@ -9,12 +9,14 @@ from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.kafka.settings import check_settings
 
+from ...cases import each
+
 
 def posts(**more) -> Stream:
     return Stream.from_kafka("posts", value=json({"user": pl.String}), **more)
 
 
-@pytest.mark.parametrize(
+@each(
     ("config", "message"),
     [
         ({"sasl.usernmae": "me"}, '"sasl.usernmae"; did you mean "sasl.username"?'),

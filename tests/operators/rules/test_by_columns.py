@@ -25,6 +25,8 @@ from streamgauge.operators.table.window_groups import WindowGroups
 from streamgauge.operators.testing import StreamTester
 from streamgauge.rules import Absence, Change, Flatline, Ratio, Rule, Threshold
 
+from ...cases import seeds
+
 START, MINUTE = 1_767_225_600, 60_000_000
 ROWS = Stream.from_schema(
     {"at": pl.Datetime("us"), "k": pl.String, "zone": pl.Int64, "v": pl.Float64}, time="at"
@@ -127,7 +129,7 @@ def test_rules_are_evaluated_as_this_test_says() -> None:
         assert isinstance(evaluator_of(row_by_row(rule)), RowByRow), rule
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", seeds(1, 10))
 @pytest.mark.parametrize(("of", "rules", "at"), CASES, ids=["windows", "readings"])
 def test_any_batches_and_restarts_give_what_single_windows_give_row_by_row(
     of: str, rules: list[Rule], at: str | None, seed: int
@@ -150,7 +152,7 @@ def test_any_batches_and_restarts_give_what_single_windows_give_row_by_row(
         assert said(alerts) == said(wanted)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", seeds(1, 10))
 @pytest.mark.parametrize(("of", "rules", "at"), CASES, ids=["windows", "readings"])
 def test_windows_that_come_again_and_silences_are_the_same_both_ways(
     of: str, rules: list[Rule], at: str | None, seed: int

@@ -25,6 +25,7 @@ from streamgauge.operators.rules.outlets.to_command import (
 from streamgauge.operators.rules.toml_rules import rules_of
 from streamgauge.rules import Alert, Alerting, Command, Threshold
 
+from ...cases import each
 from .plain import NOON, WINDOWS, Kept, row
 
 FIRED = Alert(
@@ -78,7 +79,7 @@ def test_a_program_gets_no_key_that_is_more_than_a_value(key: str) -> None:
     assert Command(topic="t", fired="$key").content(replace(FIRED, key=(key,))) == key
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "said"),
     [
         ({}, "a command goes to one of topic, webhook, mqtt, run, got none"),

@@ -10,6 +10,8 @@ import pytest
 from streamgauge.operators.rules.toml_rules import rules_of
 from streamgauge.rules import Absence, Change, Flatline, NewTerm, Ratio, Threshold, read_rules
 
+from ...cases import each
+
 TEXT = """
 # What our sensors must not do.
 [[rule]]
@@ -86,7 +88,7 @@ CHANGE = "[[rule]]\nname = 'a'\nkind = 'change'\nvalue = 't'\nabove = 2\n"
 HOT = '[[rule]]\nname = "hot"\nkind = "threshold"\nvalue = "t"\n'
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "said"),
     [
         ("[[rule]\n", "rules: not TOML: Expected ']]'"),

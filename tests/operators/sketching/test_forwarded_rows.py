@@ -20,6 +20,8 @@ from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.testing import StreamTester
 from streamgauge.spark_udafs.kafka.stream_checks import check_sending
 
+from ...cases import each
+
 SCHEMA = {"user": pl.String, "n": pl.Int64, "tags": pl.List(pl.String), "at": pl.String}
 ORDERS = Stream.from_kafka("orders", value=json(SCHEMA), time="at")
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -136,7 +138,7 @@ def test_two_joined_streams_are_sent_as_pairs() -> None:
     assert (sent.key, _read(sent.value)["sum"], sent.headers) == (b"2", 7, [])
 
 
-@pytest.mark.parametrize(
+@each(
     ("make", "said"),
     [
         (lambda: ORDERS.rows_to_kafka("a b"), "'a b' is not the name of a topic"),

@@ -25,6 +25,8 @@ from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.sketching.sketcher import Sketcher
 from streamgauge.operators.watermarks.partition_watermark import PartitionTime
 
+from ...cases import each
+
 NOW = 1_767_225_600.0  # 2026-01-01
 SECOND = 1_000_000
 
@@ -112,8 +114,8 @@ def sketched(stream: Stream, frame: pl.DataFrame, stamps: np.ndarray, cuts: list
     return sketcher.drain(), account, refused, time
 
 
-@pytest.mark.parametrize("name", STREAMS)
-@pytest.mark.parametrize("seed", [1, 2])
+@each("name", STREAMS)
+@each("seed", [1, 2])
 def test_any_cut_into_batches_gives_the_same_table(name: str, seed: int) -> None:
     frame, stamps = rows(seed)
     whole, account, refused, time = sketched(STREAMS[name], frame, stamps, [])

@@ -17,12 +17,14 @@ from streamgauge.operators.sketching.partition_state import PartitionState
 from streamgauge.operators.sketching.remarks_by_source import RemarksBySource
 from streamgauge.operators.sketching.time_units import unit_read, wrong_unit
 
+from ...cases import each
+
 NOW_US = 1_767_225_600_000_000
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
-@pytest.mark.parametrize("read", PER_SECOND)
-@pytest.mark.parametrize("true", PER_SECOND)
+@each("read", PER_SECOND)
+@each("true", PER_SECOND)
 def test_the_unit_that_fits_is_named_if_it_is_another(read: str, true: str) -> None:
     for seconds in (700_000_000, 1_372_973_467, 1_767_225_600):
         result = wrong_unit(np.full(3, seconds * PER_SECOND[true]), read, NOW_US)

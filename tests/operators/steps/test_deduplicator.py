@@ -31,6 +31,7 @@ from streamgauge.operators.testing import StreamTester
 from streamgauge.operators.watermarks.partition_watermark import PartitionTime
 from streamgauge.operators.watermarks.position import Input, Position
 
+from ...cases import each
 from .orders import FILTER, SCHEMA, START_US, Expected, cuts, expected, orders, random_orders
 
 NOW_US = START_US + 5 * 60 * 1_000_000
@@ -87,7 +88,7 @@ class Restarted:
         return Expected(account, {start: [n, total] for start, n, total in rows})
 
 
-@pytest.mark.parametrize(
+@each(
     ("seed", "last", "filtered"),
     [
         *((seed, None, False) for seed in range(8)),
@@ -226,7 +227,7 @@ VALUE = json({"id": pl.Int64, "at": pl.Int64})
 MESSAGES = [b'{"id": %d, "at": %d}' % (at % 4, START_US // 1_000 + at) for at in range(12)]
 
 
-@pytest.mark.parametrize("cut", range(13))
+@each("cut", range(13))
 def test_messages_from_before_a_place_are_recalled_and_nothing_of_them_counts(cut: int) -> None:
     """Of 12 messages with four ids the first seven were counted, and the first three are out of reach."""
     rows = Stream.from_kafka("orders", value=VALUE, time=pl.from_epoch("at", time_unit="ms"))
@@ -256,7 +257,7 @@ def test_where_to_recall_from_is_committed_and_unknown_where_nobody_knew() -> No
     assert follow(Position(7, PartitionTime(), 3), Input("orders", 0), {0: Tail()}).position.replay == 3
 
 
-@pytest.mark.parametrize(
+@each(
     ("make", "reported"),
     [
         (lambda rows: rows.deduplicate("nope", within="1m"), "no column 'nope'"),

@@ -19,6 +19,8 @@ from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.testing import StreamTester
 
+from ...cases import each
+
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 POSTS = {"author": pl.String, "n": pl.Int64, "at": pl.Datetime("us", "UTC")}
 VALUE = {"country": pl.String, "n": pl.Int64}
@@ -89,7 +91,7 @@ def test_several_tables_and_steps_after_them() -> None:
     assert dict(tester.finish().windows().select("country_by_city", "rows").rows()) == {"NO": 1, None: 1}
 
 
-@pytest.mark.parametrize(
+@each(
     ("make", "reported"),
     [
         (lambda: posts().join("users", on="author"), "'users' is not a table"),

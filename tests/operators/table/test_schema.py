@@ -29,6 +29,7 @@ from streamgauge.operators.table.sketch_table import merge
 from streamgauge.operators.table.spark_footer import FOOTER
 from streamgauge.sketches.core.protocol import SketchError
 
+from ...cases import each
 from .posts import frame, table
 
 
@@ -82,7 +83,7 @@ def test_other_files_and_bytes_are_no_table_of_sketches(tmp_path) -> None:
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@each(
     ("columns", "repeats"),
     [
         ({"a": pa.array([], pa.int64()), "b": pa.array([], pa.string())}, []),

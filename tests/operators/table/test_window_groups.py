@@ -21,6 +21,8 @@ from streamgauge.operators.table.schema import START, schema_of
 from streamgauge.operators.table.window_groups import WindowGroups, as_few
 from streamgauge.operators.watermarks.partition_watermark import PartitionTime
 
+from ...cases import each
+
 ROWS = 600
 KINDS = {"int": pl.Int64, "double": pl.Float64, "text": pl.String}
 
@@ -65,8 +67,8 @@ def merged(stream: Stream, tables: list[pa.Table]) -> Accumulator:
     return accumulator
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", FAMILIES)
+@each("kind", KINDS)
+@each("name", FAMILIES)
 def test_answers_alive_are_those_of_the_bytes_and_change_none(name: str, kind: str) -> None:
     stream, tables = parts(name, kind)
     alive = merged(stream, tables).groups()
@@ -83,7 +85,7 @@ def test_answers_alive_are_those_of_the_bytes_and_change_none(name: str, kind: s
     assert other.answers().equals(query(other.table))
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@each("name", FAMILIES)
 def test_windows_that_are_merged_together_have_the_bytes_that_each_has_alone(name: str) -> None:
     stream, (table, _) = parts(name, "double")
     schema = schema_of(stream)

@@ -10,7 +10,6 @@ import sys
 import unicodedata
 from pathlib import Path
 
-import pytest
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -18,6 +17,8 @@ from rich.text import Text
 from streamgauge.operators.rendering.names import escaped
 from streamgauge.operators.watching.console import TerminalConsole
 from streamgauge.operators.watching.terminal import LogFormatter, json_line, write_json, write_line
+
+from ...cases import each
 
 ROOT = Path(__file__).resolve().parents[3]
 HOSTILE = (
@@ -44,7 +45,7 @@ def controls(text: str) -> list[str]:
 BIDI = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff\u200b"
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each("text", HOSTILE)
 def test_nothing_of_a_text_is_obeyed_wherever_it_is_printed(text: str) -> None:
     out = io.StringIO()
     write_line(f"before {text} after", out)

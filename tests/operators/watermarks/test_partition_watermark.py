@@ -16,6 +16,8 @@ from streamgauge.operators.watermarks.partition_watermark import (
 from streamgauge.operators.windows.tumbling import Tumbling
 from streamgauge.operators.windows.window import EARLIEST
 
+from ...cases import each
+
 SECOND = 1_000_000
 HOUR = 3_600 * SECOND
 MINUTE = Tumbling.every("1m")
@@ -111,7 +113,7 @@ def test_what_is_kept_of_a_partition_comes_back() -> None:
 NOW = 1_767_225_600 * SECOND
 
 
-@pytest.mark.parametrize(
+@each(
     ("time", "stamp", "wrong"),
     [
         (NOW, NOW, False),

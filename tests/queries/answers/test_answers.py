@@ -6,6 +6,7 @@ import itertools
 import random
 import time
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,21 +24,29 @@ from streamgauge.queries.question.question import BadQuestion, question
 from streamgauge.queries.views.merge_cache import Deadline, MergeCache, OutOfTime
 from streamgauge.queries.views.view import TableView
 
+from ...cases import each
 from ..logs import START as BEGIN
 from ..logs import STREAM, Fed, deltas, expected, messages, rows
 
 ROWS = rows(seed=5, minutes=20)
-DELTAS = deltas(ROWS)
-VIEW = Fed(partitions=2).feed(messages(DELTAS, 2)).table.view()
-TABLE = pa.concat_tables([table for tables in expected(DELTAS) for table in tables])
 KEPT = MergeCache()
 # Whose merges give the same bytes in whatever order they are done.
 FIRM = ["posts", "users", "people", "prices", "often", "seen", "some", "spent", "opened"]
 
 
-def ask(kind: str, view: TableView = VIEW, **given: Any) -> pl.DataFrame:
+@cache
+def posts_view() -> TableView:
+    return Fed(partitions=2).feed(messages(deltas(ROWS), 2)).table.view()
+
+
+@cache
+def posts_table() -> pa.Table:
+    return pa.concat_tables([table for tables in expected(deltas(ROWS)) for table in tables])
+
+
+def ask(kind: str, view: TableView | None = None, **given: Any) -> pl.DataFrame:
     requested = {name.replace("_", "-").replace("key-", "key."): list(v) for name, v in given.items()}
-    return answer(view, question(kind, requested), KEPT).rows
+    return answer(view or posts_view(), question(kind, requested), KEPT).rows
 
 
 def span(table: pa.Table, low: int, high: int) -> pa.Table:
@@ -52,7 +61,7 @@ def whole(table: pa.Table, by: list[str]) -> pa.Table:
 
 def test_rows_are_those_of_query() -> None:
     order = [START, "lang"]
-    answers, wanted = ask("rows").sort(order), query(TABLE).sort(order)
+    answers, wanted = ask("rows").sort(order), query(posts_table()).sort(order)
     assert answers.equals(wanted)
     assert ask("rows", columns=["posts", "tags"]).columns == [START, END, "lang", "posts", "tags"]
 
@@ -65,11 +74,11 @@ def test_rows_merged_are_those_of_merge(by: list[str], every: str) -> None:
         low = chance.randrange(19)
         high = chance.randrange(low + 1, 21)
         times = [(BEGIN + timedelta(minutes=at)).isoformat() for at in (low, high)]
-        part = span(TABLE, low, high)
+        part = span(posts_table(), low, high)
         wanted = query(merge(part, by=by, every=every) if every != "span" else whole(part, by))
         names = ["from", "to", "every", "by", "columns"]
         given = dict(zip(names, [[times[0]], [times[1]], [every], by or ["none"], FIRM]))
-        result = answer(VIEW, question("rows", given), KEPT).rows
+        result = answer(posts_view(), question("rows", given), KEPT).rows
         own = [name for name in FIRM if name not in ("users", "some")]
         assert result.select(*by, *own).equals(wanted.select(*by, *own))
         # An estimate of HyperLogLog may differ in its last digits with the order of the merges.
@@ -89,13 +98,13 @@ def test_answers_are_the_same_whatever_was_asked_before() -> None:
         for kind in ("quantiles", "top-k", "rows"):
             given = {"last": [last], **({"column": ["ranks"]} if kind == "quantiles" else {})}
             requested = question(kind, given)
-            one, other = answer(VIEW, requested, warm), answer(VIEW, requested, MergeCache())
+            one, other = answer(posts_view(), requested, warm), answer(posts_view(), requested, MergeCache())
             assert one.rows.equals(other.rows)
 
 
 def sketches(column: str, by: list[str]) -> list[Any]:
     requested = STREAM.aggregates[column]
-    table = whole(TABLE, by)
+    table = whole(posts_table(), by)
     groups = requested.groups(table.num_rows)
     groups.merge(np.arange(table.num_rows), table[column].combine_chunks())
     return [groups[number] for number in range(table.num_rows)]
@@ -175,14 +184,14 @@ def test_sample() -> None:
 
 def test_sets() -> None:
     given = {"key.lang": ["en"], "other-key.lang": ["de"]}
-    result = answer(VIEW, question("sets", given), KEPT).rows
-    parts = [TABLE.filter(pc.equal(TABLE["lang"], lang)) for lang in ("en", "de")]
+    result = answer(posts_view(), question("sets", given), KEPT).rows
+    parts = [posts_table().filter(pc.equal(posts_table()["lang"], lang)) for lang in ("en", "de")]
     wanted = compare(parts[0], "people", "people", parts[1], by=[]).to_dicts()[0]
     assert {row.pop("set"): row for row in result.to_dicts()} == wanted
     middle = (BEGIN + timedelta(minutes=10)).isoformat()
     given = {"to": [middle], "other-from": [middle], "by": ["lang"]}
-    result = answer(VIEW, question("sets", given), KEPT).rows
-    wanted = compare(span(TABLE, 0, 10), "people", "people", span(TABLE, 10, 20), by=["lang"])
+    result = answer(posts_view(), question("sets", given), KEPT).rows
+    wanted = compare(span(posts_table(), 0, 10), "people", "people", span(posts_table(), 10, 20), by=["lang"])
     assert result.filter(pl.col("set") == "union")["estimate"].to_list() == [
         row["estimate"] for row in wanted["union"]
     ]
@@ -193,7 +202,9 @@ def test_sets() -> None:
 def test_groups_by_the_values_of_their_keys() -> None:
     def posts(**given: list[str]) -> int:
         named = {name.replace("key_", "key."): values for name, values in given.items()}
-        result = answer(VIEW, question("rows", {**named, "every": ["span"], "by": ["none"]}), KEPT).rows
+        result = answer(
+            posts_view(), question("rows", {**named, "every": ["span"], "by": ["none"]}), KEPT
+        ).rows
         return result["posts"].sum()
 
     counts = {lang: (ROWS["lang"] == lang).sum() for lang in ("en", "de", "")}
@@ -217,25 +228,25 @@ def test_rows_in_an_order() -> None:
 
 
 def test_spans_and_what_an_answer_stands_on() -> None:
-    last = answer(VIEW, question("distinct", {"column": ["users"], "last": ["5m"]}), KEPT)
+    last = answer(posts_view(), question("distinct", {"column": ["users"], "last": ["5m"]}), KEPT)
     assert (last.windows, last.since, last.until) == (
         5,
         BEGIN + timedelta(minutes=15),
         BEGIN + timedelta(minutes=20),
     )
     assert last.open and not last.final and last.lag == 0 and last.stale is None
-    closed = answer(VIEW, question("rows", {"open": ["false"]}), KEPT)
+    closed = answer(posts_view(), question("rows", {"open": ["false"]}), KEPT)
     assert not closed.open and closed.final and closed.watermark is not None
     assert closed.until is not None and closed.until <= closed.watermark
     # Final windows alone don't make an answer final: a window of the span may not have begun.
     later = {"from": ["2026-01-01T00:00"], "to": ["2026-01-02"], "open": ["false"]}
-    assert not answer(VIEW, question("rows", later), KEPT).final
-    nothing = answer(VIEW, question("top-k", {"from": ["2027-01-01"]}), KEPT)
+    assert not answer(posts_view(), question("rows", later), KEPT).final
+    nothing = answer(posts_view(), question("top-k", {"from": ["2027-01-01"]}), KEPT)
     assert (nothing.rows.height, nothing.windows, nothing.since) == (0, 0, None)
-    assert standing(VIEW)["windows"] == 20
+    assert standing(posts_view())["windows"] == 20
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "given", "said"),
     [
         ("top-k", {"column": ["users"]}, "users is a distinct, which can't answer top-k; what can is tags"),
@@ -252,7 +263,7 @@ def test_spans_and_what_an_answer_stands_on() -> None:
 )
 def test_what_a_table_can_not_be_asked_is_said(kind: str, given: dict[str, list[str]], said: str) -> None:
     with pytest.raises(BadQuestion, match=said.replace("(", r"\(")):
-        answer(VIEW, question(kind, given), KEPT)
+        answer(posts_view(), question(kind, given), KEPT)
 
 
 def test_limits() -> None:
@@ -262,10 +273,10 @@ def test_limits() -> None:
         (Limits(answers=2), "limit="),
     ):
         with pytest.raises(TooMuch, match=said):
-            answer(VIEW, question("rows", {}), KEPT, limits)
+            answer(posts_view(), question("rows", {}), KEPT, limits)
     with pytest.raises(OutOfTime):
         answer(
-            VIEW,
+            posts_view(),
             question("distinct", {"column": ["users"]}),
             MergeCache(),
             deadline=Deadline(time.monotonic() - 1),
@@ -285,7 +296,7 @@ def test_a_table_without_any_window() -> None:
         assert result.rows.height == 0 and not result.final
 
 
-@pytest.mark.parametrize(
+@each(
     ("columns", "order"),
     [
         ([], "-users"),
@@ -299,8 +310,8 @@ def test_the_first_of_an_order_are_those_of_all_rows_in_order(order: str, column
     # KLL draws other numbers where it merges other groups beside; its bounds hold all the same.
     named = named or [name for name in STREAM.aggregates if name != "ranks"]
     given = {"every": ["span"], "order": [order], "columns": named}
-    whole = answer(VIEW, question("rows", given), MergeCache()).rows
+    whole = answer(posts_view(), question("rows", given), MergeCache()).rows
     for keys, limit in (({}, 3), ({}, 50), ({"key.lang": ["en", ""], "null": ["lang"]}, 2)):
-        result = answer(VIEW, question("rows", {**given, **keys, "limit": [str(limit)]}), KEPT).rows
-        wanted = answer(VIEW, question("rows", {**given, **keys}), MergeCache()).rows.head(limit)
+        result = answer(posts_view(), question("rows", {**given, **keys, "limit": [str(limit)]}), KEPT).rows
+        wanted = answer(posts_view(), question("rows", {**given, **keys}), MergeCache()).rows.head(limit)
         assert result.equals(wanted) and (keys or result.equals(whole.head(limit)))

@@ -12,6 +12,8 @@ from streamgauge.queries.question.question import BadQuestion, WindowSelection, 
 from streamgauge.queries.server.http.request_params import from_json
 from streamgauge.sketches.core.protocol import SketchError
 
+from ...cases import each
+
 
 def test_parameters_of_all_sorts() -> None:
     result = question(
@@ -85,7 +87,7 @@ def test_a_body_asks_as_a_url_does() -> None:
             from_json(broken)
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "given", "said"),
     [
         ("top", {}, "there are rows, distinct, top-k"),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 import streamgauge as sg
 from streamgauge.operators.families import FAMILIES
 from streamgauge.queries.sql.errors import SqlError
 from streamgauge.queries.sql.plan.selection import ranked
 
+from ...cases import each
 from .scripts import planned
 
 WINDOW = "FROM posts WINDOW TUMBLING (SIZE 1 MINUTE) EMIT FINAL"
@@ -22,7 +21,7 @@ def kept(aggregate: str) -> Any:
     return one.name, one.column, {**one.params, **one.answer}
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "expected"),
     [
         ("COUNT(*)", sg.count()),
@@ -55,7 +54,7 @@ def test_top_k_and_kll() -> None:
 
 
 # DISTINCT is a word of SQL: the family of that name is APPROX_COUNT_DISTINCT.
-@pytest.mark.parametrize("name", sorted({*FAMILIES} - {"distinct"}))
+@each("name", sorted({*FAMILIES} - {"distinct"}))
 def test_every_name_of_the_registry_can_be_asked(name: str) -> None:
     column = "price" if "quantiles" in name or name in ("tdigest", "req") else "n"
     inputs = [given for given in FAMILIES[name].inputs if given not in ("time", "partition", "offset")]

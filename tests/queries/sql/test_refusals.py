@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 
-import pytest
-
+from ...cases import each
 from .broken_statements import MORE
 from .scripts import DECLARED, outcomes
 
@@ -193,9 +192,7 @@ def test_there_are_enough() -> None:
     assert len({statement for statement, _, _ in [*BROKEN, *MORE]}) >= 200
 
 
-@pytest.mark.parametrize(
-    ("statement", "underlined", "message"), [*BROKEN, *MORE], ids=[one for one, _, _ in [*BROKEN, *MORE]]
-)
+@each(("statement", "underlined", "message"), [*BROKEN, *MORE], ids=[one for one, _, _ in [*BROKEN, *MORE]])
 def test_a_broken_statement_is_refused_at_its_place(statement: str, underlined: str, message: str) -> None:
     before = DECLARED + "-- and then\n  "
     last = outcomes(f"{before}{statement};")[-1]

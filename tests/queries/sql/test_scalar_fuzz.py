@@ -13,11 +13,12 @@ from typing import Any
 
 import duckdb
 import polars as pl
-import pytest
 
 from streamgauge.queries.sql.parse.dialect import statements_of
 from streamgauge.queries.sql.plan.expressions import Expressions
 from streamgauge.queries.sql.scalars.scalars import Scalar, Scalars
+
+from ...cases import each
 
 FRAME = pl.DataFrame(
     {
@@ -177,7 +178,7 @@ def same(one: Any, other: Any) -> bool:
     return one == other
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_a_frame_its_rows_and_duckdb_agree(seed: int) -> None:
     generator = Generator(seed)
     connection = duckdb.connect()

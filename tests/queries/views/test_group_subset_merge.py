@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 
 import numpy as np
 import polars as pl
@@ -11,10 +12,14 @@ import pytest
 from streamgauge.operators.table.query import query
 from streamgauge.queries.views.group_subset_merge import GroupSubset, hashes_of, pieces
 from streamgauge.queries.views.merge_cache import Deadline, MergeCache, Selection
+from streamgauge.queries.views.view import TableView
 
 from ..logs import STREAM, Fed, deltas, messages, rows
 
-VIEW = Fed(partitions=2).feed(messages(deltas(rows(seed=7, minutes=23)), 2)).table.view()
+
+@cache
+def posts_view() -> TableView:
+    return Fed(partitions=2).feed(messages(deltas(rows(seed=7, minutes=23)), 2)).table.view()
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -23,11 +28,11 @@ def test_few_groups_are_those_of_the_whole_tree(seed: int) -> None:
     chance = random.Random(seed)
     columns = tuple(name for name in STREAM.aggregates if name != "ranks")  # KLL draws random numbers
     wanted = Selection(columns, ("lang",), () if seed % 2 else (("lang", ("en", None)),))
-    windows = [window for window in VIEW.windows if chance.random() < (0.4, 0.9, 1.1)[seed % 3]]
+    windows = [window for window in posts_view().windows if chance.random() < (0.4, 0.9, 1.1)[seed % 3]]
     langs = pl.DataFrame({"lang": chance.sample(["en", "de", "", None], chance.randrange(1, 5))})
     langs = langs.cast({"lang": pl.String})
-    whole = MergeCache().table(VIEW.schema, windows, wanted, "span")
-    result = MergeCache().few(VIEW.schema, windows, wanted, langs, Deadline())
+    whole = MergeCache().table(posts_view().schema, windows, wanted, "span")
+    result = MergeCache().few(posts_view().schema, windows, wanted, langs, Deadline())
     answered = query(whole).join(langs, on="lang", how="semi", nulls_equal=True)
     assert query(result).equals(answered)
 

@@ -15,6 +15,7 @@ import pytest
 from streamgauge.sampling.reservoir import Reservoir, ReservoirGroups
 from streamgauge.sketches.core.protocol import SketchError
 
+from ...cases import each
 from ..chance import deviation, included, merged, repeat
 
 RUNS = 4000
@@ -171,7 +172,7 @@ ITEMS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("items", ITEMS.values(), ids=ITEMS)
+@each("items", ITEMS.values(), ids=ITEMS)
 def test_items_of_any_type_come_back(items: Any) -> None:
     sample = Reservoir(100, seed=1).update(items)
     back = Reservoir.from_bytes(sample.to_bytes())

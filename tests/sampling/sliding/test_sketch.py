@@ -13,6 +13,7 @@ import pytest
 from streamgauge.sampling.sliding import SlidingWindowSample, SlidingWindowSampleGroups
 from streamgauge.sketches.core.protocol import SketchError
 
+from ...cases import each
 from ..chance import deviation, merged, repeat
 
 RUNS = 2500
@@ -29,8 +30,8 @@ def best(groups: Any, times: np.ndarray, span: float, k: int) -> np.ndarray:
     return np.bincount(chosen, minlength=len(times))
 
 
-@pytest.mark.parametrize("order", ["rising", "falling", "mixed", "ties"])
-@pytest.mark.parametrize("span", [60.0, 25.0, 7.5])
+@each("order", ["rising", "falling", "mixed", "ties"])
+@each("span", [60.0, 25.0, 7.5])
 def test_any_span_up_to_now_is_sampled_uniformly(order: str, span: float) -> None:
     times = np.arange(120) * SECOND
     if order == "ties":

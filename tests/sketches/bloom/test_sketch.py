@@ -16,6 +16,8 @@ import pytest
 from streamgauge.sketches.bloom import Bloom, BloomGroups
 from streamgauge.sketches.core.protocol import SketchError
 
+from ...cases import each
+
 Oracle = Callable[[str, list[str]], list[str]]
 LAYOUTS = ("blocked", "spark_v1", "spark_v2")
 KINDS = ("long", "string", "binary")
@@ -60,8 +62,8 @@ def test_all_added_are_found_and_parts_merged_equal_the_whole(layout: Any, kind:
     assert Bloom(500, 0.02, layout) == Bloom(500, 0.02, layout).update([]).update(None).update([None])
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize(("capacity", "fpp"), [(20_000, 0.01), (3_000, 0.1), (30_000, 0.001), (1_000, 0.5)])
+@each("layout", LAYOUTS)
+@each(("capacity", "fpp"), [(20_000, 0.01), (3_000, 0.1), (30_000, 0.001), (1_000, 0.5)])
 def test_false_positives_keep_the_promise_and_are_not_far_below(
     layout: Any, capacity: int, fpp: float
 ) -> None:
@@ -238,8 +240,8 @@ def test_in_asks_for_one_value() -> None:
             assert column in seen
 
 
-@pytest.mark.parametrize("layout", ["blocked", "spark_v1", "spark_v2"])
-@pytest.mark.parametrize("capacity", [1, 2, 5, 10, 30, 100])
+@each("layout", ["blocked", "spark_v1", "spark_v2"])
+@each("capacity", [1, 2, 5, 10, 30, 100])
 def test_rate_is_the_true_one_of_small_filters(layout: Any, capacity: int) -> None:
     """Against 20,000 keys of ours each, summed over many filters: the two hashes of Spark's are few bits."""
     rng = np.random.default_rng(capacity)

@@ -9,6 +9,8 @@ import pytest
 
 from streamgauge.sketches.count_min.heavy_hitters import HeavyHitters
 
+from ...cases import each
+
 
 def zipf(n: int, seed: int, exponent: float = 1.2) -> list[str]:
     ranks = np.arange(1, 1001) ** -exponent
@@ -50,7 +52,7 @@ def test_what_no_part_held_is_said_to_be_missed() -> None:
     assert "both" in {item.item for item in merged.update(["both"]).top()}  # comes back when it comes again
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_trees_of_merges(seed: int) -> None:
     rng = np.random.default_rng(seed)
     values = zipf(6_000, seed, exponent=float(rng.uniform(0.2, 1.5)))

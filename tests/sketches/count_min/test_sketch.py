@@ -18,6 +18,8 @@ import pytest
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.count_min import CountMin, CountMinGroups
 
+from ...cases import each
+
 Oracle = Callable[[str, list[str]], list[str]]
 KINDS = ("long", "string", "binary")
 SHAPES = (
@@ -50,8 +52,8 @@ def words(kind: str, values: list[Any]) -> str:
     return ",".join(b64(value if kind == "binary" else value.encode()) for value in values)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("params", SHAPES)
+@each("kind", KINDS)
+@each("params", SHAPES)
 def test_never_too_small_and_parts_merged_equal_the_whole(
     kind: str, params: tuple[float, float, int]
 ) -> None:

@@ -19,6 +19,8 @@ from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.ddsketch import DDSketch, DDSketchGroups
 from streamgauge.sketches.ddsketch import slots as ddsketch_slots
 
+from ...cases import each
+
 QS = [0, 0.001, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1]
 _rng = np.random.default_rng(17)
 STREAMS = {
@@ -40,8 +42,8 @@ def theirs(values: np.ndarray, accuracy: float) -> Any:
     return peer
 
 
-@pytest.mark.parametrize("accuracy", [0.001, 0.01, 0.1, 0.5])
-@pytest.mark.parametrize("name", STREAMS)
+@each("accuracy", [0.001, 0.01, 0.1, 0.5])
+@each("name", STREAMS)
 def test_every_quantile_keeps_the_relative_accuracy(name: str, accuracy: float) -> None:
     values = STREAMS[name]
     sketch, ordered = DDSketch(accuracy).update(values), np.sort(values)
@@ -288,12 +290,14 @@ def test_many_images_are_written_and_read_as_the_protobuf_library_does() -> None
         assert merged[g] == expected
 
 
-def test_broken_images_are_read_in_many_as_alone() -> None:
+@pytest.mark.parametrize("bits", [1, pytest.param(8, marks=pytest.mark.soak)])
+def test_broken_images_are_read_in_many_as_alone(bits: int) -> None:
+    """With so many bits of each byte flipped, each by itself."""
     image = DDSketch(0.01).update([-3.0, -3.1, 0.0, 7.5, 900.0]).to_bytes()
     flipped = [
-        image[:i] + bytes([image[i] ^ 1 << bit]) + image[i + 1 :]
+        image[:i] + bytes([image[i] ^ 1 << (3 * i + bit) % 8]) + image[i + 1 :]
         for i in range(len(image))
-        for bit in (0, 3, 7)
+        for bit in range(bits)
     ]
     for data in [*(image[:i] for i in range(len(image))), *flipped, image + image, image + b"\x21"]:
         groups = DDSketchGroups(1, 0.01)
@@ -349,7 +353,7 @@ METHODS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("method", METHODS)
+@each("method", METHODS)
 def test_bounds_hold_by_each_definition_of_a_quantile(method: Any) -> None:
     """Values far apart, so that a rank more or less is another bucket; shares on ranks and between them."""
     rng = np.random.default_rng(4)

@@ -25,6 +25,8 @@ from streamgauge.sketches.exact import (
     VarianceGroups,
 )
 
+from ...cases import each
+
 RNG = np.random.default_rng(7)
 WIDE = Context(prec=38)
 GROUPS = RNG.integers(0, 5, 400)
@@ -85,7 +87,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("cls", "name"), CASES)
+@each(("cls", "name"), CASES)
 def test_equals_plain_python_whole_cut_and_merged(cls: type, name: str) -> None:
     column = with_nulls(COLUMNS[name])
     array = pa.array(column)
@@ -230,7 +232,7 @@ def test_types_that_do_not_add_up() -> None:
         sums.update([0], [1.5])
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "value"),
     [
         (pa.timestamp("us", "UTC"), 1_700_000_000_000_000),
@@ -349,7 +351,7 @@ def test_null_columns_merge_as_nothing() -> None:
         assert groups[0] == (0 if cls is CountGroups else None)
 
 
-@pytest.mark.parametrize(
+@each(
     ("moment", "error", "words"),
     [
         ({"partition": 1 << 31}, ValueError, "partition must fit int32, got 2147483648"),
@@ -359,7 +361,7 @@ def test_null_columns_merge_as_nothing() -> None:
         ({"offset": [1, 2]}, ValueError, "one a row, 1 in all, got 2"),
     ],
 )
-@pytest.mark.parametrize("kind", TIMED)
+@each("kind", TIMED)
 def test_a_place_that_kafka_has_not_is_refused(kind: Any, moment: Any, error: Any, words: str) -> None:
     groups = kind(1)
     with pytest.raises(error, match=words):

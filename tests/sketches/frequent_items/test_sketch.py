@@ -18,6 +18,7 @@ from streamgauge.sketches.frequent_items import FrequentItems, FrequentItemsGrou
 from streamgauge.sketches.frequent_items.sketch import Item
 from streamgauge.sketches.frequent_items.string_arena import words_of
 
+from ...cases import each
 from .streams import KINDS, column, state, zipf
 
 
@@ -69,9 +70,9 @@ STREAMS: dict[str, np.ndarray] = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", STREAMS)
-@pytest.mark.parametrize("max_size", [8, 64, 512])
+@each("kind", KINDS)
+@each("name", STREAMS)
+@each("max_size", [8, 64, 512])
 def test_counters_equal_the_model_in_any_cut(name: str, kind: str, max_size: int) -> None:
     values = column(STREAMS[name], kind)
     model = Naive(max_size)
@@ -90,8 +91,8 @@ def test_counters_equal_the_model_in_any_cut(name: str, kind: str, max_size: int
     assert cut.to_bytes() == whole.to_bytes()
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", STREAMS)
+@each("kind", KINDS)
+@each("name", STREAMS)
 def test_promise(name: str, kind: str) -> None:
     values = column(STREAMS[name], kind)
     truth = Counter(values.to_pylist())

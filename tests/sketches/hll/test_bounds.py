@@ -9,6 +9,8 @@ import pytest
 from streamgauge.sketches.hll import HLL, HLLGroups
 from streamgauge.sketches.hll.bounds import TAILS
 
+from ...cases import each
+
 SKETCHES = 600
 
 
@@ -37,8 +39,8 @@ def test_coupons(lg_k: int, n: int) -> None:
     assert (upper - lower).max() <= 8
 
 
-@pytest.mark.parametrize("lg_k", [4, 6, 8, 11])
-@pytest.mark.parametrize("beyond", [0, 1, 3, 1.1, 1.3, 2.0, 8.0])
+@each("lg_k", [4, 6, 8, 11])
+@each("beyond", [0, 1, 3, 1.1, 1.3, 2.0, 8.0])
 def test_the_first_registers(lg_k: int, beyond: float) -> None:
     switch = 8 if lg_k < 8 else 3 * (1 << lg_k) // 32 + 1
     n = switch + beyond if isinstance(beyond, int) else int(switch * beyond) + 1

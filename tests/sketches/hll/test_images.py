@@ -13,6 +13,8 @@ import pytest
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.hll import HLL, HLLGroups
 
+from ...cases import each
+
 
 def images() -> dict[str, bytes]:
     """A small image of every form and type, compact and updatable."""
@@ -44,7 +46,7 @@ def read_or_refuse(data: Any) -> None:
     assert sketch.estimate() > 0
 
 
-@pytest.mark.parametrize("name", IMAGES)
+@each("name", IMAGES)
 def test_truncated_at_every_length(name: str, guarded: Any) -> None:
     image = IMAGES[name]
     for end in range(len(image)):
@@ -55,15 +57,26 @@ def test_truncated_at_every_length(name: str, guarded: Any) -> None:
         HLL.from_bytes(image + b"\0")
 
 
-@pytest.mark.parametrize("name", IMAGES)
-def test_every_flip_of_a_bit_and_of_a_byte(name: str, guarded: Any) -> None:
-    image = bytearray(IMAGES[name])
+def read_flipped(image: bytearray, guarded: Any, bits: int) -> None:
+    """Read it with so many bits of each byte flipped, each by itself, and with the whole byte flipped."""
     for place in range(len(image)):
         kept = image[place]
-        for flip in (1, 2, 4, 8, 16, 32, 64, 128, 255):
+        for flip in (*(1 << (place + bit) % 8 for bit in range(bits)), 255):
             image[place] = kept ^ flip
             read_or_refuse(guarded.at_end(bytes(image)))
         image[place] = kept
+
+
+@each("name", IMAGES)
+def test_a_flipped_bit_and_a_flipped_byte_anywhere(name: str, guarded: Any) -> None:
+    """Another bit of each byte than of the byte before it; `make soak` flips every bit."""
+    read_flipped(bytearray(IMAGES[name]), guarded, bits=1)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", IMAGES)
+def test_every_flip_of_a_bit_and_of_a_byte(name: str, guarded: Any) -> None:
+    read_flipped(bytearray(IMAGES[name]), guarded, bits=8)
 
 
 @pytest.mark.parametrize("name", ["registers HLL_8 updatable", "registers HLL_4 compact", "merged"])

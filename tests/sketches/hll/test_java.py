@@ -10,6 +10,8 @@ import pytest
 
 from streamgauge.sketches.hll import HLL
 
+from ...cases import each
+
 SIZES = [0, 1, 7, 8, 25, 96, 97, 384, 385, 3_000, 200_000]
 
 
@@ -24,8 +26,8 @@ def image(answer: list[str], which: int = 0) -> bytes:
     return bytes.fromhex(answer[which])
 
 
-@pytest.mark.parametrize("lg_k", [4, 7, 8, 10, 12, 16])
-@pytest.mark.parametrize("n", SIZES)
+@each("lg_k", [4, 7, 8, 10, 12, 16])
+@each("n", SIZES)
 def test_every_image_java_writes_is_read(java: Any, lg_k: int, n: int) -> None:
     ours = HLL(lg_k).update(np.arange(n))
     for kind in ("HLL_4", "HLL_6", "HLL_8"):
@@ -41,8 +43,8 @@ def test_every_image_java_writes_is_read(java: Any, lg_k: int, n: int) -> None:
             assert ours.to_bytes() == image(answer)
 
 
-@pytest.mark.parametrize("lg_k", [4, 8, 12, 16])
-@pytest.mark.parametrize("n", SIZES)
+@each("lg_k", [4, 8, 12, 16])
+@each("n", SIZES)
 def test_hll_4_is_written_as_java_converts_it(java: Any, lg_k: int, n: int) -> None:
     ours = HLL(lg_k).update(np.arange(n))
     converted = java.ask("hll_as", "HLL_4", ours.to_bytes())
@@ -66,7 +68,7 @@ def test_many_exceptions_of_hll_4(java: Any) -> None:
             assert HLL.from_bytes(image(updatable, which)).to_bytes()[40:] == ours.to_bytes()[40:]
 
 
-@pytest.mark.parametrize("n", SIZES)
+@each("n", SIZES)
 def test_each_goes_on_where_the_other_stopped(java: Any, n: int) -> None:
     start = HLL(11).update(np.arange(n))
     java_went_on = java.ask("hll_go_on", start.to_bytes(), n, 5_000)
@@ -74,10 +76,8 @@ def test_each_goes_on_where_the_other_stopped(java: Any, n: int) -> None:
     assert read.update(np.arange(n, n + 5_000)).to_bytes() == image(java_went_on)
 
 
-@pytest.mark.parametrize("lg_ks", [(12, 12, 12), (12, 10, 12), (7, 11, 9)])
-@pytest.mark.parametrize(
-    "sizes", [(30_000, 30_000, 30_000), (5, 20_000, 90), (6, 60, 300), (0, 700, 3), (50, 60, 90)]
-)
+@each("lg_ks", [(12, 12, 12), (12, 10, 12), (7, 11, 9)])
+@each("sizes", [(30_000, 30_000, 30_000), (5, 20_000, 90), (6, 60, 300), (0, 700, 3), (50, 60, 90)])
 def test_unions_are_javas_in_every_order(java: Any, lg_ks: tuple, sizes: tuple) -> None:
     starts = np.cumsum([0, *sizes])
     parts = [HLL(lg).update(np.arange(a, a + n)) for lg, a, n in zip(lg_ks, starts, sizes)]

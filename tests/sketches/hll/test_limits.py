@@ -10,6 +10,8 @@ import pytest
 from streamgauge.sketches.hll import HLLGroups
 from streamgauge.sketches.hll.estimate import composite_estimates, composite_limits, composite_table
 
+from ...cases import each
+
 UNIONS = 40
 
 
@@ -23,20 +25,20 @@ def limits(lg_k: int, groups: np.ndarray, images: pa.Array) -> tuple[np.ndarray,
     return unions.estimates(), unions.union_limits(sums)
 
 
-@pytest.mark.parametrize("lg_k", [4, 7, 8, 12])
-@pytest.mark.parametrize("most", [3, 40, 700, 30_000])
-@pytest.mark.parametrize("shared", [0.0, 0.9])
+@each("lg_k", [4, 7, 8, 12])
+@each("most", [3, 40, 700, 30_000])
+@each("shared", [0.0, 0.9])
 def test_limits_hold(lg_k: int, most: int, shared: float) -> None:
     """Of few values and of many, of the same ones and of others, some sketches merged before."""
     rng = np.random.default_rng([lg_k, most])
     parts = 12 * UNIONS
-    each = HLLGroups(parts, lg_k)
+    sketches = HLLGroups(parts, lg_k)
     for part in range(parts):
         n = int(rng.integers(0, most))
         same = rng.random(n) < shared
         values = np.where(same, rng.integers(0, most, n), rng.integers(0, 1 << 62, n))
-        each.update(np.full(n, part), values)
-    images, groups = each.to_arrow(), rng.integers(0, UNIONS, parts)
+        sketches.update(np.full(n, part), values)
+    images, groups = sketches.to_arrow(), rng.integers(0, UNIONS, parts)
     estimates, result = limits(lg_k, groups, images)
     assert (estimates <= result).all()
     # Halves merged before the others: their sums, not the order of the merges, decide.
@@ -49,9 +51,9 @@ def test_limits_hold(lg_k: int, most: int, shared: float) -> None:
 def test_limits_are_near_where_sketches_have_little_in_common() -> None:
     rng = np.random.default_rng(5)
     n, parts = 20, 60
-    each = HLLGroups(parts * UNIONS, 12)
-    each.update(np.repeat(np.arange(parts * UNIONS), n), rng.integers(0, 1 << 62, n * parts * UNIONS))
-    estimates, result = limits(12, np.arange(parts * UNIONS) // parts, each.to_arrow())
+    sketches = HLLGroups(parts * UNIONS, 12)
+    sketches.update(np.repeat(np.arange(parts * UNIONS), n), rng.integers(0, 1 << 62, n * parts * UNIONS))
+    estimates, result = limits(12, np.arange(parts * UNIONS) // parts, sketches.to_arrow())
     assert (result / estimates).max() < 1.5
 
 

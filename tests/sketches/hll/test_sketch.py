@@ -16,6 +16,8 @@ import pytest
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.hll import HLL, HLLGroups
 
+from ...cases import each
+
 HLL_8 = datasketches.tgt_hll_type.HLL_8
 
 
@@ -34,8 +36,8 @@ def contents(sketch: HLL) -> list[int]:
     return sorted(image[8 if image[0] == 2 else 12 :].view(np.uint32).tolist())
 
 
-@pytest.mark.parametrize("lg_k", [4, 7, 8, 11, 12, 14])
-@pytest.mark.parametrize("n", [0, 1, 7, 8, 20, 24, 25, 100, 384, 385, 1000, 30_000])
+@each("lg_k", [4, 7, 8, 11, 12, 14])
+@each("n", [0, 1, 7, 8, 20, 24, 25, 100, 384, 385, 1000, 30_000])
 def test_bytes_and_estimates_are_the_references(lg_k: int, n: int) -> None:
     ours = HLL(lg_k).update(np.arange(n))
     theirs = reference(lg_k, list(range(n)))
@@ -77,7 +79,7 @@ STREAMS = {
 }
 
 
-@pytest.mark.parametrize("name", STREAMS)
+@each("name", STREAMS)
 def test_any_cut_into_batches_is_the_same_as_one_value_at_a_time(name: str) -> None:
     column = STREAMS[name]
     whole = HLL(8).update(column)

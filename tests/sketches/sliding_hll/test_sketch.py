@@ -20,6 +20,8 @@ from streamgauge.sketches.sliding_hll import SlidingHLL, SlidingHLLGroups
 from streamgauge.sketches.sliding_hll.images import read_image
 from streamgauge.sketches.sliding_hll.store import NEVER, most_coupons
 
+from ...cases import each
+
 SECOND = 1_000_000
 OLD_IMAGE = (
     "53484c4c01040000fdc5644b7df017ee00e1f505000000000800000000000000c0c62d00000000004054890000"
@@ -58,8 +60,8 @@ def what_counts(lg_k: int, window: int, coupons: np.ndarray, times: np.ndarray) 
     return entries, cutoff
 
 
-@pytest.mark.parametrize(("lg_k", "distinct"), [(4, 12), (4, 60), (4, 2_000), (5, 40), (6, 300), (8, 5_000)])
-@pytest.mark.parametrize("late", [0, 30, 10_000])
+@each(("lg_k", "distinct"), [(4, 12), (4, 60), (4, 2_000), (5, 40), (6, 300), (8, 5_000)])
+@each("late", [0, 30, 10_000])
 def test_an_image_holds_what_the_rows_alone_say(lg_k: int, distinct: int, late: int) -> None:
     """One sketch and groups, in one update and in many: values again and again, in order and not."""
     for seed in range(12):
@@ -78,8 +80,8 @@ def test_an_image_holds_what_the_rows_alone_say(lg_k: int, distinct: int, late: 
             assert set(zip(image.keys.tolist(), image.times.tolist())) == entries and image.cutoff == cutoff
 
 
-@pytest.mark.parametrize("n", [50, 3_000, 60_000])
-@pytest.mark.parametrize("span", [600.0, 120.0, 7.0, 0.01])
+@each("n", [50, 3_000, 60_000])
+@each("span", [600.0, 120.0, 7.0, 0.01])
 def test_a_span_is_what_a_sketch_that_saw_it_alone_says(n: int, span: float) -> None:
     values, times = stream(n)
     sliding = SlidingHLL(10, window=600.0).update(values, time=times)
@@ -298,14 +300,14 @@ def test_few_values_of_a_busy_window_are_counted_exactly() -> None:
         parts = [SlidingHLL(12, 3600.0).update(values[rows][i::7], time=times[rows][i::7]) for i in range(7)]
         for part in parts[1:]:
             parts[0].merge(part)
-        for each in (
+        for same in (
             sketch,
             parts[0],
             SlidingHLL.from_bytes(sketch.to_bytes()),
             pickle.loads(pickle.dumps(sketch)),
         ):
-            assert each.bounds(3, window=1.0) == pytest.approx((100, 100), abs=1e-3)
-            assert each.to_bytes() == sketch.to_bytes()
+            assert same.bounds(3, window=1.0) == pytest.approx((100, 100), abs=1e-3)
+            assert same.to_bytes() == sketch.to_bytes()
         smaller = SlidingHLL(8, window=3600.0).merge(sketch)
         assert smaller.bounds(3, window=0.3) == pytest.approx((30, 30), abs=1e-3)
 

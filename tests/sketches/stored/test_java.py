@@ -15,6 +15,8 @@ from streamgauge.sketches.stored.tdigest import TDigest
 from streamgauge.sketches.stored.var_opt import VarOpt
 from streamgauge.sketches.theta.tuple import Tuple
 
+from ...cases import each
+
 SIZES = (0, 1, 2, 15, 20, 63, 64, 700, 5000, 40_000)
 Read = Callable[[bytes], Any]
 
@@ -81,7 +83,7 @@ def answers(java_oracle: Callable[[str, list[str]], list[str]]) -> dict[tuple[st
     return dict(zip(by_key, java_oracle("StoredOracle", list(by_key.values()))))
 
 
-@pytest.mark.parametrize("name", {**STORED, **UPDATABLE})
+@each("name", {**STORED, **UPDATABLE})
 def test_java_wrote_it(answers: Any, name: str) -> None:
     read, make = {**STORED, **UPDATABLE}[name]
     for n in SIZES:

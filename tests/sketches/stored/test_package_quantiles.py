@@ -13,11 +13,13 @@ from streamgauge.sketches.stored.classic_quantiles import ClassicQuantiles
 from streamgauge.sketches.stored.req import REQ
 from streamgauge.sketches.stored.tdigest import TDigest
 
+from ...cases import each
+
 VALUES = np.random.default_rng(5).lognormal(0, 2, 50_000)
 
 
-@pytest.mark.parametrize("high_ranks", [True, False])
-@pytest.mark.parametrize("n", [0, 1, 4, 5, 1000, 50_000])
+@each("high_ranks", [True, False])
+@each("n", [0, 1, 4, 5, 1000, 50_000])
 def test_req_reads_what_the_package_wrote_and_the_reverse(n: int, high_ranks: bool) -> None:
     peer = datasketches.req_floats_sketch(12, high_ranks)
     peer.update(VALUES[:n].astype(np.float32))

@@ -12,6 +12,8 @@ import pytest
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.theta import Theta
 
+from ...cases import each
+
 SIZES = [0, 1, 2, 6, 31, 32, 33, 90, 130, 1_000, 40_000]
 
 
@@ -27,8 +29,8 @@ def assert_same(ours: Theta, answer: list[str]) -> None:
         assert ours.bounds(std_devs) == pytest.approx(bounds, rel=1e-12)
 
 
-@pytest.mark.parametrize("lg_k", [5, 7, 12])
-@pytest.mark.parametrize("n", SIZES)
+@each("lg_k", [5, 7, 12])
+@each("n", SIZES)
 def test_images_estimates_and_bounds_are_javas(java: Any, lg_k: int, n: int) -> None:
     ours = Theta(lg_k).update(np.arange(n))
     answer = java.ask("theta", lg_k, 0, n)
@@ -37,7 +39,7 @@ def test_images_estimates_and_bounds_are_javas(java: Any, lg_k: int, n: int) -> 
     assert java.ask("theta_read", ours.to_bytes()) == answer
 
 
-@pytest.mark.parametrize("n", SIZES)
+@each("n", SIZES)
 def test_sketches_in_mid_stream_and_as_hash_tables_are_read(java: Any, n: int) -> None:
     answer = java.ask("theta_raw", 6, 0, n)
     compact = Theta.from_bytes(image(answer), 12)

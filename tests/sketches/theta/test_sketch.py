@@ -17,6 +17,8 @@ import pytest
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.theta import Theta, ThetaGroups
 
+from ...cases import each
+
 
 def test_counts_are_exact_up_to_its_size() -> None:
     for n in (0, 1, 6, 7, 1_000, 4_096):
@@ -63,7 +65,7 @@ STREAMS = {
 }
 
 
-@pytest.mark.parametrize("name", STREAMS)
+@each("name", STREAMS)
 def test_neither_order_nor_cuts_nor_merges_change_a_byte(name: str) -> None:
     column = STREAMS[name]
     whole = Theta(8).update(column)

@@ -15,7 +15,6 @@ import subprocess
 import sys
 import sysconfig
 import time
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +24,8 @@ import pyspark
 
 from streamgauge.apps.environment.java import find_java
 from streamgauge.sketches.core.kernel_cache import folders
+
+from ...examples import FLOORS
 
 ROOT = Path(__file__).resolve().parents[3]
 PYTHON = "cluster-python"
@@ -218,14 +219,11 @@ def install(environment: Path, warm: bool = True) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
     packages = Path(next(iter(environment.glob("lib/python3*/site-packages"))))
     (packages / "shared.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
-    for name in settings["packages"]:
-        folder = Path(*name.split(".")[1:])
-        target = packages / "streamgauge" / folder
+    below = [path.parent for floor in (*FLOORS, "spark") for path in (ROOT / floor).rglob("__init__.py")]
+    for folder in (ROOT, *below):
+        target = packages / "streamgauge" / folder.relative_to(ROOT)
         target.mkdir(parents=True, exist_ok=True)
-        files = [*(ROOT / folder).glob("*.py"), *(ROOT / folder).glob("*.csv")]
-        files += (ROOT / folder).glob("*.properties")
-        for file in files:
+        for file in (file for name in ("*.py", "*.csv", "*.properties") for file in folder.glob(name)):
             shutil.copy(file, target / file.name)
     kernels = packages / "streamgauge" / "__pycache__" / "streamgauge-kernels"
     kernels.mkdir(parents=True)

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from streamgauge.operators.families import FAMILIES
 from streamgauge.spark_udafs.functions.catalogue import VERBS, catalogue
 from streamgauge.spark_udafs.functions.describing import NOTE, description
+
+from ...cases import each
 
 N = 300
 NAMES = [name for name, line in FAMILIES.items() if not line.exact]
@@ -33,7 +34,7 @@ def sketched(name: str, rows: slice = slice(None)) -> bytes:
     return function.run()(*(COLUMNS[column][rows] for column in function.columns))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES)
 def test_every_family_is_sketched_merged_and_answered(name: str) -> None:
     kind = "_long" if FAMILIES[name].aggregate.kinds and name != "tuple" else ""
     functions = catalogue()

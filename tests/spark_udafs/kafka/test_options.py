@@ -8,6 +8,8 @@ from pyspark.sql.types import StructType
 from streamgauge.spark_udafs.kafka.options import KafkaOptions
 from streamgauge.spark_udafs.kafka.source import KafkaSketchSource
 
+from ...cases import each
+
 GIVEN = {"kafka.bootstrap.servers": "box:9092", "subscribe": "posts"}
 
 
@@ -41,7 +43,7 @@ def test_partitions_can_be_assigned() -> None:
     assert KafkaOptions.parse(given).assigned == (("posts", 0), ("posts", 2))
 
 
-@pytest.mark.parametrize(
+@each(
     ("more", "complaint"),
     [
         ({"kafka.bootstrap.servers": ""}, "needs .*kafka.bootstrap.servers"),

@@ -12,6 +12,8 @@ from streamgauge.agents.ingest.batch import IngestError
 from streamgauge.agents.ingest.component import Place
 from streamgauge.agents.ingest.sources.journal import Journal, JournalSource, parse_entry
 
+from ....cases import each
+
 # As in https://systemd.io/JOURNAL_EXPORT_FORMATS/
 FIRST = b"""__CURSOR=s=739ad463348b4ceca5a9e69c95a3c93f;i=4ece7
 __REALTIME_TIMESTAMP=1342540861416351
@@ -65,7 +67,7 @@ def test_a_restart_asks_for_what_is_behind_the_cursor(tmp_path: Path) -> None:
     assert entry == {"ARGUMENTS": "--boot"}
 
 
-@pytest.mark.parametrize("cut", range(1, len(BINARY) + 1))
+@each("cut", range(1, len(BINARY) + 1))
 def test_an_entry_waits_for_its_end(cut: int) -> None:
     whole = BINARY + b"\n"
     assert parse_entry(whole)[1] == len(whole)

@@ -14,6 +14,8 @@ from streamgauge.agents.ingest.sources.syslog import SyslogServer, SyslogSource,
 from streamgauge.operators.formats.messages import Messages
 from streamgauge.operators.formats.text.syslog import syslog
 
+from ....cases import each
+
 OLD = b"<34>Oct 11 22:14:15 mymachine su: 'su root' failed for lonvick on /dev/pts/8"
 NEW = b'<165>1 2003-10-11T22:14:15.003Z mymachine.example.com evntslog - ID47 [x@1 a="3"] An application'
 
@@ -104,7 +106,7 @@ def test_a_message_that_is_too_long(opened: Any) -> None:
     assert values(batches) == [OLD] and sum(len(batch.dead) for batch in batches) == 1
 
 
-@pytest.mark.parametrize("cut", range(40))
+@each("cut", range(40))
 def test_frames_wherever_they_are_cut(cut: int) -> None:
     stream = b"6 <1>abc<2>line\n13 <3>a\nb\nc d e\n<4>x\n"
     first, rest = split_frames(stream[:cut], 100)

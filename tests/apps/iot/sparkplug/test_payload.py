@@ -9,6 +9,7 @@ import pytest
 from streamgauge.apps.iot.sparkplug.payload import number_of, payload_of, speaker_of
 from streamgauge.operators.formats.per_message import Misread
 
+from ....cases import each
 from .made import (
     BOOLEAN,
     DATETIME,
@@ -26,7 +27,7 @@ from .made import (
 )
 
 
-@pytest.mark.parametrize(
+@each(
     ("datatype", "given", "wanted"),
     [
         (INT8, {"int_value": 0xFF}, -1.0),  # as Python's implementation writes it

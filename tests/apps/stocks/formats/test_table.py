@@ -12,6 +12,7 @@ from streamgauge.apps.registry import app_of
 from streamgauge.apps.stocks.formats.moments import moment
 from streamgauge.operators.table.query import query
 
+from ....cases import each
 from ..tried import tried
 
 RIVER = "Date,Open,High,Low,Close,Adj Close,Volume\n1996-12-12,0.86,0.87,0.85,0.8526,0.18,21750400\n"
@@ -78,7 +79,7 @@ def test_the_header_says_what_is_what(tmp_path: Path, text: str, wanted: tuple) 
     assert (*row[:2], row[2].replace(tzinfo=None), *row[3:]) == wanted
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "wanted", "daily"),
     [
         ("2000-01-03", "2000-01-03T00:00:00", True),

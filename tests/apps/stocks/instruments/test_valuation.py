@@ -11,6 +11,8 @@ import pytest
 from streamgauge.apps.stocks.instruments import instrument_names as names
 from streamgauge.apps.stocks.instruments.valuation import valued
 
+from ....cases import each
+
 SETTINGS = {"instruments": "", "currency": "USD", "rates": ""}
 
 
@@ -21,7 +23,7 @@ def worth(symbol: str, by: tuple, **given: str) -> tuple[float | None, str | Non
     return frame.select(value=columns.value, unvalued=columns.unvalued, shares=columns.shares).row(0)
 
 
-@pytest.mark.parametrize(
+@each(
     ("by", "symbol", "value"),
     [
         ("BINANCE", "BTCUSDT", 150),

@@ -8,6 +8,7 @@ import pytest
 
 from streamgauge.apps.stocks.rules.bands import PriceBand, bands
 
+from ....cases import each
 from .made import alerts_of, bar, day, trade
 
 NEW_YORK = {"zone": "America/New_York", "hours": "09:30-16:00"}
@@ -15,7 +16,7 @@ NOON, LATE, EARLY = 12 * 3600.0, 15 * 3600 + 36 * 60.0, 9 * 3600 + 31 * 60.0
 NOW, THEN = (date(year, 6, 1).toordinal() - date(1970, 1, 1).toordinal() for year in (2026, 2019))
 
 
-@pytest.mark.parametrize(
+@each(
     ("close", "tier", "at", "day_", "lower", "upper"),
     [
         (50.0, 1, NOON, NOW, 95, 105),

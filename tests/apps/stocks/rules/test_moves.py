@@ -13,6 +13,7 @@ from streamgauge.apps.stocks.rules.moves import ReturnScore, RollingMove, Sessio
 from streamgauge.apps.stocks.rules.sessions import Hours, local
 from streamgauge.apps.stocks.rules.splits import Opening, split
 
+from ....cases import each
 from .made import alerts_of, bar, trade
 
 NEW_YORK = {"zone": "America/New_York", "hours": "09:30-16:00"}
@@ -142,7 +143,7 @@ def test_a_split_is_reported_and_is_not_a_drop() -> None:
     assert len(alerts_of(SessionMove("drop", at_most=-10, splits=0), rows)) == 2
 
 
-@pytest.mark.parametrize(
+@each(
     ("seen", "close", "adjusted", "usual", "factor"),
     [
         (Opening(92.7, 93.7, None, None, None), 645.57, None, None, 7.0),

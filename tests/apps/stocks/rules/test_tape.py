@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import random
 
-import pytest
-
 from streamgauge.apps.stocks.rules.tape import Block, LargeTrade, OutOfOrder
 
+from ....cases import each
 from .made import alerts_of, day, trade
 
 
@@ -55,8 +54,8 @@ def test_large_is_beyond_the_symbol_s_own_sizes() -> None:
     assert "the p99.9 of 600 before was about" in result[0].why and result[0].lower > 1.2
 
 
-@pytest.mark.parametrize("at_a_time", [1, 2, 3, 50])
-@pytest.mark.parametrize("seed", range(5))
+@each("at_a_time", [1, 2, 3, 50])
+@each("seed", range(5))
 def test_numbers_that_fall_as_they_arrive_are_reported(seed: int, at_a_time: int) -> None:
     dice = random.Random(seed)
     numbers = sorted(dice.sample(range(1000), 50))

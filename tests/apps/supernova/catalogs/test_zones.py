@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 
 from streamgauge.apps.supernova.catalogs.zones import Zones
 from streamgauge.apps.supernova.sky import degrees_apart
+
+from ....cases import each
 
 
 def pairs(zones: Zones, ra: list[float], dec: list[float], arcseconds: float) -> list[tuple[int, int]]:
@@ -29,8 +30,8 @@ def plain(
     return result
 
 
-@pytest.mark.parametrize("arcseconds", [0.5, 2.0, 30.0, 600.0, 3600.0])
-@pytest.mark.parametrize(
+@each("arcseconds", [0.5, 2.0, 30.0, 600.0, 3600.0])
+@each(
     ("ra", "dec"),
     [(0.0, 0.0), (359.9999, 45.0), (180, 89.9999), (77, -89.99), (10, 90), (0, -90), (5, 1 / 60)],
 )

@@ -7,6 +7,8 @@ import pytest
 
 from streamgauge.apps.trending.formats.languages import languages_of
 
+from ....cases import each
+
 TEXTS = {
     "en": "the earthquake was felt all over town",
     "es": "no puedo creer lo que acaba de pasar",
@@ -27,7 +29,7 @@ def detected(lang: str | None, text: str | None) -> str | None:
     return language
 
 
-@pytest.mark.parametrize("language", TEXTS)
+@each("language", TEXTS)
 def test_languages(language: str) -> None:
     assert detected(None, TEXTS[language]) == detected("und", TEXTS[language]) == language
     assert detected("xx-YY", TEXTS[language]) == "xx-YY"

@@ -16,6 +16,7 @@ from streamgauge.operators.table.query import query
 from streamgauge.operators.table.schema import with_sketches
 from streamgauge.operators.table.window_groups import WindowGroups, as_few
 
+from ....cases import each
 from .deltas import STREAM, paused, posts
 from .recomputed import deltas, merger_of, partitions, streams
 
@@ -33,8 +34,8 @@ def emitted(merger: Merger, log: list[Any]) -> list[tuple[WindowGroups, pl.DataF
     return collected
 
 
-@pytest.mark.parametrize("cut", [7, 10_000])
-@pytest.mark.parametrize("kind", STREAMS)
+@each("cut", [7, 10_000])
+@each("kind", STREAMS)
 def test_windows_of_every_kind_answer_alive_as_their_bytes_do(kind: str, cut: int) -> None:
     stream = STREAMS[kind]
     log = deltas(stream, partitions(cut, 2, 150, stream), cut, cut)

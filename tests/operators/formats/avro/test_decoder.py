@@ -20,6 +20,7 @@ from streamgauge.operators.formats.decode import Decoded
 from streamgauge.operators.formats.messages import Messages
 from streamgauge.operators.formats.per_message import Misread
 
+from ....cases import each
 from ..avro_records import Maker, row, written
 
 ORDER: dict[str, Any] = {
@@ -59,7 +60,7 @@ def why(schema: Any, value: bytes, **options: Any) -> str:
     return decoded.reasons[0]
 
 
-@pytest.mark.parametrize("seed", range(40))
+@each("seed", range(40))
 def test_random_records_are_what_fastavro_wrote(seed: int) -> None:
     maker = Maker(seed)
     schema = maker.record()
@@ -69,7 +70,7 @@ def test_random_records_are_what_fastavro_wrote(seed: int) -> None:
     assert decoded.frame.to_dicts() == [row(schema, record) for record in records]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@each("seed", range(12))
 def test_broken_bytes_cost_themselves_alone(seed: int) -> None:
     """Truncated, flipped, lengthened, drowned: a dead letter, or what fastavro makes of it, whole."""
     maker, chance = Maker(100 + seed), random.Random(seed)

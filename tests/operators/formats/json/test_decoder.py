@@ -19,6 +19,8 @@ from streamgauge.operators.formats.decode import Decoded
 from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.formats.messages import Messages
 
+from ....cases import each
+
 SCHEMA = {"s": pl.String, "i": pl.Int64, "f": pl.Float64, "b": pl.Boolean, "tags": pl.List(pl.String)}
 
 
@@ -102,7 +104,7 @@ def test_each_bad_message_is_found_with_its_reason() -> None:
     assert dict(zip([*bad, None], decoded.reasons)) == {**bad, None: "no value (a tombstone)"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "dtype", "expected"),
     [
         (b'"2026-01-02T03:04:05Z"', pl.Datetime("us", "UTC"), datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)),

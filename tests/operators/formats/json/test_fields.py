@@ -19,6 +19,8 @@ from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.formats.json.fields import field
 from streamgauge.operators.formats.messages import Messages
 
+from ....cases import each
+
 
 def decode(schema: dict[str, Any], values: list[bytes | None]) -> Decoded:
     decoder = json(schema)
@@ -148,7 +150,7 @@ def test_random_objects_are_what_python_reads(seed: int) -> None:
     assert decoded.frame.to_dicts() == [whole(pl.Struct(schema), row) for row in rows]
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "value", "expected"),
     [
         (pl.Float64, b'"9.75"', 9.75),

@@ -18,6 +18,8 @@ from streamgauge.operators.formats.decode import Decoded
 from streamgauge.operators.formats.messages import Messages
 from streamgauge.operators.formats.text.csv import csv
 
+from ....cases import each
+
 SCHEMA = {"user": pl.String, "n": pl.Int64, "price": pl.Float64}
 
 
@@ -65,7 +67,7 @@ def test_what_a_field_may_be() -> None:
     assert rows == ["", None]
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "text", "value"),
     [
         (pl.Boolean, "True", True),

@@ -12,11 +12,13 @@ from streamgauge.operators.rules.kinds.beyond import learn, quantile
 from streamgauge.operators.rules.row import Row
 from streamgauge.rules import Beyond
 
+from ....cases import each
+
 HOUR = 3_600_000_000
 
 
-@pytest.mark.parametrize("q", [0.0, 0.25, 0.5, 0.9, 0.999, 1.0])
-@pytest.mark.parametrize("draw", ["lognormal", "few", "tiny"])
+@each("q", [0.0, 0.25, 0.5, 0.9, 0.999, 1.0])
+@each("draw", ["lognormal", "few", "tiny"])
 def test_the_quantile_is_within_its_bounds(q: float, draw: str) -> None:
     dice = random.Random(draw)
     ways = {

@@ -15,6 +15,8 @@ import pytest
 from streamgauge.operators.rules.row import Row
 from streamgauge.rules import Change
 
+from ....cases import each
+
 HOUR = 3_600_000_000
 
 
@@ -46,8 +48,8 @@ def past(given: list[tuple[int, float]], number: int, over: int | None, over_us:
     return np.array([value for _, value in before[-(over or len(before) or 1) :]])
 
 
-@pytest.mark.parametrize("over", [1, 7, 500, "9h"])
-@pytest.mark.parametrize("against", ["mean", "last", "first", "low", "high"])
+@each("over", [1, 7, 500, "9h"])
+@each("against", ["mean", "last", "first", "low", "high"])
 def test_rows_of_the_past(against: str, over) -> None:
     given = readings(3)
     rule = Change("c", value="v", above=0, against=against, over=over, by="difference")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -61,9 +62,9 @@ def changed(frame: pl.DataFrame, change: Change) -> pl.DataFrame:
     return frame.with_columns(value=pl.Series(change(days, frame["value"].to_numpy())))
 
 
-def alerts_of(frame: pl.DataFrame, rule: Unusual = RULE) -> list[Alert]:
+def alerts_of(frame: pl.DataFrame, *rules: Unusual) -> list[Alert]:
     kept = Kept()
-    tester = StreamTester(READINGS, sinks=[Alerting([rule], to=[kept], at="at")])
+    tester = StreamTester(READINGS, sinks=[Alerting([*(rules or (RULE,))], to=[kept], at="at")])
     tester.feed(frame)
     tester.finish()
     return kept.alerts
@@ -74,22 +75,44 @@ def fired(frame: pl.DataFrame, rule: Unusual = RULE) -> list[float]:
     return [(one.at_us / 1e6 - MONDAY) / DAY for one in alerts_of(frame, rule) if one.state == "fired"]
 
 
-@pytest.mark.parametrize("noise", ["normal", "heavy", "skewed"])
-@pytest.mark.parametrize("every", [300, 3_600])
-def test_by_chance_it_fires_as_rarely_as_it_says(noise: str, every: int) -> None:
+def fired_by_key(frames: Mapping[str, pl.DataFrame], *rules: Unusual) -> dict[tuple[str, str], list[float]]:
+    """The same of many keys at once, by rule and key, which costs hardly more than one."""
+    keyed = [frame.with_columns(key=pl.lit(key)) for key, frame in frames.items()]
+    days: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for one in alerts_of(pl.concat(keyed).sort("at", maintain_order=True), *rules):
+        if one.state == "fired":
+            days[one.rule, str(one.key[0])].append((one.at_us / 1e6 - MONDAY) / DAY)
+    return days
+
+
+def test_many_keys_at_once_are_each_alone() -> None:
+    frames = {f"{seed}": readings(seed, 14, 1_800) for seed in range(3)}
+    rule = Unusual("record", value="value", above=1, release="12h")
+    days = fired_by_key(frames, rule)
+    assert {key: days["record", key] for key in frames} == {key: fired(frames[key], rule) for key in frames}
+    assert any(days.values())
+
+
+def test_by_chance_it_fires_as_rarely_as_it_says() -> None:
     """Of limit 1 at most on 3/(n + 1) of days, which adds up to so many events; of 1.2 hardly ever."""
     days, seeds = 42, range(3)
     bound = sum(min(3 / (min(n, 35) + 1), 1.0) for n in range(3, days))
     record = Unusual("record", value="value", above=1, release="12h")
-    of_records = [len(fired(readings(seed, days, every, noise), record)) for seed in seeds]
-    assert np.mean(of_records) <= bound
-    rare = [len(fired(readings(seed, days, every, noise))) for seed in seeds]
-    assert np.mean(rare) <= (2.5 if noise == "heavy" else 1)
+    kinds = [(noise, every) for noise in ("normal", "heavy", "skewed") for every in (300, 3_600)]
+    frames = {f"{kind} {seed}": readings(seed, days, kind[1], kind[0]) for kind in kinds for seed in seeds}
+    of_key = fired_by_key(frames, record, RULE)
+    for kind in kinds:
+        of_records = [len(of_key["record", f"{kind} {seed}"]) for seed in seeds]
+        assert np.mean(of_records) <= bound, kind
+        rare = [len(of_key["unusual", f"{kind} {seed}"]) for seed in seeds]
+        assert np.mean(rare) <= (2.5 if kind[0] == "heavy" else 1), kind
 
 
 def test_a_shift_of_the_level_is_one_event_and_then_usual() -> None:
-    for seed in range(2):
-        days = fired(changed(readings(seed), lambda day, value: value + 9 * (day >= 30)))
+    frames = {f"{n}": changed(readings(n), lambda day, value: value + 9 * (day >= 30)) for n in range(2)}
+    of_key = fired_by_key(frames, RULE)
+    for key in frames:
+        days = of_key[RULE.name, key]
         assert [day for day in days if day > 29.9] and len([day for day in days if day > 29]) == 1, days
         assert 30 <= days[-1] < 30.2
 
@@ -101,12 +124,14 @@ EVENTS: dict[str, tuple[float, Change]] = {
 }
 
 
-@pytest.mark.parametrize(("at", "change"), EVENTS.values(), ids=EVENTS)
-def test_what_is_unlike_the_season_is_one_event(at: float, change: Change) -> None:
+def test_what_is_unlike_the_season_is_one_event() -> None:
     """Once the week is known, and its first week ends, which were unlike the days before, are forgotten."""
-    for seed in range(2):
-        days = [day for day in fired(changed(readings(seed, 56), change)) if 47 < day < 53]
-        assert len(days) == 1 and at <= days[0] < at + 1, (seed, days)
+    cases = {f"{name} {seed}": (seed, *EVENTS[name]) for name in EVENTS for seed in range(2)}
+    frames = {name: changed(readings(seed, 56), change) for name, (seed, _, change) in cases.items()}
+    of_key = fired_by_key(frames, RULE)
+    for name, (_, at, _) in cases.items():
+        days = [day for day in of_key[RULE.name, name] if 47 < day < 53]
+        assert len(days) == 1 and at <= days[0] < at + 1, (name, days)
 
 
 def test_a_spike_that_comes_every_day_is_usual_and_one_at_another_time_is_not() -> None:
@@ -132,33 +157,46 @@ def test_missing_hours_late_and_repeated_readings_are_no_events() -> None:
     dice = np.random.default_rng(1)
     late = pl.Series(dice.uniform(0, 1_500, len(twice)) + twice["at"].dt.epoch("s").to_numpy())
     shuffled = twice[late.arg_sort().to_list()]
-    assert fired(gaps) == fired(twice) == fired(shuffled)
-    assert len(fired(gaps)) <= 1
+    alone = fired(gaps)
+    assert alone == fired(twice) == fired(shuffled)
+    assert len(alone) <= 1
 
 
 def test_a_sensor_that_never_moved_and_rounding_say_nothing() -> None:
     constant = changed(readings(0), lambda day, value: np.full(len(value), 14.2))
-    assert fired(constant) == []
     once = changed(readings(0), lambda day, value: np.where(abs(day - 30.5) < 0.001, 15.0, 14.2))
-    assert [round(day, 1) for day in fired(once)] == [30.5]
+    of_key = fired_by_key({"constant": constant, "once": once}, RULE)
+    assert of_key[RULE.name, "constant"] == []
+    assert [round(day, 1) for day in of_key[RULE.name, "once"]] == [30.5]
 
 
-@pytest.mark.parametrize("broken", [65_535.0, -1e30])
-def test_a_broken_value_is_one_event_and_hides_nothing(broken: float) -> None:
-    def values(day: np.ndarray, value: np.ndarray) -> np.ndarray:
-        return np.where(abs(day - 20.5) < 0.001, broken, value + 15 * (abs(day - 24.25) < 0.001))
+def test_a_broken_value_is_one_event_and_hides_nothing() -> None:
+    def values(broken: float) -> Change:
+        return lambda day, value: np.where(
+            abs(day - 20.5) < 0.001, broken, value + 15 * (abs(day - 24.25) < 0.001)
+        )
 
-    days = fired(changed(readings(1), values))
-    assert [round(day, 2) for day in days if day > 14] == [20.5, 24.25]
+    frames = {f"{broken}": changed(readings(1), values(broken)) for broken in (65_535.0, -1e30)}
+    of_key = fired_by_key(frames, RULE)
+    for key in frames:
+        assert [round(day, 2) for day in of_key[RULE.name, key] if day > 14] == [20.5, 24.25], key
 
 
-@pytest.mark.parametrize(("before", "after"), [(14.2, 19.0), (0.0, 1.0), (1e9, 0.0)])
-def test_a_constant_that_becomes_another_one_is_one_event_that_ends(before: float, after: float) -> None:
-    alerts = alerts_of(changed(readings(0), lambda day, value: np.where(day < 30, before, after)))
-    assert [(one.state, round((one.at_us / 1e6 - MONDAY) // DAY)) for one in alerts] in (
-        [("fired", 30), ("cleared", 30)],
-        [("fired", 30), ("cleared", 31)],
-    )
+def test_a_constant_that_becomes_another_one_is_one_event_that_ends() -> None:
+    def values(before: float, after: float) -> Change:
+        return lambda day, value: np.where(day < 30, before, after)
+
+    cases = ((14.2, 19.0), (0.0, 1.0), (1e9, 0.0))
+    frames = [
+        changed(readings(0), values(*case)).with_columns(key=pl.lit(f"{n}")) for n, case in enumerate(cases)
+    ]
+    alerts = alerts_of(pl.concat(frames).sort("at", maintain_order=True))
+    for number, case in enumerate(cases):
+        own = [one for one in alerts if one.key == (f"{number}",)]
+        assert [(one.state, round((one.at_us / 1e6 - MONDAY) // DAY)) for one in own] in (
+            [("fired", 30), ("cleared", 30)],
+            [("fired", 30), ("cleared", 31)],
+        ), case
 
 
 def test_readings_each_second_need_no_other_setting() -> None:
@@ -181,14 +219,18 @@ def test_what_lasts_shows_in_readings_of_each_second() -> None:
     assert day[first] < 4.31
 
 
-@pytest.mark.parametrize("long", [0.004, 0.04])
-def test_an_event_hides_none_of_the_next_day(long: float) -> None:
+def test_an_event_hides_none_of_the_next_day() -> None:
     """Whether it is one reading or an hour of them."""
 
-    def events(day: np.ndarray, value: np.ndarray) -> np.ndarray:
-        return value + 60 * ((day > 50.3) & (day < 50.3 + long)) + 15 * (abs(day - 51.25) < 0.002)
+    def events(long: float) -> Change:
+        return lambda day, value: (
+            value + 60 * ((day > 50.3) & (day < 50.3 + long)) + 15 * (abs(day - 51.25) < 0.002)
+        )
 
-    assert [round(day, 1) for day in fired(changed(readings(6, 60), events)) if 49 < day < 53] == [50.3, 51.2]
+    frames = {f"{long}": changed(readings(6, 60), events(long)) for long in (0.004, 0.04)}
+    of_key = fired_by_key(frames, RULE)
+    for key in frames:
+        assert [round(day, 1) for day in of_key[RULE.name, key] if 49 < day < 53] == [50.3, 51.2], key
 
 
 def test_what_is_not_finite_or_huge_harms_nothing() -> None:
@@ -231,10 +273,12 @@ def test_days_are_those_of_its_zone() -> None:
     rush = ((hours.hour() == 8) & (hours.minute() < 30)).to_numpy()
     values = np.random.default_rng(0).normal(20, 0.5, len(times)) + 10 * rush
     shift = datetime(2026, 3, 29, tzinfo=UTC).timestamp() * 1e6
-    for zone, expected in (("Europe/Rome", False), ("UTC", True)):
-        rule = Unusual("unusual", value="value", above=1.2, release="12h", zone=zone)
-        alerts = [one for one in alerts_of(frame(times, values), rule) if one.state == "fired"]
-        assert any(shift < one.at_us < shift + DAY * 1e6 for one in alerts) == expected
+    zones = {"Europe/Rome": False, "UTC": True}
+    rules = [Unusual(zone, value="value", above=1.2, release="12h", zone=zone) for zone in zones]
+    alerts = [one for one in alerts_of(frame(times, values), *rules) if one.state == "fired"]
+    for zone, expected in zones.items():
+        after = [one for one in alerts if one.rule == zone and shift < one.at_us < shift + DAY * 1e6]
+        assert bool(after) == expected, zone
 
 
 def test_rows_one_by_one_and_restarts_say_the_same_as_columns() -> None:

@@ -19,6 +19,7 @@ from streamgauge.rules import (
     AlertsToWebhook,
 )
 
+from ....cases import each
 from .alerts import ALERT, EVIL, alert, one
 from .servers import WebServer
 
@@ -162,7 +163,7 @@ def test_headers_that_can_not_be_sent_are_not_tried_again(web: WebServer) -> Non
     assert not raised.value.may_pass and not web.requests
 
 
-@pytest.mark.parametrize(
+@each(
     ("make", "said"),
     [
         (lambda: AlertsToSlack("hooks/s3cret"), "slack: url must begin with http:// or https://$"),

@@ -5,23 +5,29 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import httpx
 
+from streamgauge.operators.kafka.outgoing_message import Outgoing
 from streamgauge.queries.server.http.app import application
 from streamgauge.queries.server.http.server import QueryServer
 from streamgauge.queries.server.http.service import Service
 
 from ...logs import Fed, deltas, messages, rows
 
-DELTAS = deltas(rows(seed=7, minutes=6))
-SENT = messages(DELTAS)
 TOKEN = "0123456789abcdef0123456789abcdef"
 
 
-def fed(count: int = len(SENT)) -> Fed:
-    return Fed().feed(SENT[:count])
+@cache
+def sent() -> list[Outgoing]:
+    """What a group has written of six minutes."""
+    return messages(deltas(rows(seed=7, minutes=6)))
+
+
+def fed(count: int | None = None) -> Fed:
+    return Fed().feed(sent()[:count])
 
 
 def responses(*paths: str, token: str | None = None, service: Service | None = None, **more: Any) -> Any:

@@ -13,7 +13,7 @@ import httpx
 from streamgauge.operators.watermarks.position import inputs_of
 from streamgauge.queries.server.http.service import Service
 
-from .served import SENT, fed, serving
+from .served import fed, sent, serving
 
 
 def events(response: httpx.Response) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -48,7 +48,7 @@ def test_the_present_answer_and_a_new_one_after_each_change() -> None:
     with serving(Service({"posts": table.table})) as server, watching(server.url, PATH) as one:
         name, first, _ = event = next(one)
         assert name == "answer" and posts(event) == 200
-        table.feed(SENT[4:6])
+        table.feed(sent()[4:6])
         # Two messages are two changes; the second event may cover both.
         seen = [posts(event := next(one))]
         while seen[-1] < 300:
@@ -57,7 +57,7 @@ def test_the_present_answer_and_a_new_one_after_each_change() -> None:
         # A client that comes back with the last id gets nothing before the next change.
         with watching(server.url, PATH, **{"Last-Event-ID": event[1]}) as again:
             table.table.update_lag(5)  # which changes no answer
-            table.feed(SENT[6:7])
+            table.feed(sent()[6:7])
             assert posts(next(again)) == posts(next(one)) == 330
         with watching(server.url, PATH, **{"Last-Event-ID": first}) as again:
             assert posts(next(again)) == 330
@@ -90,7 +90,7 @@ def test_a_table_that_is_not_known_yet_is_a_problem_and_then_answered() -> None:
         name, _, data = next(one)
         assert name == "problem" and data["status"] == 503
         waiting.table.begin(table.table.stream, {0: None}, inputs_of({"posts": 2}), {})
-        waiting.feed(SENT[:4])
+        waiting.feed(sent()[:4])
         name, *_ = event = next(one)
         while name == "problem" or not event[2]["rows"] or posts(event) < 200:
             name, *_ = event = next(one)

@@ -7,6 +7,7 @@ import pytest
 import streamgauge as sg
 from streamgauge.queries.sql.errors import SqlError
 
+from ....cases import each
 from ..scripts import DECLARED, START, last_rows, outcomes
 
 LATENCIES = f"""
@@ -89,7 +90,7 @@ def test_its_python_is_printed() -> None:
     assert names["alerting"].to == [sg.rules.AlertsToKafka("x")]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "message"),
     [
         (f"SELECT lang, COUNT(*) AS n {GROUPED}", "must say when it fires"),

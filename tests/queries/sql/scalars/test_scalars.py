@@ -10,10 +10,11 @@ import pytest
 from streamgauge.queries.sql.errors import SqlError
 from streamgauge.queries.sql.scalars.scalar_functions import FUNCTIONS, java_format
 
+from ....cases import each
 from ..scripts import planned, value
 
 
-@pytest.mark.parametrize(
+@each(
     ("expression", "expected"),
     [
         ("7 / 2", 3),
@@ -122,7 +123,7 @@ def test_a_constant_expression(expression: str, expected: Any) -> None:
     assert value(expression) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("expression", "columns", "expected"),
     [
         ("a / b", {"a": 7, "b": 2}, 3),
