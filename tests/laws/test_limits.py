@@ -18,6 +18,7 @@ MOST = {
     "Theta": None,
     "Bloom": None,
     "SlidingHLL": None,
+    "SlidingBloom": None,
     "CPC": None,
     "Tuple": None,
     "KLL": 2**62,
