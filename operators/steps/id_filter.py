@@ -254,6 +254,6 @@ class IdFilter:
         while room > 128 and 4 * self._n < room:
             room //= 2
         self._room(2 * room if 2 * self._n > room else room)
-        for old, new in zip(held, (self._epochs, self._blocks, self._cells)):
-            new[: self._n] = old[keep]
+        epochs, blocks, cells = (old[keep] for old in held)
+        self._epochs[: self._n], self._blocks[: self._n], self._cells[: self._n] = epochs, blocks, cells
         _refill(self._slots, self._epochs, self._blocks, self._n)

@@ -146,10 +146,11 @@ class RowSteps:
 
     def _times(self, rows: Rows) -> tuple[pl.Series, pl.Series]:
         """The values of the stream's time expression, and the same as points in time."""
+        time = self._stream.time
+        assert time is not None
         if self._limits is not None:
-            times = self._limits.times(self._stream.time, rows.frame, in_utc)
-            return rows.frame[self._limits.column], times
-        given = rows.frame.select(self._stream.time).to_series()
+            return rows.frame[self._limits.column], self._limits.times(time, rows.frame, in_utc)
+        given = rows.frame.select(time).to_series()
         return given, in_utc(given)
 
     def _transformed(self, rows: Rows) -> pl.DataFrame:

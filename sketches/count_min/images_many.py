@@ -60,7 +60,8 @@ def headers(seed: int, depth: int, width: int, item_kind: str | None = None) -> 
     before = sparse_header(seed, 0, depth, width, item_kind), header(0, depth, width, factors)
     behind = tail(seed, depth, item_kind), tail(seed, depth, None)
     seeds = np.array(seeds_of(factors), ">i4").view(np.uint32)
-    return Headers(*(np.frombuffer(one, np.uint8) for one in (*before, *behind)), seeds)
+    sparse, dense, end, empty_end = (np.frombuffer(one, np.uint8) for one in (*before, *behind))
+    return Headers(sparse, dense, end, empty_end, seeds)
 
 
 @inner

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import streamgauge as sg
 from streamgauge.operators.families import FAMILIES
 from streamgauge.queries.sql.errors import SqlError
