@@ -23,11 +23,11 @@ from .operators.definition.aggregates_stored import (
     tuple,
     var_opt,
 )
+from .sketches.req import REQ
 from .sketches.stored.classic_quantiles import ClassicQuantiles
 from .sketches.stored.cpc import CPC
-from .sketches.stored.req import REQ
-from .sketches.stored.tdigest import TDigest
 from .sketches.stored.var_opt import VarOpt
+from .sketches.tdigest import TDigest
 from .sketches.theta import Tuple
 
 __all__ = [

@@ -51,7 +51,7 @@ class Family:
         >>> [name for name in ("distinct", "cpc", "tuple") if family(name).stored]
         ['cpc', 'tuple']
         """
-        return self.name == "tuple" or self.place.startswith("sketches.stored.")
+        return self.name in ("req", "tdigest", "tuple") or self.place.startswith("sketches.stored.")
 
     @property
     def keeps_values(self) -> bool:
@@ -137,9 +137,9 @@ FAMILIES: dict[str, Family] = {
         ("bernoulli_sample", "sampling.bernoulli:BernoulliSample"),
         ("hash_sample", "sampling.hash_sample:HashSample"),
         ("cpc", "sketches.stored.cpc:CPC"),
-        ("req", "sketches.stored.req:REQ"),
+        ("req", "sketches.req:REQ"),
         ("classic_quantiles", "sketches.stored.classic_quantiles:ClassicQuantiles"),
-        ("tdigest", "sketches.stored.tdigest:TDigest"),
+        ("tdigest", "sketches.tdigest:TDigest"),
         ("var_opt", "sketches.stored.var_opt:VarOpt"),
         ("tuple", "sketches.theta:Tuple"),
         ("count", "sketches.exact:CountGroups"),

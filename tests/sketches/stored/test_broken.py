@@ -10,8 +10,8 @@ import numpy as np
 from streamgauge.sketches.stored.classic_quantiles import ClassicQuantiles
 from streamgauge.sketches.stored.cpc import CPC
 from streamgauge.sketches.core.protocol import SketchError
-from streamgauge.sketches.stored.req import REQ
-from streamgauge.sketches.stored.tdigest import TDigest
+from streamgauge.sketches.req import REQ
+from streamgauge.sketches.tdigest import TDigest
 from streamgauge.sketches.stored.var_opt import VarOpt
 
 MAKE = {

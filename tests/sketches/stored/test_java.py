@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from streamgauge.sketches.req import REQ
 from streamgauge.sketches.stored.classic_quantiles import ClassicQuantiles
 from streamgauge.sketches.stored.cpc import CPC
-from streamgauge.sketches.stored.req import REQ
-from streamgauge.sketches.stored.tdigest import TDigest
 from streamgauge.sketches.stored.var_opt import VarOpt
+from streamgauge.sketches.tdigest import TDigest
 from streamgauge.sketches.theta.tuple import Tuple
 
 from ...cases import each

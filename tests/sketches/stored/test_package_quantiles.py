@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from streamgauge.sketches.core.protocol import SketchError
+from streamgauge.sketches.req import REQ
 from streamgauge.sketches.stored.classic_quantiles import ClassicQuantiles
-from streamgauge.sketches.stored.req import REQ
-from streamgauge.sketches.stored.tdigest import TDigest
+from streamgauge.sketches.tdigest import TDigest
 
 from ...cases import each
 

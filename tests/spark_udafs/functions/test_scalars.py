@@ -18,8 +18,8 @@ from streamgauge.sketches.count_min import CountMin
 from streamgauge.sketches.ddsketch import DDSketch
 from streamgauge.sketches.frequent_items import FrequentItems
 from streamgauge.sketches.kll import KLL
+from streamgauge.sketches.req import REQ
 from streamgauge.sketches.sliding_hll import SlidingHLL
-from streamgauge.sketches.stored.req import REQ
 from streamgauge.sketches.theta import Theta, Tuple
 from streamgauge.spark_udafs.functions.catalogue import catalogue
 
@@ -113,7 +113,7 @@ def test_ranks() -> None:
 
 
 def _tdigest() -> Any:
-    from streamgauge.sketches.stored.tdigest import TDigest
+    from streamgauge.sketches.tdigest import TDigest
 
     return TDigest().update(np.arange(100.0))
 

@@ -7,11 +7,11 @@ from typing import Any, ClassVar, Self
 import datasketches
 import numpy as np
 
-from ...core.answers import quantile_answer
-from ...core.numbers import as_numbers
-from ...core.parameters import whole
-from ...core.protocol import SketchError
-from ..package_quantiles import PackageQuantiles, read_checked
+from ..core.answers import quantile_answer
+from ..core.numbers import as_numbers
+from ..core.parameters import whole
+from ..core.protocol import SketchError
+from ..stored.package_quantiles import PackageQuantiles, read_checked
 from .images import SINGLE, clusters, image_fault
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ...core.aggregated import Aggregated
-from ...core.column_kinds import numeric
-from ...core.one_by_one import OneByOne
+from ..core.aggregated import Aggregated
+from ..core.column_kinds import numeric
+from ..core.one_by_one import OneByOne
 from .sketch import REQ
 
 

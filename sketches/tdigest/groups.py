@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ...core.aggregated import Aggregated
-from ...core.column_kinds import numeric
-from ...core.group_numbers import as_groups
-from ...core.numbers import as_numbers
-from ...core.one_by_one import OneByOne
+from ..core.aggregated import Aggregated
+from ..core.column_kinds import numeric
+from ..core.group_numbers import as_groups
+from ..core.numbers import as_numbers
+from ..core.one_by_one import OneByOne
 from .sketch import TDigest
 
 

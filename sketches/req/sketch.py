@@ -7,11 +7,11 @@ from typing import Any, ClassVar, Self
 import datasketches
 import numpy as np
 
-from ...core.answers import as_shares, quantile_answer
-from ...core.numbers import as_numbers
-from ...core.parameters import deviations, flag, whole
-from ...core.protocol import SketchError
-from ..package_quantiles import PackageQuantiles, read_checked
+from ..core.answers import as_shares, quantile_answer
+from ..core.numbers import as_numbers
+from ..core.parameters import flag, whole
+from ..core.protocol import SketchError
+from ..stored.package_quantiles import PackageQuantiles, read_checked
 from .images import image_fault
 
 
@@ -36,10 +36,9 @@ class REQ(PackageQuantiles):
     """
 
     family: ClassVar[str] = "REQ"
-    _most: ClassVar[int] = (1 << 62) - 1
 
     def __init__(self, k: int = 12, high_ranks: bool = True) -> None:
-        if (k := whole("REQ", "k", k, 4, 1024)) % 2:
+        if whole("REQ", "k", k, 4, 1024) % 2:
             raise SketchError(f"REQ: k must be even, got {k}")
         self._peer = datasketches.req_floats_sketch(k, flag("REQ", "high_ranks", high_ranks))
 
@@ -54,7 +53,7 @@ class REQ(PackageQuantiles):
         return self
 
     def _staged(self, values: Any) -> np.ndarray:
-        return self._within(as_numbers(values, np.float32, self.family).numbers + np.float32(0.0))
+        return as_numbers(values, np.float32, self.family).numbers + np.float32(0.0)
 
     def merge(self, other: Self) -> Self:
         """Fold `other` in. Raises `SketchError` if it is accurate at the other end."""
@@ -71,7 +70,8 @@ class REQ(PackageQuantiles):
     def _refuse_merge(self, other: Any, coming: int = 0) -> None:
         if not isinstance(other, REQ) or other._peer.is_hra() != self._peer.is_hra():
             raise SketchError(f"REQ: {other!r} isn't accurate at the same end")
-        self._refuse_beyond(coming + other.n)
+        if self.n + coming + other.n >= 1 << 62:
+            raise SketchError("REQ: more values than any sketch counts")
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -83,7 +83,7 @@ class REQ(PackageQuantiles):
 
     def rank_bounds(self, x: float, std_devs: int = 2) -> tuple[float, float]:
         """The shares between which the true rank of `x` lies, at 1, 2 or 3 standard deviations."""
-        rank, std_devs = self.rank(x), deviations(self.family, std_devs)
+        rank = self.rank(x)
         return (
             self._peer.get_rank_lower_bound(rank, std_devs),
             self._peer.get_rank_upper_bound(rank, std_devs),
