@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.jit import inner
-from .sort import merge_sorted
-from .sorting_network import thin_block
+from ..core.sort import merge_sorted
+from ..core.sorting_network import thin_block
 
 THINNED = 256
 """Items of a block."""

@@ -23,8 +23,8 @@ import numpy as np
 from ..core.arena import allocate
 from ..core.jit import inner, lean
 from ..core.resume import DONE, NO_ROOM
+from ..core.sort import copy, merge_apart, sort
 from .block_thinning import THINNED, thin
-from .sort import copy, merge_apart, sort
 
 MORE_LEVELS = -2
 """Why a kernel stopped: `levels` needs more columns."""

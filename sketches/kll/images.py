@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.jit import inner, kernel, lean
+from ..core.sort import copy, sort
 from .compaction import MAX_N, fitted
 from .levels import MAX_DEPTH, MIN_ITEMS, MIN_K
-from .sort import copy, sort
 
 HEADER = 20
 """Bytes before the levels of an image with more than one item."""

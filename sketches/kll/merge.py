@@ -8,10 +8,10 @@ import numpy as np
 
 from ..core.jit import allocating, kernel, lean
 from ..core.resume import DONE, NO_ROOM
+from ..core.sort import merge_apart, sort
 from .compaction import MAX_N, MORE_LEVELS, OTHER, TOO_MANY, flatten_sampler, move, promote
 from .images import body, header, ordered
 from .levels import MAX_DEPTH
-from .sort import merge_apart, sort
 from .update import absorb, fill, widen
 from .weighted import N, absorb_levels, put_back, take_apart
 

@@ -13,7 +13,7 @@ from numba.core import config
 from numba.core.serialize import dumps
 
 from streamgauge.sketches.core import jit, kernel_cache
-from streamgauge.sketches.kll.sort import copy
+from streamgauge.sketches.core.sort import copy
 
 LOWER = """
 from streamgauge.sketches.core.jit import kernel

@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from streamgauge.sketches.core import sort as item_sort
 from streamgauge.sketches.core.answers import USUAL_QUANTILES
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.kll import KLL, KLLGroups
 from streamgauge.sketches.kll import block_thinning as kll_blocks
-from streamgauge.sketches.kll import sort as kll_sort
 from streamgauge.sketches.kll import update as kll_update
 from streamgauge.sketches.kll.levels import normalized_rank_error
 
@@ -134,7 +134,7 @@ def test_runs_are_merged_like_sorted(sizes: tuple[int, int]) -> None:
     rng = np.random.default_rng(sizes)
     runs = [np.sort(rng.integers(0, 50, size).astype(float)) for size in sizes]
     scratch, out = np.full(sum(sizes) + 192, np.nan), np.empty(sum(sizes))
-    called(kll_sort.merge_apart, *runs, out, 50.0, scratch)
+    called(item_sort.merge_apart, *runs, out, 50.0, scratch)
     assert out.tolist() == sorted([*runs[0], *runs[1]])
 
 

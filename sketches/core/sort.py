@@ -1,4 +1,4 @@
-"""Sorting and merging runs of KLL's items without unpredictable branches: where its time goes.
+"""Sorting and merging runs of items without unpredictable branches: where its time goes.
 
 Both work on chunks of 64 items in vector registers (`sorting_network`), a fraction of the time of Numba's own
 sort and of a merge item by item.
@@ -6,7 +6,7 @@ sort and of a merge item by item.
 
 from __future__ import annotations
 
-from ..core.jit import inner
+from .jit import inner
 from .sorting_network import CHUNK, merge_chunk, sort_chunk
 
 _FEW = 8

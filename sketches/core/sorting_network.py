@@ -1,4 +1,4 @@
-"""Sorting networks in vector registers: what the kernels of KLL sort, thin and merge with.
+"""Sorting networks in vector registers: what the kernels of KLL and REQ sort, thin and merge with.
 
 Written in LLVM's vectors of eight items, which become the machine's own, whatever their size: no loop, no
 branch, no detour through memory. Nothing here checks a bound; the kernels that call it do.
