@@ -1,4 +1,4 @@
-"""Quantiles that are accurate in the tail: REQ sketches that others stored, by the `datasketches` package."""
+"""Quantiles whose ranks are the more accurate the nearer to one end: REQ sketches."""
 
 from .groups import REQGroups
 from .sketch import REQ

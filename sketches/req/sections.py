@@ -1,0 +1,104 @@
+"""How many items each level of a REQ sketch holds, by k and by how often it was compacted.
+
+A level is cut into sections. It begins with three of k items, and holds two times as many items as they have.
+Each time its schedule, the number of its compactions, reaches 2^(sections − 1), it gets twice as many
+sections, each smaller by √2, until a section would have fewer than four items.
+
+Source: datasketches-cpp `req_compactor::ensure_enough_sections`.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ..core.jit import inner
+
+MIN_K, MAX_K = 4, 1024
+FIRST_SECTIONS = 3
+MOST_DOUBLINGS = 5
+"""A level would have to be compacted 2^95 times to get another one."""
+_RELATIVE = math.sqrt(0.0512 / FIRST_SECTIONS)
+_FIXED = 0.084
+
+
+@cache
+def raw_sizes() -> np.ndarray:
+    """The size of a section before it is rounded (float32): a row for each k / 2, a column for each doubling.
+
+    >>> raw_sizes()[6, :3].tolist()
+    [12.0, 8.485280990600586, 5.999999523162842]
+    """
+    sizes = np.empty((MAX_K // 2 + 1, MOST_DOUBLINGS + 1), np.float32)
+    sizes[:, 0] = np.arange(0, MAX_K + 1, 2)
+    for column in range(MOST_DOUBLINGS):
+        sizes[:, column + 1] = sizes[:, column] / np.float32(math.sqrt(2))
+    return sizes
+
+
+@cache
+def section_sizes() -> np.ndarray:
+    """The size of a section (int32) by k / 2 and doublings; 0 from the first that would be below four.
+
+    >>> section_sizes()[6].tolist()
+    [12, 8, 6, 4, 4, 0]
+    """
+    even = 2 * np.floor(raw_sizes().astype(np.float64) / 2 + 0.5).astype(np.int32)
+    return np.where(even < MIN_K, 0, even).astype(np.int32)
+
+
+@inner
+def doublings(sizes, k, schedule):
+    """How often a level whose `schedule` says how often it was compacted has doubled its sections."""
+    done = 0
+    while (
+        done < MOST_DOUBLINGS
+        and sizes[k >> 1, done + 1] > 0
+        and schedule >= np.int64(1) << ((FIRST_SECTIONS << done) - 1)
+    ):
+        done += 1
+    return done
+
+
+@inner
+def capacity(sizes, k, schedule):
+    """How many items a level holds at least before it is compacted."""
+    done = doublings(sizes, k, schedule)
+    return 2 * (FIRST_SECTIONS << done) * np.int64(sizes[k >> 1, done])
+
+
+@inner
+def kept_back(sizes, k, schedule, count):
+    """How many of `count` items a compaction leaves where they are, so that an even number is compacted.
+
+    Half the capacity is always left. Of the other sections the nearest one is compacted every time, the next
+    every second time, and so on by the trailing ones of the schedule.
+    """
+    done = doublings(sizes, k, schedule)
+    sections, size = np.int64(FIRST_SECTIONS << done), np.int64(sizes[k >> 1, done])
+    compacted = np.int64(1)
+    while compacted < sections and (schedule >> (compacted - 1)) & 1:
+        compacted += 1
+    kept = sections * size + (sections - compacted) * size
+    return kept + ((count - kept) & 1)
+
+
+def rank_errors(
+    k: Any, depth: Any, n: Any, ranks: Any, high_ranks: bool
+) -> Any:
+    """One standard deviation of the error of `ranks`, all of them arrays or numbers that fit each other.
+
+    It is 0 where a rank is exact: while there is one level, and for as many items at the accurate end as its
+    three sections hold.
+
+    Source: datasketches-java `ReqSketch.getRankLB`, whose factors are measured, not proved.
+    """
+    held = FIRST_SECTIONS * k.astype(np.int64)
+    share = held / np.maximum(n, 1)
+    at_end = ranks >= 1.0 - share if high_ranks else ranks <= share
+    exact = (depth == 1) | (n <= held) | at_end
+    to_end = 1.0 - ranks if high_ranks else ranks
+    return np.where(exact, 0.0, np.minimum(_RELATIVE * to_end, _FIXED) / k)
