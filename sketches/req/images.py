@@ -4,9 +4,9 @@
          preamble  serial     family 17   flags  k      levels  raw
          ints      version                                      items
 
-2, 1, empty flag: nothing follows. 2, 1, raw flag: one to four items follow, floats. Otherwise levels, from the
-lowest on, as many as are said; before them, if there are two or more, n (uint64), the lowest and the highest
-item, and 4 preamble ints. Of a level:
+2, 1, empty flag: nothing follows. 2, 1, raw flag: one to four items follow, floats. Otherwise its levels
+follow, from the lowest on. If there are two or more, the first byte is 4, and before them are n (uint64), the
+lowest and the highest item. A level is
 
     schedule (uint64), section size (float), level, sections, 2 unused, items (uint32), items (floats)
 
@@ -265,7 +265,7 @@ def write(state, raw, sizes, high_ranks, offsets, out, edges):
             count = np.int64(state.count[g, h])
             if not few:
                 schedule, k = state.schedule[g, h], np.int64(state.k[g])
-                done = doublings(sizes, k, schedule)
+                done = np.int64(state.doubled[g, h])
                 _put(out, at, 8, schedule)
                 edges[2] = raw[k >> 1, done]
                 copy(edges[2:3].view(np.uint8), out[at + 8 :])

@@ -64,21 +64,19 @@ def doublings(sizes, k, schedule):
 
 
 @inner
-def capacity(sizes, k, schedule):
-    """How many items a level holds at least before it is compacted."""
-    done = doublings(sizes, k, schedule)
-    return 2 * (FIRST_SECTIONS << done) * np.int64(sizes[k >> 1, done])
+def capacity(sizes, k, doubled):
+    """How many items a level that has doubled its sections so often holds before it is compacted."""
+    return 2 * (FIRST_SECTIONS << np.int64(doubled)) * np.int64(sizes[k >> 1, doubled])
 
 
 @inner
-def kept_back(sizes, k, schedule, count):
+def kept_back(sizes, k, doubled, schedule, count):
     """How many of `count` items a compaction leaves where they are, so that an even number is compacted.
 
     Half the capacity is always left. Of the other sections the nearest one is compacted every time, the next
     every second time, and so on by the trailing ones of the schedule.
     """
-    done = doublings(sizes, k, schedule)
-    sections, size = np.int64(FIRST_SECTIONS << done), np.int64(sizes[k >> 1, done])
+    sections, size = FIRST_SECTIONS << np.int64(doubled), np.int64(sizes[k >> 1, doubled])
     compacted = np.int64(1)
     while compacted < sections and (schedule >> (compacted - 1)) & 1:
         compacted += 1
@@ -86,9 +84,7 @@ def kept_back(sizes, k, schedule, count):
     return kept + ((count - kept) & 1)
 
 
-def rank_errors(
-    k: Any, depth: Any, n: Any, ranks: Any, high_ranks: bool
-) -> Any:
+def rank_errors(k: Any, depth: Any, n: Any, ranks: Any, high_ranks: bool) -> Any:
     """One standard deviation of the error of `ranks`, all of them arrays or numbers that fit each other.
 
     It is 0 where a rank is exact: while there is one level, and for as many items at the accurate end as its

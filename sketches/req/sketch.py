@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import zlib
 from typing import Any, ClassVar, Self
 
@@ -28,8 +27,8 @@ class REQ(Sketch):
 
     Values are kept as 4-byte floats, as in all of DataSketches' REQ sketches of numbers: within a share of
     2^−24 of the value, 6e−8, from 1.2e−38 on, and within 7e-46 below. The lowest and the highest value are
-    exact but for that, and ranks are those of values so rounded. What is beyond 3.4e38 counts as infinite: its
-    rank is right, and as a quantile it is infinite, None in an answer.
+    exact but for that, and ranks are those of values so rounded. What is beyond 3.4e38 counts as infinite:
+    its rank is right, and as a quantile it is infinite, None in an answer.
 
     The bytes are DataSketches' `req_floats_sketch` or `ReqSketch`. `seed` fixes the coins: the same seed,
     values and merges give the same bytes, however the values are cut into batches.
@@ -176,9 +175,7 @@ class REQ(Sketch):
         if not self.n:
             return f"REQ(k={self.k}, {end} ranks, empty)"
         low, middle, high = self.quantiles([0, 0.5, 1])
-        return (
-            f"REQ(k={self.k}, {end} ranks, n={self.n}, min={low:.6g}, median={middle:.6g}, max={high:.6g})"
-        )
+        return f"REQ(k={self.k}, {end} ranks, n={self.n}, min={low:.6g}, median={middle:.6g}, max={high:.6g})"
 
     def _sorted(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Items ascending, how many values lie before each and in all, and the lowest and highest value."""

@@ -30,7 +30,6 @@ class Store:
         self.k, self.high_ranks = int(k), flag("REQ", "high_ranks", high_ranks)
         self._base = base_state("REQ", seed)
         self._sizes, self._raw = frozen(section_sizes()), frozen(raw_sizes())
-        self._nothing = images.new_image(0)
         self._state = self._empty(0, 0, 1)
         self.n = 0
         self.resize(n)
@@ -46,6 +45,7 @@ class Store:
             room=np.zeros(n, np.int32),
             retained=np.zeros(n, np.int32),
             nominal=np.full(n, 2 * FIRST_SECTIONS * self.k, np.int32),
+            ordered=np.zeros(n, np.int32),
             depth=np.ones(n, np.int8),
             k=np.full(n, self.k, np.int16),
             n=np.zeros(n, np.int64),
@@ -54,6 +54,7 @@ class Store:
             state=group_states(self._base, first, end),
             coins=np.zeros(n, np.uint64),
             schedule=np.zeros((n, width), np.int64),
+            doubled=np.zeros((n, width), np.int8),
             count=np.zeros((n, width), np.int32),
         )
 
@@ -83,8 +84,8 @@ class Store:
         """Room of the sort that a kernel asked for."""
         old = self._state
         if why == kernels.MORE_LEVELS:
-            more = {name: np.zeros((len(old.n), 4), getattr(old, name).dtype) for name in ("schedule", "count")}
-            wider = {name: np.concatenate([getattr(old, name), more[name]], axis=1) for name in more}
+            by_level = {name: getattr(old, name) for name in ("schedule", "doubled", "count")}
+            wider = {name: np.pad(rows, ((0, 0), (0, 4))) for name, rows in by_level.items()}
             self._state = old._replace(**wider)
         elif why == kernels.MORE_SCRATCH:
             self._make_scratch(2 * int(old.extent["wanted"][0]))
@@ -114,7 +115,7 @@ class Store:
 
     def _add(self, groups: np.ndarray, ends: np.ndarray, values: np.ndarray) -> None:
         """Add runs of values, those of sketch ``groups[r]`` up to ``ends[r]``."""
-        rows = frozen(groups), frozen(ends), frozen(values), self.high_ranks, self._nothing
+        rows = frozen(groups), frozen(ends), frozen(values), self.high_ranks
         resume(lambda at: kernels.update(self.state, self._sizes, *rows, at), self._enlarge)
 
     def merge_images(self, groups: np.ndarray, data: np.ndarray, offsets: np.ndarray) -> None:
@@ -139,7 +140,7 @@ class Store:
         n = {int(g): int(self.state.n[g]) for g in groups}
         data, offsets, *rest = given
         for i, g in enumerate(groups.tolist()):
-            _, _, seen = images.check(data, frozen(offsets[i : i + 2]), *rest, int(self.high_ranks), 0)
+            images.check(data, frozen(offsets[i : i + 2]), *rest, int(self.high_ranks), 0)
             n[g] += int(rest[-1][2])
             if n[g] > kernels.MAX_N:
                 raise SketchError(_TOO_MANY)

@@ -21,7 +21,7 @@ from ..core.random import mix, step
 from ..core.resume import DONE, NO_ROOM
 from ..core.sort import copy, merge_sorted, sort
 from ..core.sorting_network import CHUNK
-from .sections import capacity, kept_back
+from .sections import capacity, doublings, kept_back
 
 MORE_LEVELS, MORE_SCRATCH = -2, -3
 TOO_MANY = 1
@@ -34,8 +34,9 @@ _LEAST = 8
 class State(NamedTuple):
     """The pool, its extent and what is worked in; then a row for each sketch.
 
-    `retained` and `nominal` count items, `room` the places of its region. Bit h of `coins` is the last coin
-    of level h, whose compactions `schedule` counts.
+    `retained` and `nominal` count items, `room` the places of its region, `ordered` the items of level 0 that
+    are in order. Bit h of `coins` is the last coin of level h, whose compactions `schedule` counts; `doubled`
+    says how often they have doubled its sections.
     """
 
     items: np.ndarray
@@ -45,6 +46,7 @@ class State(NamedTuple):
     room: np.ndarray
     retained: np.ndarray
     nominal: np.ndarray
+    ordered: np.ndarray
     depth: np.ndarray
     k: np.ndarray
     n: np.ndarray
@@ -53,6 +55,7 @@ class State(NamedTuple):
     state: np.ndarray
     coins: np.ndarray
     schedule: np.ndarray
+    doubled: np.ndarray
     count: np.ndarray
 
 
@@ -70,52 +73,44 @@ class Image(NamedTuple):
 
 @inner
 def scratch_size(items):
-    """What compacting so many items takes: four arrays of them, and what they are sorted in."""
-    return 8 * items + 16 * CHUNK
+    """What compacting so many items takes: three arrays of them, and what they are sorted in."""
+    return 6 * items + 16 * CHUNK
 
 
 @inner
-def _outcome(state, sizes, g, k, image, depth_of_image, own_zero):
-    """(depth, retained, nominal, whether anything is compacted) once an image is folded in and levels that
-    are full are compacted; `own_zero` is how many items level 0 has by then. Nothing is changed."""
+def _combined(state, sizes, g, k, image, depth_of_image):
+    """(levels, items, nominal) of sketch `g` with an image folded in and nothing compacted, and how many
+    levels it has once levels that are full are compacted. Nothing is changed."""
     own_depth = np.int64(state.depth[g])
     depth = max(own_depth, depth_of_image)
     retained, nominal = np.int64(0), np.int64(0)
-    for h in range(depth):
-        schedule = np.int64(0)
+    final, carried, h = depth, np.int64(0), 0
+    while h < final:
+        schedule, count = np.int64(0), np.int64(0)
         if h < own_depth:
             schedule |= state.schedule[g, h]
-            retained += own_zero if h == 0 else np.int64(state.count[g, h])
-        if h < depth_of_image:
-            schedule |= image.schedule[h]
-            retained += image.ends[h + 1] - image.ends[h]
-        nominal += capacity(sizes, k, schedule)
-    if retained < nominal:
-        return depth, retained, nominal, False
-    carried, h = np.int64(0), 0
-    while h < depth:
-        schedule, count = np.int64(0), carried
-        if h < own_depth:
-            schedule |= state.schedule[g, h]
-            count += own_zero if h == 0 else np.int64(state.count[g, h])
+            count += state.count[g, h]
         if h < depth_of_image:
             schedule |= image.schedule[h]
             count += image.ends[h + 1] - image.ends[h]
-        room, carried = capacity(sizes, k, schedule), np.int64(0)
+        room = capacity(sizes, k, doublings(sizes, k, schedule))
+        if h < depth:
+            retained += count
+            nominal += room
+        count += carried
+        carried = np.int64(0)
         if count >= room:
-            carried = (count - kept_back(sizes, k, schedule, count)) >> 1
-            retained -= carried
-            nominal += capacity(sizes, k, schedule + 1) - room
-            if h == depth - 1:
-                depth += 1
-                nominal += capacity(sizes, k, 0)
+            done = doublings(sizes, k, schedule)
+            carried = (count - kept_back(sizes, k, done, schedule, count)) >> 1
+            if h == final - 1:
+                final += 1
         h += 1
-    return depth, retained, nominal, True
+    return depth, retained, nominal, final
 
 
 @inner
 def _move(state, g, room):
-    """Give sketch `g` a region of so many places; False, and nothing has changed, if the pool is too small."""
+    """Give sketch `g` a region of so many places; False, and nothing has changed, if there is no room."""
     # The network that merges reads a chunk beyond a run.
     to = allocate(state.extent, room, len(state.items) - CHUNK)
     if to < 0:
@@ -127,93 +122,153 @@ def _move(state, g, room):
 
 
 @inner
-def _prepare(state, sizes, g, k, image, depth_of_image, own_zero):
-    """(why it can't be rebuilt, and nothing has changed, or `DONE`; the nominal size then; as `_outcome`)."""
-    depth, retained, nominal, compacts = _outcome(state, sizes, g, k, image, depth_of_image, own_zero)
-    if depth > state.count.shape[1]:
-        return MORE_LEVELS, nominal, compacts
-    total = np.int64(state.retained[g]) + own_zero - state.count[g, 0] + image.ends[depth_of_image]
-    if scratch_size(total) > len(state.scratch):
-        state.extent[0].wanted = scratch_size(total)
-        return MORE_SCRATCH, nominal, compacts
-    room = nominal if depth > 1 else min(nominal, max(2 * retained, _LEAST))
-    if state.room[g] < max(retained, room if compacts else 0) and not _move(state, g, room):
-        return NO_ROOM, nominal, compacts
-    return DONE, nominal, compacts
+def _has_scratch(state, items):
+    if scratch_size(items) <= len(state.scratch):
+        return True
+    state.extent[0].wanted = scratch_size(items)
+    return False
 
 
 @inner
-def _rebuild(state, sizes, g, k, high_ranks, image, depth_of_image, compacts):
-    """Fold the levels of an image into those of sketch `g`, and compact those that are full if `compacts`.
+def _order_zero(state, g, work):
+    """Put level 0 of sketch `g` in order, and fold its ends into those of the sketch."""
+    count, ordered = np.int64(state.count[g, 0]), np.int64(state.ordered[g])
+    end = state.start[g] + state.retained[g]
+    level, top = state.items[end - count : end], np.float32(np.inf)
+    if ordered < count:
+        out, spare = work[:count], work[count:]
+        sort(level[ordered:], spare, top)
+        if ordered:
+            merge_sorted(level[:ordered], level[ordered:], out, top, spare)
+            copy(out, level)
+        state.ordered[g] = count
+    if count:
+        state.low[g] = min(state.low[g], level[0])
+        state.high[g] = max(state.high[g], level[-1])
 
-    `_prepare` has made room. Levels are taken from the bottom up, and laid down from the end of the scratch
-    towards its beginning, as a region has the top level first.
+
+@inner
+def _is_full(state, sizes, g, k, level):
+    """Whether any level from `level` up holds as many items as it may."""
+    for h in range(level, state.depth[g]):
+        if state.count[g, h] >= capacity(sizes, k, state.doubled[g, h]):
+            return True
+    return False
+
+
+@inner
+def _compress(state, sizes, g, high_ranks):
+    """Compact the levels of sketch `g` that are full, from the bottom up. Its caller has made sure that there
+    are columns for another level, and scratch.
+
+    Levels are laid down from the end of `out` towards its beginning, as a region has the upper ones first.
+    Those above the last that changes stay where they are.
     """
-    own_depth, top = np.int64(state.depth[g]), np.float32(np.inf)
-    depth = max(own_depth, depth_of_image)
-    region = state.items[state.start[g] : state.start[g] + state.retained[g]]
-    total = len(region) + image.ends[depth_of_image]
+    k, total, top = np.int64(state.k[g]), np.int64(state.retained[g]), np.float32(np.inf)
+    region = state.items[state.start[g] : state.start[g] + total]
     span = total + 2 * CHUNK
-    promoted, merged = state.scratch[:span], state.scratch[span : 2 * span]
-    mixed, out = state.scratch[2 * span : 3 * span], state.scratch[3 * span : 4 * span]
-    spare = state.scratch[4 * span :]
-    if compacts or depth_of_image:
-        state.state[g] = step(state.state[g])
-    bits = mix(state.state[g])
-    if depth_of_image:
-        # What was merged in has had coins of its own: the second of a pair of coins must not follow from a
-        # first one that fell elsewhere.
-        state.coins[g] = mix(bits)
-    before, to, n_promoted, h = len(region), total, 0, 0
-    while h < depth:
+    promoted, out, spare = state.scratch[:span], state.scratch[span : 2 * span], state.scratch[2 * span :]
+    _order_zero(state, g, state.scratch)
+    state.state[g] = step(state.state[g])
+    bits, coins = mix(state.state[g]), state.coins[g]
+    before, to, n_promoted, h = total, total, np.int64(0), 0
+    while h < state.depth[g]:
+        if h and n_promoted == 0 and not _is_full(state, sizes, g, k, h):
+            break
+        count = np.int64(state.count[g, h])
+        level = region[before - count : before]
+        before -= count
+        if n_promoted:
+            # Where it ends is where what is left of it will: with high ranks that is in place already.
+            both = out[to - count - n_promoted : to]
+            merge_sorted(level, promoted[:n_promoted], both, top, spare)
+            level = both
+        in_place = n_promoted > 0
+        count, n_promoted = len(level), np.int64(0)
+        first, end = np.int64(0), np.int64(0)
+        done = np.int64(state.doubled[g, h])
+        if count >= capacity(sizes, k, done):
+            schedule, bit = state.schedule[g, h], np.uint64(1) << np.uint64(h)
+            kept = kept_back(sizes, k, done, schedule, count)
+            first, end = (np.int64(0), count - kept) if high_ranks else (kept, count)
+            # Every second compaction takes those that the one before has dropped, so that errors cancel.
+            coins = coins ^ bit if schedule & 1 else (coins & ~bit) | (bits & bit)
+            taken = level[first + 1 : end] if coins & bit else level[first:end]
+            n_promoted = (end - first) >> 1
+            for i in range(n_promoted):
+                promoted[i] = taken[2 * i]
+            state.schedule[g, h] = schedule + 1
+            if (schedule + 1) & schedule == 0:  # no other number reaches a power of two
+                now = doublings(sizes, k, schedule + 1)
+                state.doubled[g, h] = now
+                state.nominal[g] += capacity(sizes, k, now) - capacity(sizes, k, done)
+            if h == state.depth[g] - 1:
+                state.depth[g] += 1
+                state.count[g, h + 1] = 0
+                state.schedule[g, h + 1] = 0
+                state.doubled[g, h + 1] = 0
+                state.nominal[g] += capacity(sizes, k, 0)
+        left = count - (end - first)
+        to -= left
+        if end < count and not in_place:
+            copy(level[end:], out[to + first :])
+        if first:
+            copy_up(level[:first], out[to : to + first])
+        state.count[g, h] = left
+        h += 1
+    copy(out[to:total], region[before:])
+    state.coins[g] = coins
+    state.retained[g] = before + total - to
+    state.ordered[g] = state.count[g, 0]
+
+
+@inner
+def _combine(state, sizes, g, k, depth, nominal, image, depth_of_image):
+    """Fold the levels of an image into those of sketch `g`, of k from now on; there is room and scratch."""
+    own_depth, top = np.int64(state.depth[g]), np.float32(np.inf)
+    held = np.int64(state.retained[g])
+    region = state.items[state.start[g] : state.start[g] + held]
+    total = held + image.ends[depth_of_image]
+    span = total + 2 * CHUNK
+    out, spare = state.scratch[:span], state.scratch[span:]
+    before, to = held, total
+    for h in range(depth):
         level = region[before:before]
         schedule = np.int64(0)
         if h < own_depth:
-            before -= state.count[g, h]
-            level = region[before : before + state.count[g, h]]
             schedule |= state.schedule[g, h]
+            count = np.int64(state.count[g, h])
             if h == 0:
-                sort(level, spare, top)
-                if len(level):
-                    state.low[g] = min(state.low[g], level[0])
-                    state.high[g] = max(state.high[g], level[-1])
-        if n_promoted:
-            both = merged[: len(level) + n_promoted]
-            merge_sorted(level, promoted[:n_promoted], both, top, spare)
-            level = both
+                _order_zero(state, g, state.scratch)
+            level = region[before - count : before]
+            before -= count
         if h < depth_of_image:
             schedule |= image.schedule[h]
             other = image.items[image.ends[h] : image.ends[h + 1]]
-            both = mixed[: len(level) + len(other)]
-            merge_sorted(level, other, both, top, spare)
-            level = both
-        count, n_promoted = len(level), 0
-        first, end = np.int64(0), np.int64(0)
-        if compacts and count >= capacity(sizes, k, schedule):
-            kept = kept_back(sizes, k, schedule, count)
-            first, end = (np.int64(0), count - kept) if high_ranks else (kept, count)
-            # Every second compaction takes those that the one before would have left, so that errors cancel.
-            if schedule & 1:
-                state.coins[g] ^= np.uint64(1) << np.uint64(h)
-            else:
-                state.coins[g] &= ~(np.uint64(1) << np.uint64(h))
-                state.coins[g] |= bits & (np.uint64(1) << np.uint64(h))
-            odd = np.int64((state.coins[g] >> np.uint64(h)) & np.uint64(1))
-            n_promoted = (end - first) >> 1
-            taken = level[first:end]
-            for i in range(n_promoted):
-                promoted[i] = taken[2 * i + odd]
-            schedule += 1
-            if h == depth - 1:
-                depth += 1
-        to -= count - (end - first)
-        copy(level[:first], out[to:])
-        copy(level[end:], out[to + first :])
-        state.count[g, h] = count - (end - first)
+            end, to = to, to - len(level) - len(other)
+            merge_sorted(level, other, out[to:end], top, spare)
+        else:
+            to -= len(level)
+            copy(level, out[to:])
+        state.count[g, h] = total - to
+        for below in range(h):
+            state.count[g, h] -= state.count[g, below]
         state.schedule[g, h] = schedule
-        h += 1
-    state.depth[g], state.retained[g] = depth, total - to
-    copy(out[to:total], state.items[state.start[g] :])
+        state.doubled[g, h] = doublings(sizes, k, schedule)
+    copy(out[:total], state.items[state.start[g] :])
+    # What was merged in has had coins of its own: the second of a pair of coins must not follow from a first
+    # one that fell elsewhere.
+    state.state[g] = step(state.state[g])
+    state.coins[g] = mix(state.state[g])
+    state.depth[g], state.k[g], state.retained[g], state.nominal[g] = depth, k, total, nominal
+    state.ordered[g] = state.count[g, 0]
+
+
+@inner
+def copy_up(source, target):
+    """All of `source` to `target`, of the same length, which may overlap it from above."""
+    for i in range(len(source) - 1, -1, -1):
+        target[i] = source[i]
 
 
 @inner
@@ -238,52 +293,49 @@ def _without_nan(items):
 
 
 @inner
-def _add(state, sizes, g, high_ranks, nothing, values):
+def _add(state, sizes, g, high_ranks, values):
     """Add values until they end or room does; (how many were added, how it ended)."""
     done = 0
-    k = np.int64(state.k[g])
     while done < len(values):
         held, nominal = np.int64(state.retained[g]), np.int64(state.nominal[g])
         free = min(np.int64(state.room[g]), nominal) - held
         if free == 0:
-            # Double its room until it holds what it may hold.
-            wanted = min(nominal, max(2 * held, held + len(values) - done, _LEAST))
-            if not _move(state, g, wanted):
+            # Double its room, up to what it may hold.
+            wanted = max(2 * held, held + len(values) - done, _LEAST)
+            if not _move(state, g, min(nominal, wanted)):
                 return done, NO_ROOM
             continue
         some = min(free, len(values) - done)
         if held + some == nominal:
-            # Whatever compacting takes is made sure of before the item that is one too many: else a sketch
-            # would depend on how its values were cut.
-            own_zero = np.int64(state.count[g, 0]) + some
-            why, _, _ = _prepare(state, sizes, g, k, nothing, 0, own_zero)
-            if why != DONE:
-                return done, why
+            # Whatever compacting takes is there before the item that is one too many: else a sketch would
+            # depend on how its values were cut.
+            if state.depth[g] >= state.count.shape[1]:
+                return done, MORE_LEVELS
+            if not _has_scratch(state, nominal):
+                return done, MORE_SCRATCH
         items = state.items[state.start[g] + held : state.start[g] + held + some]
+        good = some
         if _append(values[done : done + some], items):
-            some_good = _without_nan(items)
-        else:
-            some_good = some
-        state.retained[g] = held + some_good
-        state.count[g, 0] += some_good
-        state.n[g] += some_good
+            good = _without_nan(items)
+        state.retained[g] += good
+        state.count[g, 0] += good
+        state.n[g] += good
         done += some
-        if held + some_good == nominal:
-            _, _, state.nominal[g], _ = _outcome(state, sizes, g, k, nothing, 0, np.int64(state.count[g, 0]))
-            _rebuild(state, sizes, g, k, high_ranks, nothing, 0, True)
+        if held + good == nominal:
+            _compress(state, sizes, g, high_ranks)
     return done, DONE
 
 
 @lean
-def update(state, sizes, groups, ends, values, high_ranks, nothing, at):
+def update(state, sizes, groups, ends, values, high_ranks, at):
     """Add runs of values from number `at` on, NaN skipped, as `resume` has it.
 
-    Run r, up to ``ends[r]``, is of sketch ``groups[r]``. `nothing` is an image without levels.
+    Run r, up to ``ends[r]``, is of sketch ``groups[r]``.
     """
     begin = np.int64(at)
     for r in range(len(ends)):
         if begin < ends[r]:
-            added, why = _add(state, sizes, groups[r], high_ranks, nothing, values[begin : ends[r]])
+            added, why = _add(state, sizes, groups[r], high_ranks, values[begin : ends[r]])
             begin += added
             if why != DONE:
                 return begin, why
@@ -291,21 +343,25 @@ def update(state, sizes, groups, ends, values, high_ranks, nothing, at):
 
 
 @inner
-def fold(state, sizes, g, high_ranks, image, depth, k, n):
-    """Fold a sketch of so many levels into `g`; how it ended. Of different k the smaller counts, but for one
-    that still holds every value and so has no error of its own."""
+def fold(state, sizes, g, high_ranks, image, depth_of_image, k, n):
+    """Fold a sketch of so many levels into `g`; how it ended. Of different k the smaller counts, unless it is
+    that of an image that holds every value and so has no error."""
     if n > MAX_N - state.n[g]:
         return TOO_MANY
     smaller = np.int64(state.k[g])
-    if depth > 1:
+    if depth_of_image > 1:
         smaller = min(smaller, k)
-    why, nominal, compacts = _prepare(
-        state, sizes, g, smaller, image, depth, np.int64(state.count[g, 0])
-    )
-    if why != DONE:
-        return why
-    state.k[g], state.nominal[g] = smaller, nominal
-    _rebuild(state, sizes, g, smaller, high_ranks, image, depth, compacts)
+    depth, retained, nominal, final = _combined(state, sizes, g, smaller, image, depth_of_image)
+    if (final if retained >= nominal else depth) >= state.count.shape[1]:
+        return MORE_LEVELS
+    if not _has_scratch(state, retained):
+        return MORE_SCRATCH
+    room = nominal if depth > 1 else min(nominal, max(2 * retained, _LEAST))
+    if state.room[g] < retained and not _move(state, g, max(room, retained)):
+        return NO_ROOM
+    _combine(state, sizes, g, smaller, depth, nominal, image, depth_of_image)
+    if retained >= nominal:
+        _compress(state, sizes, g, high_ranks)
     state.n[g] += n
     state.low[g] = min(state.low[g], image.edges[0])
     state.high[g] = max(state.high[g], image.edges[1])
