@@ -1,4 +1,4 @@
-"""Quantiles by clusters: t-digests that others stored, through the `datasketches` package."""
+"""Quantiles by clusters: t-digests, for stores that keep them."""
 
 from .groups import TDigestGroups
 from .sketch import TDigest

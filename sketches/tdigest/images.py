@@ -1,53 +1,197 @@
-"""Images of t-digests of doubles, checked to the last byte before the package reads them."""
+"""The bytes of a t-digest of doubles: the image of Apache DataSketches, written and checked.
+
+    byte 0         1          2           3  4   5      6  7
+         preamble  serial     family 20   k      flags  unused
+         longs     version
+
+1, 1, empty flag: nothing follows. 1, 1, single flag: the only value follows. Otherwise 2, 1:
+
+    clusters (uint32), waiting values (uint32), lowest, highest value; mean and weight (uint64) of each
+    cluster, ascending; the values that wait
+
+Flags: 1 empty, 2 single, 4 the next merge goes backwards. Source: datasketches-cpp `tdigest`.
+"""
 
 from __future__ import annotations
 
-import struct
-
 import numpy as np
 
+from ..core.jit import inner, lean
+from ..core.resume import DONE
+from ..core.sort import copy
+from .update import MAX_N, TOO_MANY, absorb, adopt, most_waiting, settled
+
+HEADER, CLUSTER = 32, 16
 _FAMILY = 20
-SINGLE = 2
+_EMPTY, _SINGLE, _BACKWARDS = 1, 2, 4
+MIN_K = 10
+
+FAULTS = (
+    "",
+    "fewer bytes than its header needs",
+    "another version, family, k or flags",
+    "a length that isn't its clusters'",
+    "more clusters or waiting values than its k allows",
+    "a value is NaN or infinite, or beyond the lowest and highest",
+    "its clusters are out of order or have no weight",
+    "its weights are beyond any count",
+)
+"""What can be wrong with an image, by the number that `decode` gives."""
 
 
-def clusters(data: bytes) -> tuple[np.ndarray, np.ndarray]:
-    """The means with their weights, and the buffered values, of an image of more than one value."""
-    centroids, buffered = struct.unpack_from("<II", data, 8)
-    pairs = np.frombuffer(data, np.dtype([("mean", "<f8"), ("weight", "<u8")]), centroids, 32)
-    return pairs, np.frombuffer(data, "<f8", buffered, 32 + 16 * centroids)
+@inner
+def _number(data, at, width):
+    word = np.uint64(0)
+    for b in range(width):
+        word |= np.uint64(data[at + b]) << np.uint64(8 * b)
+    return np.int64(word)
 
 
-def image_fault(data: bytes) -> str:
-    """What is wrong with a t-digest image of doubles, if anything.
+@inner
+def _put(data, at, width, number):
+    word = np.uint64(number)
+    for b in range(width):
+        data[at + b] = np.uint8((word >> np.uint64(8 * b)) & np.uint64(255))
 
-    8 bytes: preamble longs, serial version, family, k (uint16), flags, unused. Then the only value, or the
-    numbers of centroids and of buffered values (uint32), the lowest and highest value, means with weights
-    (uint64), and the buffered values. The package writes room for centroids it has just merged: zeros after
-    the end are not a fault.
+
+@inner
+def decode(data, read, edges, numbers):
+    """Take bytes apart; gives the fault. `numbers` becomes (k, clusters, waiting values, n, backwards).
+
+    `read` holds means, weights and values one after another then, and has room for as many as there are bytes
+    / 8; `edges` holds the lowest and the highest value.
     """
-    if len(data) < 8:
-        return "fewer bytes than its header needs"
-    longs, version, family, k, flags, unused = struct.unpack_from("<BBBHBH", data)
-    if version != 1 or family != _FAMILY or k < 10 or flags > 7 or unused:
-        return "another version, family or k"
-    if flags & 1 or flags & 2:
-        size = 8 if flags & 1 else 16
-        if longs != 1 or flags & 3 == 3 or len(data) != size:
-            return "a length that isn't an empty or a single sketch's"
-        return "" if np.isfinite(np.frombuffer(data, "<f8", -1, 8)).all() else "its value isn't finite"
-    if longs != 2 or len(data) < 32:
-        return "it ends within its header"
-    centroids, buffered, low, high = struct.unpack_from("<IIdd", data, 8)
-    end = 32 + 16 * centroids + 8 * buffered
-    if len(data) < end or any(data[end:]) or centroids + buffered == 0:
-        return "a length that isn't its centroids'"
-    most = 2 * k + (30 if k < 30 else 10)
-    if centroids > most or buffered > 4 * most:
-        return "more centroids or buffered values than its k allows"
-    pairs, single = clusters(data)
-    values = np.concatenate([pairs["mean"], single])
-    if not (np.isfinite([low, high]).all() and ((values >= low) & (values <= high)).all()):
-        return "a value is NaN, or beyond the lowest and highest"
-    if (pairs["mean"][1:] < pairs["mean"][:-1]).any() or (pairs["weight"] < 1).any():
-        return "its centroids are out of order or have no weight"
-    return "" if pairs["weight"].sum(dtype=float) < 2.0**53 else "its weights are beyond any count"
+    size = len(data)
+    if size < 8:
+        return 1
+    k, flags = _number(data, 3, 2), np.int64(data[5])
+    if data[1] != 1 or data[2] != _FAMILY or k < MIN_K or flags > 7 or data[6] or data[7]:
+        return 2
+    numbers[0], numbers[1], numbers[2], numbers[3], numbers[4] = k, 0, 0, 0, flags & _BACKWARDS
+    if flags & (_EMPTY | _SINGLE):
+        count = 0 if flags & _EMPTY else 1
+        if data[0] != 1 or flags & 3 == 3 or size != 8 + 8 * count:
+            return 3
+        if count:
+            copy(data[8:16], read.view(np.uint8))
+            edges[0] = edges[1] = read[0]
+            if not abs(read[0]) < np.inf:
+                return 5
+            read[1] = 1.0
+            numbers[1] = numbers[3] = 1
+        return 0
+    if data[0] != 2:
+        return 2
+    if size < HEADER:
+        return 1
+    clusters, waiting = _number(data, 8, 4), _number(data, 12, 4)
+    end = HEADER + CLUSTER * clusters + 8 * waiting
+    if size < end or clusters + waiting == 0:
+        return 3
+    for at in range(end, size):  # the package leaves room behind clusters that it has just merged
+        if data[at]:
+            return 3
+    if clusters > 4 * k + 30 or waiting > most_waiting(k):
+        return 4
+    copy(data[16:32], edges.view(np.uint8))
+    low, high = edges[0], edges[1]
+    if not (abs(low) < np.inf and abs(high) < np.inf):
+        return 5
+    means = read[:clusters]
+    at, total, good, rising = HEADER, 0.0, True, True
+    for i in range(clusters):
+        copy(data[at : at + 8], means[i : i + 1].view(np.uint8))
+        weight = _number(data, at + 8, 8)
+        read[clusters + i] = np.float64(weight)
+        good &= (low <= means[i]) & (means[i] <= high)
+        rising &= weight >= 1
+        if i:
+            rising &= means[i - 1] <= means[i]
+        total += np.float64(weight)
+        at += CLUSTER
+    values = read[2 * clusters : 2 * clusters + waiting]
+    copy(data[at : at + 8 * waiting], values.view(np.uint8))
+    for i in range(waiting):
+        good &= (low <= values[i]) & (values[i] <= high)
+    if not good:
+        return 5
+    if not rising:
+        return 6
+    if total + waiting > np.float64(MAX_N):
+        return 7
+    numbers[1], numbers[2], numbers[3] = clusters, waiting, np.int64(total) + waiting
+    return 0
+
+
+@lean
+def check(data, offsets, read, edges, numbers, at):
+    """The first image from `at` on that is refused, its fault, and how many values those before have seen."""
+    seen = 0.0
+    for i in range(at, len(offsets) - 1):
+        fault = decode(data[offsets[i] : offsets[i + 1]], read, edges, numbers)
+        if fault:
+            return i, fault, seen
+        seen += numbers[3]
+    return len(offsets) - 1, 0, seen
+
+
+@lean
+def merge(state, k, data, offsets, read, edges, numbers, groups, at):
+    """Fold image i, from number `at` on, into digest ``groups[i]``, as `resume` has it.
+
+    `check` has seen them all. An empty digest becomes what an image of its own k says.
+    """
+    for i in range(at, len(groups)):
+        decode(data[offsets[i] : offsets[i + 1]], read, edges, numbers)
+        clusters, waiting, n = numbers[1], numbers[2], numbers[3]
+        if n == 0:
+            continue
+        g = groups[i]
+        held = np.int64(state.weight[g]) + state.waiting[g]
+        if held + n > MAX_N:
+            return i, TOO_MANY
+        means, weights = read[:clusters], read[clusters : 2 * clusters]
+        values = read[2 * clusters : 2 * clusters + waiting]
+        if held == 0 and numbers[0] == k:
+            why = adopt(state, g, read[: 2 * clusters + waiting], clusters, n - waiting, numbers[4] != 0)
+        else:
+            why = absorb(state, k, g, values, means, weights, np.float64(n))
+        if why != DONE:
+            return i, why
+        state.low[g] = min(state.low[g], edges[0])
+        state.high[g] = max(state.high[g], edges[1])
+    return len(groups), DONE
+
+
+@lean
+def write(state, k, first, out, ends):
+    """Write the images of as many digests as there are `ends`, from `first` on, one after another; where each
+    ends. The digests stay as they are, whatever waits."""
+    at = np.int64(0)
+    for i in range(len(ends)):
+        g = first + i
+        n = np.int64(state.weight[g]) + state.waiting[g]
+        out[at] = 2 if n > 1 else 1
+        out[at + 1], out[at + 2] = 1, _FAMILY
+        _put(out, at + 3, 2, k)
+        backwards = state.backwards[g] != (state.waiting[g] > 0)
+        out[at + 5] = (
+            (_EMPTY if n == 0 else 0) | (_SINGLE if n == 1 else 0) | (_BACKWARDS if backwards else 0)
+        )
+        out[at + 6] = out[at + 7] = 0
+        at += 8
+        if n == 1:
+            copy(state.low[g : g + 1].view(np.uint8), out[at:])
+            at += 8
+        elif n > 1:
+            count = settled(state, k, g)
+            _put(out, at, 4, count)
+            _put(out, at + 4, 4, 0)
+            copy(state.low[g : g + 1].view(np.uint8), out[at + 8 :])
+            copy(state.high[g : g + 1].view(np.uint8), out[at + 16 :])
+            at += HEADER - 8
+            for j in range(count):
+                copy(state.scratch[j : j + 1].view(np.uint8), out[at:])
+                _put(out, at + 8, 8, np.int64(state.scratch[count + j]))
+                at += CLUSTER
+        ends[i] = at

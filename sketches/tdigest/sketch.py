@@ -1,98 +1,141 @@
-"""Quantiles by clusters: t-digests that others stored, through the `datasketches` package."""
+"""Quantiles by t-digest: clusters that are smallest at both ends, as many stores keep them."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
-import datasketches
 import numpy as np
 
-from ..core.answers import quantile_answer
+from ..core.answers import as_shares, double_point, quantile_answer
 from ..core.numbers import as_numbers
-from ..core.parameters import whole
-from ..core.protocol import SketchError
-from ..stored.package_quantiles import PackageQuantiles, read_checked
-from .images import SINGLE, clusters, image_fault
+from ..core.protocol import Sketch, SketchError
+from .store import Store
 
 
-class TDigest(PackageQuantiles):
+class TDigest(Sketch):
     """Quantiles of doubles by clusters that are smallest at both ends (DataSketches t-digest).
 
-    No error is promised: a t-digest has none in the worst case, so its answers carry no bounds; use `KLL` or
-    `DDSketch` for new data. Fewer than 2^53 values are counted.
+    No error is promised: a t-digest has no bound that holds for every stream, so its answers carry none. Use
+    `DDSketch`, `KLL` or `REQ` unless others must read the bytes. The lowest and the highest value are exact,
+    and no answer lies beyond them. NaN, infinities and nulls are skipped: a mean can't hold them.
 
-    Quantiles are interpolated here, between the clusters' means, since the package's own (5.2.0) weighs the
-    two neighbours the wrong way round, so that they fall and rise in between.
+    Quantiles lie on straight lines between the clusters' means, which stand in the middle of their ranks. No
+    difference of two values is taken, so that even ±1.7e308 do not overflow.
+
+    The bytes are DataSketches' `tdigest_double` or `TDigestDouble`, equal for equal values and batches of any
+    cut; what waits to be merged into clusters is merged in them, not in the sketch. `from_bytes` reads the
+    formats of Dunning's own library as well.
+
+    Raises `SketchError` for a k outside 10 … 65,535, `TypeError` for values that aren't numbers.
 
     Source: Dunning, Ertl, "Computing Extremely Accurate Quantiles Using t-Digests", 2019.
 
     >>> import streamgauge as sg
-    >>> abs(sg.stored.TDigest().update(np.arange(1001.0)).quantile(0.5) - 500) < 20
-    True
+    >>> sketch = sg.TDigest().update(np.arange(100_001.0))
+    >>> abs(sketch.quantile(0.999) - 99_900) < 10, sketch.quantiles([0, 1])
+    (True, [0.0, 100000.0])
     """
 
     family: ClassVar[str] = "TDigest"
-    _most: ClassVar[int] = (1 << 53) - 1
-    _inclusive = ()
 
     def __init__(self, k: int = 200) -> None:
-        self._peer = datasketches.tdigest_double(whole("TDigest", "k", k, 10, 65_535))
+        self._store = Store(1, k)
+
+    @property
+    def k(self) -> int:
+        """The size parameter: about as many clusters come of many values."""
+        return self._store.k
 
     @property
     def n(self) -> int:
-        """Values seen, NaN and nulls not counted."""
-        return int(self._peer.get_total_weight())
+        """Values seen; NaN, infinities and nulls not counted."""
+        return int(self._store.counts[0])
+
+    @property
+    def low(self) -> float:
+        """The lowest value, exact. Raises `SketchError` while empty."""
+        self._check_not_empty()
+        return float(self._store.state.low[0])
+
+    @property
+    def high(self) -> float:
+        """The highest value, exact. Raises `SketchError` while empty."""
+        self._check_not_empty()
+        return float(self._store.state.high[0])
+
+    def _saw_nothing(self) -> bool:
+        return not self.n
 
     def update(self, values: Any) -> Self:
-        """Add numbers; NaN and nulls are skipped. Raises `SketchError` for infinities, which have no mean."""
-        self._add_staged(self._staged(values))
+        """Add numbers; NaN, infinities and nulls are skipped. Raises `TypeError` for other types."""
+        self._store.update_one(0, as_numbers(values, np.float64, self.family).numbers)
         return self
-
-    def _staged(self, values: Any) -> np.ndarray:
-        numbers = as_numbers(values, np.float64, self.family).numbers
-        if np.isinf(numbers).any():
-            raise SketchError("TDigest: an infinity has no place in a cluster's mean; filter it out")
-        return self._within(np.array(numbers[~np.isnan(numbers)]))
 
     def merge(self, other: Self) -> Self:
-        """Fold `other` in. Raises `SketchError` for another family, or more values than can be counted."""
-        self._refuse_merge(other)
-        self._peer.merge(other.copy()._peer if other is self else other._peer)
-        return self
-
-    def _refuse_merge(self, other: Any, coming: int = 0) -> None:
+        """Fold `other` in, of any k; its own stays. Raises `SketchError` for another family, or more values
+        than can be counted."""
         if not isinstance(other, TDigest):
             raise SketchError(f"TDigest: can't take in {other!r}")
-        self._refuse_beyond(coming + other.n)
+        self._store.merge_images(np.zeros(1, np.int64), *other._store.images())
+        return self
+
+    def to_bytes(self) -> bytes:
+        """The DataSketches image."""
+        return self._store.images()[0].tobytes()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """The sketch of a DataSketches t-digest image of doubles. Raises `SketchError` for anything else."""
-        data, sketch = bytes(data), cls()
-        read = datasketches.tdigest_double.deserialize
-        sketch._peer = read_checked("TDigest", data, image_fault(data), read)
+        image = np.frombuffer(data, np.uint8)
+        k = int(image[3]) | int(image[4]) << 8 if len(image) >= 8 else 0
+        # Whatever is wrong with the bytes, their check names it.
+        sketch = cls(k if k >= 10 else 200)
+        sketch._store.merge_images(np.zeros(1, np.int64), image, np.array([0, len(image)], np.int64))
         return sketch
 
-    def _at(self, q: float) -> float:
-        data = self.to_bytes()
-        if data[5] & SINGLE:
-            return float(np.frombuffer(data, "<f8", 1, 8)[0])
-        pairs, buffered = clusters(data)
-        means = np.concatenate([pairs["mean"], buffered])
-        weights = np.concatenate([pairs["weight"].astype(np.float64), np.ones(len(buffered))])
-        order = np.argsort(means, kind="stable")
-        means, up_to = means[order], np.cumsum(weights[order])
-        # A cluster's mean stands in the middle of its ranks; the ends lie before the first, after the last.
-        middles = up_to - weights[order] / 2
-        low, high = self._peer.get_min_value(), self._peer.get_max_value()
-        ranks = np.concatenate([[0.0], middles, [up_to[-1]]])
-        values = np.concatenate([[low], means, [high]])
-        i = min(int(np.searchsorted(ranks, q * up_to[-1], "right")), len(ranks) - 1)
-        share = (q * up_to[-1] - ranks[i - 1]) / (ranks[i] - ranks[i - 1])
-        # By shares, since the difference of two doubles may be beyond all doubles.
-        between = values[i - 1] * (1.0 - share) + values[i] * share
-        return float(min(max(between, values[i - 1]), values[i]))
+    def quantile(self, q: float) -> float:
+        """The value at a share `q` of all values. Raises `SketchError` while empty."""
+        return self.quantiles([q])[0]
+
+    def quantiles(self, qs: Any) -> list[float]:
+        """The values at several shares. Raises `SketchError` while empty, and for shares outside 0 to 1."""
+        shares = as_shares(self.family, qs)
+        self._check_not_empty()
+        return self._store.quantiles(shares)[0].tolist()
+
+    def rank(self, x: float) -> float:
+        """The share of values up to `x`, `quantile` turned round: of a value's own weight half counts, all at
+        the highest. Raises `SketchError` while empty, and for NaN."""
+        self._check_not_empty()
+        point, low, high = double_point(self.family, x), self.low, self.high
+        if point < low or point >= high:
+            return float(point >= high)
+        means, weights = self._store.clusters(0)
+        up_to = np.cumsum(weights)
+        ranks = np.concatenate([[0.0], up_to - weights / 2, up_to[-1:]]) / up_to[-1]
+        points = np.concatenate([[low], means, [high]])
+        after = int(np.searchsorted(points, point, side="right"))
+        left, right = points[after - 1], points[after]
+        # Halves, as the difference of two doubles may be infinite.
+        part = (point / 2 - left / 2) / (right / 2 - left / 2) if right / 2 > left / 2 else 0.0
+        return float(ranks[after - 1] + min(max(part, 0.0), 1.0) * (ranks[after] - ranks[after - 1]))
 
     def answer(self) -> dict[str, Any]:
         """n and the usual quantiles, without bounds, for none are promised."""
         return quantile_answer(self)
+
+    def copy(self) -> Self:
+        """An independent equal sketch."""
+        twin = type(self)(self.k)
+        twin._store = self._store.one(0)
+        return twin
+
+    def __repr__(self) -> str:
+        if not self.n:
+            return f"TDigest(k={self.k}, empty)"
+        low, middle, high = self.quantiles([0, 0.5, 1])
+        return f"TDigest(k={self.k}, n={self.n}, min={low:.6g}, median={middle:.6g}, max={high:.6g})"
+
+    def _check_not_empty(self) -> None:
+        if not self.n:
+            raise SketchError("TDigest: an empty sketch has no quantiles and no ranks; update it first")
