@@ -63,6 +63,8 @@ if TYPE_CHECKING:
     from .operators.definition.aggregates import sliding_membership as sliding_membership
     from .operators.definition.aggregates import stratified_sample as stratified_sample
     from .operators.definition.aggregates import sum as sum
+    from .operators.definition.aggregates import tail_quantiles as tail_quantiles
+    from .operators.definition.aggregates import tdigest_quantiles as tdigest_quantiles
     from .operators.definition.aggregates import top_k as top_k
     from .operators.definition.aggregates import variance as variance
     from .operators.definition.aggregates import weighted_sample as weighted_sample
@@ -109,8 +111,10 @@ if TYPE_CHECKING:
     from .sketches.frequent_items import FrequentItems as FrequentItems
     from .sketches.hll import HLL as HLL
     from .sketches.kll import KLL as KLL
+    from .sketches.req import REQ as REQ
     from .sketches.sliding_bloom import SlidingBloom as SlidingBloom
     from .sketches.sliding_hll import SlidingHLL as SlidingHLL
+    from .sketches.tdigest import TDigest as TDigest
     from .sketches.theta import Theta as Theta
     from .sql_query import SqlStream as SqlStream
     from .sql_query import sql as sql

@@ -9,20 +9,16 @@
 |---|---|---|---|
 | how many different | `CPC` | `cpc` | `distinct` |
 | how many different, with totals | `Tuple` | `tuple` | `distinct_set` |
-| how are they spread | `REQ` | `req` | `quantiles` |
-| | `ClassicQuantiles` | `classic_quantiles` | `quantiles` |
-| | `TDigest` | `tdigest` | `quantiles` |
+| how are they spread | `ClassicQuantiles` | `classic_quantiles` | `kll_quantiles` |
 | show me some | `VarOpt` | `var_opt` | `weighted_sample` |
+
+`REQ` and `TDigest`, once for stored sketches alone, are `streamgauge`'s own, as `tail_quantiles` and
+`tdigest_quantiles`; here they have their old names too.
 """
 
-from .operators.definition.aggregates_stored import (
-    classic_quantiles,
-    cpc,
-    req,
-    tdigest,
-    tuple,
-    var_opt,
-)
+from .operators.definition.aggregates import tail_quantiles as req
+from .operators.definition.aggregates import tdigest_quantiles as tdigest
+from .operators.definition.aggregates_stored import classic_quantiles, cpc, tuple, var_opt
 from .sketches.req import REQ
 from .sketches.stored.classic_quantiles import ClassicQuantiles
 from .sketches.stored.cpc import CPC

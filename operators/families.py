@@ -51,7 +51,7 @@ class Family:
         >>> [name for name in ("distinct", "cpc", "tuple") if family(name).stored]
         ['cpc', 'tuple']
         """
-        return self.name in ("req", "tdigest", "tuple") or self.place.startswith("sketches.stored.")
+        return self.name == "tuple" or self.place.startswith("sketches.stored.")
 
     @property
     def keeps_values(self) -> bool:
@@ -122,6 +122,8 @@ FAMILIES: dict[str, Family] = {
         ("distinct_set", "sketches.theta:Theta"),
         ("quantiles", "sketches.ddsketch:DDSketch"),
         ("kll_quantiles", "sketches.kll:KLL"),
+        ("tail_quantiles", "sketches.req:REQ"),
+        ("tdigest_quantiles", "sketches.tdigest:TDigest"),
         ("top_k", "sketches.frequent_items:FrequentItems"),
         ("sample", "sampling.reservoir:Reservoir"),
         ("frequency", "sketches.count_min:CountMin"),
@@ -137,9 +139,7 @@ FAMILIES: dict[str, Family] = {
         ("bernoulli_sample", "sampling.bernoulli:BernoulliSample"),
         ("hash_sample", "sampling.hash_sample:HashSample"),
         ("cpc", "sketches.stored.cpc:CPC"),
-        ("req", "sketches.req:REQ"),
         ("classic_quantiles", "sketches.stored.classic_quantiles:ClassicQuantiles"),
-        ("tdigest", "sketches.tdigest:TDigest"),
         ("var_opt", "sketches.stored.var_opt:VarOpt"),
         ("tuple", "sketches.theta:Tuple"),
         ("count", "sketches.exact:CountGroups"),
@@ -152,6 +152,9 @@ FAMILIES: dict[str, Family] = {
         ("variance", "sketches.exact:VarianceGroups"),
     )
 }
+
+RENAMED = {"req": "tail_quantiles", "tdigest": "tdigest_quantiles"}
+"""What aggregates were once called, in the definitions of stored columns, and what they are called now."""
 
 
 def family(name: str) -> Family:

@@ -12,7 +12,7 @@ from typing import Any, Self
 from ...sketches.core.lazy import pa
 from ...sketches.core.parameters import described, whole
 from ...sketches.core.protocol import Groups, SketchError
-from ..families import MOMENT, Family, family
+from ..families import MOMENT, RENAMED, Family, family
 
 VERSION = 1
 """The version of the form in which an aggregate is written down."""
@@ -113,9 +113,10 @@ def _read(text: str | bytes) -> tuple[Any, ...]:
                 f"the aggregate is written down in form {fields['version']}, by another version of "
                 f"streamgauge, and this one reads form {VERSION}: install that version"
             )
-        family(fields["aggregate"])
-        parts = ("aggregate", "column", "params", "answer", "inputs")
-        return *(fields[part] for part in parts), fields.get("item_kind")
+        name = RENAMED.get(fields["aggregate"], fields["aggregate"])
+        family(name)
+        parts = ("column", "params", "answer", "inputs")
+        return name, *(fields[part] for part in parts), fields.get("item_kind")
     except SketchError:
         raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -83,6 +83,44 @@ def kll_quantiles(column: str, k: int = 200, weight: str | None = None) -> Aggre
     return aggregate("kll_quantiles", column, k=k, weight=weight)
 
 
+def tail_quantiles(column: str, k: int = 12, high_ranks: bool = True) -> Aggregate:
+    """How values are spread, the more accurate the nearer to the highest: REQ, for p99.9 and beyond.
+
+    A rank is off by at most 2.2 % of its distance to rank 1 (k = 12, at 95.4 % confidence): what it calls
+    p99.99 lies between p99.9898 and p99.9902. Without `high_ranks` the lowest ranks are the accurate ones. The
+    error shrinks as k grows; at 12, four million values take 10 kB. Values are kept as 4-byte floats, within
+    6e-8 of each; points in time, which those can't tell apart, are refused.
+
+    Raises `TypeError` for a column that isn't named by a string, `SketchError` for a `k` that isn't even or
+    outside 4 to 1024.
+
+    Source: Cormode, Karnin, Liberty, Thaler, Veselý, "Relative Error Streaming Quantiles", PODS 2021.
+
+    >>> import streamgauge as sg
+    >>> sg.tail_quantiles("ms", k=24).params
+    {'k': 24, 'high_ranks': True}
+    """
+    return aggregate("tail_quantiles", column, k=k, high_ranks=high_ranks)
+
+
+def tdigest_quantiles(column: str, k: int = 200) -> Aggregate:
+    """How values are spread, in bytes that other stores read: t-digest.
+
+    No error is promised, as a t-digest has none that holds for every stream; `docs/sketches.md` shows what
+    is measured. If nobody else reads the bytes, take `quantiles`, `kll_quantiles` or `tail_quantiles`, which
+    promise one. NaN and infinities are left out.
+
+    Raises `TypeError` for a column that isn't named by a string, `SketchError` for a `k` outside 10 to 65535.
+
+    Source: Dunning, Ertl, "Computing Extremely Accurate Quantiles Using t-Digests", 2019.
+
+    >>> import streamgauge as sg
+    >>> sg.tdigest_quantiles("price").params
+    {'k': 200}
+    """
+    return aggregate("tdigest_quantiles", column, k=k)
+
+
 def frequency(column: str, eps: float = 0.001, confidence: float = 0.99, seed: int = 0) -> Aggregate:
     """How often any value occurred, queried afterwards: a count-min sketch.
 

@@ -22,20 +22,6 @@ def cpc(column: str, lg_k: int = 11) -> Aggregate:
     return aggregate("cpc", column, lg_k=lg_k)
 
 
-def req(column: str, k: int = 12, high_ranks: bool = True) -> Aggregate:
-    """How values are spread, the more accurate the nearer to one end: REQ; `quantiles` is so throughout.
-
-    The rank error is a share of the distance to rank 1, or to rank 0 without `high_ranks`; the answer gives
-    bounds at two standard deviations, 95.4 % confidence. Values are 4-byte floats. Raises `TypeError` for a
-    column that isn't named by a string, `SketchError` for a `k` that isn't even or outside 4 to 1024.
-
-    >>> import streamgauge as sg
-    >>> sg.stored.req("latency").params
-    {'k': 12, 'high_ranks': True}
-    """
-    return aggregate("req", column, k=k, high_ranks=high_ranks)
-
-
 def classic_quantiles(column: str, k: int = 128) -> Aggregate:
     """How values are spread: DataSketches' first quantiles sketch, Druid's; `kll_quantiles` is smaller.
 
@@ -47,18 +33,6 @@ def classic_quantiles(column: str, k: int = 128) -> Aggregate:
     {'k': 128}
     """
     return aggregate("classic_quantiles", column, k=k)
-
-
-def tdigest(column: str, k: int = 200) -> Aggregate:
-    """How values are spread: t-digest. No error is promised, so use `quantiles` for new data.
-
-    Raises `TypeError` for a column that isn't named by a string, `SketchError` for a `k` outside 10 to 65535.
-
-    >>> import streamgauge as sg
-    >>> sg.stored.tdigest("price").params
-    {'k': 200}
-    """
-    return aggregate("tdigest", column, k=k)
 
 
 def var_opt(column: str, weight: str, k: int = 100) -> Aggregate:

@@ -19,6 +19,19 @@ from .sketch import REQ
 from .store import Store
 
 
+def float_numbers(leaf: pa.DataType) -> dict[str, Any]:
+    """Numbers that 4-byte floats say something of.
+
+    Raises `TypeError` for points in time, of which they can't tell minutes apart, and for all but numbers.
+    """
+    if pa.types.is_date(leaf) or pa.types.is_timestamp(leaf):
+        raise TypeError(
+            f"REQ keeps 4-byte floats, which can't tell the minutes of a {leaf} apart; ask for "
+            "kll_quantiles, or cast it to a duration"
+        )
+    return numeric(leaf)
+
+
 class REQGroups(Groups):
     """Many `REQ` sketches of one k in one pool of items.
 
@@ -31,7 +44,7 @@ class REQGroups(Groups):
     (2, 2.0)
     """
 
-    aggregate: ClassVar = Aggregated({"k": 12, "high_ranks": True}, of_column=numeric, seeded=True)
+    aggregate: ClassVar = Aggregated({"k": 12, "high_ranks": True}, of_column=float_numbers, seeded=True)
 
     def __init__(self, n: int = 0, k: int = 12, high_ranks: bool = True, seed: int | None = None) -> None:
         self._store = Store(n, k, high_ranks, seed)

@@ -58,7 +58,7 @@ def held(promise: Promise, **said: Any) -> dict[str, Any]:
     return {"promise": promise, **said}
 
 
-# Cuts change bytes where the package draws coins by the clock (REQ, classic quantiles, VarOpt), and in the
+# Cuts change bytes where the package draws coins by the clock (classic quantiles, VarOpt), and in the
 # last digits of sums where weights are not whole numbers (decayed quantiles); promises hold all the same.
 SAID: dict[str, dict[str, Any]] = {
     "distinct": held(
@@ -104,6 +104,26 @@ SAID: dict[str, dict[str, Any]] = {
         loose=0.3,
         parts=True,
         typed={},
+    ),
+    "tail_quantiles": held(
+        promises.tail_ranks,
+        kinds=("long", "double"),
+        params={"k": 12},
+        others=({"k": 24}, {"k": 4}),
+        confidence=0.954,
+        loose=0.3,
+        order=False,
+        resumes=False,
+        depths=(0, 1, 4, 5, 71, 72, 300, 5000),
+    ),
+    "tdigest_quantiles": held(
+        promises.ends,
+        kinds=("long", "double"),
+        params={"k": 100},
+        others=({"k": 200}, {"k": 30}),
+        order=False,
+        resumes=False,
+        depths=(0, 1, 2, 500, 5000),
     ),
     "top_k": held(
         promises.frequencies,
@@ -204,18 +224,6 @@ SAID: dict[str, dict[str, Any]] = {
         parts=True,
         depths=(0, 1, 512, 513, 3000),
     ),
-    "req": held(
-        promises.tail_ranks,
-        kinds=("long", "double"),
-        params={"k": 12},
-        others=({"k": 24}, {"k": 4}),
-        confidence=0.954,
-        loose=0.3,
-        cut=False,
-        order=False,
-        repeats=False,
-        depths=(0, 1, 4, 5, 300, 5000),
-    ),
     "classic_quantiles": held(
         promises.double_quantiles,
         kinds=("long", "double"),
@@ -227,16 +235,6 @@ SAID: dict[str, dict[str, Any]] = {
         order=False,
         repeats=False,
         depths=(0, 1, 64, 129, 2000),
-    ),
-    "tdigest": held(
-        promises.ends,
-        kinds=("long", "double"),
-        params={"k": 100},
-        others=({"k": 200}, {"k": 30}),
-        order=False,
-        resumes=False,
-        without=("infinities",),
-        depths=(0, 1, 2, 500, 5000),
     ),
     "var_opt": held(
         promises.part_of,

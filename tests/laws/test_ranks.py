@@ -28,7 +28,9 @@ def filled(name: str) -> Any:
 
 
 def test_the_quantile_families_are_covered() -> None:
-    assert {"quantiles", "kll_quantiles", "req", "classic_quantiles", "tdigest"} <= set(RANKED)
+    assert {"quantiles", "kll_quantiles", "tail_quantiles", "classic_quantiles", "tdigest_quantiles"} <= set(
+        RANKED
+    )
     assert {*RANKED, "decayed_quantiles"} == set(SHARED)
 
 

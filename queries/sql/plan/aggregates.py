@@ -20,7 +20,10 @@ from ..errors import counted_arguments, error_at, errors_at, nearest
 
 DISTINCT = ("distinct", "distinct_set", "sliding_distinct", "cpc")
 """Families whose answer is an estimate with bounds."""
-RANKED = ("quantiles", "kll_quantiles", "req", "classic_quantiles", "tdigest", "decayed_quantiles")
+RANKED = (
+    *("quantiles", "kll_quantiles", "tail_quantiles", "tdigest_quantiles"),
+    *("classic_quantiles", "decayed_quantiles"),
+)
 """Families that are asked at ranks."""
 
 

@@ -58,7 +58,7 @@ def test_top_k_and_kll() -> None:
 # DISTINCT is a word of SQL: the family of that name is APPROX_COUNT_DISTINCT.
 @each("name", sorted({*FAMILIES} - {"distinct"}))
 def test_every_name_of_the_registry_can_be_asked(name: str) -> None:
-    column = "price" if "quantiles" in name or name in ("tdigest", "req") else "n"
+    column = "price" if "quantiles" in name else "n"
     inputs = [given for given in FAMILIES[name].inputs if given not in ("time", "partition", "offset")]
     call = f"{name.upper()}({', '.join([column, *('n' for _ in inputs)])})"
     plan = planned(f"SELECT {call} AS x {WINDOW}")

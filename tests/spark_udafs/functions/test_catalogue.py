@@ -25,7 +25,7 @@ COLUMNS = {
     "value": pa.array(np.arange(1.0, N + 1)),
     "key": pa.array([f"key{n % 3}" for n in range(N)]),
 }
-CLOCKED = ("req", "classic_quantiles", "var_opt")
+CLOCKED = ("classic_quantiles", "var_opt")
 """Families whose package draws by the clock."""
 
 

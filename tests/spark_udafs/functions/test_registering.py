@@ -83,7 +83,7 @@ def test_every_sketch_has_its_functions_in_sql(sql_answers: Row) -> None:
             assert sql_answers[name] and line.class_name in sql_answers[f"told_{name}"]
     for name in ("distinct", "distinct_set", "cpc", "tuple", "sliding_distinct"):
         assert sql_answers[name].lower <= N <= sql_answers[name].upper
-    for name in ("quantiles", "kll_quantiles", "classic_quantiles", "req"):
+    for name in ("quantiles", "kll_quantiles", "classic_quantiles", "tail_quantiles"):
         middle = sql_answers[name].quantiles[1]
         assert middle.q == 0.5 and middle.lower <= N / 2 <= middle.upper and sql_answers[name].n == N
     assert sql_answers.kll_quantiles.quantiles[1].value.__class__ is int

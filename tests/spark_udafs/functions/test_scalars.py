@@ -48,7 +48,7 @@ def test_quantiles_of_ones_choice() -> None:
         ask("answer_quantiles", spread, "half")
     with pytest.raises((SketchError, ValueError), match=r"1\.5"):
         ask("answer_quantiles", spread, 1.5)
-    (row,) = ask("answer_req", REQ().update(np.arange(100.0)), 0.5)["quantiles"]
+    (row,) = ask("answer_tail_quantiles", REQ().update(np.arange(100.0)), 0.5)["quantiles"]
     assert row["lower"] <= 50 <= row["upper"]
 
 
@@ -108,7 +108,7 @@ def test_an_item_of_another_type_is_converted_or_refused() -> None:
 def test_ranks() -> None:
     result = ask("rank_quantiles", DDSketch().update(np.arange(1.0, 101)), Decimal("50"))
     assert result["lower"] <= 0.5 <= result["upper"] + 0.01
-    assert ask("rank_tdigest", _tdigest(), 50)["lower"] is None
+    assert ask("rank_tdigest_quantiles", _tdigest(), 50)["lower"] is None
     assert ask("rank_quantiles", DDSketch(), 1.0) is None
 
 
