@@ -87,9 +87,9 @@ def tail_quantiles(column: str, k: int = 12, high_ranks: bool = True) -> Aggrega
     """How values are spread, the more accurate the nearer to the highest: REQ, for p99.9 and beyond.
 
     A rank is off by at most 2.2 % of its distance to rank 1 (k = 12, at 95.4 % confidence): what it calls
-    p99.99 lies between p99.9898 and p99.9902. Without `high_ranks` the lowest ranks are the accurate ones. The
-    error shrinks as k grows; at 12, four million values take 10 kB. Values are kept as 4-byte floats, within
-    6e-8 of each; points in time, which those can't tell apart, are refused.
+    p99.99 lies between p99.9898 and p99.9902. Without `high_ranks` the lowest ranks are the accurate ones.
+    The error shrinks as k grows; at 12, four million values take 10 kB. Values are kept as 4-byte floats,
+    within 6e-8 of each; points in time, which those can't tell apart, are refused.
 
     Raises `TypeError` for a column that isn't named by a string, `SketchError` for a `k` that isn't even or
     outside 4 to 1024.
