@@ -9,6 +9,7 @@ import numpy as np
 from ..core.answers import as_shares, double_point, quantile_answer
 from ..core.numbers import as_numbers
 from ..core.protocol import Sketch, SketchError
+from .reference import BEGINNING, as_image
 from .store import Store
 
 
@@ -23,8 +24,8 @@ class TDigest(Sketch):
     difference of two values is taken, so that even ±1.7e308 do not overflow.
 
     The bytes are DataSketches' `tdigest_double` or `TDigestDouble`, equal for equal values and batches of any
-    cut; what waits to be merged into clusters is merged in them, not in the sketch. `from_bytes` reads the
-    formats of Dunning's own library as well.
+    cut; what waits to be merged into clusters is merged in them, not in the sketch. `from_bytes` also reads
+    the bytes of Dunning's own library.
 
     Raises `SketchError` for a k outside 10 … 65,535, `TypeError` for values that aren't numbers.
 
@@ -85,8 +86,11 @@ class TDigest(Sketch):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """The sketch of a DataSketches t-digest image of doubles. Raises `SketchError` for anything else."""
-        image = np.frombuffer(data, np.uint8)
+        """The sketch of a DataSketches image of doubles, or of the bytes of Dunning's `MergingDigest`.
+
+        Raises `SketchError` for anything else.
+        """
+        image = np.frombuffer(as_image(bytes(data)) if data[:3] == BEGINNING else data, np.uint8)
         k = int(image[3]) | int(image[4]) << 8 if len(image) >= 8 else 0
         # Whatever is wrong with the bytes, their check names it.
         sketch = cls(k if k >= 10 else 200)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from ..core.protocol import SketchError
 from ..core.resume import resume
 from . import images
 from . import update as kernels
+from .reference import BEGINNING, as_image
 
 _SLICE = 1 << 20
 """Rows ordered by group at a time."""
@@ -111,6 +113,7 @@ class Store:
 
         Raises `SketchError` naming the fault of the first that is refused; none is folded in then.
         """
+        data, offsets = _of_datasketches(data, offsets)
         read = np.zeros(int(np.diff(offsets).max(initial=0)) // 8 + 1)
         given = frozen(data), frozen(offsets), read, np.zeros(2), np.zeros(5, np.int64)
         at, fault, seen = images.check(*given, 0)
@@ -175,6 +178,17 @@ class Store:
         extent["used"] = room
         twin._state = kernels.State(state.items[start : start + room].copy(), extent, np.empty(0), **rows)
         return twin
+
+
+def _of_datasketches(data: np.ndarray, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same images, those of Dunning's library as DataSketches would have them."""
+    starts = offsets[:-1][np.diff(offsets) > 0]
+    if data[starts].all():  # no image of DataSketches begins with a zero
+        return data, offsets
+    pieces = [data[begin:end].tobytes() for begin, end in pairwise(offsets.tolist())]
+    made = [as_image(one) if one.startswith(BEGINNING) else one for one in pieces]
+    ends = np.cumsum([0, *map(len, made)])
+    return np.frombuffer(b"".join(made), np.uint8), ends
 
 
 def _blocks(sizes: np.ndarray) -> Iterator[tuple[int, int]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import datasketches
 import numpy as np
 import pytest
@@ -81,6 +83,28 @@ def test_infinities_are_left_out_of_groups_and_of_one() -> None:
     assert sketch.n == 2 and sketch.quantiles([0, 1]) == [1.0, 2.0] and groups[0] == sketch
     assert groups.answers().to_pylist() == [sketch.answer()]
     assert sketch.answer()["quantiles"][0]["lower"] is None
+
+
+def test_the_reference_librarys_bytes_are_read_as_the_package_reads_them() -> None:
+    weights, means = np.array([1.0, 40.0, 9.0, 1.0]), np.array([-2.5, 0.25, 7.0, 11.5])
+    pairs = np.stack([weights, means], axis=1)
+    large = struct.pack(">idddi", 1, -2.5, 11.5, 50.0, 4) + pairs.astype(">f8").tobytes()
+    small = struct.pack(">iddfhhh", 2, -2.5, 11.5, 50.0, 0, 0, 4) + pairs.astype(">f4").tobytes()
+    for data in (large, small):
+        read, peer = TDigest.from_bytes(data), datasketches.tdigest_double.deserialize(data)
+        assert (read.n, read.k, read.quantiles([0, 1])) == (51, 50, [-2.5, 11.5])
+        assert read.to_bytes() == peer.serialize() and read.rank(3.0) == pytest.approx(peer.get_rank(3.0))
+        groups = TDigestGroups(2, k=50)
+        groups.merge([1, 0, 1], [data, None, TDigest(50).update([1.0]).to_bytes()])
+        assert [groups[0].n, groups[1].n] == [0, 52]
+        for broken in (data[:-1], data[:20], data[:3] + b"\3" + data[4:], data + b"\0"):
+            with pytest.raises(SketchError, match="not a sketch"):
+                TDigest.from_bytes(broken)
+    half = struct.pack(">idddi", 1, 1.0, 2.0, 50.0, 1) + struct.pack(">dd", 1.5, 1.0)
+    with pytest.raises(SketchError, match="whole number"):
+        TDigest.from_bytes(half)
+    empty = struct.pack(">idddi", 1, np.inf, -np.inf, 50.0, 0)
+    assert TDigest.from_bytes(empty) == TDigest(50)
 
 
 def test_what_a_digest_answers_doesnt_depend_on_when_it_is_asked() -> None:
