@@ -1,4 +1,4 @@
-"""KLL's and DDSketch's kernels on one core over 20 M doubles in memory, beside `numpy.sum` and peers.
+"""The kernels of KLL, DDSketch, REQ and t-digest on one core over 20 M doubles in memory, beside `numpy.sum` and peers.
 
 Peers run on one thread too. Errors are those of p50, p99 and p99.9 of lognormal values, as shares of the
 value, over 20 M rows, or the root of the mean square over a thousand groups of 20,000 rows each. DDSketch,
@@ -25,6 +25,8 @@ from bench.engines import Answer, answers, beside, millions
 from bench.measure import line, medians
 from streamgauge.sketches.ddsketch import DDSketch, DDSketchGroups
 from streamgauge.sketches.kll import KLL, KLLGroups
+from streamgauge.sketches.req import REQ, REQGroups
+from streamgauge.sketches.tdigest import TDigest, TDigestGroups
 
 QS = (0.5, 0.99, 0.999)
 FEW, PARTS = 2_000_000, 10_000
@@ -91,6 +93,10 @@ def main() -> list[dict[str, Any]]:
         lambda: DDSketch(0.01).update(x),
         lambda: DDSketch(0.01).update(normal),
         lambda: grouped(DDSketchGroups(GROUPS, 0.01), k, x),
+        lambda: REQ(12, seed=1).update(x),
+        lambda: grouped(REQGroups(GROUPS, seed=1), k, x),
+        lambda: TDigest(200).update(x),
+        lambda: grouped(TDigestGroups(GROUPS), k, x),
     )
     names = (
         ("KLL float64, k = 200", "≤ 5"),
@@ -99,6 +105,10 @@ def main() -> list[dict[str, Any]]:
         ("DDSketch 1 %, lognormal", "≤ 8"),
         ("DDSketch 1 %, normal", "≤ 8"),
         ("DDSketch by 1,000 groups", ""),
+        ("REQ, k = 12", ""),
+        ("REQ by 1,000 groups", ""),
+        ("t-digest, k = 200", ""),
+        ("t-digest by 1,000 groups", ""),
     )
     sum_ns = 1e9 * total / ROWS
     speeds = {name: 1e9 * seconds / ROWS for (name, _), seconds in zip(names, elapsed, strict=True)}
@@ -128,8 +138,11 @@ def main() -> list[dict[str, Any]]:
     dds_groups = grouped(DDSketchGroups(GROUPS), k, x)
     dds_groups = errors([dds_groups[g].quantiles(QS) for g in range(GROUPS)], by_group)
 
-    array, theirs, merge, their_merge = medians(
+    floats = few.astype(np.float32)  # the package's items, which it else would have to convert
+    array, req_array, digest_array, theirs, merge, their_merge = medians(
         lambda: datasketches.kll_doubles_sketch(200).update(few),
+        lambda: datasketches.req_floats_sketch(12).update(floats),
+        lambda: datasketches.tdigest_double(200).update(few),
         lambda: one_by_one(ddsketch.DDSketch(0.01), few[:50_000].tolist()),
         lambda: merged(parts),
         lambda: merged_by_datasketches(images),
@@ -141,6 +154,17 @@ def main() -> list[dict[str, Any]]:
     single, many = speeds["KLL float64, k = 200"], speeds["KLL by 1,000 groups"]
     log, logs = speeds["DDSketch 1 %, lognormal"], speeds["DDSketch by 1,000 groups"]
     rows += beside("KLL", single, kll, "datasketches", Answer(1e9 * array / FEW, None), aggregates, "≥ 15 ×")
+    for claim, name, ours, peer, ns in (
+        ("REQ", "REQ, k = 12", REQ(seed=1), datasketches.req_floats_sketch(12), req_array),
+        ("t-digest", "t-digest, k = 200", TDigest(), datasketches.tdigest_double(200), digest_array),
+    ):
+        peer.update(x.astype(np.float32) if claim == "REQ" else x.copy())
+        aggregates = errors([peer.get_quantile(q) for q in QS], true)
+        own = errors(ours.update(x).quantiles(QS), true)
+        target = "≥ 5 ×" if claim == "REQ" else ""
+        rows += beside(
+            claim, speeds[name], own, "datasketches", Answer(1e9 * ns / FEW, None), aggregates, target
+        )
     rows += beside("DDSketch", log, dds, "ddsketch", Answer(1e9 * theirs / 50_000, None), "", "")
     result = answers("chdb", "t-digest", "DDSketch", "quantiles by key", "DDSketch by key")
     if result:
