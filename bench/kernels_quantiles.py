@@ -1,4 +1,4 @@
-"""The kernels of KLL, DDSketch, REQ and t-digest on one core over 20 M doubles in memory, beside `numpy.sum` and peers.
+"""Quantile sketches' kernels on one core over 20 M doubles in memory, beside `numpy.sum` and peers.
 
 Peers run on one thread too. Errors are those of p50, p99 and p99.9 of lognormal values, as shares of the
 value, over 20 M rows, or the root of the mean square over a thousand groups of 20,000 rows each. DDSketch,

@@ -18,11 +18,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.jit import inner, kernel, lean
+from ..core.jit import inner, lean
 from ..core.resume import DONE
 from ..core.sort import copy, sort
 from .sections import FIRST_SECTIONS, MAX_K, MIN_K, doublings
-from .update import MAX_N, Image, fold
+from .update import MAX_N, Image, fold, restore, saved
 
 MOST_LEVELS = 58
 HEADER, LEVEL = 24, 20
@@ -210,25 +210,6 @@ def merge(state, data, offsets, raw, sizes, image, numbers, groups, high_ranks, 
 
 
 @inner
-def _size(state, g):
-    if state.n[g] == 0:
-        return np.int64(8)
-    if state.n[g] <= _MOST_RAW:
-        return 8 + 4 * np.int64(state.retained[g])
-    depth = np.int64(state.depth[g])
-    return (HEADER if depth > 1 else 8) + LEVEL * depth + 4 * np.int64(state.retained[g])
-
-
-@kernel
-def image_offsets(state):
-    """Where each sketch's image starts and ends (int64)."""
-    offsets = np.zeros(len(state.n) + 1, np.int64)
-    for g in range(len(state.n)):
-        offsets[g + 1] = offsets[g] + _size(state, g)
-    return offsets
-
-
-@inner
 def find_edges(state, g, zero, edges):
     """The lowest and the highest value, of which level 0, sorted in `zero`, may hold newer ones."""
     edges[0], edges[1] = state.low[g], state.high[g]
@@ -237,9 +218,13 @@ def find_edges(state, g, zero, edges):
 
 
 @lean
-def write(state, raw, sizes, high_ranks, offsets, out, edges):
-    """Write every sketch's image into the bytes `out`; `edges` is room for three floats."""
+def write(state, raw, sizes, high_ranks, offsets, out, edges, items, levels):
+    """Write every sketch's image into the bytes `out`, and where each ends behind ``offsets[0]``.
+
+    `edges` is room for three floats, `items` and `levels` what `saved` takes.
+    """
     for g in range(len(state.n)):
+        compacted = saved(state, sizes, g, high_ranks, items, levels)
         at, n, depth = offsets[g], state.n[g], np.int64(state.depth[g])
         few = n <= _MOST_RAW
         out[at] = 4 if depth > 1 else 2
@@ -250,6 +235,7 @@ def write(state, raw, sizes, high_ranks, offsets, out, edges):
         out[at + 6] = depth if n else 0
         out[at + 7] = n if few else 0
         if n == 0:
+            offsets[g + 1] = at + 8
             continue
         end = state.start[g] + state.retained[g]
         zero = state.scratch[: state.count[g, 0]]
@@ -277,16 +263,20 @@ def write(state, raw, sizes, high_ranks, offsets, out, edges):
             source = zero if h == 0 else state.items[end : end + count]
             copy(source.view(np.uint8), out[at:])
             at += 4 * count
+        offsets[g + 1] = at
+        if compacted:
+            restore(state, g, items, levels)
 
 
 @lean
-def unpack(state, first, items, weights, ends, edges):
+def unpack(state, sizes, high_ranks, first, items, weights, ends, edges, old_items, levels):
     """The items in order of sketches from `first` on, how many values each stands for, where those of each
-    sketch end (as many as are asked for), and its lowest and highest value."""
+    sketch end (as many as are asked for), and its lowest and highest value; else as `write`."""
     top = np.float32(np.inf)
     at = np.int64(0)
     for i in range(len(ends)):
         g = first + i
+        compacted = saved(state, sizes, g, high_ranks, old_items, levels)
         before = state.start[g] + state.retained[g]
         end = at + state.retained[g]
         to = at
@@ -312,3 +302,5 @@ def unpack(state, first, items, weights, ends, edges):
                 place -= 1
         at = end
         ends[i] = at
+        if compacted:
+            restore(state, g, old_items, levels)

@@ -156,27 +156,30 @@ class Store:
 
     def images(self) -> tuple[np.ndarray, np.ndarray]:
         """Every sketch's bytes one after another, and where each starts and ends (int64, n + 1)."""
-        state = self._with_scratch()
-        offsets = images.image_offsets(state)
-        out = np.empty(int(offsets[-1]), np.uint8)
+        state, *old = self._to_read()
+        depth, retained = state.depth.sum(dtype=np.int64), state.retained.sum(dtype=np.int64)
+        most = (images.HEADER + images.LEVEL) * self.n + images.LEVEL * depth + 4 * retained
+        out, offsets = np.empty(int(most), np.uint8), np.zeros(self.n + 1, np.int64)
         edges = np.empty(3, np.float32)
-        images.write(state, self._raw, self._sizes, self.high_ranks, offsets, out, edges)
-        return out, offsets
+        images.write(state, self._raw, self._sizes, self.high_ranks, offsets, out, edges, *old)
+        return out[: offsets[-1]], offsets
 
-    def _with_scratch(self) -> kernels.State:
-        """The arrays, with what level 0 of any sketch is sorted in."""
-        self._make_scratch(3 * int(self.state.retained.max(initial=0)) + 512)
-        return self.state
+    def _to_read(self) -> tuple[kernels.State, np.ndarray, np.ndarray]:
+        """The arrays, with scratch for any sketch, and room for what one was before it was compacted."""
+        most = int(self.state.retained.max(initial=0))
+        self._make_scratch(kernels.scratch_places(most))
+        return self.state, np.empty(most, np.float32), np.empty((4, images.MOST_LEVELS + 2), np.int64)
 
     def unpacked(self, first: int, end: int) -> tuple[np.ndarray, ...]:
         """Of the sketches from `first` up to `end`: their items (float32) in order, how many values each
         stands for (int64), where those of each sketch end (int64), its lowest and highest value (n × 2)."""
-        state = self._with_scratch()
+        state, *old = self._to_read()
         held = int(state.retained[first:end].sum(dtype=np.int64))
         items, weights = np.empty(held, np.float32), np.empty(held, np.int64)
         ends, edges = np.empty(end - first, np.int64), np.empty((end - first, 2), np.float32)
-        images.unpack(state, first, items, weights, ends, edges)
-        return items, weights, ends, edges
+        images.unpack(state, self._sizes, self.high_ranks, first, items, weights, ends, edges, *old)
+        used = ends[-1] if len(ends) else 0
+        return items[:used], weights[:used], ends, edges
 
     def one(self, g: int) -> Store:
         """A copy of sketch `g`, coins and all, as a store of one."""

@@ -5,8 +5,12 @@ ascending; the last one, level 0, is followed by free room and sorted when it is
 hold `nominal` items together, those that are full are compacted from the bottom up: of the items away from
 the accurate end, in order, every second one goes to the next level, where it counts twice as much.
 
+That leaves little room in a deep sketch, whose levels are compacted no further than they must be. So level 0
+of one of `_DEEP` levels takes half as many items again before it is compacted: what a compaction costs is
+shared by more values, and fewer compactions err less. Images and answers are those of the sketch compacted.
+
 Source: Cormode, Karnin, Liberty, Thaler, Veselý, "Relative Error Streaming Quantiles", PODS 2021; the
-schedule as in datasketches-cpp `req_sketch`, so that levels hold as many items there and here.
+schedule as in datasketches-cpp `req_sketch`, so that up to there levels hold as many items there and here.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ MAX_N = 1 << 62
 SHARED = 3
 """The first fields of `State` that sketches share; a row of each other one belongs to one sketch."""
 _LEAST = 8
+_DEEP = 8
 
 
 class State(NamedTuple):
@@ -71,10 +76,13 @@ class Image(NamedTuple):
     edges: np.ndarray
 
 
-@inner
-def scratch_size(items):
+def scratch_places(items):
     """What compacting so many items takes: three arrays of them, and what they are sorted in."""
     return 6 * items + 16 * CHUNK
+
+
+scratch_size = inner(scratch_places)
+"""`scratch_places` for kernels."""
 
 
 @inner
@@ -272,6 +280,45 @@ def copy_up(source, target):
 
 
 @inner
+def _limit(state, g):
+    """How many items sketch `g` takes before it is compacted."""
+    nominal = np.int64(state.nominal[g])
+    return nominal + (nominal >> 1) if state.depth[g] >= _DEEP else nominal
+
+
+@inner
+def saved(state, sizes, g, high_ranks, items, levels):
+    """Compact sketch `g` if it holds more than an image of it may, and save in `items` and `levels` what it
+    was, for `restore`. There are scratch and room for all its items; whether it was compacted."""
+    if state.retained[g] < state.nominal[g]:
+        return False
+    copy(state.items[state.start[g] : state.start[g] + state.retained[g]], items)
+    depth = np.int64(state.depth[g])
+    for h in range(depth):
+        levels[0, h] = state.count[g, h]
+        levels[1, h] = state.schedule[g, h]
+        levels[2, h] = state.doubled[g, h]
+    row = levels[3]
+    row[0], row[1], row[2] = depth, state.retained[g], state.nominal[g]
+    row[3], row[4], row[5] = state.ordered[g], np.int64(state.state[g]), np.int64(state.coins[g])
+    _compress(state, sizes, g, high_ranks)
+    return True
+
+
+@inner
+def restore(state, g, items, levels):
+    """Make sketch `g` again what it was when it was `saved`."""
+    row = levels[3]
+    for h in range(row[0]):
+        state.count[g, h] = levels[0, h]
+        state.schedule[g, h] = levels[1, h]
+        state.doubled[g, h] = levels[2, h]
+    state.depth[g], state.retained[g], state.nominal[g] = row[0], row[1], row[2]
+    state.ordered[g], state.state[g], state.coins[g] = row[3], np.uint64(row[4]), np.uint64(row[5])
+    copy(items[: row[1]], state.items[state.start[g] :])
+
+
+@inner
 def _append(values, to):
     """Values as items, zeros all of one sign; how many of them are NaN."""
     bad = 0
@@ -297,21 +344,21 @@ def _add(state, sizes, g, high_ranks, values):
     """Add values until they end or room does; (how many were added, how it ended)."""
     done = 0
     while done < len(values):
-        held, nominal = np.int64(state.retained[g]), np.int64(state.nominal[g])
-        free = min(np.int64(state.room[g]), nominal) - held
+        held, limit = np.int64(state.retained[g]), _limit(state, g)
+        free = min(np.int64(state.room[g]), limit) - held
         if free == 0:
             # Double its room, up to what it may hold.
             wanted = max(2 * held, held + len(values) - done, _LEAST)
-            if not _move(state, g, min(nominal, wanted)):
+            if not _move(state, g, min(limit, wanted)):
                 return done, NO_ROOM
             continue
         some = min(free, len(values) - done)
-        if held + some == nominal:
+        if held + some >= state.nominal[g]:
             # Whatever compacting takes is there before the item that is one too many: else a sketch would
             # depend on how its values were cut.
             if state.depth[g] >= state.count.shape[1]:
                 return done, MORE_LEVELS
-            if not _has_scratch(state, nominal):
+            if not _has_scratch(state, limit):
                 return done, MORE_SCRATCH
         items = state.items[state.start[g] + held : state.start[g] + held + some]
         good = some
@@ -321,7 +368,7 @@ def _add(state, sizes, g, high_ranks, values):
         state.count[g, 0] += good
         state.n[g] += good
         done += some
-        if held + good == nominal:
+        if held + good == limit:
             _compress(state, sizes, g, high_ranks)
     return done, DONE
 

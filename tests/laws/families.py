@@ -114,7 +114,7 @@ SAID: dict[str, dict[str, Any]] = {
         loose=0.3,
         order=False,
         resumes=False,
-        depths=(0, 1, 4, 5, 71, 72, 300, 5000),
+        depths=(0, 1, 4, 5, 71, 72, 300, 20_000),
     ),
     "tdigest_quantiles": held(
         promises.ends,
