@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import polars as pl
+import pyarrow as pa
 import pytest
 
+import streamgauge as sg
 from streamgauge.operators.table.query import query
 from streamgauge.operators.table.sketch_table import merge
 
@@ -22,3 +24,27 @@ def test_answers_lie_beside_the_exact_ones() -> None:
         assert quantile["lower"] <= rows["x"].quantile(quantile["q"]) <= quantile["upper"]
     last_one = rows.filter(pl.col("at") == pl.col("at").max())["user"].max()
     assert answer["end"] == last_one
+
+
+def test_columns_stored_under_the_old_names_are_read_and_merged_with_new_ones() -> None:
+    """What was `req` and `tdigest` is `tail_quantiles` and `tdigest_quantiles`."""
+    schema = {"ms": pl.Float64, "at": pl.String}
+    stream = sg.Stream.from_schema(schema, time="at").tumbling("1m").agg(
+        tail=sg.tail_quantiles("ms"), digest=sg.tdigest_quantiles("ms")
+    )  # fmt: skip
+    tester = sg.StreamTester(stream)
+    tester.feed([{"ms": float(n), "at": "2026-01-01T00:00:01"} for n in range(2_000)])
+    new = pa.table(tester.finish().tables())
+    old = new
+    for place, field in enumerate(new.schema):
+        text = (field.metadata or {}).get(b"streamgauge", b"")
+        renamed = text.replace(b'"tail_quantiles"', b'"req"').replace(b'"tdigest_quantiles"', b'"tdigest"')
+        if renamed != text:
+            old = old.set_column(place, field.with_metadata({b"streamgauge": renamed}), new[field.name])
+    assert old.schema.field("tail").metadata[b"streamgauge"].count(b'"req"') == 1
+    (row,) = query(merge([old, new])).to_dicts()
+    assert row["tail"]["n"] == row["digest"]["n"] == 4_000
+    p99 = {name: row[name]["quantiles"][5] for name in ("tail", "digest")}
+    assert [one["q"] for one in p99.values()] == [0.99] * 2
+    assert p99["tail"]["lower"] <= 1_979 <= p99["tail"]["upper"]
+    assert abs(p99["digest"]["value"] - 1_979) < 5 and p99["digest"]["lower"] is None
