@@ -19,7 +19,7 @@ import numpy as np
 from ..core.jit import inner, lean
 from ..core.resume import DONE
 from ..core.sort import copy
-from .update import MAX_N, TOO_MANY, absorb, adopt, most_waiting, settled
+from .update import MAX_N, TOO_MANY, absorb, adopt, all_clusters, most_waiting
 
 HEADER, CLUSTER = 32, 16
 _FAMILY = 20
@@ -184,7 +184,7 @@ def write(state, k, first, out, ends):
             copy(state.low[g : g + 1].view(np.uint8), out[at:])
             at += 8
         elif n > 1:
-            count = settled(state, k, g)
+            count = all_clusters(state, k, g)
             _put(out, at, 4, count)
             _put(out, at + 4, 4, 0)
             copy(state.low[g : g + 1].view(np.uint8), out[at + 8 :])

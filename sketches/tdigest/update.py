@@ -204,7 +204,7 @@ def adopt(state, g, items, clusters, weight, backwards):
 
 
 @inner
-def settled(state, k, g):
+def all_clusters(state, k, g):
     """How many clusters digest `g` has once nothing waits: the scratch begins with their means, then their
     weights. The digest stays as it is. There is scratch for all it has."""
     own, start = np.int64(state.clusters[g]), state.start[g]
@@ -221,7 +221,7 @@ def settled(state, k, g):
 @lean
 def unpack(state, k, g, clusters):
     """How many clusters digest `g` has; their means and weights as the rows of `clusters`."""
-    count = settled(state, k, g)
+    count = all_clusters(state, k, g)
     copy(state.scratch[:count], clusters[0])
     copy(state.scratch[count : 2 * count], clusters[1])
     return count
@@ -239,7 +239,7 @@ def quantiles(state, k, shares, out):
         if n == 0:
             out[g, :] = 0.0
             continue
-        count = settled(state, k, g)
+        count = all_clusters(state, k, g)
         means, weights = state.scratch[:count], state.scratch[count : 2 * count]
         for j in range(len(shares)):
             rank = shares[j] * n

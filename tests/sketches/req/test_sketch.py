@@ -31,13 +31,13 @@ def theirs(n: int, k: int = 12, high_ranks: bool = True) -> Any:
 
 def levels(image: bytes) -> list[tuple[Any, ...]]:
     """What an image says of each of its levels but for their items."""
-    at, found = 24, []
+    at, described = 24, []
     for _ in range(image[6]):
         (level,) = np.frombuffer(image, LEVEL, 1, at)
-        found.append(level.item())
+        described.append(level.item())
         at += LEVEL.itemsize + 4 * int(level["items"])
     assert at == len(image)
-    return found
+    return described
 
 
 @pytest.mark.parametrize("high_ranks", [True, False])

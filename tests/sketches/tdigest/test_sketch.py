@@ -108,12 +108,12 @@ def test_the_reference_librarys_bytes_are_read_as_the_package_reads_them() -> No
 
 
 def test_what_a_digest_answers_doesnt_depend_on_when_it_is_asked() -> None:
-    asked, quiet = TDigest(50), TDigest(50)
+    queried, quiet = TDigest(50), TDigest(50)
     for part in np.array_split(VALUES, 23):
-        asked.update(part)
-        asked.quantile(0.5), asked.to_bytes(), asked.rank(1.0)
+        queried.update(part)
+        queried.quantile(0.5), queried.to_bytes(), queried.rank(1.0)
         quiet.update(part)
-    assert asked == quiet == TDigest(50).update(VALUES)
+    assert queried == quiet == TDigest(50).update(VALUES)
 
 
 def test_wrong_use_is_named() -> None:
