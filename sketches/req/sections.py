@@ -30,7 +30,7 @@ def raw_sizes() -> np.ndarray:
     """The size of a section before it is rounded (float32): a row for each k / 2, a column for each doubling.
 
     >>> raw_sizes()[6, :3].tolist()
-    [12.0, 8.485280990600586, 5.999999523162842]
+    [12.0, 8.485281944274902, 6.000000476837158]
     """
     sizes = np.empty((MAX_K // 2 + 1, MOST_DOUBLINGS + 1), np.float32)
     sizes[:, 0] = np.arange(0, MAX_K + 1, 2)

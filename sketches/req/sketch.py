@@ -43,7 +43,7 @@ class REQ(Sketch):
     True
     >>> lower, upper = sketch.rank_bounds(990_000)
     >>> lower <= 0.990001 <= upper, round(upper - lower, 5), sketch.n
-    (True, 0.00044, 1000000)
+    (True, 0.00043, 1000000)
     >>> sg.REQ.from_bytes(sketch.to_bytes()) == sketch
     True
     """
