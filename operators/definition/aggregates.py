@@ -104,7 +104,7 @@ def tail_quantiles(column: str, k: int = 12, high_ranks: bool = True) -> Aggrega
 
 
 def tdigest_quantiles(column: str, k: int = 200) -> Aggregate:
-    """How values are spread, in bytes that other stores read: t-digest.
+    """How values are spread, for those who read DataSketches' t-digests.
 
     No error is promised, as a t-digest has none that holds for every stream; `docs/sketches.md` shows what
     is measured. If nobody else reads the bytes, take `quantiles`, `kll_quantiles` or `tail_quantiles`, which

@@ -1,4 +1,4 @@
-"""Quantiles by clusters: t-digests, for stores that keep them."""
+"""Quantiles by clusters of values: t-digests."""
 
 from .groups import TDigestGroups
 from .sketch import TDigest

@@ -1,4 +1,4 @@
-"""Quantiles by t-digest: clusters that are smallest at both ends, as many stores keep them."""
+"""Quantiles by t-digest: clusters of values that are smallest at both ends."""
 
 from __future__ import annotations
 
