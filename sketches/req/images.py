@@ -124,8 +124,8 @@ def decode(data, raw, sizes, image, numbers):
         end = 8 + 4 * n_raw
         if depth != 1 or n_raw < 1 or n_raw > _MOST_RAW or size < end:
             return 5
-        for at in range(end, size):  # the package leaves room behind raw items
-            if data[at]:
+        for place in range(end, size):  # the package leaves room behind raw items
+            if data[place]:
                 return 5
         copy(data[8:end], items.view(np.uint8))
         _find_edges(items[:n_raw], edges)
@@ -142,7 +142,6 @@ def decode(data, raw, sizes, image, numbers):
             return 1
         copy(data[16:24], edges.view(np.uint8))
         at = np.int64(HEADER)
-    section = image.items[:1]
     for h in range(depth):
         if size < at + LEVEL:
             return 7
@@ -238,7 +237,7 @@ def write(state, raw, sizes, high_ranks, offsets, out, edges, items, levels):
             offsets[g + 1] = at + 8
             continue
         end = state.start[g] + state.retained[g]
-        zero = state.scratch[: state.count[g, 0]]
+        zero = state.scratch[: state.counts[g, 0]]
         copy(state.items[end - len(zero) : end], zero)
         sort(zero, state.scratch[len(zero) :], np.float32(np.inf))
         at += 8
@@ -248,7 +247,7 @@ def write(state, raw, sizes, high_ranks, offsets, out, edges, items, levels):
             copy(edges[:2].view(np.uint8), out[at + 8 :])
             at += 16
         for h in range(depth):
-            count = np.int64(state.count[g, h])
+            count = np.int64(state.counts[g, h])
             if not few:
                 schedule, k = state.schedule[g, h], np.int64(state.k[g])
                 done = np.int64(state.doubled[g, h])
@@ -282,7 +281,7 @@ def unpack(state, sizes, high_ranks, first, items, weights, ends, edges, old_ite
         to = at
         # Each level is merged into those below it, from behind: no other room is needed.
         for h in range(state.depth[g]):
-            count = np.int64(state.count[g, h])
+            count = np.int64(state.counts[g, h])
             before -= count
             level = state.scratch[:count]
             copy(state.items[before : before + count], level)

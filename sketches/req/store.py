@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..core.arena import new_extent, packed
@@ -55,7 +57,7 @@ class Store:
             coins=np.zeros(n, np.uint64),
             schedule=np.zeros((n, width), np.int64),
             doubled=np.zeros((n, width), np.int8),
-            count=np.zeros((n, width), np.int32),
+            counts=np.zeros((n, width), np.int32),
         )
 
     @property
@@ -72,7 +74,7 @@ class Store:
         old = self._state
         if n > len(old.n):
             end = max(n, len(old.n) * 3 // 2)
-            new = self._empty(len(old.n), end, old.count.shape[1])
+            new = self._empty(len(old.n), end, old.counts.shape[1])
             rows = {
                 name: np.concatenate([getattr(old, name), getattr(new, name)])
                 for name in old._fields[kernels.SHARED :]
@@ -84,7 +86,7 @@ class Store:
         """Room of the sort that a kernel asked for."""
         old = self._state
         if why == kernels.MORE_LEVELS:
-            by_level = {name: getattr(old, name) for name in ("schedule", "doubled", "count")}
+            by_level = {name: getattr(old, name) for name in ("schedule", "doubled", "counts")}
             wider = {name: np.pad(rows, ((0, 0), (0, 4))) for name, rows in by_level.items()}
             self._state = old._replace(**wider)
         elif why == kernels.MORE_SCRATCH:
@@ -135,13 +137,14 @@ class Store:
         rows = frozen(groups), int(self.high_ranks)
         resume(lambda at: images.merge(self.state, *given, *rows, at), self._enlarge)
 
-    def _check_counts(self, groups: np.ndarray, given: tuple[np.ndarray, ...]) -> None:
+    def _check_counts(self, groups: np.ndarray, given: tuple[Any, ...]) -> None:
         """Refuse what would count too many values."""
         n = {int(g): int(self.state.n[g]) for g in groups}
-        data, offsets, *rest = given
+        data, offsets, raw, sizes, image, numbers = given
         for i, g in enumerate(groups.tolist()):
-            images.check(data, frozen(offsets[i : i + 2]), *rest, int(self.high_ranks), 0)
-            n[g] += int(rest[-1][2])
+            one = frozen(offsets[i : i + 2])
+            images.check(data, one, raw, sizes, image, numbers, int(self.high_ranks), 0)
+            n[g] += int(numbers[2])
             if n[g] > kernels.MAX_N:
                 raise SketchError(_TOO_MANY)
 

@@ -15,7 +15,7 @@ schedule as in datasketches-cpp `req_sketch`, so that up to there levels hold as
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class State(NamedTuple):
     coins: np.ndarray
     schedule: np.ndarray
     doubled: np.ndarray
-    count: np.ndarray
+    counts: np.ndarray
 
 
 class Image(NamedTuple):
@@ -97,7 +97,7 @@ def _combined(state, sizes, g, k, image, depth_of_image):
         schedule, count = np.int64(0), np.int64(0)
         if h < own_depth:
             schedule |= state.schedule[g, h]
-            count += state.count[g, h]
+            count += state.counts[g, h]
         if h < depth_of_image:
             schedule |= image.schedule[h]
             count += image.ends[h + 1] - image.ends[h]
@@ -140,7 +140,7 @@ def _has_scratch(state, items):
 @inner
 def _order_zero(state, g, work):
     """Put level 0 of sketch `g` in order, and fold its ends into those of the sketch."""
-    count, ordered = np.int64(state.count[g, 0]), np.int64(state.ordered[g])
+    count, ordered = np.int64(state.counts[g, 0]), np.int64(state.ordered[g])
     end = state.start[g] + state.retained[g]
     level, top = state.items[end - count : end], np.float32(np.inf)
     if ordered < count:
@@ -159,7 +159,7 @@ def _order_zero(state, g, work):
 def _is_full(state, sizes, g, k, level):
     """Whether any level from `level` up holds as many items as it may."""
     for h in range(level, state.depth[g]):
-        if state.count[g, h] >= capacity(sizes, k, state.doubled[g, h]):
+        if state.counts[g, h] >= capacity(sizes, k, state.doubled[g, h]):
             return True
     return False
 
@@ -183,7 +183,7 @@ def _compress(state, sizes, g, high_ranks):
     while h < state.depth[g]:
         if h and n_promoted == 0 and not _is_full(state, sizes, g, k, h):
             break
-        count = np.int64(state.count[g, h])
+        count: Any = np.int64(state.counts[g, h])
         level = region[before - count : before]
         before -= count
         if n_promoted:
@@ -212,7 +212,7 @@ def _compress(state, sizes, g, high_ranks):
                 state.nominal[g] += capacity(sizes, k, now) - capacity(sizes, k, done)
             if h == state.depth[g] - 1:
                 state.depth[g] += 1
-                state.count[g, h + 1] = 0
+                state.counts[g, h + 1] = 0
                 state.schedule[g, h + 1] = 0
                 state.doubled[g, h + 1] = 0
                 state.nominal[g] += capacity(sizes, k, 0)
@@ -222,12 +222,12 @@ def _compress(state, sizes, g, high_ranks):
             copy(level[end:], out[to + first :])
         if first:
             copy_up(level[:first], out[to : to + first])
-        state.count[g, h] = left
+        state.counts[g, h] = left
         h += 1
     copy(out[to:total], region[before:])
     state.coins[g] = coins
     state.retained[g] = before + total - to
-    state.ordered[g] = state.count[g, 0]
+    state.ordered[g] = state.counts[g, 0]
 
 
 @inner
@@ -245,7 +245,7 @@ def _combine(state, sizes, g, k, depth, nominal, image, depth_of_image):
         schedule = np.int64(0)
         if h < own_depth:
             schedule |= state.schedule[g, h]
-            count = np.int64(state.count[g, h])
+            count = np.int64(state.counts[g, h])
             if h == 0:
                 _order_zero(state, g, state.scratch)
             level = region[before - count : before]
@@ -258,9 +258,9 @@ def _combine(state, sizes, g, k, depth, nominal, image, depth_of_image):
         else:
             to -= len(level)
             copy(level, out[to:])
-        state.count[g, h] = total - to
+        state.counts[g, h] = total - to
         for below in range(h):
-            state.count[g, h] -= state.count[g, below]
+            state.counts[g, h] -= state.counts[g, below]
         state.schedule[g, h] = schedule
         state.doubled[g, h] = doublings(sizes, k, schedule)
     copy(out[:total], state.items[state.start[g] :])
@@ -269,7 +269,7 @@ def _combine(state, sizes, g, k, depth, nominal, image, depth_of_image):
     state.state[g] = step(state.state[g])
     state.coins[g] = mix(state.state[g])
     state.depth[g], state.k[g], state.retained[g], state.nominal[g] = depth, k, total, nominal
-    state.ordered[g] = state.count[g, 0]
+    state.ordered[g] = state.counts[g, 0]
 
 
 @inner
@@ -295,7 +295,7 @@ def saved(state, sizes, g, high_ranks, items, levels):
     copy(state.items[state.start[g] : state.start[g] + state.retained[g]], items)
     depth = np.int64(state.depth[g])
     for h in range(depth):
-        levels[0, h] = state.count[g, h]
+        levels[0, h] = state.counts[g, h]
         levels[1, h] = state.schedule[g, h]
         levels[2, h] = state.doubled[g, h]
     row = levels[3]
@@ -310,7 +310,7 @@ def restore(state, g, items, levels):
     """Make sketch `g` again what it was when it was `saved`."""
     row = levels[3]
     for h in range(row[0]):
-        state.count[g, h] = levels[0, h]
+        state.counts[g, h] = levels[0, h]
         state.schedule[g, h] = levels[1, h]
         state.doubled[g, h] = levels[2, h]
     state.depth[g], state.retained[g], state.nominal[g] = row[0], row[1], row[2]
@@ -356,7 +356,7 @@ def _add(state, sizes, g, high_ranks, values):
         if held + some >= state.nominal[g]:
             # Whatever compacting takes is there before the item that is one too many: else a sketch would
             # depend on how its values were cut.
-            if state.depth[g] >= state.count.shape[1]:
+            if state.depth[g] >= state.counts.shape[1]:
                 return done, MORE_LEVELS
             if not _has_scratch(state, limit):
                 return done, MORE_SCRATCH
@@ -365,7 +365,7 @@ def _add(state, sizes, g, high_ranks, values):
         if _append(values[done : done + some], items):
             good = _without_nan(items)
         state.retained[g] += good
-        state.count[g, 0] += good
+        state.counts[g, 0] += good
         state.n[g] += good
         done += some
         if held + good == limit:
@@ -399,7 +399,7 @@ def fold(state, sizes, g, high_ranks, image, depth_of_image, k, n):
     if depth_of_image > 1:
         smaller = min(smaller, k)
     depth, retained, nominal, final = _combined(state, sizes, g, smaller, image, depth_of_image)
-    if (final if retained >= nominal else depth) >= state.count.shape[1]:
+    if (final if retained >= nominal else depth) >= state.counts.shape[1]:
         return MORE_LEVELS
     if not _has_scratch(state, retained):
         return MORE_SCRATCH

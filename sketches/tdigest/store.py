@@ -128,10 +128,10 @@ class Store:
     def _check_counts(self, groups: np.ndarray, given: tuple[np.ndarray, ...]) -> None:
         """Refuse what would count too many values."""
         n = {int(g): int(self.counts[g]) for g in groups}
-        data, offsets, *rest = given
+        data, offsets, read, edges, numbers = given
         for i, g in enumerate(groups.tolist()):
-            images.check(data, frozen(offsets[i : i + 2]), *rest, 0)
-            n[g] += int(rest[-1][3])
+            images.check(data, frozen(offsets[i : i + 2]), read, edges, numbers, 0)
+            n[g] += int(numbers[3])
             if n[g] > kernels.MAX_N:
                 raise SketchError(_TOO_MANY)
 
