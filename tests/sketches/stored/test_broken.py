@@ -1,4 +1,4 @@
-"""Broken images of the families that the `datasketches` package reads: refused before it sees them."""
+"""Broken images of the families for stored sketches, and of REQ and t-digest: refused, and no crash."""
 
 from __future__ import annotations
 
