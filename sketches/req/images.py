@@ -170,7 +170,12 @@ def decode(data, raw, sizes, image, numbers):
         image.ends[h + 1], image.schedule[h] = first + count, schedule
         counted += count << h
         weight += float(count) * 2.0**h
-    if at != size or weight > float(MAX_N) or (depth > 1 and counted != _number(data, 8, 8)):
+    if (
+        at != size
+        or weight > float(MAX_N)
+        or counted > MAX_N
+        or (depth > 1 and counted != _number(data, 8, 8))
+    ):
         return 11
     numbers[0], numbers[2] = depth, counted
     if not flags & _SORTED:

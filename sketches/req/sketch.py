@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from typing import Any, ClassVar, Self
 
@@ -13,6 +14,8 @@ from ..core.parameters import whole
 from ..core.protocol import Sketch, SketchError
 from .estimate import TailEstimates, errors_at, quantiles
 from .store import Store
+
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 class REQ(Sketch):
@@ -33,7 +36,8 @@ class REQ(Sketch):
     The bytes are DataSketches' `req_floats_sketch` or `ReqSketch`. `seed` fixes the coins: the same seed,
     values and merges give the same bytes, however the values are cut into batches.
 
-    Raises `SketchError` for a k that is odd or outside 4 … 1024, `TypeError` for values that aren't numbers.
+    Raises `SketchError` for a k that is odd or outside 4 … 1024, and for more than 2^62 − 1 values,
+    `TypeError` for values that aren't numbers.
 
     Source: Cormode, Karnin, Liberty, Thaler, Veselý, "Relative Error Streaming Quantiles", PODS 2021.
 
@@ -145,11 +149,14 @@ class REQ(Sketch):
     def rank(self, x: float) -> float:
         """The share of values that are at most `x`. Raises `SketchError` while empty, and for NaN."""
         items, up_to, (low, high) = self._sorted()
-        with np.errstate(over="ignore"):
-            point = np.float32(double_point(self.family, x))
+        exact = double_point(self.family, x)
+        # What is finite is below what counts as infinite.
+        point = np.float32(exact if math.isinf(exact) else min(max(exact, -_LARGEST), _LARGEST))
         if point < low or point >= high:
             return float(point >= high)
-        return float(up_to[np.searchsorted(items, point, side="right")] / self.n)
+        # One value at least is at most this, and one above it, though neither may be among the items.
+        rank = float(up_to[np.searchsorted(items, point, side="right")] / self.n)
+        return min(max(rank, 1 / self.n), 1 - 1 / self.n)
 
     def rank_bounds(self, x: float, std_devs: int = 2) -> tuple[float, float]:
         """The shares between which the true rank of `x` lies, at 1, 2 or 3 standard deviations."""

@@ -9,6 +9,7 @@ import numpy as np
 from ..core.arena import new_extent, packed
 from ..core.group_numbers import frozen
 from ..core.group_order import by_group
+from ..core.limits import refuse_beyond
 from ..core.parameters import flag, whole
 from ..core.protocol import SketchError
 from ..core.random import base_state, group_states
@@ -103,10 +104,12 @@ class Store:
 
     def update_one(self, g: int, numbers: np.ndarray) -> None:
         """Add numbers (float32) to sketch `g`."""
+        self._refuse_beyond(np.full(len(numbers), g), numbers)
         self._add(np.array([g]), np.array([len(numbers)]), numbers)
 
     def update(self, groups: np.ndarray, numbers: np.ndarray) -> None:
         """Add ``numbers[i]`` (float32) to sketch ``groups[i]`` (int64, within range)."""
+        self._refuse_beyond(groups, numbers)
         for at in range(0, len(numbers), _SLICE):
             some, values = groups[at : at + _SLICE], numbers[at : at + _SLICE]
             if len(values) * 4 < self.n:
@@ -114,6 +117,10 @@ class Store:
             else:
                 ends, ordered = by_group(some, values, self.n)
                 self._add(np.arange(self.n), ends, ordered)
+
+    def _refuse_beyond(self, groups: np.ndarray, numbers: np.ndarray) -> None:
+        if int(self._state.n.max(initial=0)) > kernels.MAX_N - len(numbers):
+            refuse_beyond(kernels.MAX_N, "REQ", self.state.n, groups[numbers == numbers])
 
     def _add(self, groups: np.ndarray, ends: np.ndarray, values: np.ndarray) -> None:
         """Add runs of values, those of sketch ``groups[r]`` up to ``ends[r]``."""

@@ -29,7 +29,7 @@ from .sections import capacity, doublings, kept_back
 
 MORE_LEVELS, MORE_SCRATCH = -2, -3
 TOO_MANY = 1
-MAX_N = 1 << 62
+MAX_N = (1 << 62) - 1
 SHARED = 3
 """The first fields of `State` that sketches share; a row of each other one belongs to one sketch."""
 _LEAST = 8

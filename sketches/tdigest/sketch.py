@@ -27,7 +27,8 @@ class TDigest(Sketch):
     cut; what waits to be merged into clusters is merged in them, not in the sketch. `from_bytes` also reads
     the bytes of Dunning's own library.
 
-    Raises `SketchError` for a k outside 10 … 65,535, `TypeError` for values that aren't numbers.
+    Raises `SketchError` for a k outside 10 … 65,535, and for more than 2^53 − 1 values, `TypeError` for values
+    that aren't numbers.
 
     Source: Dunning, Ertl, "Computing Extremely Accurate Quantiles Using t-Digests", 2019.
 
@@ -122,7 +123,8 @@ class TDigest(Sketch):
         left, right = points[after - 1], points[after]
         # Halves, as the difference of two doubles may be infinite.
         part = (point / 2 - left / 2) / (right / 2 - left / 2) if right / 2 > left / 2 else 0.0
-        return float(ranks[after - 1] + min(max(part, 0.0), 1.0) * (ranks[after] - ranks[after - 1]))
+        rank = float(ranks[after - 1] + min(max(part, 0.0), 1.0) * (ranks[after] - ranks[after - 1]))
+        return min(max(rank, 0.5 / self.n), 1 - 1 / self.n)
 
     def answer(self) -> dict[str, Any]:
         """n and the usual quantiles, without bounds, for none are promised."""

@@ -10,6 +10,7 @@ import numpy as np
 from ..core.arena import new_extent, packed
 from ..core.group_numbers import frozen
 from ..core.group_order import by_group
+from ..core.limits import refuse_beyond
 from ..core.parameters import whole
 from ..core.protocol import SketchError
 from ..core.resume import resume
@@ -22,7 +23,7 @@ _SLICE = 1 << 20
 _LEAST = 1024
 _AT_ONCE = 1 << 24
 """Bytes of images that are written at a time, or one digest's."""
-_TOO_MANY = "TDigest: more values than its weights count exactly, 2^53"
+_TOO_MANY = "TDigest: more values than its weights count exactly, 2^53 − 1"
 
 
 class Store:
@@ -91,10 +92,12 @@ class Store:
 
     def update_one(self, g: int, numbers: np.ndarray) -> None:
         """Add numbers (float64) to digest `g`."""
+        self._refuse_beyond(np.full(len(numbers), g), numbers)
         self._add(np.array([g]), np.array([len(numbers)]), numbers)
 
     def update(self, groups: np.ndarray, numbers: np.ndarray) -> None:
         """Add ``numbers[i]`` (float64) to digest ``groups[i]`` (int64, within range)."""
+        self._refuse_beyond(groups, numbers)
         for at in range(0, len(numbers), _SLICE):
             some, values = groups[at : at + _SLICE], numbers[at : at + _SLICE]
             if len(values) * 4 < self.n:
@@ -102,6 +105,11 @@ class Store:
             else:
                 ends, ordered = by_group(some, values, self.n)
                 self._add(np.arange(self.n), ends, ordered)
+
+    def _refuse_beyond(self, groups: np.ndarray, numbers: np.ndarray) -> None:
+        counts = self.counts
+        if int(counts.max(initial=0)) > kernels.MAX_N - len(numbers):
+            refuse_beyond(kernels.MAX_N, "TDigest", counts, groups[np.isfinite(numbers)])
 
     def _add(self, groups: np.ndarray, ends: np.ndarray, values: np.ndarray) -> None:
         """Add runs of values, those of digest ``groups[r]`` up to ``ends[r]``."""

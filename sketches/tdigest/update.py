@@ -24,7 +24,7 @@ from ..core.sorting_network import CHUNK
 
 MORE_SCRATCH = -2
 TOO_MANY = 1
-MAX_N = 1 << 53
+MAX_N = (1 << 53) - 1
 """Weights are doubles within kernels: whole numbers up to here."""
 SHARED = 3
 """The first fields of `State` that digests share; a row of each other one belongs to one digest."""

@@ -91,7 +91,7 @@ def test_the_ends_have_a_value_on_their_side(name: str) -> None:
 @pytest.mark.parametrize("name", SHARED)
 def test_quantiles_of_the_largest_doubles_lie_between_their_ends(name: str) -> None:
     wrong = []
-    top = 1e308 if name not in ("req", "tail_quantiles") else 3e38
+    top = 1e308 if name != "tail_quantiles" else 3e38
     for values in ([top, -top], [-top] * 3 + [top] * 4, np.geomspace(top / 1e8, top, 900), [top] * 50):
         timed = {"time": np.zeros(len(values), np.int64)} if "time" in FAMILIES[name].inputs else {}
         sketch = SKETCHED[name]().update(values, **timed)
@@ -106,7 +106,7 @@ def test_quantiles_of_the_largest_doubles_lie_between_their_ends(name: str) -> N
 
 @pytest.mark.parametrize("name", RANKED)
 def test_a_number_between_two_doubles_has_the_rank_of_the_lower(name: str) -> None:
-    gap = 2 if name != "req" else 2**30
+    gap = 2 if name != "tail_quantiles" else 2**30
     values = [2.0**53 + gap * i for i in range(40)]
     sketch = SKETCHED[name]().update(values)
     for i, value in enumerate(values):
@@ -114,7 +114,7 @@ def test_a_number_between_two_doubles_has_the_rank_of_the_lower(name: str) -> No
         for above in (below + gap - 1, Fraction(2 * below + 1, 2), Decimal(f"{below}.1")):
             if gap == 2 or above != below + gap - 1:
                 assert sketch.rank(above) == sketch.rank(value), (i, above)
-    if name != "tdigest":  # which has no place for infinities
+    if name != "tdigest_quantiles":  # which has no place for infinities
         assert SKETCHED[name]().update([1.0, 2.0, math.inf, 3.0]).rank(10**400) == 0.75
 
 
