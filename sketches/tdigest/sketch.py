@@ -27,8 +27,8 @@ class TDigest(Sketch):
     cut; what waits to be merged into clusters is merged in them, not in the sketch. `from_bytes` also reads
     the bytes of Dunning's own library.
 
-    Raises `SketchError` for a k outside 10 … 65,535, and for more than 2^53 − 1 values, `TypeError` for values
-    that aren't numbers.
+    Raises `SketchError` for a k outside 10 … 65,535, and for more than 2^53 − 1 values, `TypeError` for
+    values that aren't numbers.
 
     Source: Dunning, Ertl, "Computing Extremely Accurate Quantiles Using t-Digests", 2019.
 
