@@ -18,10 +18,10 @@ import numpy as np
 from ..core.bits import clz64
 from ..core.jit import inner, lean
 from ..core.resume import DONE, NO_ROOM
+from ..core.sort import copy, sort
 from .block_thinning import THINNED, thin
 from .compaction import MORE_LEVELS, coarsen, move, scrambled, toss
 from .levels import Capacities
-from .sort import copy, sort
 from .update import SCANNED, draw, drawn, scan_extremes, top_bit
 
 _AT_ONCE = 256
