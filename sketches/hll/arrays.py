@@ -177,15 +177,16 @@ class HLLArrays(StoredAsImages, Generic[Single]):
 
         try:
             for part in sorted(parts, key=lambda part: int(part[0][0])):
-                self._fold_runs(images, scratch, sums, part, make_room)
+                self._fold_part(images, scratch, sums, part, make_room)
         finally:
             rebuild_stale(self._store, self._n)
         return len(sums), DONE
 
-    def _fold_runs(
-        self, images: Any, scratch: Scratch, sums: np.ndarray, part: Any, make_room: Callable[[int], None]
+    def _fold_part(
+        self, images: _Images, scratch: Scratch, sums: np.ndarray, part: Any, make_room: Callable[[int], None]
     ) -> None:
-        resume(lambda at: fold_runs(self._store, *images, scratch, sums, *part, at), make_room)
+        kernel: Any = fold_runs
+        resume(lambda at: kernel(self._store, *images, scratch, sums, *part, at), make_room)
 
     def _gather(self, images: _Images, scratch: Scratch, one_by_one: np.ndarray) -> None:
         """Fold in lists and sets of all groups but some: their coupons are counted as those of rows are."""

@@ -64,7 +64,7 @@ def check(answers: pl.DataFrame) -> None:
 @pytest.mark.parametrize("plan", PLANS)
 def test_each_user_has_their_own_values(spark: Any, plan: str) -> None:
     rows = spark.createDataFrame(POSTS, "user string, tags array<string>, stars array<bigint>, shown boolean")
-    hidden = rows.withColumn("post", F.when("shown", F.struct("tags", "stars"))).select(
+    hidden = rows.withColumn("post", F.when(F.col("shown"), F.struct("tags", "stars"))).select(
         "user", F.col("post.tags").alias("tags"), F.when(F.col("shown"), F.col("stars")).alias("stars")
     )
     for given in (hidden.repartition(3), spark.createDataFrame(arrow_rows())):

@@ -245,7 +245,7 @@ def test_quantiles_take_a_column_of_weights(spark: Any) -> None:
         "spread": ask.quantiles("ms", weight="seen"),
         "ranks": ask.kll_quantiles("ms", weight="seen"),
     }
-    (answer,) = as_table(sketch(rows).agg(**requested)).windows().to_dicts()
+    (answer,) = as_table(sketch(rows).agg(**requested)).answers().to_dicts()
     assert [answer[name]["n"] for name in requested] == [4, 4]
     register(spark)
     rows.createOrReplaceTempView("weighted_rows")
