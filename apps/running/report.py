@@ -59,7 +59,8 @@ class AppReport:
         table = _table(f"what fired: {summary}", "at (UTC)", "rule", "key", "until", "why")
         for alert in alerts[:_ALERTS]:
             key = "" if alert["key"] is None else cell(alert["key"])
-            until = _moment(alert["cleared"]) if alert["cleared"] else "–"
+            lasts = f"unknown since {_moment(alert['unknown'])}" if alert.get("unknown") else "–"
+            until = _moment(alert["cleared"]) if alert["cleared"] else lasts
             table.add_row(_moment(alert["at"]), plain(alert["rule"]), key, until, plain(alert["why"]))
         if len(alerts) > _ALERTS:
             table.caption = f"and {len(alerts) - _ALERTS:,} more; --json has all of them"
