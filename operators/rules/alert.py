@@ -59,10 +59,9 @@ class Alert:
 
         One that is withdrawn says in its `details` what it was.
         """
-        withdrawn = self.details.get("withdrawn", "fired") if self.state == "withdrawn" else None
-        return {"fired": True, "cleared": False}.get(
-            self.state, {"fired": False, "cleared": True}.get(withdrawn or "")
-        )
+        if self.state == "withdrawn":
+            return {"fired": False, "cleared": True}.get(self.details.get("withdrawn", "fired"))
+        return {"fired": True, "cleared": False}.get(self.state)
 
     @property
     def plain_key(self) -> Any:

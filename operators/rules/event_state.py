@@ -4,8 +4,8 @@ A switch is a dictionary of plain values, so that it can be kept as JSON between
 times in int64 microseconds. One that is at rest is empty.
 
 A reading says what is so from then on: what it began lasts until another reading says otherwise, and a hold
-that ends in between ends at its own time (`elapse`). A window says what was so between its edges: a hold needs
-windows without a gap that is longer than itself.
+that ends in between ends at its own time (`elapse`). A window says what was so between its edges: a hold
+needs windows without a gap that is longer than itself.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ RuleState = dict[str, Any]
 """A rule's state: `keys`, by their JSON, and the ends of what it has seen. Plain JSON throughout."""
 
 STALE = "2d"
-"""How long a reading says what is so, unless a rule says otherwise: a meter that reports daily may miss one."""
+"""How long a reading says what is so, unless a rule says otherwise: a daily report may be missing once."""
 
 
 @dataclass(frozen=True)

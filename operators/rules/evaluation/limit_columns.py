@@ -104,7 +104,7 @@ class LimitColumns(Generic[R]):
         return [one.alert for one in self._follow(None, said, np.array([time_us], np.int64))]
 
     def _follow(self, batch: WindowBatch | None, said: _Sides, passed: np.ndarray) -> list[WindowAlert]:
-        """Follow events through rows, and through the time up to which each window is known to be the last."""
+        """Follow events through rows, and through the time that passes with each window."""
         rows, bounds = said.rows, np.zeros(2, np.int64)
         starts = ends = rows
         if batch is not None:
@@ -124,7 +124,7 @@ class LimitColumns(Generic[R]):
             self._clock,
         )
         alerts: list[tuple[Any, WindowAlert]] = []
-        window, row, place, what, at, _, elapsed = turns.events.T
+        _, row, place, what, _, _, elapsed = turns.events.T
         own = np.flatnonzero(elapsed == 0)
         if len(own) and batch is not None:
             alerts += self._row_alerts(batch, said, row[own], [STATES[one] for one in what[own].tolist()])

@@ -57,7 +57,7 @@ def hysteresis(
     cooldown: float = 0,
     end: float | None = None,
 ) -> list[tuple[str, float]]:
-    """What a threshold reports of (time, value): each value lasts until the next one, the last until `end`."""
+    """What a threshold reports of (time, value): a value lasts until the next one, the last until `end`."""
     collected: list[tuple[str, float]] = []
     ends = [at for at, _ in readings[1:]] + [readings[-1][0] if end is None else end]
     for number, ((now, value), until) in enumerate(zip(readings, ends)):
