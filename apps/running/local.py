@@ -48,7 +48,8 @@ def replay(
 
     def started(**options: Any) -> RunTogether:
         shared = RunOptions(
-            group_id=feed.topic,
+            # Nothing goes on with a run that reads all of it: what its windows are then is final.
+            group_id=None if at_once else feed.topic,
             idle_seconds=_PATIENT,
             checkpoint_seconds=0.25,
             **options,
