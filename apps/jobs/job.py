@@ -33,7 +33,7 @@ class Job:
     acts: bool = True
     """Whether the commands of its rules are carried out."""
     recorded: bool = False
-    """Whether it is a recording that is read at once: readings are then waited for as long as `_RECORDED`."""
+    """Whether it is a recording that nobody watches: readings are then waited for as long as `_RECORDED`."""
     _made: list[tuple[Feed, dict[str, Stream]]] = field(
         default_factory=list, init=False, repr=False, compare=False
     )

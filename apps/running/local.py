@@ -48,8 +48,9 @@ def replay(
 
     def started(**options: Any) -> RunTogether:
         shared = RunOptions(
-            # Nothing goes on with a run that reads all of it: what its windows are then is final.
-            group_id=None if at_once else feed.topic,
+            # Nothing goes on with a run that reads all of it, so its windows are final then. A page follows
+            # the group's table topics.
+            group_id=None if at_once and view is None else feed.topic,
             idle_seconds=_PATIENT,
             checkpoint_seconds=0.25,
             **options,

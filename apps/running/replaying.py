@@ -118,7 +118,7 @@ def replayed(
     `producer` is one of the broker's for it, a new one unless named. Its page, if it is to have one, ends
     with the stack. Raises `ServerError` if its port can't be had.
     """
-    job = replace(request.job, recorded=request.speed == 0)
+    job = replace(request.job, recorded=request.speed == 0 and request.page is None)
     feed = Feed(f"{job.app.name}-{uuid4().hex[:8]}", servers, {"log_level": 0})
     messages = RecordedMessages(job, request.paths, request.speed)
     # One partition: what is late, and what comes first, is then as recorded, in every run.
