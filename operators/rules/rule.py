@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..formats.jsonable import jsonable
 from ..windows.durations import Duration, duration_text, microseconds
@@ -19,6 +21,7 @@ from .alert import Alert, State
 from .command import Command, commands_of
 from .event_state import Holds, due, elapse, turn
 from .limit import Limit, Side
+from .muting import HEARD, MUTED, muted
 from .row import Row
 from .value_with_bounds import Figure, answer_at, figure_of, words
 from .window_rows import is_wanted, order_text
@@ -180,6 +183,10 @@ class LimitRule(Rule):
         Events of a key fire so far apart. One that begins too early fires if it still lasts then.
     every
         Every row past the limit fires by itself; nothing is cleared.
+    mute
+        With `every`: a key that fires on more than this share of its rows, such as 0.2, is reported once as
+        muted, and again with how many were kept back once it fires on less than half of it. Each key is
+        remembered for that.
     surely
         An estimate is past the limit only if its bound is.
     each
@@ -231,6 +238,8 @@ class LimitRule(Rule):
     stale_after: Duration = field(default="", kw_only=True, repr=False)
     cooldown: Duration = field(default="0s", kw_only=True)
     every: bool = field(default=False, kw_only=True)
+    # What is said of a row doesn't change what is remembered of it.
+    mute: float = field(default=0.0, kw_only=True, repr=False)
     surely: bool = field(default=False, kw_only=True)
     each: bool = field(default=False, kw_only=True)
     absent: float | None = field(default=None, kw_only=True)
@@ -262,6 +271,10 @@ class LimitRule(Rule):
         nothing = self.clear is None and not (self.holds.hold_us or self.holds.release_us or self.stale_after)
         if self.every and not nothing:
             raise ValueError(f"{self._where}: with every=True nothing holds or clears; leave those out")
+        if isinstance(self.mute, bool) or not isinstance(self.mute, int | float) or not 0 <= self.mute < 1:
+            raise ValueError(f"{self._where}: mute must be a share from 0 to 1, got {self.mute!r}")
+        if self.mute and not self.every:
+            raise ValueError(f"{self._where}: mute is for every=True; other events are reported once anyway")
 
     @cached_property
     def limit(self) -> Limit:
@@ -415,12 +428,35 @@ class LimitRule(Rule):
             if lasts:
                 yield from self._elapse(key, kept, row.at_us)
             said = self._next_states(kept["switch"], measured, row)
-            if said is not None:
+            if self.mute:
+                yield from self._unmuted(kept, said is not None, alert_key or key, row, measured)
+            elif said is not None:
                 yield self.event(said, alert_key or key, row, measured)
             if lasts:
                 self._note(state, kept, row, measured)
-        if not kept["switch"] and self.forgets(kept["memory"]) and self._rests_without_rows:
+        forgotten = not kept["switch"] and self.forgets(kept["memory"]) and self._rests_without_rows
+        if forgotten and not self.mute:
             del state["keys"][key]
+
+    def _unmuted(
+        self, kept: dict[str, Any], fired: bool, key: str, row: Row, measured: Measured
+    ) -> Iterator[Alert]:
+        """What a rule with `mute` says of a row."""
+        counts = [np.array([count], np.int32) for count in kept.get("mute", (0, 0, -1))]
+        said, held = muted(np.zeros(1, np.int64), np.array([fired], np.int8), self.mute, *counts)
+        kept["mute"] = [int(count[0]) for count in counts]
+        if said[0]:
+            yield self.unmuted(int(said[0]), self.event("fired", key, row, measured), int(held[0]))
+
+    def unmuted(self, said: int, alert: Alert, held: int) -> Alert:
+        """The alert of a row that fired, or that a key is muted from it on, or heard again."""
+        if said == MUTED:
+            why = f"{alert.why}; as on more than {self.mute:.0%} of rows, so it is muted until that is rarer"
+            return replace(alert, why=why, details={**alert.details, "muted": True})
+        if said == HEARD:
+            why = f"heard again, after {held:,} that were muted"
+            return replace(alert, state="cleared", why=why, details={"muted": held})
+        return alert
 
     def _note(self, state: RuleState, kept: dict[str, Any], row: Row, measured: Measured) -> None:
         """Note when something comes of a reading if no other follows, and what is to be said then."""

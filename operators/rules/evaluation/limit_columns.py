@@ -19,6 +19,7 @@ from ..kinds.seasonal_past import UNKNOWN as UNKNOWN_SEASON
 from ..kinds.threshold import Ratio, Threshold
 from ..kinds.time_zones import local_us
 from ..kinds.unusual import Unusual
+from ..muting import COUNTS, muted
 from ..row import Row
 from ..rule import LimitRule, Measured
 from ..value_with_bounds import Figure, FigureColumns
@@ -68,7 +69,7 @@ class LimitColumns(Generic[R]):
         # What a hold ends with, between two readings, is described by the first of them.
         waits = self._lasts and (holds.hold_us or holds.release_us or holds.cooldown_us)
         parts = {"parts": np.zeros(len(self.described_by))} if waits else {}
-        return KeyColumns({**SWITCH, **self.rest, **parts})
+        return KeyColumns({**SWITCH, **self.rest, **parts, **(COUNTS if self._rule.mute else {})})
 
     @property
     def started(self) -> bool:
@@ -88,12 +89,23 @@ class LimitColumns(Generic[R]):
             fired = turn_each(
                 self._memory, said.places, said.sides, batch.ends[said.rows], self._rule.holds.cooldown_us
             )
+            if self._rule.mute:
+                return self._unmuted(batch, said, fired)
             self._forget(said.places)
             return [one for _, one in self._row_alerts(batch, said, fired, ["fired"] * len(fired))]
         ends = [end for end, _ in batch.windows]
         if not len(said.rows) and not (passing and ends and ends[-1] > self._clock[0]):
             return []
         return self._follow(batch, said, np.array(ends if passing else [EARLIEST] * len(ends), np.int64))
+
+    def _unmuted(self, batch: WindowBatch, said: _Sides, fired: np.ndarray) -> list[WindowAlert]:
+        """What a rule with `mute` says of rows, of which these fired."""
+        marks = np.zeros(len(said.places), np.int8)
+        marks[fired] = 1
+        what, held = muted(said.places, marks, self._rule.mute, *(self._memory[name] for name in COUNTS))
+        numbers = np.flatnonzero(what)
+        alerts = self._row_alerts(batch, said, numbers, ["fired"] * len(numbers), what, held)
+        return [one for _, one in alerts]
 
     def advance(self, time_us: int, step_us: int) -> list[Alert]:
         """See `Evaluator`."""
@@ -175,7 +187,7 @@ class LimitColumns(Generic[R]):
     def _sides(self, batch: WindowBatch, rows: np.ndarray, figures: FigureColumns) -> _Sides:
         """A key at rest stays so by a row that is not past the limit; so most rows need no look."""
         sides, keys = self._rule.limit.sides(*figures), self._keys(batch, rows)
-        past = sides > 0
+        past = sides > 0 if not self._rule.mute else np.ones(len(sides), bool)  # each row of a key counts
         if not len(self._memory) and not past.any():
             rows = rows[:0]
         places = self._memory.find(keys) if len(self._memory) else np.full(len(rows), -1)
@@ -221,7 +233,13 @@ class LimitColumns(Generic[R]):
         return keys if len(rows) == len(keys) and not self._rule.per else keys[rows]
 
     def _row_alerts(
-        self, batch: WindowBatch, said: _Sides, numbers: np.ndarray, states: Sequence[State]
+        self,
+        batch: WindowBatch,
+        said: _Sides,
+        numbers: np.ndarray,
+        states: Sequence[State],
+        what: np.ndarray | None = None,
+        held: np.ndarray | None = None,
     ) -> list[tuple[Any, WindowAlert]]:
         """What the rows with these numbers say, each with its place in the order of alerts."""
         if not len(numbers):
@@ -233,6 +251,9 @@ class LimitColumns(Generic[R]):
         made, parts = batch.made(rows), list(zip(*(column[numbers].tolist() for column in said.measured)))
         for at, state in enumerate(states):
             alert = rule.event(state, keys[at], made[at], self._measured(made[at], parts[at]))
+            if what is not None and held is not None:
+                number = numbers[at]
+                alert = rule.unmuted(int(what[number]), alert, int(held[number]))
             order = windows[at], 0, ends[at], order_text(own[at]), 1, ends[at]
             alerts.append((order, WindowAlert(windows[at], False, alert)))
         alerts.sort(key=lambda one: one[0])
@@ -397,6 +418,7 @@ _METHODS = (
     "_evaluate",
     "_next_states",
     "elapsed",
+    "unmuted",
     "_enough",
 )
 
