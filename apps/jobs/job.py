@@ -71,7 +71,7 @@ class Job:
             if known == feed:
                 return dict(streams)
         rows = self.form.source(feed, self.settings)
-        streams = {part.name: self._asked(part, self._of(part, rows)).complete() for part in self.parts}
+        streams = {part.name: self._stream_of(part, self._of(part, rows)).complete() for part in self.parts}
         self._made.append((feed, streams))
         return dict(streams)
 
@@ -88,7 +88,7 @@ class Job:
             )
         return rows.deduplicate(*self.app.event, last=int(choice)) if int(choice) else rows
 
-    def _asked(self, part: AppPart, rows: Stream) -> Stream:
+    def _stream_of(self, part: AppPart, rows: Stream) -> Stream:
         """The stream of a part, and for how long it waits for rows."""
         stream = part.ask(rows)
         if delay := self.settings["delay"]:

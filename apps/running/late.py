@@ -28,11 +28,11 @@ def late_messages(
     testers = {name: _counting(streams[name]) for name, n in late.items() if n}
     if testers:
         feed_testers(list(testers.values()), messages)
-    found = []
+    late_parts = []
     for name, tester in testers.items():
         keys = Counter((messages[row.offset].key or b"").decode(errors="replace") for row in tester.late)
         longest = max((row.late_by for row in tester.late), default=0.0)
-        found.append(
+        late_parts.append(
             {
                 "part": name,
                 "messages": late[name],
@@ -41,7 +41,7 @@ def late_messages(
                 "other_keys": max(0, len(keys) - _NAMED),
             }
         )
-    return found
+    return late_parts
 
 
 def _counting(stream: Stream) -> StreamTester:

@@ -271,6 +271,7 @@ def follow(
     # Before a row an event may begin and be unknown; a key may be in a hold when the batch begins.
     most = 3 * len(places) + 2 * memory.size
     events, described = np.empty((most, 7), np.int64), np.empty((most, parts.shape[1]))
+    past, on, back, quiet, seen, unknown = (memory[name] for name in SWITCH)
     n = _follow(
         places,
         sides,
@@ -284,7 +285,12 @@ def follow(
         holds.cooldown_us,
         holds.stale_us,
         memory.size,
-        *(memory[name] for name in SWITCH),
+        past,
+        on,
+        back,
+        quiet,
+        seen,
+        unknown,
         noted,
         parts,
         clock,

@@ -436,8 +436,8 @@ def limit_columns(rule: LimitRule, readings: bool = False) -> LimitColumns[Any] 
         if isinstance(rule, kind) and keeps(rule, kind, _METHODS):
             return columns(rule, readings)
     if isinstance(rule, Change) and keeps(rule, Change, (*_METHODS, "against_past", "baseline", "_score")):
-        kind_of_past = _change_columns(rule)
-        return kind_of_past and kind_of_past(rule, readings)
+        past = _change_columns(rule)
+        return None if past is None else past(rule, readings)
     return None
 
 

@@ -78,7 +78,7 @@ def test_the_zone_is_that_of_times_that_name_none(path: Path) -> None:
     assert sent[6] is None and sent[9] == datetime(2026, 1, 1, 0, 3, tzinfo=UTC).timestamp() * 1000
 
 
-def test_the_hour_that_comes_twice_is_told_by_the_order_of_lines(path: Path) -> None:
+def test_the_hour_that_comes_twice_is_known_by_the_order_of_lines(path: Path) -> None:
     begin = datetime(2026, 10, 24, 23, tzinfo=UTC)
     times = [begin + timedelta(minutes=minute) for minute in range(0, 300, 2)]
     clocks = [at.astimezone(ZoneInfo("Europe/Rome")) for at in times]

@@ -209,7 +209,7 @@ def test_events_that_there_are_not_are_refused(format: str, wrong: str) -> None:
         job.streams(Feed("t", "nowhere:1"))
 
 
-def test_polygon_s_trades_of_one_sequence_number_are_told_apart_by_their_ids(tmp_path: Path) -> None:
+def test_polygon_s_trades_of_one_sequence_number_differ_by_their_ids(tmp_path: Path) -> None:
     def trade(number: str, size: int, q: int = 7) -> dict:
         stamp = {"t": 1_780_000_000_000, "q": q}
         return {"ev": "T", "sym": "AB", "x": 4, "i": number, "p": 9.5, "s": size, "z": 1, **stamp}

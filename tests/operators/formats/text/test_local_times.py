@@ -18,7 +18,7 @@ NIGHTS = [
 ]
 
 
-def test_a_message_that_comes_at_once_tells_the_first_hour_from_the_second() -> None:
+def test_a_message_without_delay_shows_whether_it_is_the_first_hour() -> None:
     wrong = []
     for zone, begin in NIGHTS:
         for delay in (timedelta(), timedelta(minutes=20), -timedelta(minutes=2)):
