@@ -160,7 +160,7 @@ class App:
 
     `event` are the columns that name what a row is about: of the rows of one event, among the last
     ``--set duplicates=`` messages of a partition, the first counts, and the others are filtered. A row with a
-    null in one of them is an event by itself.
+    null in one of them is an event by itself. ``--set delay=`` is how long rows are waited for, in all parts.
     `outlets` makes those that are the app's own from what ``--set`` gave. `commands` are what is done when an
     event of a rules file's rule begins and ends, by the same, if the rule has no command itself.
     `panels` are what its page shows, in this order, below what fired (`apps.panels`); a `unit` of theirs in
@@ -181,8 +181,8 @@ class App:
     example: Example | None = None
 
     def __post_init__(self) -> None:
-        if self.event:
-            object.__setattr__(self, "settings", {**self.settings, "duplicates": _DUPLICATES})
+        own = {"duplicates": _DUPLICATES} if self.event else {}
+        object.__setattr__(self, "settings", {**self.settings, **own, "delay": ""})
         parts = [part.name for part in self.parts]
         for panel in self.panels:
             if panel.part not in parts:

@@ -136,6 +136,7 @@ def _rules(settings: Settings) -> Sequence[Rule]:
                 by="distance",
                 above=number(settings, "jump"),
                 every=True,
+                mute=_JUMPS,
                 unit=unit,
             )
         )
@@ -188,6 +189,8 @@ def _commands(settings: Settings) -> Sequence[Command]:
     return (command_of(place),)
 
 
+_JUMPS = 0.2
+"""A sensor that jumps on more of its readings, such as a counter, has another unit or another nature."""
 _UNIT = "{value_unit}"
 
 APP = App(

@@ -17,6 +17,7 @@ from ...operators.rules.command import Command, command_of
 from ...operators.rules.rule import Rule
 from ...operators.rules.toml_rules import KINDS, read_rules_by_part
 from ...operators.sketching.account import Account
+from ...operators.windows.durations import microseconds
 from ..app import App, AppFormat, AppPart, Feed
 from .largest import largest
 
@@ -31,6 +32,8 @@ class Job:
     rules: Mapping[str, Sequence[Rule]] = field(default_factory=dict)
     acts: bool = True
     """Whether the commands of its rules are carried out."""
+    recorded: bool = False
+    """Whether it is a recording that nobody watches: readings are then waited for as long as `_RECORDED`."""
     _made: list[tuple[Feed, dict[str, Stream]]] = field(
         default_factory=list, init=False, repr=False, compare=False
     )
@@ -49,6 +52,8 @@ class Job:
         form = app.format(format, recording)
         given, done = _without_commands(given or {})
         settings = app.chosen(form, given)
+        if settings["delay"]:
+            _delay_us(settings["delay"])
         parts = [part for part in app.parts if part.wanted(settings)]
         if rules is not None:
             by_part = read_rules_by_part(rules, [part.name for part in parts], {**KINDS, **app.kinds})
@@ -66,7 +71,7 @@ class Job:
             if known == feed:
                 return dict(streams)
         rows = self.form.source(feed, self.settings)
-        streams = {part.name: part.ask(self._of(part, rows)).complete() for part in self.parts}
+        streams = {part.name: self._stream_of(part, self._of(part, rows)).complete() for part in self.parts}
         self._made.append((feed, streams))
         return dict(streams)
 
@@ -82,6 +87,15 @@ class Job:
                 f"--set duplicates must be a number up to {MANY:,}, or 0 to count all, got {choice}"
             )
         return rows.deduplicate(*self.app.event, last=int(choice)) if int(choice) else rows
+
+    def _stream_of(self, part: AppPart, rows: Stream) -> Stream:
+        """The stream of a part, and for how long it waits for rows."""
+        stream = part.ask(rows)
+        if delay := self.settings["delay"]:
+            return replace(stream, delay_us=_delay_us(delay))
+        if self.recorded and part.at is not None:
+            return replace(stream, delay_us=microseconds(_RECORDED))
+        return stream
 
     @property
     def parts(self) -> list[AppPart]:
@@ -110,6 +124,15 @@ class Job:
 
 
 _COMMAND, _CLEARED = "command.", "cleared."
+_RECORDED = "1d"
+"""In a recording that is read at once, waiting costs nothing: no sensor's clock is that far behind."""
+
+
+def _delay_us(delay: str) -> int:
+    try:
+        return microseconds(delay)
+    except ValueError as error:
+        raise ValueError(f"--set delay: {error}") from None
 
 
 def _without_commands(given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, list[str]]]:

@@ -88,7 +88,8 @@ class AlertList:
 def events(alerts: list[Alert]) -> list[dict[str, Any]]:
     """Each event that fired, as JSON, with when it was `cleared`; null while it lasts.
 
-    Those that were withdrawn never were.
+    One of which nothing has been known since a time says so by `unknown`. Those that were withdrawn never
+    were.
 
     >>> fired = Alert("hot", "threshold", "fired", ("a",), 0, 0, 31.0, 31.0, 31.0, 30.0, "31 > 30")
     >>> cleared = Alert("hot", "threshold", "cleared", ("a",), 60_000_000, 0, 29.0, 29.0, 29.0, 30.0, "29")
@@ -105,6 +106,10 @@ def events(alerts: list[Alert]) -> list[dict[str, Any]]:
         if alert.state == "cleared":
             if which in open_ones:
                 open_ones.pop(which)["cleared"] = fields["at"]
+            continue
+        if alert.state == "unknown":
+            if which in open_ones:
+                open_ones[which]["unknown"] = fields["at"]
             continue
         del fields["state"]
         open_ones[which] = {**fields, "cleared": None}

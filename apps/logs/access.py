@@ -18,9 +18,15 @@ def _begun(feed: Feed) -> Stream:
     return feed.stream(access_log(), time="time")
 
 
+USUAL = {"challenges": "yes"}
+"""Whether a 401 for a request without a name is forgotten once the same path is granted to a name."""
+
+
 def _rows(feed: Feed, settings: Settings) -> Stream:
+    if (challenges := settings["challenges"]) not in ("yes", "no"):
+        raise ValueError(f"--set challenges must be yes or no, got {challenges}")
     status = pl.col("status").cast(pl.String)
-    return in_columns(
+    rows = in_columns(
         _begun(feed),
         settings,
         address=pl.col("address"),
@@ -35,6 +41,16 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
         message=pl.concat_str("method", "path", ignore_nulls=True, separator=" "),
         term=pl.concat_str(pl.col("method").fill_null("not HTTP:"), status, separator=" "),
     )
+    if challenges == "no":
+        return rows
+    named, status = pl.col("user").is_not_null(), pl.col("status")
+    challenged = (~named & (status == "401")).fill_null(False)
+    accepted = (named & ~status.is_in(["401", "403"])).fill_null(False)
+    return rows.with_columns(
+        challenged=challenged.cast(pl.Int64),
+        accepted=accepted.cast(pl.Int64),
+        connection=pl.when(challenged | accepted).then("operation"),
+    )
 
 
 def _messages(path: Path, settings: Settings) -> Iterator[Message]:
@@ -47,4 +63,5 @@ ACCESS = AppFormat(
     _rows,
     lambda path, head: reads(_begun(NOWHERE), first_lines(head)),
     _messages,
+    USUAL,
 )

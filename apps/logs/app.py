@@ -58,14 +58,18 @@ def _days(rows: Stream) -> Stream:
 def _logins(rows: Stream) -> Stream:
     """Refused logins by address, connection and their own time. Other records only say that time goes on."""
     refused, sign = pl.col("refused"), pl.col("sign").fill_null("")
-    known = (refused > 0) & pl.col("address").is_not_null()
+    wanted = refused > 0
+    if "accepted" in rows.columns:
+        wanted = wanted | (pl.col("accepted") > 0)
+    known = wanted & pl.col("address").is_not_null()
     keys: dict[str, pl.Expr] = {n: pl.when(known).then(pl.col(n)) for n in ("address", "connection")}
     keys["at"] = pl.when(known).then(pl.col("at")).otherwise(pl.col("at").dt.truncate("1m"))
     parts = {
         name: pl.when(sign == name).then(refused).otherwise(0) for name in ("announced", "ended", "probe")
     }
     by_address = rows.with_columns(**keys, **parts).group_by(*keys)
-    sums = {name: sum_(name) for name in ("refused", *parts)}
+    answers = [name for name in ("challenged", "accepted") if name in rows.columns]
+    sums = {name: sum_(name) for name in ("refused", *parts, *answers)}
     return by_address.tumbling("1m", delay=_DELAY).agg(**sums)
 
 
@@ -119,6 +123,7 @@ def _login_rules(settings: Settings) -> Sequence[Rule]:
             over=settings["findtime"],
             absent=0,
             clear=0,
+            challenges=settings.get("challenges") == "yes",
         )
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...operators.rules.kinds.rolling_sum import RollingSum
@@ -13,6 +13,7 @@ from ...operators.rules.value_with_bounds import Figure
 
 _SEEN = "connections"
 _PARTS = ("announced", "ended", "probe")
+_ANSWERS = ("challenged", "accepted")
 
 
 @dataclass(frozen=True)
@@ -24,14 +25,21 @@ class RefusedLogins(RollingSum):
     say that it failed are the same attempts, and its end is one only if there was none before. Lines without
     a connection, and probes, count as they are.
 
+    With `challenges`, a server's 401 for a request without a name is how it asks for one: it counts until the
+    same path is granted to somebody who names himself. Of such rows the ``connection`` is the path, and there
+    are answers more, what was ``challenged`` and ``accepted``.
+
     Rows are keyed by ``address``, ``connection`` and the time; answers are ``refused``, and of it what was
     ``announced``, what ``ended`` a connection and what was a ``probe``. What else it can be given stands with
     `RollingSum`.
     """
 
+    # Where no request is challenged, what is remembered is the same.
+    challenges: bool = field(default=False, kw_only=True, repr=False)
+
     def paths(self) -> Iterable[str]:
         """See `Rule`."""
-        return [*super().paths(), *_PARTS]
+        return [*super().paths(), *_PARTS, *(_ANSWERS if self.challenges else ())]
 
     def figures(self, row: Row) -> Iterator[tuple[tuple[Any, ...], Figure | None]]:
         """See `LimitRule`: refusals of nobody add up to nothing."""
@@ -42,7 +50,17 @@ class RefusedLogins(RollingSum):
         """See `LimitRule`."""
         since = row.at_us - self._duration("over")
         seen = {name: one for name, one in memory.pop(_SEEN, {}).items() if one[-1] > since}
-        if (connection := row.key.get("connection")) is not None:
+        connection = row.key.get("connection")
+        if connection is not None and self.challenges:
+            challenged, accepted = (int(row.answers[name] or 0) for name in _ANSWERS)
+            pending = seen.pop(connection, [])
+            if accepted:
+                _take_back(memory.get("rows", ()), pending)
+                challenged = 0
+            elif pending or challenged:
+                seen[connection] = [*pending, *[row.at_us] * challenged]
+            figure = Figure.exactly(float(challenged))
+        elif connection is not None:
             announced, ended, probes = (int(row.answers[name] or 0) for name in _PARTS)
             failed = int(figure.value) - announced - ended - probes
             before = seen.get(connection, [0, 0, 0, 0])
@@ -52,6 +70,14 @@ class RefusedLogins(RollingSum):
         if seen:
             memory[_SEEN] = seen
         return super().measure(memory, row, figure)
+
+
+def _take_back(rows: Iterable[list[float]], times: Iterable[int]) -> None:
+    """Count what was refused at these times no more."""
+    for time in times:
+        row = next((row for row in rows if row[0] == time and row[1] > 0), None)
+        if row is not None:
+            row[1:] = [part - 1 for part in row[1:]]
 
 
 def _attempts(announced: int, failed: int, ended: int) -> int:

@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice, repeat
 from pathlib import Path
 
+import polars as pl
+
 from ...operators.definition.event_time import in_utc
 from ...operators.definition.stream import Stream
 from ...operators.formats.messages import Messages
+from ...operators.formats.text.local_times import both_hours
 from ..app import Feed, Message
 from ..recordings.compressed_files import INCOMPLETE, RecordingError, opened
 
@@ -18,6 +21,9 @@ NOWHERE = Feed("a-recording", "localhost:9092")
 _HEAD = 65_536
 _TOGETHER = 5_000
 _LOOKED_AT = 40
+_DISORDER_MS = 120_000
+"""How far a line's time may lie before that of the line before without its clock having been put back."""
+_HOUR_MS = 3_600_000
 
 
 def lines_of(path: Path) -> Iterator[bytes]:
@@ -49,22 +55,70 @@ def reads(stream: Stream, lines: list[bytes]) -> bool:
     return 2 * decoded.frame.height > len(lines)
 
 
-def timed(stream: Stream, values: Iterable[bytes], stamps: Iterable[int] | None = None) -> Iterator[Message]:
+def timed(
+    stream: Stream, values: Iterable[bytes], stamps: Iterable[int] | None = None, zone: str = "UTC"
+) -> Iterator[Message]:
     """Messages with the event times that a stream finds in them.
 
-    `stamps` are the timestamps (ms) that they are read with, where a time needs one to be whole.
+    `stamps` are the timestamps (ms) that they are read with, where a time needs one to be whole. `zone` is
+    that of times without one: in the hour that comes twice at the end of summer time, a host's clock that
+    goes back has been put back.
     """
     stamps_, beside = iter(values), repeat(-1) if stamps is None else iter(stamps)
+    clocks = _Clocks()
     while chunk := list(islice(stamps_, _TOGETHER)):
-        for value, sent_ms in zip(chunk, _times_ms(stream, chunk, list(islice(beside, len(chunk))))):
+        times = _times_ms(stream, chunk, list(islice(beside, len(chunk))), zone, clocks)
+        for value, sent_ms in zip(chunk, times):
             yield Message(value, None, sent_ms)
 
 
-def _times_ms(stream: Stream, values: list[bytes], stamps: list[int]) -> list[int | None]:
+class _Clocks:
+    """How far the clocks of hosts have come in a recording, in milliseconds since 1970."""
+
+    def __init__(self) -> None:
+        self._by_host: dict[str | None, int] = {}
+        self._latest: int | None = None
+
+    def choose(self, host: str | None, first: int, second: int) -> int:
+        """Which of two times a line has by its order; they differ in the hour that comes twice only."""
+        chosen = first
+        if first != second:
+            before = self._by_host.get(host, self._latest)
+            # Another host's lines may be hours ahead, as in files that were put together.
+            goes_on = before is not None and before <= second + _HOUR_MS
+            if goes_on and before is not None and first < before - _DISORDER_MS:
+                chosen = second
+        self._by_host[host] = max(chosen, self._by_host.get(host, chosen))
+        self._latest = chosen
+        return chosen
+
+
+def _times_ms(
+    stream: Stream, values: list[bytes], stamps: list[int], zone: str, clocks: _Clocks
+) -> list[int | None]:
+    rows, frame = _decoded(stream, values, stamps)
+    firsts = seconds = frame["time"].dt.epoch("ms").to_list()
+    first, second = both_hours(frame["time"], zone)
+    if (first != second).fill_null(False).any():
+        # A time with a zone of its own is the same whatever the message's timestamp is.
+        options = []
+        for sent in (first, second):
+            whole = list(stamps)
+            for row, at in zip(rows, sent.dt.epoch("ms").to_list()):
+                whole[row] = stamps[row] if at is None else at
+            options.append(_decoded(stream, values, whole)[1]["time"].dt.epoch("ms").to_list())
+        firsts, seconds = options
+    times: list[int | None] = [None] * len(values)
+    for row, host, one, other in zip(rows, frame["host"].to_list(), firsts, seconds):
+        times[row] = None if one is None else clocks.choose(host, one, other)
+    return times
+
+
+def _decoded(stream: Stream, values: list[bytes], stamps: list[int]) -> tuple[list[int], pl.DataFrame]:
+    """The numbers of the messages that hold a row, and when and of which host it is."""
     assert stream.time is not None
     decoded = stream.kafka_source.value.decode(Messages.of(values, timestamps=stamps))
-    times: list[int | None] = [None] * len(values)
-    rows = range(len(values)) if decoded.rows is None else decoded.rows.tolist()
-    for row, time in zip(rows, in_utc(decoded.frame.select(stream.time).to_series()).dt.epoch("ms")):
-        times[row] = time
-    return times
+    time = in_utc(decoded.frame.select(stream.time).to_series())
+    host = decoded.frame["host"] if "host" in decoded.frame.columns else pl.Series([None] * len(time))
+    rows = list(range(len(values))) if decoded.rows is None else decoded.rows.tolist()
+    return rows, pl.DataFrame([time.alias("time"), host.cast(pl.String).alias("host")])

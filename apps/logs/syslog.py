@@ -45,7 +45,7 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
 def _messages(path: Path, settings: Settings) -> Iterator[Message]:
     """Lines whose times lack the year are stamped as if they were sent at the end of theirs."""
     stamps = yearly_stamps(path, settings["year"], lambda: lines_of(path))
-    yield from timed(_begun(NOWHERE, settings), lines_of(path), stamps)
+    yield from timed(_begun(NOWHERE, settings), lines_of(path), stamps, settings["zone"])
 
 
 def _recognises(lines: list[bytes]) -> bool:

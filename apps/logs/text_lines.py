@@ -17,6 +17,7 @@ from ...operators.formats.messages import Messages
 from ...operators.formats.reasons import Reason
 from ...operators.formats.text.iso_times import read_times
 from ...operators.formats.text.lines import refusing, texts_of
+from ...operators.formats.text.local_times import in_zone
 from ...operators.formats.text.syslog import in_latest_year
 from ..app import AppFormat, Feed, Message, Settings
 from .columns import failed_level, failed_text, in_columns, login_columns, template
@@ -104,7 +105,7 @@ class TextLines:
             )
         text = named["time"].str.replace_all(" +", " ")
         if not layout.time:
-            return self._iso_times(text)
+            return self._iso_times(text, sent_us)
         extra = None
         pattern = layout.time.replace("%e", "%d")
         if pattern.endswith(_MILLISECONDS):
@@ -116,22 +117,19 @@ class TextLines:
         if "%z" in pattern or "%:z" in pattern:
             return text.str.to_datetime(pattern, time_unit="us", strict=False).dt.convert_time_zone("UTC")
         naive = text.str.to_datetime(pattern, time_unit="us", strict=False)
-        return self._zoned(naive if extra is None else (naive.to_physical() + extra).cast(pl.Datetime("us")))
+        whole = naive if extra is None else (naive.to_physical() + extra).cast(pl.Datetime("us"))
+        return in_zone(whole, self.zone, sent_us)
 
-    def _iso_times(self, text: pl.Series) -> pl.Series:
+    def _iso_times(self, text: pl.Series, sent_us: pl.Series) -> pl.Series:
         text = text.str.replace_all("/", "-", literal=True).str.replace(",", ".", literal=True)
         text = text.str.replace(r" ?(?:UTC|GMT)$", "Z").str.replace(r" ([+-]\d)", "$1")
         naive = text.str.replace(" ", "T", literal=True).str.to_datetime(
             "%FT%T%.f", time_unit="us", strict=False
         )
-        zoned = self._zoned(naive)
+        zoned = in_zone(naive, self.zone, sent_us)
         if not zoned.null_count():
             return zoned
         return zoned.zip_with(zoned.is_not_null(), read_times(text))
-
-    def _zoned(self, naive: pl.Series) -> pl.Series:
-        zoned = naive.dt.replace_time_zone(self.zone, ambiguous="earliest", non_existent="null")
-        return zoned.dt.convert_time_zone("UTC")
 
     @cached_property
     def needs_year(self) -> bool:
@@ -191,7 +189,7 @@ def _messages(path: Path, settings: Settings) -> Iterator[Message]:
         if decoder.needs_year
         else None
     )
-    yield from timed(begun, _records(lines_of(path)), stamps)
+    yield from timed(begun, _records(lines_of(path)), stamps, settings["zone"])
 
 
 def _records(lines: Iterable[bytes]) -> Iterator[bytes]:

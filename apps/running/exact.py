@@ -75,7 +75,7 @@ def exact_counts_together(
         if aggregate.name in _CHECKED
     }
     if testers:
-        _feed(list(testers.values()), messages)
+        feed_testers(list(testers.values()), messages)
     counts: dict[str, dict[str, Counts]] = {name: {} for name in tables}
     for (name, column), tester in testers.items():
         counts[name][column] = _counts(tester, groups[name])
@@ -153,7 +153,7 @@ def _counting(stream: Stream, aggregate: Aggregate) -> StreamTester:
     return StreamTester(windowed.agg(n=count()), start=datetime.now(UTC))
 
 
-def _feed(testers: Sequence[StreamTester], messages: Iterable[Message]) -> None:
+def feed_testers(testers: Sequence[StreamTester], messages: Iterable[Message]) -> None:
     """Let testers receive messages of their one topic."""
     sources: dict[str, KafkaSource] = {}
     readers: dict[str, list[StreamTester]] = {}

@@ -48,7 +48,9 @@ def replay(
 
     def started(**options: Any) -> RunTogether:
         shared = RunOptions(
-            group_id=feed.topic,
+            # Nothing goes on with a run that reads all of it, so its windows are final then. A page follows
+            # the group's table topics.
+            group_id=None if at_once and view is None else feed.topic,
             idle_seconds=_PATIENT,
             checkpoint_seconds=0.25,
             **options,

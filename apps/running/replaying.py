@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -34,6 +34,7 @@ from ..jobs.outlets import end
 from ..spinner import stage
 from . import local, spark
 from .exact import all_inside, compared, exact_counts_together, in_all
+from .late import late_messages
 from .recording import RecordedMessages
 from .refused import refused_messages
 from .report import AppReport
@@ -117,7 +118,7 @@ def replayed(
     `producer` is one of the broker's for it, a new one unless named. Its page, if it is to have one, ends
     with the stack. Raises `ServerError` if its port can't be had.
     """
-    job = request.job
+    job = replace(request.job, recorded=request.speed == 0 and request.page is None)
     feed = Feed(f"{job.app.name}-{uuid4().hex[:8]}", servers, {"log_level": 0})
     messages = RecordedMessages(job, request.paths, request.speed)
     # One partition: what is late, and what comes first, is then as recorded, in every run.
@@ -150,13 +151,17 @@ def result(
     job: Job, engine: str, feed: Feed, outcome: Outcome, messages: Iterable[Message]
 ) -> dict[str, Any]:
     """What an engine found in messages, with the exact figures beside its estimates, as plain values."""
-    answers = exact_answers(job, feed, outcome, list(messages))
+    sent = list(messages)
+    answers = exact_answers(job, feed, outcome, sent)
+    streams = job.streams(feed)
+    late = {name: account.late for name, account in zip(streams, outcome.accounts)}
     rules = [rule for some in job.rules.values() for rule in some]
     return {
         "app": job.app.name,
         "engine": engine,
         "format": job.form.name,
         "account": outcome.account.to_dict(),
+        "late": late_messages(streams, late, sent),
         "dead_letters": refused_messages(feed),
         "alerts": events(outcome.alerts),
         "commands": [command for alert in outcome.alerts for command in listed_commands(rules, alert)],

@@ -49,6 +49,8 @@ class AppReport:
                 columns = [name for name in rows[0] if any(_says(row[name]) for row in rows)]
                 yield WindowRows([_with_times({n: row[n] for n in columns}) for row in rows[-_ROWS:]])
         yield self._verdict()
+        for one in self.result.get("late", ()):
+            yield Text(_late(one), style="bold yellow")
 
     def _alerts(self) -> Table | Text:
         alerts = self.result["alerts"]
@@ -59,7 +61,8 @@ class AppReport:
         table = _table(f"what fired: {summary}", "at (UTC)", "rule", "key", "until", "why")
         for alert in alerts[:_ALERTS]:
             key = "" if alert["key"] is None else cell(alert["key"])
-            until = _moment(alert["cleared"]) if alert["cleared"] else "–"
+            lasts = f"unknown since {_moment(alert['unknown'])}" if alert.get("unknown") else "–"
+            until = _moment(alert["cleared"]) if alert["cleared"] else lasts
             table.add_row(_moment(alert["at"]), plain(alert["rule"]), key, until, plain(alert["why"]))
         if len(alerts) > _ALERTS:
             table.caption = f"and {len(alerts) - _ALERTS:,} more; --json has all of them"
@@ -85,6 +88,16 @@ class AppReport:
         if self.result["all_inside_bounds"]:
             return Text("\nEvery estimate that was checked lies inside its bounds.", style="green")
         return Text("\nSome estimates lie outside their bounds; --json marks them.", style="bold red")
+
+
+def _late(late: dict[str, Any]) -> str:
+    """How many messages were late for a part, and of whom."""
+    keys = ", ".join(f"{visible_name(key) or 'no key'} {n:,}" for key, n in late["of"].items())
+    more = f" and {late['other_keys']:,} others" if late["other_keys"] else ""
+    return (
+        f"\n{late['messages']:,} messages came too late for {plain(late['part'])}, by up to "
+        f"{late['seconds_behind']:,.0f} s: {plain(keys)}{more}; wait for them by --set delay="
+    )
 
 
 def _table(title: str, *columns: str) -> Table:

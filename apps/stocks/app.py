@@ -69,8 +69,9 @@ _BAR = {
 
 def _tape(rows: Stream) -> Stream:
     """Every trade and every bar by itself, in the order of its time; one that comes twice counts once."""
+    shared = ["identity"] if "identity" in rows.columns else []  # of trades that share a number
     return (
-        rows.group_by("symbol", "venue", "seq", "at")
+        rows.group_by("symbol", "venue", "seq", *shared, "at")
         .tumbling("5s", delay="5s")
         .agg(
             price=last("price"),

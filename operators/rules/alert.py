@@ -12,7 +12,7 @@ from typing import Any, Literal
 from ..formats.jsonable import jsonable
 from ..rendering.names import visible_name
 
-State = Literal["fired", "cleared", "withdrawn"]
+State = Literal["fired", "cleared", "unknown", "withdrawn"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -21,7 +21,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Alert:
     """One thing that a rule says about one key; times are event times.
 
-    `state` is ``"fired"`` when an event begins and ``"cleared"`` when it is over. ``"withdrawn"`` takes back
+    `state` is ``"fired"`` when an event begins and ``"cleared"`` when it is over; ``"unknown"`` when too long
+    ago a reading said that it lasts (`stale_after` of its rule). ``"withdrawn"`` takes back
     what was said of a window that only silence had closed, if the rows that followed for it say otherwise.
     `kind` is what it is about, `key` the values of the rule's keys, `at_us` when it was so (microseconds
     since 1970: the end of a window, or a reading's own time), `since_us` where the window began. `value` lies
@@ -51,6 +52,16 @@ class Alert:
         """16 hexadecimal digits, the same whenever and wherever the same is said, and of nothing else."""
         identity = [self.app, self.rule, self.state, list(self.key), self.at_us]
         return hashlib.sha256(json.dumps(jsonable(identity)).encode()).hexdigest()[:16]
+
+    @property
+    def lasts(self) -> bool | None:
+        """Whether its event is on after it; None if that isn't known.
+
+        One that is withdrawn says in its `details` what it was.
+        """
+        if self.state == "withdrawn":
+            return {"fired": False, "cleared": True}.get(self.details.get("withdrawn", "fired"))
+        return {"fired": True, "cleared": False}.get(self.state)
 
     @property
     def plain_key(self) -> Any:

@@ -202,7 +202,7 @@ class _PartitionAlerts:
     def advance(self, progress: RunProgress) -> list[Outgoing]:
         """See `PartitionSink`."""
         before = self._engine.closed_until
-        said = self._engine.advance(progress.final_us, progress.due_us)
+        said = self._engine.advance(progress.final_us, progress.due_us, progress.clock_us)
         if said or self._engine.closed_until != before:
             self._memory = None
         if self._stale is not None and (stale := self._stale.update(progress.read, progress.now)):

@@ -102,7 +102,9 @@ class Command:
         """What is sent for an alert; None for nothing. Raises `UnsafeKeyError` for a key that isn't plain."""
         if not self._concerns(alert.plain_key):
             return None
-        state = "cleared" if alert.state == "withdrawn" else alert.state
+        if alert.lasts is None:
+            return None
+        state = "fired" if alert.lasts else "cleared"
         content = {"fired": self.fired, "cleared": self.cleared}[state]
         if self.fired is None and self.cleared is None:
             content = {"rule": "$rule", "state": "$state"}

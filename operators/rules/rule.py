@@ -9,22 +9,28 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..formats.jsonable import jsonable
 from ..windows.durations import Duration, duration_text, microseconds
 from .alert import Alert, State
 from .command import Command, commands_of
-from .event_state import Holds, turn
+from .event_state import Holds, due, elapse, turn
 from .limit import Limit, Side
+from .muting import HEARD, MUTED, muted
 from .row import Row
 from .value_with_bounds import Figure, answer_at, figure_of, words
-from .window_rows import is_wanted
+from .window_rows import is_wanted, order_text
 
 RuleState = dict[str, Any]
 """A rule's state: `keys`, by their JSON, and the ends of what it has seen. Plain JSON throughout."""
+
+STALE = "2d"
+"""How long a reading says what is so, unless a rule says otherwise: a daily report may be missing once."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +77,11 @@ class Rule(ABC):
     def needs_steps(self) -> bool:
         """Whether it must know which windows lie between two, as only tumbling and hopping ones show."""
         return False
+
+    @property
+    def of_readings(self) -> str | None:
+        """The name of a field that was given and makes sense of readings only."""
+        return None
 
     @property
     def over_at_once(self) -> bool:
@@ -160,11 +171,22 @@ class LimitRule(Rule):
         Hysteresis: the event is over when the value is this or beyond; without it, as soon as the value is
         not past the limit.
     hold, release
-        How long the value must be past the limit to fire, and back to clear. A window counts with its length.
+        How long the value must be past the limit to fire, and back to clear. A reading counts until the next
+        one of its key says otherwise, so that an event begins, or is over, between two of them, at the very
+        end of the hold. A window counts with its length; a gap between a key's windows that is longer than
+        `hold` begins the hold again.
+    stale_after
+        How long a reading's event lasts without another reading of its key before it is reported as
+        ``"unknown"``: two days unless given, or as long as `hold` and `release` if these are longer. The
+        next reading past the limit fires it again; one that is back clears it.
     cooldown
         Events of a key fire so far apart. One that begins too early fires if it still lasts then.
     every
         Every row past the limit fires by itself; nothing is cleared.
+    mute
+        With `every`: a key that fires on more than this share of its rows, such as 0.2, is reported once as
+        muted, and again with how many were kept back once it fires on less than half of it. Each key is
+        remembered for that.
     surely
         An estimate is past the limit only if its bound is.
     each
@@ -212,8 +234,12 @@ class LimitRule(Rule):
     clear: float | None = field(default=None, kw_only=True)
     hold: Duration = field(default="0s", kw_only=True)
     release: Duration = field(default="0s", kw_only=True)
+    # When an event counts as unknown changes nothing of what is remembered of it.
+    stale_after: Duration = field(default="", kw_only=True, repr=False)
     cooldown: Duration = field(default="0s", kw_only=True)
     every: bool = field(default=False, kw_only=True)
+    # What is said of a row doesn't change what is remembered of it.
+    mute: float = field(default=0.0, kw_only=True, repr=False)
     surely: bool = field(default=False, kw_only=True)
     each: bool = field(default=False, kw_only=True)
     absent: float | None = field(default=None, kw_only=True)
@@ -242,8 +268,13 @@ class LimitRule(Rule):
             raise ValueError(f"{self._where}: value is {self.value!r}; name an answer of the stream")
         assert self.limit is not None
         assert self.holds is not None
-        if self.every and (self.clear is not None or self.holds.hold_us or self.holds.release_us):
+        nothing = self.clear is None and not (self.holds.hold_us or self.holds.release_us or self.stale_after)
+        if self.every and not nothing:
             raise ValueError(f"{self._where}: with every=True nothing holds or clears; leave those out")
+        if isinstance(self.mute, bool) or not isinstance(self.mute, int | float) or not 0 <= self.mute < 1:
+            raise ValueError(f"{self._where}: mute must be a share from 0 to 1, got {self.mute!r}")
+        if self.mute and not self.every:
+            raise ValueError(f"{self._where}: mute is for every=True; other events are reported once anyway")
 
     @cached_property
     def limit(self) -> Limit:
@@ -253,8 +284,18 @@ class LimitRule(Rule):
 
     @cached_property
     def holds(self) -> Holds:
-        """The hold times and the cooldown."""
-        return Holds(*(self._duration(name) for name in ("hold", "release", "cooldown")))
+        """The hold times, the cooldown, and for how long a reading says what is so."""
+        hold, release, cooldown = (self._duration(name) for name in ("hold", "release", "cooldown"))
+        longest = max(hold, release)
+        if not self.stale_after:
+            return Holds(hold, release, cooldown, max(microseconds(STALE), longest))
+        stale = self._duration("stale_after")
+        if not stale or stale < longest:
+            raise ValueError(
+                f"{self._where}: stale_after must be at least as long as hold and release, "
+                f"{duration_text(longest) if longest else 'and above 0s'}, got {self.stale_after!r}"
+            )
+        return Holds(hold, release, cooldown, stale)
 
     @property
     def over_at_once(self) -> bool:
@@ -272,6 +313,11 @@ class LimitRule(Rule):
     def needs_steps(self) -> bool:
         """See `Rule`."""
         return self.absent is not None
+
+    @property
+    def of_readings(self) -> str | None:
+        """See `Rule`."""
+        return "stale_after" if self.stale_after else None
 
     def paths(self) -> Iterable[str]:
         """See `Rule`."""
@@ -335,6 +381,8 @@ class LimitRule(Rule):
 
     def advance(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
         """See `Rule`."""
+        if self.absent is None:
+            yield from self._elapse_all(state, time_us)
         if self.absent is None or "end" not in state:
             return
         while state["end"] + step_us <= time_us:
@@ -374,13 +422,94 @@ class LimitRule(Rule):
             counted = self.absent is not None and step_us
             before = (row.at_us - step_us - state["begin"]) // step_us if counted else 0
             kept = state["keys"][key] = {"switch": {}, "memory": self.new_memory(state, before)}
+        lasts = row.start_us == row.at_us and not self.every
         measured = self.measure(kept["memory"], row, figure)
         if measured is not None:
+            if lasts:
+                yield from self._elapse(key, kept, row.at_us)
             said = self._next_states(kept["switch"], measured, row)
-            if said is not None:
+            if self.mute:
+                yield from self._unmuted(kept, said is not None, alert_key or key, row, measured)
+            elif said is not None:
                 yield self.event(said, alert_key or key, row, measured)
-        if not kept["switch"] and self.forgets(kept["memory"]) and self._rests_without_rows:
+            if lasts:
+                self._note(state, kept, row, measured)
+        forgotten = not kept["switch"] and self.forgets(kept["memory"]) and self._rests_without_rows
+        if forgotten and not self.mute:
             del state["keys"][key]
+
+    def _unmuted(
+        self, kept: dict[str, Any], fired: bool, key: str, row: Row, measured: Measured
+    ) -> Iterator[Alert]:
+        """What a rule with `mute` says of a row."""
+        counts = [np.array([count], np.int32) for count in kept.get("mute", (0, 0, -1))]
+        said, held = muted(np.zeros(1, np.int64), np.array([fired], np.int8), self.mute, *counts)
+        kept["mute"] = [int(count[0]) for count in counts]
+        if said[0]:
+            yield self.unmuted(int(said[0]), self.event("fired", key, row, measured), int(held[0]))
+
+    def unmuted(self, said: int, alert: Alert, held: int) -> Alert:
+        """The alert of a row that fired, or that a key is muted from it on, or heard again."""
+        if said == MUTED:
+            why = f"{alert.why}; as on more than {self.mute:.0%} of rows, so it is muted until that is rarer"
+            return replace(alert, why=why, details={**alert.details, "muted": True})
+        if said == HEARD:
+            why = f"heard again, after {held:,} that were muted"
+            return replace(alert, state="cleared", why=why, details={"muted": held})
+        return alert
+
+    def _note(self, state: RuleState, kept: dict[str, Any], row: Row, measured: Measured) -> None:
+        """Note when something comes of a reading if no other follows, and what is to be said then."""
+        kept.pop("last", None)
+        at_us = due(kept["switch"], self.holds)
+        if at_us is None:
+            return
+        state["next"] = min(at_us, state.get("next", at_us))
+        if "on" not in kept["switch"] or "back" in kept["switch"]:
+            others = self._other_answers("fired", row) if "past" in kept["switch"] else ""
+            kept["last"] = [list(measured.figure), measured.description, others]
+
+    def _elapse(self, key: str, kept: dict[str, Any], until_us: int) -> Iterator[Alert]:
+        """What comes of a key's last reading before a time."""
+        seen_us = kept["switch"].get("seen", until_us)
+        while (said := elapse(kept["switch"], until_us, self.holds)) is not None:
+            state, at_us = said
+            figure, description, others = kept.pop("last", None) or (None, "", "")
+            yield self.elapsed(state, key, seen_us, at_us, figure and Figure(*figure), description, others)
+
+    def _elapse_all(self, state: RuleState, until_us: int) -> Iterator[Alert]:
+        """What comes of all keys' last readings before a time, in the order of times and keys."""
+        if state.get("next", until_us) >= until_us:
+            return
+        alerts = []
+        for key, kept in list(state["keys"].items()):
+            alerts += [(alert.at_us, order_text(key), alert) for alert in self._elapse(key, kept, until_us)]
+            if not kept["switch"] and self.forgets(kept["memory"]):
+                del state["keys"][key]
+        del state["next"]
+        times = [due(kept["switch"], self.holds) for kept in state["keys"].values()]
+        if later := [at_us for at_us in times if at_us is not None]:
+            state["next"] = min(later)
+        alerts.sort(key=lambda one: one[:2])
+        yield from (alert for _, _, alert in alerts)
+
+    def elapsed(
+        self,
+        said: State,
+        key: str,
+        seen_us: int,
+        at_us: int,
+        figure: Figure | None,
+        description: str,
+        others: str = "",
+    ) -> Alert:
+        """The alert that an event begins or is over, or is unknown, a while after the last reading."""
+        if said == "unknown" or figure is None:
+            silence = duration_text(self.holds.stale_us)
+            why = f"no reading for {silence}: whether it lasts is not known"
+        else:
+            why = f"{description}{self._because(said, figure)}{others}"
+        return self._alert(said, key, seen_us, at_us, figure, self.limit.at, why)
 
     def event(self, said: State, key: str, row: Row, measured: Measured) -> Alert:
         """The alert that an event has begun with a row, or is over with it."""

@@ -36,6 +36,7 @@ from ..table.schema import END, START, keys_of, schema_of, to_ipc
 from ..table.sketch_table import SketchTable
 from ..table.window_groups import WindowGroups
 from ..table.windows import declared_windows
+from ..windows.window import EARLIEST
 
 
 class SinkError(StreamgaugeError):
@@ -156,13 +157,14 @@ class RunProgress:
 
     Windows that end at or before `final_us` were handed over for good, those up to `due_us` for now (event
     times in microseconds). `read` is how many messages the whole group has read by `now`, the wall clock's
-    time.
+    time. While nothing comes, `clock_us` is the event time that it is by that clock.
     """
 
     final_us: int
     due_us: int
     read: int
     now: float
+    clock_us: int = EARLIEST
 
 
 class PartitionSink(Protocol):

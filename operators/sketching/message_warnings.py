@@ -1,5 +1,5 @@
-"""Warnings about a stream's messages, given once: most can't be counted, some field is in none of them, or
-their times are in another unit than the stream says.
+"""Warnings about a stream's messages, given once: most can't be counted, some field is in none of them,
+their times are in another unit than the stream says, or many came too late.
 
 All usually come from a mistake in the stream's definition, which otherwise shows only in numbers.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,9 @@ log = logging.getLogger("streamgauge.kafka")
 _SAMPLE = 200
 _MOST_KINDS = 1_000
 _SHOWN = 200
+_MANY_LATE, _LATE_SHARE = 20, 0.01
+"""So many messages, and such a share of rows, are worth a warning if they came too late."""
+_KEYS_NAMED = 3
 
 
 class Remarks:
@@ -54,6 +57,10 @@ class Remarks:
         self._unseen = set(_paths(schema))
         self._sample: list[bytes] = []
         self._stream, self._times = stream, list[float]()
+        self._late = 0
+        self._late_by = 0
+        self._late_keys: Counter[bytes] = Counter()
+        self._warned_late = False
 
     def observe(self, messages: Messages, decoded: Decoded) -> None:
         """Look at a batch of messages and the rows made of it."""
@@ -77,6 +84,17 @@ class Remarks:
             self._kinds[kind] += 1
             self._first.setdefault(kind, letter)
 
+    def late(self, messages: Messages, rows: Sequence[int], late_us: np.ndarray) -> None:
+        """Note messages of a batch that came too late, each by so many microseconds."""
+        if self._warned_late or not len(rows):
+            return
+        self._late += len(rows)
+        self._late_by = max(self._late_by, int(late_us.max()))
+        for row in rows[: max(0, _MOST_KINDS * _SAMPLE - self._late)]:
+            key = messages.key[row].as_py() or b""
+            if key in self._late_keys or len(self._late_keys) < _MOST_KINDS:
+                self._late_keys[key] += 1
+
     def report_due(self, messages: int = 20, rows: int = 1_000) -> None:
         """Give the remarks that are due once enough messages and rows were seen.
 
@@ -87,6 +105,10 @@ class Remarks:
             self._warn(self._on_refused())
         if self._stream is not None and len(self._times) >= messages:
             self._on_times(self._stream)
+        if not self._warned_late and self._late >= max(_MANY_LATE, _LATE_SHARE * self._rows):
+            self._warned_late = True
+            self._warn(self._on_late())
+            self._late_keys.clear()
         if self._unseen and self._rows >= rows:
             unseen, self._unseen = self._unseen, set()
             self._on_fields(unseen)
@@ -134,6 +156,15 @@ class Remarks:
             f"{self._refused:,} of the first {self._read:,} messages of {self._topic!r} can't be counted; "
             f"{where}. {count:,} for this reason: {first.reason}. The first of these, "
             f"at {first.topic}[{first.partition}] offset {first.offset}: {value}"
+        )
+
+    def _on_late(self) -> str:
+        most = self._late_keys.most_common(_KEYS_NAMED)
+        keys = ", ".join(f"{key.decode(errors='replace')!r} {count:,}" for key, count in most if key)
+        whose = f", most of them of the keys {keys}" if keys else ""
+        return (
+            f"{self._late:,} of the first {self._rows:,} rows of {self._topic!r} came too late, by up to "
+            f"{self._late_by / 1e6:,.0f} s, and are left out{whose}; a longer delay waits for them"
         )
 
     def _on_fields(self, unseen: set[tuple[str, ...]]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -45,6 +45,9 @@ class MessageObserver(Protocol):
 
     def refused(self, letter: DeadLetter) -> None:
         """Note a message that can't be counted."""
+
+    def late(self, messages: Messages, rows: Sequence[int], late_us: np.ndarray) -> None:
+        """Note messages of a batch that came too late, each by so many microseconds."""
 
     def report_due(self, messages: int = 20, rows: int = 1_000) -> None:
         """Give the remarks that are due."""
@@ -195,6 +198,9 @@ class PartitionBuffer:
 
         def late_messages(late_rows: np.ndarray, late_us: np.ndarray) -> None:
             places = (late_rows + low if rows is None else numbers[late_rows]).tolist()
+            self.remarks.late(messages, places, late_us)
+            if not self._keeps_late:
+                return
             for row, us in zip(places, late_us.tolist()):
                 self.late.append(LateMessage.of(progress.input, messages, row, us))
                 self.dead_bytes += self.late[-1].size
@@ -202,9 +208,7 @@ class PartitionBuffer:
         if low < high:
             stamps = messages.timestamp[numbers]
             frame, offsets = decoded.frame.slice(low, high - low), messages.offset[numbers]
-            progress.add(
-                frame, stamps, offsets, following, refuse, late_messages if self._keeps_late else None
-            )
+            progress.add(frame, stamps, offsets, following, refuse, late_messages)
         progress.skip(following, int(last - first), int(skipped[1] - skipped[0]))
 
     def skip(self, broken: Broken) -> None:

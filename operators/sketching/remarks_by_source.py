@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from ..definition.merged import MergedSource
 from ..definition.sources import KafkaSource
@@ -37,6 +39,11 @@ class RemarksBySource:
     def refused(self, letter: DeadLetter) -> None:
         """Note a message that can't be counted."""
         self._of(letter.topic).refused(letter)
+
+    def late(self, messages: Messages, rows: Sequence[int], late_us: np.ndarray) -> None:
+        """Note messages of one source that came too late."""
+        if len(rows):
+            self._of(messages.topics[messages.topic[0]]).late(messages, rows, late_us)
 
     def report_due(self, messages: int = 20, rows: int = 1_000) -> None:
         """Give the remarks that are due (`Remarks.report_due`)."""

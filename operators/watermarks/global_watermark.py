@@ -87,12 +87,15 @@ def update_idleness(marks: Mapping[K, Mark], partition: K, rest: Rest | None) ->
 class ClosingTimes(NamedTuple):
     """Windows that end at or before `final_us` close for good, later ones up to `due_us` for now.
 
-    Both are event times in int64 microseconds; `due_us` is the later one only while all partitions are
-    silent.
+    These are event times in int64 microseconds; `due_us` is the later one only while all partitions are
+    silent. Then `clock_us` is the event time that it was by the wall clock at `now_us`; it passes on while
+    nothing comes, and closes no windows.
     """
 
     final_us: int
     due_us: int
+    clock_us: int = EARLIEST
+    now_us: int = 0
 
 
 def closing_times(marks: Collection[Mark], window: StreamWindows, delay_us: int) -> ClosingTimes:
@@ -107,7 +110,7 @@ def closing_times(marks: Collection[Mark], window: StreamWindows, delay_us: int)
     >>> closing_times([awake, idle], minute, 0).final_us // second
     90
     >>> silent = Mark(Position(time=PartitionTime(50 * second)), Rest(30 * second, 5 * second, 100 * second))
-    >>> [time // second for time in closing_times([silent], minute, 0)]
+    >>> [time // second for time in closing_times([silent], minute, 0)[:2]]
     [50, 60]
     """
     going = [mark for mark in marks if mark.rest is None or not mark.rest.ended or not mark.idle]
@@ -134,4 +137,5 @@ def closing_times(marks: Collection[Mark], window: StreamWindows, delay_us: int)
     of_rows = max((mark.time.watermark(delay_us) for mark in known), default=EARLIEST)
     passed = min(reached, of_rows)
     long_ago = [window.ended_by(time, reached - KEPT_US) for time in times]
-    return ClosingTimes(max(passed, *long_ago, EARLIEST), max(passed, *ends, EARLIEST))
+    clock = reached, max(mark.rest.now_us for mark in going if mark.rest is not None)
+    return ClosingTimes(max(passed, *long_ago, EARLIEST), max(passed, *ends, EARLIEST), *clock)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from streamgauge import StreamTester, count, rules
@@ -17,7 +18,7 @@ from streamgauge.spark_udafs.streaming.run import on_spark, write
 from .test_windows import send, source_of
 from .window_cases import DAY, Rows, windowed
 
-WINDOWS = ("tumbling", "session")
+WINDOWS = ("tumbling", "session", "readings")
 PARTS: tuple[tuple[Rows, ...], ...] = (
     # The row at 400 opens a window and ends none with rows but those before, and time goes to 395.
     (((1, "a"), (2, "b"), (3, "b"), (31, "b"), (400, "c")), ((5, "a"), (400, "d"))),
@@ -38,7 +39,11 @@ class Collected(list[Alert]):
         self.append(alert)
 
 
-def alerting_to(outlet: Collected) -> rules.Alerting:
+def alerting_to(outlet: Collected, kind: str) -> rules.Alerting:
+    if kind == "readings":
+        # A reading's hold ends, and its event is unknown, while only other keys have readings.
+        lasting = rules.Threshold("lasting", value="n", at_least=1, hold="90s", stale_after="6m")
+        return rules.Alerting([lasting, rules.Absence("gone", longer="2m")], [outlet], at="time")
     return rules.Alerting(
         [
             rules.Absence("gone", longer="2m"),
@@ -57,10 +62,10 @@ def said(alerts: Iterable[Alert]) -> list[str]:
     return sorted(str(alert) for alert in alerts)
 
 
-def by_consumer(stream: Stream) -> list[list[str]]:
+def by_consumer(stream: Stream, kind: str) -> list[list[str]]:
     """What each part adds."""
     outlet, looks = Collected(), []
-    tester = StreamTester(stream, partitions=2, sinks=[alerting_to(outlet)])
+    tester = StreamTester(stream, partitions=2, sinks=[alerting_to(outlet, kind)])
     for part in PARTS:
         for partition, rows in enumerate(rows_of(part)):
             tester.feed(rows, partition=partition)
@@ -71,23 +76,39 @@ def by_consumer(stream: Stream) -> list[list[str]]:
 
 @pytest.mark.parametrize("kind", WINDOWS)
 def test_the_consumers_rules_act_as_time_passes(kind: str) -> None:
-    looks = by_consumer(stream_of(kind, "rows"))
+    looks = by_consumer(stream_of(kind, "rows"), kind)
     for look, keys in zip(looks, ("ab", "abcd"), strict=True):
         assert "".join(sorted(alert.split(" ")[2] for alert in look if "longer than" in alert)) == keys
 
 
+def test_what_a_reading_began_ends_as_time_passes() -> None:
+    first, second = by_consumer(stream_of("readings", "rows"), "readings")
+    lasting = [" ".join(alert.split(" ")[:4]) for alert in first + second if "lasting" in alert]
+    assert [at for at in lasting if " a " in at] == [
+        "2026-01-01T00:01:31+00:00 lasting a fired:",
+        "2026-01-01T00:06:05+00:00 lasting a unknown:",
+        "2026-01-01T00:06:50+00:00 lasting a fired:",  # its reading says that it lasts
+        "2026-01-01T00:12:50+00:00 lasting a unknown:",
+    ]
+
+
 def stream_of(kind: str, topic: str, servers: str = "localhost:9092") -> Stream:
-    return windowed(kind, source_of(topic, servers).group_by("key")).agg(n=count())
+    rows = source_of(topic, servers)
+    if kind == "readings":
+        rows = rows.with_columns(time=pl.from_epoch("at", time_unit="us"))
+        return windowed("tumbling", rows.group_by("key", "time")).agg(n=count())
+    return windowed(kind, rows.group_by("key")).agg(n=count())
 
 
 @pytest.mark.kafka
 @pytest.mark.spark
-def test_spark_says_the_same_at_the_same_looks(spark: Any, kafka: Any, tmp_path: Path) -> None:
-    kind, topic = WINDOWS[0], "rules"
+@pytest.mark.parametrize("kind", ["tumbling", "readings"])
+def test_spark_says_the_same_at_the_same_looks(kind: str, spark: Any, kafka: Any, tmp_path: Path) -> None:
+    topic = f"rules-{kind}"
     kafka.create_topic(topic, 2)
     stream = stream_of(kind, topic, kafka.bootstrap_servers)
     outlet, looks = Collected(), []
-    sink = AlertingSink(stream, alerting_to(outlet), tmp_path / "rules")
+    sink = AlertingSink(stream, alerting_to(outlet, kind), tmp_path / "rules")
     for part in PARTS:
         send(kafka, topic, rows_of(part))
         table = on_spark(stream, spark, dead_letters=None, close_at_end=False)
@@ -95,4 +116,4 @@ def test_spark_says_the_same_at_the_same_looks(spark: Any, kafka: Any, tmp_path:
         assert running.awaitTermination(600)
         looks.append(said(outlet))
         outlet.clear()
-    assert looks == by_consumer(stream)
+    assert looks == by_consumer(stream, kind)

@@ -44,7 +44,7 @@ export function status() {
     const sum = PARTS.reduce((whole, [name]) => whole + account[name], 0);
     const parts = PARTS.filter(([name]) => account[name] || name === "counted").map(([name, label]) => `${format(account[name])} ${label}`);
     const right = sum === account.read;
-    return fact("messages read", format(account.read), `${right ? "=" : "≠"} ${parts.join(" + ")}`, right ? null : "wrong");
+    return fact("messages read", format(account.read), `${right ? "=" : "≠"} ${parts.join(" + ")}`, !right ? "wrong" : account.late ? "late" : null);
   }
 
   /** How many messages a second there were in the last minute, as far as this page has seen it. */

@@ -61,6 +61,7 @@ def rows(feed: Feed, settings: Settings) -> Stream:
         settings,
         STOCKS,
         ~publisher.is_in(_NOT_STOCKS) & publisher.is_between(1, _LAST),
+        negative=True,
         at=at,
         symbol=pl.coalesce(text(pl.col("symbol")), text(pl.col("instrument_id"))),
         kind=pl.when(trade)

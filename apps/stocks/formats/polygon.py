@@ -1,8 +1,9 @@
 """Polygon's websocket: trades (T), minute and second bars (AM, A), those of crypto (XT, XA), halts (LULD).
 
 Every event is by itself or in a list. ``q`` is the sequence number of a ticker's events, which rises and has
-gaps; the exchange ``x`` is Polygon's number for it. A trade of crypto names the taker's side (c: 1 sold, 2
-bought); of stocks no feed says so. Official opens and closes (conditions 16 and 15) are filtered: they repeat
+gaps; several trades may share one, and ``i``, a trade's id at its exchange, tells them apart. The exchange
+``x`` is Polygon's number for it. A trade of crypto names the taker's side (c: 1 sold, 2 bought); of stocks no
+feed says so. Official opens and closes (conditions 16 and 15) are filtered: they repeat
 the auction's price, and nothing is traded. Of the events about limit up, limit down those count that say
 that trading is halted (indicator 17) or goes on (18), as Polygon has them of stocks listed at Nasdaq; price
 bands are filtered.
@@ -54,6 +55,7 @@ def rows(feed: Feed, settings: Settings) -> Stream:
         stream,
         settings,
         names.POLYGON,
+        identity=pl.when(kind == "T").then(text(of["i"])),
         at=_at(of, wanted),
         symbol=pl.coalesce(text(of["sym"]), text(of["pair"]), pl.when(status).then(text(of["T"]))),
         kind=pl.when(trade)

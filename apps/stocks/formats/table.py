@@ -126,7 +126,8 @@ def rows(feed: Feed, settings: Settings) -> Stream:
     table = PriceTable(settings["header"], settings["symbol"], settings["pattern"], settings["time_zone"])
     stream = feed.stream(table, time="at", message={"arrived": "offset"})
     given = {name: pl.col(name) for name in table.schema}
-    return as_trades(stream, settings, TABLES, **{**given, "symbol": pl.col("symbol").fill_null("?")})
+    named = {**given, "symbol": pl.col("symbol").fill_null("?")}
+    return as_trades(stream, settings, TABLES, negative=True, **named)
 
 
 def messages(path: Path, settings: Settings) -> Iterator[Message]:

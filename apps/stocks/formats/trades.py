@@ -11,6 +11,7 @@ shares    the size, where it counts shares
 side      of a trade, what the aggressor (the taker) did: "buy" or "sell"; null where the feed doesn't say
 venue     where; null where the feed doesn't say
 seq       the trade's number, as its symbol's numbers rise at its venue; below 0 if it only names the trade
+identity  what tells trades of one number apart, in formats that have such
 span      seconds that the row covers: 0 of a trade, 86,400 of a day
 adjusted  the close as adjusted later; split  into how many shares each became on that day
 auction   of a trade in an auction, which: "opening", "closing", "reopening" or "crossing"
@@ -69,9 +70,14 @@ def as_trades(
     settings: Settings,
     names: Sequence[NamePattern],
     named: pl.Expr | None = None,
+    identity: pl.Expr | None = None,
+    negative: bool = False,
     **given: pl.Expr,
 ) -> Stream:
     """A format's rows in the columns of all; those that aren't given are null.
+
+    `identity` tells trades apart that share a number. Prices below 0, as futures have had them, count if they
+    may be `negative`.
 
     Rows follow in the order in which they arrived: `arrived` is a column of the stream's already, and so is
     `place`, a row's place in its message, if that holds several. What instruments are, their files say, else
@@ -85,6 +91,7 @@ def as_trades(
         },
         place=place,
         named=pl.lit(True) if named is None else named.fill_null(False),
+        **({} if identity is None else {"identity": identity.cast(pl.String)}),
     )
     listed = SymbolList.of(settings["symbols"], "symbols").matches(pl.col("symbol"))
     if listed is not None:
@@ -93,15 +100,19 @@ def as_trades(
     where = ("symbol", pl.col("venue").fill_null(""), pl.col("at").cast(pl.Int64))
     is_trade = pl.col("kind") == "trades"
     trade = pl.concat_str(*where, "seq", separator=" ")
+    if identity is not None:
+        trade = pl.concat_str(trade, pl.col("identity").fill_null(""), separator=" ")
     # Rows of prices without extremes may be trades, and several trades may be alike.
     bar = pl.when(pl.col("high").is_not_null()).then(
         pl.concat_str(*where, "span", *(pl.col(name).fill_null(0) for name in _OF_BAR), separator=" ")
     )
+    priced = pl.col("price") != 0 if negative else pl.col("price") > 0
+    value = pl.col("value").abs() if negative else pl.col("value")
     worth = valued(settings, names, pl.col("named"))
     # What has no number is named by where it came from, so that no two trades are taken for one.
     unnumbered = -(pl.col("arrived") * _PLACES + pl.col("place")) - 1
     return (
-        rows.filter((pl.col("price") > 0) | (pl.col("kind") == "status"))
+        rows.filter(priced | (pl.col("kind") == "status"))
         .with_columns(
             **prices,
             event=pl.when(is_trade).then(trade).when(pl.col("kind") == "bars").then(bar),
@@ -116,7 +127,7 @@ def as_trades(
             trade=pl.when(is_trade).then(
                 pl.struct(pl.col("at").dt.to_string(_ISO), "symbol", "side", "price", "size", "venue")
             ),
-            weight=pl.when(is_trade).then(pl.col("value").fill_null(0.0)).otherwise(0.0),
+            weight=pl.when(is_trade).then(value.fill_null(0.0)).otherwise(0.0),
         )
     )
 

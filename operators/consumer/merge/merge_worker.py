@@ -336,12 +336,15 @@ class MergeWorker:
     def _emit_open(self) -> None:
         """Hand over the windows that a bounded run leaves open; a later run goes on with them."""
         self._last_known = [merger.state_at_end for merger in self._known]
-        for partition, table in [(p, t) for p, merger in self.mergers.items() for t in merger.end()]:
+        for partition, merger in self.mergers.items():
+            if not (tables := merger.end()):
+                continue
+            # With a long delay there are thousands, and rules are evaluated over all of them at once.
+            groups = WindowGroups.of_table(pa.concat_tables(tables))
             # Nothing goes on with the windows of a run on its own.
-            groups = WindowGroups.of_table(table)
             self._outbox.emit(partition, groups, final=self._plan.options.group_id is None)
             self._closed.add(partition, groups)
-            self.emitted_windows += 1
+            self.emitted_windows += len(groups.windows())
 
     def _observe(self) -> None:
         """Read along while other processes have all partitions of the log."""

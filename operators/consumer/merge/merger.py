@@ -31,6 +31,7 @@ from ...table.schema import schema_of
 from ...table.window_groups import WindowGroups
 from ...watermarks.global_watermark import Mark, closing_times, update_idleness
 from ...watermarks.position import Input, Position
+from ...windows.window import EARLIEST
 from ..log.merger_state import EmittedWindows, LogState, read_state, state_json
 from ..options import DeliveryName
 from .open_windows import Beginning, Due, OpenWindows
@@ -75,6 +76,8 @@ class Merger:
         self._marks: dict[str, tuple[int, LogState]] = {}
         self._sources: dict[str, str] = {}
         self._unpaired: dict[Input, tuple[int, Delta]] = {}
+        self._silence: tuple[int, int] | None = None
+        """While all partitions are silent, the event time that it was, and when, by the wall clock."""
 
     def mark(self, name: str, offset: int) -> None:
         """Mark the beginning of a delta of several messages; it is offered once all have come."""
@@ -193,7 +196,11 @@ class Merger:
 
     def progress(self, now: float) -> RunProgress:
         """How far it has come, for sinks; `now` is the wall clock's time."""
-        return RunProgress(self.state.closed_us, self.state.due_us, self.state.account.read, now)
+        state, clock_us = self.state, EARLIEST
+        if self._silence is not None:
+            event_us, then_us = self._silence
+            clock_us = event_us + max(0, int(now * 1e6) - then_us) if event_us > EARLIEST else EARLIEST
+        return RunProgress(state.closed_us, state.due_us, state.account.read, now, clock_us)
 
     @property
     def position(self) -> int:
@@ -318,6 +325,7 @@ class Merger:
             inputs = {where for where in inputs if where.topic not in self._gone}
         if not more and inputs <= marks.keys():
             watermark = closing_times(marks.values(), self._window, self.stream.closing_delay_us)
+            self._silence = (watermark.clock_us, watermark.now_us) if watermark.now_us else None
             self.state.closed_us = max(self.state.closed_us, watermark.final_us)
             self.state.due_us = max(self.state.closed_us, watermark.due_us)
             self._open.close(self.state.closed_us, self._emitted)

@@ -13,6 +13,7 @@ from ..messages import Messages
 from ..reasons import Reason
 from .iso_times import read_times
 from .lines import refusing, texts_of
+from .local_times import in_zone
 
 _NEW = (
     r"(?s)^<(?<pri>\d{1,3})>1 (?<time>\S+) (?<host>\S+) (?<program>\S+) (?<process>\S+) (?<id>\S+) "
@@ -46,7 +47,8 @@ def syslog(zone: str = "UTC") -> Syslog:
 
     A time of RFC 3164 has neither year nor zone: `zone` names the zone, and the year is the latest with which
     the message is not more than a day past its own timestamp in Kafka, so that the last day of December is
-    of the year before when it comes in January. A message of RFC 5424 without a time has that timestamp.
+    of the year before when it comes in January. By the same timestamp an hour that comes twice at the end of
+    summer time is the first or the second. A message of RFC 5424 without a time has that timestamp.
 
     Messages of another form, or without a valid time, are refused. Beginning a stream, ``time="time"`` takes
     the messages' times. Raises `ValueError` for a zone that there isn't.
@@ -132,11 +134,9 @@ class Syslog:
         day, clock, year = (old.field(name) for name in ("day", "clock", "year"))
         text = day.str.replace(" +", " ") + " " + clock
         whole = (year + " " + text).str.to_datetime("%Y %b %d %H:%M:%S%.f", time_unit="us", strict=False)
-        zoned = whole.dt.replace_time_zone(self.zone, ambiguous="earliest", non_existent="null")
+        zoned = in_zone(whole, self.zone, sent_us)
         text = text.set(year.is_not_null(), None)
-        return _either(
-            zoned.dt.convert_time_zone("UTC"), in_latest_year(text, "%b %d %H:%M:%S%.f", sent_us, self.zone)
-        )
+        return _either(zoned, in_latest_year(text, "%b %d %H:%M:%S%.f", sent_us, self.zone))
 
 
 def in_latest_year(text: pl.Series, pattern: str, sent_us: pl.Series, zone: str) -> pl.Series:
@@ -161,8 +161,7 @@ def in_latest_year(text: pl.Series, pattern: str, sent_us: pl.Series, zone: str)
         at = in_year(years + ahead)
         early = at.to_physical() <= sent_us + _DAY_US
         times = times.zip_with(~(missing & early.fill_null(False)), at)
-    zoned = times.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
-    return zoned.dt.convert_time_zone("UTC")
+    return in_zone(times, zone, sent_us)
 
 
 def _either(first: pl.Series, second: pl.Series) -> pl.Series:

@@ -12,11 +12,11 @@ from ..alert import Alert
 from ..kinds.absence import Absence
 from ..window_rows import WindowBatch, order_text
 from .evaluator import WindowAlert
+from .event_columns import FOREVER
 from .key_columns import KeyColumns
 
 _ROW, _PASSED = 0, 1
 _FIRED, _CLEARED = 1, 2
-_FOREVER = np.iinfo(np.int64).max
 
 
 class AbsenceColumns:
@@ -28,7 +28,7 @@ class AbsenceColumns:
     def __init__(self, rule: Absence) -> None:
         self._rule = rule
         self._memory = _none()
-        self._clock = np.array([1, _FOREVER, 0], np.int64)
+        self._clock = np.array([1, FOREVER, 0], np.int64)
         """The next key's turn, a time up to which no key can have been silent for too long, and how many keys
         were forgotten whose places are still theirs."""
 
@@ -36,6 +36,11 @@ class AbsenceColumns:
     def started(self) -> bool:
         """See `Evaluator`."""
         return len(self._memory) > 0
+
+    @property
+    def due_us(self) -> int:
+        """See `Evaluator`: silence is found out by the windows of others, not by the clock."""
+        return FOREVER
 
     def evaluate(self, batch: WindowBatch, step_us: int, passing: bool) -> list[WindowAlert]:
         """See `Evaluator`."""

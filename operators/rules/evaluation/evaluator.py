@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import Any, NamedTuple, Protocol, Self
 
 from ..alert import Alert
 from ..rule import Rule, RuleState
 from ..window_rows import WindowBatch
+from .event_columns import FOREVER
+
+log = logging.getLogger("streamgauge.rules")
 
 
 class WindowAlert(NamedTuple):
@@ -24,6 +28,10 @@ class Evaluator(Protocol):
     @property
     def started(self) -> bool:
         """Whether time that passes can mean anything to it."""
+
+    @property
+    def due_us(self) -> int:
+        """Until when at least nothing comes of the readings it has seen if no other follows."""
 
     def evaluate(self, batch: WindowBatch, step_us: int, passing: bool) -> list[WindowAlert]:
         """Take windows in. With `passing`, all windows up to the end of each have been seen with it.
@@ -56,6 +64,12 @@ class RowByRow:
         """See `Evaluator`."""
         return bool(self._state["keys"]) or len(self._state) > 1
 
+    @property
+    def due_us(self) -> int:
+        """See `Evaluator`."""
+        due: int = self._state.get("next", FOREVER)
+        return due
+
     def evaluate(self, batch: WindowBatch, step_us: int, passing: bool) -> list[WindowAlert]:
         """See `Evaluator`."""
         alerts = []
@@ -80,4 +94,7 @@ class RowByRow:
 
     def restore(self, state: RuleState) -> None:
         """See `Evaluator`."""
-        self._state = state
+        if "columns" in state:  # as an earlier version evaluated it
+            log.warning("the rule %r is evaluated row by row from now on, and starts over", self._rule.name)
+        else:
+            self._state = state

@@ -9,8 +9,8 @@ from .evaluator import Evaluator, RowByRow
 from .limit_columns import keeps, limit_columns
 
 
-def evaluator_of(rule: Rule) -> Evaluator:
-    """An evaluator of a rule that remembers nothing yet.
+def evaluator_of(rule: Rule, readings: bool = False) -> Evaluator:
+    """An evaluator of a rule that remembers nothing yet, over windows or over `readings`.
 
     >>> import streamgauge as sg
     >>> type(evaluator_of(sg.rules.Threshold("hot", value="t", above=78))).__name__
@@ -19,7 +19,7 @@ def evaluator_of(rule: Rule) -> Evaluator:
     'RowByRow'
     """
     if isinstance(rule, LimitRule):
-        return limit_columns(rule) or RowByRow(rule)
+        return limit_columns(rule, readings) or RowByRow(rule)
     if isinstance(rule, Absence) and keeps(
         rule, Absence, ("window", "advance", "concerned", "fired", "cleared")
     ):

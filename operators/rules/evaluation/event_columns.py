@@ -1,63 +1,212 @@
-"""Events of many keys at once: `event_state.turn` over rows, each key's switch a place in arrays."""
+"""Events of many keys at once: `event_state` over rows, each key's switch a place in arrays."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from ....sketches.core.jit import kernel
+from ....sketches.core.jit import inner, kernel
+from ..alert import State
 from ..event_state import Holds
 from .key_columns import KeyColumns
 
 PAST, BETWEEN, BACK = 1, 0, -1
 """Sides of a limit, as numbers."""
 
-FIRED, CLEARED = 1, 2
+FIRED, CLEARED, UNKNOWN = 1, 2, 3
 
+STATES: dict[int, State] = {FIRED: "fired", CLEARED: "cleared", UNKNOWN: "unknown"}
+
+FOREVER = np.iinfo(np.int64).max
 _NEVER = np.int64(np.iinfo(np.int64).min)
 
-SWITCH = dict.fromkeys(("past", "on", "back", "quiet", "seen"), _NEVER)
+SWITCH: dict[str, Any] = {
+    **dict.fromkeys(("past", "on", "back", "quiet", "seen"), _NEVER),
+    "unknown": np.int8(0),
+}
 """The columns of a switch at rest (`event_state.Switch`)."""
 
 
-@kernel
-def _turn(places, sides, starts, ends, hold, release, cooldown, past, on, back, quiet, seen, events):
-    """Let switches see rows in their order, as `event_state.turn` does one."""
+class Turns(NamedTuple):
+    """What is to be reported, in the order in which it came.
+
+    Of each, the number of its window, of its row (-1 if time alone came to it), its key's place, what it is,
+    when it was so, and the time of the key's last reading. `parts` is what that reading is described by.
+    """
+
+    events: np.ndarray
+    parts: np.ndarray
+
+
+@inner
+def _due(key, hold, release, stale, past, on, back, quiet, seen, unknown):
+    """When something comes of a key's last reading if no other follows (`event_state.due`)."""
     never = np.int64(-9223372036854775808)
-    for i in range(len(places)):
-        key, side, start, end = places[i], sides[i], starts[i], ends[i]
-        events[i] = 0
-        before = start if seen[key] == never else seen[key]
-        seen[key] = end
-        if on[key] != never:
-            if side != -1:
-                back[key] = never
-                continue
-            if start - before > release or back[key] == never:
-                back[key] = start
-            if end - back[key] < release:
-                continue
-            on[key] = never
-            back[key] = never
-            if quiet[key] <= end:
-                past[key] = never
-                quiet[key] = never
-                seen[key] = never
-            events[i] = 2
-            continue
-        if side != 1:
-            past[key] = never
-            if quiet[key] == never or quiet[key] <= end:
-                quiet[key] = never
-                seen[key] = never
-            continue
-        if start - before > hold or past[key] == never:
-            past[key] = start
-        if end - past[key] < hold or (quiet[key] != never and end < quiet[key]):
-            continue
+    forever = np.int64(9223372036854775807)
+    if on[key] == never:
+        if past[key] == never:
+            return forever
+        return max(past[key] + hold, quiet[key])
+    if back[key] != never:
+        return back[key] + release
+    if unknown[key] or not stale:
+        return forever
+    return max(seen[key] + stale, on[key])
+
+
+@inner
+def _elapse(key, due, cooldown, past, on, back, quiet, seen, unknown):
+    """What comes of a key at the time when it is due (`event_state.elapse`)."""
+    never = np.int64(-9223372036854775808)
+    if on[key] == never:
         past[key] = never
-        on[key] = end
-        quiet[key] = end + cooldown
-        events[i] = 1
+        on[key] = due
+        quiet[key] = due + cooldown
+        return 1
+    if back[key] == never:
+        unknown[key] = 1
+        return 3
+    on[key] = never
+    back[key] = never
+    unknown[key] = 0
+    if quiet[key] <= due:
+        quiet[key] = never
+        seen[key] = never
+    return 2
+
+
+@inner
+def _turn(key, side, start, end, hold, release, cooldown, past, on, back, quiet, seen, unknown):
+    """Let a switch see a row (`event_state.turn`)."""
+    never = np.int64(-9223372036854775808)
+    before = start if seen[key] == never else seen[key]
+    seen[key] = end
+    if on[key] != never:
+        if side != -1:
+            back[key] = never
+            if side == 1 and unknown[key]:
+                unknown[key] = 0
+                return 1
+            return 0
+        if back[key] == never:
+            back[key] = start
+        if end - back[key] < release:
+            return 0
+        on[key] = never
+        back[key] = never
+        unknown[key] = 0
+        if quiet[key] <= end:
+            past[key] = never
+            quiet[key] = never
+            seen[key] = never
+        return 2
+    if side != 1:
+        past[key] = never
+        if quiet[key] == never or quiet[key] <= end:
+            quiet[key] = never
+            seen[key] = never
+        return 0
+    if (start < end and start - before > hold) or past[key] == never:
+        past[key] = start
+    if end - past[key] < hold or (quiet[key] != never and end < quiet[key]):
+        return 0
+    past[key] = never
+    on[key] = end
+    quiet[key] = end + cooldown
+    return 1
+
+
+@kernel
+def _follow(
+    places,
+    sides,
+    starts,
+    ends,
+    bounds,
+    passed,
+    readings,
+    hold,
+    release,
+    cooldown,
+    stale,
+    size,
+    past,
+    on,
+    back,
+    quiet,
+    seen,
+    unknown,
+    measured,
+    parts,
+    clock,
+    events,
+    described,
+):
+    """Follow switches through windows, and through the time that passes with them; gives how many events.
+
+    `passed` has the time that each window ends the wait for, or the earliest of all. `clock[0]` is at most
+    the time at which something is due: until then time passes without a look at any key.
+    """
+    n, width = 0, parts.shape[1]
+    for window in range(len(passed)):
+        for row in range(bounds[window], bounds[window + 1]):
+            key = places[row]
+            if readings:
+                while True:
+                    due = _due(key, hold, release, stale, past, on, back, quiet, seen, unknown)
+                    if due >= ends[row]:
+                        break
+                    events[n, 0], events[n, 1], events[n, 2] = window, row, key
+                    events[n, 4], events[n, 5] = due, seen[key]
+                    events[n, 3] = _elapse(key, due, cooldown, past, on, back, quiet, seen, unknown)
+                    events[n, 6] = 1
+                    for part in range(width):
+                        described[n, part] = parts[key, part]
+                    n += 1
+            what = _turn(
+                key,
+                sides[row],
+                starts[row],
+                ends[row],
+                hold,
+                release,
+                cooldown,
+                past,
+                on,
+                back,
+                quiet,
+                seen,
+                unknown,
+            )
+            if what:
+                events[n, 0], events[n, 1], events[n, 2], events[n, 3] = window, row, key, what
+                events[n, 4], events[n, 5], events[n, 6] = ends[row], ends[row], 0
+                n += 1
+            if readings:
+                for part in range(width):
+                    parts[key, part] = measured[row, part]
+                due = _due(key, hold, release, stale, past, on, back, quiet, seen, unknown)
+                clock[0] = min(clock[0], due)
+        if not readings or passed[window] <= clock[0]:
+            continue
+        time, following = passed[window], np.int64(9223372036854775807)
+        for key in range(size):
+            while True:
+                due = _due(key, hold, release, stale, past, on, back, quiet, seen, unknown)
+                if due >= time:
+                    break
+                events[n, 0], events[n, 1], events[n, 2] = window, -1, key
+                events[n, 4], events[n, 5] = due, seen[key]
+                events[n, 3] = _elapse(key, due, cooldown, past, on, back, quiet, seen, unknown)
+                events[n, 6] = 1
+                for part in range(width):
+                    described[n, part] = parts[key, part]
+                n += 1
+            following = min(following, due)
+        clock[0] = following
+    return n
 
 
 @kernel
@@ -76,32 +225,79 @@ def _turn_every(places, sides, ends, cooldown, quiet, events):
             events[i] = 1
 
 
-def turn_rows(
+def turn_each(
+    memory: KeyColumns,
+    places: np.ndarray,
+    sides: np.ndarray,
+    ends: np.ndarray,
+    cooldown_us: int,
+) -> np.ndarray:
+    """Which rows fire of a rule that reports `every` one past the limit, as numbers."""
+    fired = np.empty(len(places), np.int8)
+    _turn_every(places, sides, ends, cooldown_us, memory["quiet"], fired)
+    return np.flatnonzero(fired)
+
+
+def follow(
     memory: KeyColumns,
     places: np.ndarray,
     sides: np.ndarray,
     starts: np.ndarray,
     ends: np.ndarray,
+    bounds: np.ndarray,
+    passed: np.ndarray,
+    readings: bool,
+    measured: Sequence[np.ndarray],
     holds: Holds,
-    every: bool,
-) -> np.ndarray:
-    """What is to be reported of each row, 0, FIRED or CLEARED; `memory` has the columns of `SWITCH`.
+    clock: np.ndarray,
+) -> Turns:
+    """What is to be reported of rows, and of the time that passes with their windows.
 
-    Rows of one key are in the order of their times. `sides` are int8, times int64 microseconds.
+    `memory` has the columns of `SWITCH`, and `parts` if readings may be described after a while. Rows of one
+    key are in the order of their times; `bounds` says where each window's rows begin and end. `sides` are
+    int8, times int64 microseconds.
 
     >>> memory, times = KeyColumns(SWITCH), np.arange(1, 5)
     >>> places, sides = memory.add(["a"] * 4), np.array([PAST, PAST, PAST, BACK], np.int8)
-    >>> turn_rows(memory, places, sides, times, times, Holds(hold_us=2), every=False).tolist()
-    [0, 0, 1, 2]
+    >>> window, clock = (np.array([0, 4]), np.array([9])), np.array([FOREVER])
+    >>> turns = follow(memory, places, sides, times, times, *window, True, (), Holds(hold_us=2), clock)
+    >>> turns.events[:, [1, 3, 4]].tolist()
+    [[2, 1, 3], [3, 2, 4]]
     """
-    events = np.empty(len(places), np.int8)
-    if every:
-        _turn_every(places, sides, ends, holds.cooldown_us, memory["quiet"], events)
-    else:
-        limits = holds.hold_us, holds.release_us, holds.cooldown_us
-        past, on, back, quiet, seen = (memory[name] for name in SWITCH)
-        _turn(places, sides, starts, ends, *limits, past, on, back, quiet, seen, events)
-    return events
+    parts = memory["parts"] if "parts" in memory else np.empty((memory.size, 0))
+    noted = np.empty((len(places), 0))
+    if parts.shape[1]:
+        noted = np.column_stack([np.asarray(column, np.float64) for column in measured])
+    # Before a row an event may begin and be unknown; a key may be in a hold when the batch begins.
+    most = 3 * len(places) + 2 * memory.size
+    events, described = np.empty((most, 7), np.int64), np.empty((most, parts.shape[1]))
+    past, on, back, quiet, seen, unknown = (memory[name] for name in SWITCH)
+    n = _follow(
+        places,
+        sides,
+        starts,
+        ends,
+        bounds,
+        passed,
+        readings,
+        holds.hold_us,
+        holds.release_us,
+        holds.cooldown_us,
+        holds.stale_us,
+        memory.size,
+        past,
+        on,
+        back,
+        quiet,
+        seen,
+        unknown,
+        noted,
+        parts,
+        clock,
+        events,
+        described,
+    )
+    return Turns(events[:n], described[:n])
 
 
 def at_rest(memory: KeyColumns, places: np.ndarray) -> np.ndarray:

@@ -40,6 +40,9 @@ class KeyColumns:
     def __getitem__(self, name: str) -> np.ndarray:
         return self._columns[name]
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._columns
+
     @property
     def size(self) -> int:
         """How many places there are, of keys and free ones."""
@@ -102,11 +105,14 @@ class KeyColumns:
         return {"keys": [self._keys[place] for place in places.tolist()], "columns": columns}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take up what `state` gave. Raises `ValueError` or `KeyError` for something else."""
+        """Take up what `state` gave, or an earlier version of it, without some columns.
+
+        Raises `ValueError` or `KeyError` for something else.
+        """
         keys: Sequence[str] = state["keys"]
         places = self.add(keys)
-        for name, value in self._rest.items():
-            self._columns[name][places] = _column(state["columns"][name], value, len(keys))
+        for name, text in state["columns"].items():
+            self._columns[name][places] = _column(text, self._rest[name], len(keys))
 
     def _widen(self) -> None:
         for name, column in self._columns.items():

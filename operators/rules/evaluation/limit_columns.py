@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 
 from ....sketches.core.jit import kernel
+from ...windows.window import EARLIEST
 from ..alert import Alert, State
 from ..kinds.absence import Flatline
 from ..kinds.baselines import Ewma, OfHours, Past, Rows
 from ..kinds.change import Change
-from ..kinds.seasonal_past import UNKNOWN, measure_deviations
+from ..kinds.seasonal_past import DEVIATION, measure_deviations
+from ..kinds.seasonal_past import UNKNOWN as UNKNOWN_SEASON
 from ..kinds.threshold import Ratio, Threshold
 from ..kinds.time_zones import local_us
 from ..kinds.unusual import Unusual
+from ..muting import COUNTS, muted
+from ..row import Row
 from ..rule import LimitRule, Measured
 from ..value_with_bounds import Figure, FigureColumns
 from ..window_rows import WindowBatch, order_text
 from .evaluator import WindowAlert
-from .event_columns import FIRED, SWITCH, at_rest, turn_rows
+from .event_columns import FOREVER, STATES, SWITCH, UNKNOWN, at_rest, follow, turn_each
 from .key_columns import KeyColumns
 
 _HOUR_US = 3_600_000_000
@@ -51,36 +55,119 @@ class LimitColumns(Generic[R]):
 
     rest: ClassVar[Mapping[str, Any]] = {}
     """What is remembered of a key besides its event."""
+    described_by: ClassVar[tuple[type, ...]] = (float, float, float)
+    """The types of the parts that a row with an event is described by."""
 
-    def __init__(self, rule: R) -> None:
+    def __init__(self, rule: R, readings: bool = False) -> None:
         self._rule = rule
-        self._memory = KeyColumns({**SWITCH, **self.rest})
+        self._lasts = readings and not rule.every
+        self._memory = self._empty()
+        self._clock = np.array([FOREVER], np.int64)
+
+    def _empty(self) -> KeyColumns:
+        holds = self._rule.holds
+        # What a hold ends with, between two readings, is described by the first of them.
+        waits = self._lasts and (holds.hold_us or holds.release_us or holds.cooldown_us)
+        parts = {"parts": np.zeros(len(self.described_by))} if waits else {}
+        return KeyColumns({**SWITCH, **self.rest, **parts, **(COUNTS if self._rule.mute else {})})
 
     @property
     def started(self) -> bool:
         """See `Evaluator`."""
         return len(self._memory) > 0
 
+    @property
+    def due_us(self) -> int:
+        """See `Evaluator`."""
+        return int(self._clock[0])
+
     def evaluate(self, batch: WindowBatch, step_us: int, passing: bool) -> list[WindowAlert]:
         """See `Evaluator`."""
         rows, figures = self._rows(batch)
         said = self._sides(batch, rows, figures)
-        if not len(said.rows):
+        if self._rule.every:
+            fired = turn_each(
+                self._memory, said.places, said.sides, batch.ends[said.rows], self._rule.holds.cooldown_us
+            )
+            if self._rule.mute:
+                return self._unmuted(batch, said, fired)
+            self._forget(said.places)
+            return [one for _, one in self._row_alerts(batch, said, fired, ["fired"] * len(fired))]
+        ends = [end for end, _ in batch.windows]
+        if not len(said.rows) and not (passing and ends and ends[-1] > self._clock[0]):
             return []
-        times = batch.starts[said.rows], batch.ends[said.rows]
-        holds, every = self._rule.holds, self._rule.every
-        events = turn_rows(self._memory, said.places, said.sides, *times, holds, every)
-        self._forget(said.places)
-        reported = events != 0
-        return self._alerts(batch, said.only(reported), events[reported]) if reported.any() else []
+        return self._follow(batch, said, np.array(ends if passing else [EARLIEST] * len(ends), np.int64))
+
+    def _unmuted(self, batch: WindowBatch, said: _Sides, fired: np.ndarray) -> list[WindowAlert]:
+        """What a rule with `mute` says of rows, of which these fired."""
+        marks = np.zeros(len(said.places), np.int8)
+        marks[fired] = 1
+        what, held = muted(said.places, marks, self._rule.mute, *(self._memory[name] for name in COUNTS))
+        numbers = np.flatnonzero(what)
+        alerts = self._row_alerts(batch, said, numbers, ["fired"] * len(numbers), what, held)
+        return [one for _, one in alerts]
 
     def advance(self, time_us: int, step_us: int) -> list[Alert]:
         """See `Evaluator`."""
-        return []
+        if time_us <= self._clock[0]:
+            return []
+        none = np.empty(0, np.int64)
+        said = _Sides(none, none, np.empty(0, np.int8), (np.empty(0),) * len(self.described_by))
+        return [one.alert for one in self._follow(None, said, np.array([time_us], np.int64))]
+
+    def _follow(self, batch: WindowBatch | None, said: _Sides, passed: np.ndarray) -> list[WindowAlert]:
+        """Follow events through rows, and through the time that passes with each window."""
+        rows, bounds = said.rows, np.zeros(2, np.int64)
+        starts = ends = rows
+        if batch is not None:
+            starts, ends = batch.starts[rows], batch.ends[rows]
+            bounds = np.searchsorted(batch.window[rows], np.arange(len(passed) + 1))
+        turns = follow(
+            self._memory,
+            said.places,
+            said.sides,
+            starts,
+            ends,
+            bounds,
+            passed,
+            self._lasts,
+            said.measured,
+            self._rule.holds,
+            self._clock,
+        )
+        alerts: list[tuple[Any, WindowAlert]] = []
+        _, row, place, what, _, _, elapsed = turns.events.T
+        own = np.flatnonzero(elapsed == 0)
+        if len(own) and batch is not None:
+            alerts += self._row_alerts(batch, said, row[own], [STATES[one] for one in what[own].tolist()])
+        for number in np.flatnonzero(elapsed).tolist():
+            alerts.append(self._elapsed(batch, said, turns.events[number].tolist(), turns.parts[number]))
+        alerts.sort(key=lambda one: one[0])
+        self._forget(np.concatenate([said.places, place]) if len(place) else said.places)
+        return [alert for _, alert in alerts]
+
+    def _elapsed(
+        self, batch: WindowBatch | None, said: _Sides, event: list[int], parts: np.ndarray
+    ) -> tuple[Any, WindowAlert]:
+        """What came of a key's last reading a while after it, with its place in the order of alerts."""
+        window, row, place, what, at, seen, _ = event
+        key, state, measured = self._memory.key(place), STATES[what], None
+        if what != UNKNOWN:
+            values = [kind(value) for kind, value in zip(self.described_by, parts.tolist())]
+            measured = self._measured(Row({}, seen, seen, {}), tuple(values))
+        figure, description = (measured.figure, measured.description) if measured else (None, "")
+        alert = self._rule.elapsed(state, key, seen, at, figure, description)
+        if row < 0 or batch is None:
+            return (window, 1, at, order_text(key), 0, at), WindowAlert(window, True, alert)
+        number = said.rows[row]
+        # It comes before what the row itself says.
+        order = window, 0, int(batch.ends[number]), order_text(batch.keys()[number]), 0, at
+        return order, WindowAlert(window, False, alert)
 
     def copy(self) -> Self:
         """See `Evaluator`."""
         other = type(self)(self._rule)
+        other._lasts, other._clock = self._lasts, self._clock.copy()
         other._memory = self._memory.copy()
         return other
 
@@ -90,8 +177,9 @@ class LimitColumns(Generic[R]):
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """See `Evaluator`."""
-        self._memory = KeyColumns({**SWITCH, **self.rest})
+        self._memory = self._empty()
         self._memory.restore(state)
+        self._clock[0] = EARLIEST if self._lasts else FOREVER
 
     def _figures(self, batch: WindowBatch) -> FigureColumns:
         return batch.figures(self._rule.value)
@@ -99,7 +187,7 @@ class LimitColumns(Generic[R]):
     def _sides(self, batch: WindowBatch, rows: np.ndarray, figures: FigureColumns) -> _Sides:
         """A key at rest stays so by a row that is not past the limit; so most rows need no look."""
         sides, keys = self._rule.limit.sides(*figures), self._keys(batch, rows)
-        past = sides > 0
+        past = sides > 0 if not self._rule.mute else np.ones(len(sides), bool)  # each row of a key counts
         if not len(self._memory) and not past.any():
             rows = rows[:0]
         places = self._memory.find(keys) if len(self._memory) else np.full(len(rows), -1)
@@ -144,22 +232,38 @@ class LimitColumns(Generic[R]):
         keys = batch.keys(self._rule.per or None)
         return keys if len(rows) == len(keys) and not self._rule.per else keys[rows]
 
-    def _alerts(self, batch: WindowBatch, said: _Sides, events: np.ndarray) -> list[WindowAlert]:
-        rule, alerts = self._rule, []
-        own = batch.keys()[said.rows]
-        keys = own if rule.every or not rule.per else batch.keys(rule.per)[said.rows]
-        windows, ends = batch.window[said.rows].tolist(), batch.ends[said.rows].tolist()
-        made, parts = batch.made(said.rows), list(zip(*(column.tolist() for column in said.measured)))
-        order = sorted(range(len(made)), key=lambda at: (windows[at], ends[at], order_text(own[at])))
-        for at in order:
-            state: State = "fired" if events[at] == FIRED else "cleared"
+    def _row_alerts(
+        self,
+        batch: WindowBatch,
+        said: _Sides,
+        numbers: np.ndarray,
+        states: Sequence[State],
+        what: np.ndarray | None = None,
+        held: np.ndarray | None = None,
+    ) -> list[tuple[Any, WindowAlert]]:
+        """What the rows with these numbers say, each with its place in the order of alerts."""
+        if not len(numbers):
+            return []
+        rule, rows, alerts = self._rule, said.rows[numbers], []
+        own = batch.keys()[rows]
+        keys = own if rule.every or not rule.per else batch.keys(rule.per)[rows]
+        windows, ends = batch.window[rows].tolist(), batch.ends[rows].tolist()
+        made, parts = batch.made(rows), list(zip(*(column[numbers].tolist() for column in said.measured)))
+        for at, state in enumerate(states):
             alert = rule.event(state, keys[at], made[at], self._measured(made[at], parts[at]))
-            alerts.append(WindowAlert(windows[at], False, alert))
+            if what is not None and held is not None:
+                number = numbers[at]
+                alert = rule.unmuted(int(what[number]), alert, int(held[number]))
+            order = windows[at], 0, ends[at], order_text(own[at]), 1, ends[at]
+            alerts.append((order, WindowAlert(windows[at], False, alert)))
+        alerts.sort(key=lambda one: one[0])
         return alerts
 
 
 class RatioColumns(LimitColumns[Ratio]):
     """A share of one answer in another."""
+
+    described_by: ClassVar[tuple[type, ...]] = (float,) * 5
 
     def _figures(self, batch: WindowBatch) -> FigureColumns:
         part, whole = batch.figures(self._rule.value), batch.figures(self._rule.to)
@@ -169,11 +273,20 @@ class RatioColumns(LimitColumns[Ratio]):
             value, lower, upper = (np.where(unknown, math.nan, share) for share in shares)
         return value, lower, upper
 
+    def _sides(self, batch: WindowBatch, rows: np.ndarray, figures: FigureColumns) -> _Sides:
+        said, rule = super()._sides(batch, rows, figures), self._rule
+        part, whole = (batch.figures(path)[0][said.rows] for path in (rule.value, rule.to))
+        return said._replace(measured=(*said.measured, part, whole))
+
+    def _measured(self, row: Any, parts: tuple[Any, ...]) -> Measured:
+        return self._rule.share(Figure(*parts[:3]), *parts[3:])
+
 
 class FlatlineColumns(LimitColumns[Flatline]):
     """A value that stays the same: of each key, which one and since when."""
 
     rest: ClassVar[Mapping[str, Any]] = {"value": np.float64(math.nan), "since": _NEVER}
+    described_by: ClassVar[tuple[type, ...]] = (float, float, float, int)
 
     def _sides(self, batch: WindowBatch, rows: np.ndarray, figures: FigureColumns) -> _Sides:
         places, lengths = self._memory.add(self._keys(batch, rows)), np.empty(len(rows), np.int64)
@@ -193,6 +306,8 @@ class FlatlineColumns(LimitColumns[Flatline]):
 
 class ChangeColumns(LimitColumns[Change]):
     """A value against its own past, of which a few numbers are remembered."""
+
+    described_by: ClassVar[tuple[type, ...]] = (float, float, float, int, float, float)
 
     def _past(self, places: np.ndarray, ends: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, ...]:
         """How many rows there were before each row, their mean and spread; learns the row."""
@@ -273,7 +388,8 @@ class HourColumns(EwmaColumns):
 class UnusualColumns(LimitColumns[Unusual]):
     """Against the season and the largest deviations of before."""
 
-    rest: ClassVar[Mapping[str, Any]] = UNKNOWN
+    rest: ClassVar[Mapping[str, Any]] = UNKNOWN_SEASON
+    described_by: ClassVar[tuple[type, ...]] = (float,) * (3 + len(DEVIATION))
 
     def _sides(self, batch: WindowBatch, rows: np.ndarray, figures: FigureColumns) -> _Sides:
         rule, places = self._rule, self._memory.add(self._keys(batch, rows))
@@ -301,19 +417,27 @@ _METHODS = (
     "holds",
     "_evaluate",
     "_next_states",
+    "elapsed",
+    "unmuted",
     "_enough",
 )
 
 
-def limit_columns(rule: LimitRule) -> LimitColumns[Any] | None:
-    """How a rule is evaluated by columns; None of a kind of somebody's own, and of one with a long memory."""
-    if rule.each or rule.absent is not None:
+def limit_columns(rule: LimitRule, readings: bool = False) -> LimitColumns[Any] | None:
+    """How a rule is evaluated by columns; None of a kind of somebody's own, and of one with a long memory.
+
+    Of readings, that is also one that reports other answers when a hold ends after the reading that has them.
+    """
+    holds = rule.holds
+    late_report = readings and rule.report and (holds.hold_us or holds.release_us or holds.cooldown_us)
+    if rule.each or rule.absent is not None or late_report:
         return None
     for kind, columns in _COLUMNS.items():
         if isinstance(rule, kind) and keeps(rule, kind, _METHODS):
-            return columns(rule)
+            return columns(rule, readings)
     if isinstance(rule, Change) and keeps(rule, Change, (*_METHODS, "against_past", "baseline", "_score")):
-        return _change_columns(rule)
+        past = _change_columns(rule)
+        return None if past is None else past(rule, readings)
     return None
 
 
@@ -330,14 +454,14 @@ def keeps(rule: object, kind: type, methods: tuple[str, ...]) -> bool:
     return all(getattr(type(rule), name) is getattr(kind, name) for name in methods)
 
 
-def _change_columns(rule: Change) -> ChangeColumns | None:
+def _change_columns(rule: Change) -> type[ChangeColumns] | None:
     match rule.baseline:
         case Rows("last", _, 0):
-            return LastColumns(rule)
+            return LastColumns
         case OfHours():
-            return HourColumns(rule)
+            return HourColumns
         case Ewma():
-            return EwmaColumns(rule)
+            return EwmaColumns
     return None
 
 

@@ -34,6 +34,7 @@ from ..value_with_bounds import answer_at
 from ..window_rows import RowColumns, Window, WindowBatch, by_window
 from .evaluator import Evaluator, WindowAlert
 from .evaluators import evaluator_of
+from .event_columns import FOREVER
 
 log = logging.getLogger("streamgauge.rules")
 
@@ -94,6 +95,10 @@ def rule_view(rules: Sequence[Rule], schema: pa.Schema, at: str | None) -> RuleV
                 f"the rule {rule.name!r}: {field} names {unknown[0]!r}, which is not a key of the stream; "
                 f"its keys are {_listed(keys)}"
             )
+        if at is None and (name := rule.of_readings):
+            raise ValueError(
+                f"the rule {rule.name!r}: {name} is for readings, and here rows are windows; leave it out"
+            )
         if rule.needs_steps and (at is not None or not windows.in_steps):
             shape = "rows are readings" if at is not None else f"the stream has {windows}"
             raise ValueError(
@@ -122,10 +127,13 @@ class RuleEngine:
         self._view = looks
         self._app = app
         self._key_names = {rule.name: tuple(rule.key_names(looks.keys)) for rule in self._rules}
-        self._evaluators = [evaluator_of(rule) for rule in self._rules]
+        self._evaluators = [evaluator_of(rule, readings=looks.at is not None) for rule in self._rules]
         self._pending: dict[Window, Sequence[Row]] = {}
         self._emitted: dict[str, tuple[int, Alert]] = {}
         self._passed = (EARLIEST, EARLIEST)
+        self._clock_us = EARLIEST
+        self._due_us = EARLIEST
+        """Until when nothing comes of readings, those that may come again included, if no other follows."""
 
     def evaluate(self, groups: WindowGroups, final: bool) -> list[Alert]:
         """Fold in closed windows; gives what is to be reported."""
@@ -139,21 +147,25 @@ class RuleEngine:
         alerts = self._evaluate_until(max(windows)) if final and windows else []
         return alerts + self._provisional()
 
-    def advance(self, final_us: int, due_us: int) -> list[Alert]:
+    def advance(self, final_us: int, due_us: int, clock_us: int = EARLIEST) -> list[Alert]:
         """Learn up to when windows are closed for good, and up to when for now; returns the events to report.
 
-        All of these windows must have been folded in.
+        All of these windows must have been folded in. While nothing comes, `clock_us` is the event time that
+        it is by the clock: what readings began may end by then.
         """
         passed = self._view.last_end(final_us), self._view.last_end(due_us)
-        if passed == self._passed or not self._started:
+        self._clock_us = clock_us
+        if not self._started or (passed == self._passed and clock_us <= self._due_us):
             return []
-        self._passed = passed
-        alerts = self._evaluate_until((passed[0], passed[0]), passed=True)
+        alerts = []
+        if passed != self._passed:
+            self._passed = passed
+            alerts = self._evaluate_until((passed[0], passed[0]), passed=True)
         return alerts + self._provisional()
 
     @property
     def _started(self) -> bool:
-        return bool(self._pending) or any(one.started for one in self._evaluators)
+        return bool(self._pending or self._emitted) or any(one.started for one in self._evaluators)
 
     @property
     def closed_until(self) -> tuple[int, int]:
@@ -214,18 +226,30 @@ class RuleEngine:
         for key, _ in wrong:
             del self._emitted[key]
         why = "rows that came after a silence say otherwise"
-        return fresh + [replace(alert, state="withdrawn", why=why) for _, alert in wrong]
+        return fresh + [
+            replace(alert, state="withdrawn", why=why, details={**alert.details, "withdrawn": alert.state})
+            for _, alert in wrong
+        ]
 
     def _provisional(self) -> list[Alert]:
         """What windows that may come again report, as they are now, beyond what was reported."""
-        if not self._pending and self._passed[1] <= self._passed[0]:
+        self._due_us = min((one.due_us for one in self._evaluators), default=FOREVER)
+        if not self._pending and self._passed[1] <= self._passed[0] and self._clock_us <= self._due_us:
             return []
         evaluators = [one.copy() for one in self._evaluators]
         pending = {window: self._pending[window] for window in sorted(self._pending)}
         fresh = []
-        for (end, _), said in zip(pending, self._evaluate_windows(evaluators, pending, passing=False)):
+        passing = self._view.windows.in_steps
+        for (end, _), said in zip(pending, self._evaluate_windows(evaluators, pending, passing)):
             fresh += self._new_alerts(end, said)
-        return fresh + self._new_alerts(self._passed[1], self._advance(evaluators, self._passed[1]))
+        fresh += self._new_alerts(self._passed[1], self._advance(evaluators, self._passed[1]))
+        for evaluator in evaluators:
+            if evaluator.due_us < self._clock_us:
+                for alert in evaluator.advance(self._clock_us, self._view.step_us):
+                    # It holds once time up to behind it has passed for good.
+                    fresh += self._new_alerts(alert.at_us + 1, [self._signed(alert)])
+        self._due_us = min((one.due_us for one in evaluators), default=FOREVER)
+        return fresh
 
     def _new_alerts(self, end_us: int, said: Iterable[Alert]) -> list[Alert]:
         fresh = [alert for alert in said if alert.id not in self._emitted]

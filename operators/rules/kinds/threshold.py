@@ -78,5 +78,9 @@ class Ratio(LimitRule):
         """See `LimitRule`."""
         part, whole = (figure_of(*answer_at(row.answers, path)) for path in (self.value, self.to))
         assert part is not None and whole is not None
-        description = f"{self.value}/{self.to} is {figure} ({number(part.value)} of {number(whole.value)})"
+        return self.share(figure, part.value, whole.value)
+
+    def share(self, figure: Figure, part: float, whole: float) -> Measured:
+        """That a share is so much."""
+        description = f"{self.value}/{self.to} is {figure} ({number(part)} of {number(whole)})"
         return Measured(figure, description)

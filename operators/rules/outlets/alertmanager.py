@@ -93,7 +93,7 @@ class AlertsToAlertmanager(HttpOutlet):
     def entry(self, alert: Alert, now: datetime, is_test: bool = False) -> dict[str, Any]:
         """An alert as the API has it."""
         at, since = (_moment(us, now) for us in (alert.at_us, alert.since_us))
-        on = alert.state == "fired"
+        on = alert.lasts is not False  # what isn't known goes on until it is
         ends = now + (_TEST_LASTS if is_test else self._lasting()) if on else max(at, since)
         named = labels_of(alert)
         labels = {**self.labels, "alertname": named["rule"]}

@@ -172,9 +172,9 @@ class OutletQueue:
     def _hold_back(self, alert: Alert, labels: Mapping[str, str]) -> bool:
         """Whether a silence holds an alert back, or held back the event that it ends."""
         event = json.dumps(jsonable([alert.app, alert.rule, list(alert.key)]))
-        held = self._held.pop(event, None)
+        held = self._held.get(event) if alert.state == "unknown" else self._held.pop(event, None)
         if held is not None:
-            self._account.silenced += 1
+            self._account.silenced += alert.state != "unknown"
             if alert.state != "fired":
                 self._account.silenced += 1
                 return True

@@ -85,7 +85,7 @@ class CommandsToKafka:
 
     def messages(self, alert: Alert) -> Iterator[Outgoing]:
         """See `operators.rules.alerting.SendingOutlet`."""
-        state = alert.state if alert.state != "withdrawn" else "cleared"
+        state = {True: "fired", False: "cleared", None: "unknown"}[alert.lasts]
         command = self.commands.get(alert.rule, {}).get(state)
         if command is not None:
             fields = alert.to_dict()

@@ -30,8 +30,8 @@ def read(path: Path, given: dict[str, str] | None = None) -> tuple[str, pl.DataF
     messages = Messages.of([m.value for m in result], timestamps=[m.sent_ms or 0 for m in result])
     decoded = stream.kafka_source.value.decode(messages)
     frame = stream.transform(decoded.frame.lazy()).collect()
-    assert dict(frame.schema) == COLUMNS
-    return job.form.name, frame, decoded.reasons
+    assert dict(frame.select(*COLUMNS).schema) == COLUMNS
+    return job.form.name, frame.select(*COLUMNS), decoded.reasons
 
 
 def alerts_of(

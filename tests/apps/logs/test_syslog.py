@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -75,3 +76,25 @@ def test_the_zone_is_that_of_times_that_name_none(path: Path) -> None:
     sent = [message.sent_ms for message in job.form.messages(path, job.settings)]
     assert sent[0] == datetime(2025, 12, 31, 22, 59, 58, tzinfo=UTC).timestamp() * 1000
     assert sent[6] is None and sent[9] == datetime(2026, 1, 1, 0, 3, tzinfo=UTC).timestamp() * 1000
+
+
+def test_the_hour_that_comes_twice_is_known_by_the_order_of_lines(path: Path) -> None:
+    begin = datetime(2026, 10, 24, 23, tzinfo=UTC)
+    times = [begin + timedelta(minutes=minute) for minute in range(0, 300, 2)]
+    clocks = [at.astimezone(ZoneInfo("Europe/Rome")) for at in times]
+    lines = [f"{at:%b %d %H:%M:%S} mail cron[1]: tick" for at in clocks]
+    guesses = [at for at in times if (at.hour, at.minute) in [(1, minute) for minute in range(10, 24, 2)]]
+    lines[times.index(guesses[-1])] += "\n" + "\n".join(
+        f"{at.astimezone(ZoneInfo('Europe/Rome')):%b %d %H:%M:%S} mail sshd[{at.minute}]: "
+        f"Failed password for root from 192.0.2.77 port {at.minute} ssh2"
+        for at in [guesses[-1]] * 6
+    )
+    path.write_text("\n".join(lines) + "\n")
+    given = {"zone": "Europe/Rome", "year": "2026"}
+    job = job_of(path, given)
+    sent = {message.sent_ms for message in job.form.messages(path, job.settings)}
+    assert sent == {int(at.timestamp() * 1000) for at in times}
+    for part, wanted in (("traffic", []), ("logins", ["brute force"])):
+        account, alerts, _ = alerts_of(path, part, given)
+        assert account.late == 0
+        assert [alert.rule for alert in alerts if alert.state == "fired"] == wanted

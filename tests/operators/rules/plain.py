@@ -55,28 +55,33 @@ def hysteresis(
     hold: float = 0,
     release: float = 0,
     cooldown: float = 0,
+    end: float | None = None,
 ) -> list[tuple[str, float]]:
-    """What a threshold reports of (time, value), with a look at all the readings since for each of them."""
+    """What a threshold reports of (time, value): a value lasts until the next one, the last until `end`."""
     collected: list[tuple[str, float]] = []
-    for number, (now, value) in enumerate(readings):
+    ends = [at for at, _ in readings[1:]] + [readings[-1][0] if end is None else end]
+    for number, ((now, value), until) in enumerate(zip(readings, ends)):
         on = bool(collected) and collected[-1][0] == "fired"
         begun = collected[-1][1] if collected else float("-inf")
-        before = [reading for reading in readings[: number + 1] if reading[0] > begun or not collected]
+        before = [reading for reading in readings[: number + 1] if reading[0] >= begun]
         if not on and value > above:
-            run = _run(before, lambda value: value > above, hold)
             fired = [at for state, at in collected if state == "fired"]
-            if now - run >= hold and (not fired or now >= fired[-1] + cooldown):
-                collected.append(("fired", now))
-        elif on and value <= clear and now - _run(before, lambda value: value <= clear, release) >= release:
-            collected.append(("cleared", now))
+            due = max(now, _run(before, lambda value: value > above) + hold, *(at + cooldown for at in fired))
+        elif on and value <= clear:
+            due = max(now, _run(before, lambda value: value <= clear) + release)
+        else:
+            continue
+        # A reading at the very time at which a hold ends is taken into account.
+        if due < until or due == now:
+            collected.append(("cleared" if on else "fired", due))
     return collected
 
 
-def _run(readings: Sequence[tuple[float, float]], holds: Any, longest: float) -> float:
-    """When the last stretch began in which it held throughout, with no silence longer than `longest`."""
+def _run(readings: Sequence[tuple[float, float]], holds: Any) -> float:
+    """When the last stretch began in which it held throughout."""
     begin = readings[-1][0]
     for at, value in reversed(readings):
-        if not holds(value) or begin - at > longest:
+        if not holds(value):
             break
         begin = at
     return begin

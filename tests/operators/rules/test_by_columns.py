@@ -48,6 +48,8 @@ OF_BOTH = [
     Flatline("stuck", value="v", longer="3m", within=2),
     Flatline("stuck in the zone", value="v", longer="1m", within=25, per=("zone",), cooldown="5m"),
     Change("jump", value="v", against="last", by="distance", above=40, every=True),
+    Change("often", value="v", against="last", by="distance", above=2, every=True, mute=0.1),
+    Threshold("mostly", value="v", above=45, every=True, mute=0.4, cooldown="1m", per=("k",)),
     Change("percent", value="v", against="last", by="percent", above=50, per=("k",)),
     Change("fall", value="v", against="ewma", over=5, by="z", below=-1.5, clear=-0.5, warm=4),
     Change("unusual", value="v", against="hour", over=3, by="deviation", above=0.8, hold="1m", warm=3),

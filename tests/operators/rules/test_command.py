@@ -44,6 +44,9 @@ def test_what_an_alert_says_stands_in_for_names() -> None:
     )
     assert command.content(FIRED) == {"hot": ["192.0.2.1 at 1970-01-01T00:01:00+00:00", 31.0, "$5", 7, None]}
     assert command.content(replace(FIRED, state="withdrawn")) == "x cleared"
+    again = replace(FIRED, state="withdrawn", details={"withdrawn": "cleared"})
+    assert command.content(again) == command.content(FIRED)
+    assert command.content(replace(FIRED, state="unknown")) is None
     assert Command(topic="t").content(FIRED) == {"rule": "hot", "state": "fired"}
     assert Command(topic="t", fired={"a": 1}).content(replace(FIRED, state="cleared")) is None
 

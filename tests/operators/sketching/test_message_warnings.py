@@ -123,6 +123,25 @@ def test_a_field_that_is_null_in_so_many_words_is_there() -> None:
     assert accepted.remarks.texts == []
 
 
+def test_many_late_rows_are_warned_of_once_with_whose_they_are() -> None:
+    accepted = intake({"at": pl.String}, "at")
+    for start in range(0, 120, 40):
+        rows = [(n, b"right") if n % 2 else (n - 20, b"slow") for n in range(start, start + 40)]
+        values = [f'{{"at": "2026-06-01T{12 + minute // 60:02}:{minute % 60:02}:00Z"}}' for minute, _ in rows]
+        batch_of_keys = Messages.of(
+            [value.encode() for value in values],
+            [key for _, key in rows],
+            topic="posts",
+            first_offset=start,
+            timestamps=[1_000] * len(rows),
+        )
+        take(accepted, batch_of_keys)
+    assert accepted.remarks.texts == [
+        "39 of the first 80 rows of 'posts' came too late, by up to 1,070 s, and are left out, most of them "
+        "of the keys 'slow' 39; a longer delay waits for them"
+    ]
+
+
 def test_on_spark_one_process_says_it_once_from_task_to_task(monkeypatch: pytest.MonkeyPatch) -> None:
     from streamgauge.operators.watermarks.position import Position
     from streamgauge.spark_udafs.kafka import tasks as kafka_tasks

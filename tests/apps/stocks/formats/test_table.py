@@ -133,3 +133,19 @@ def test_a_file_of_something_else_is_none_of_it(tmp_path: Path) -> None:
     path.write_text("user,page\nann,/\n")
     with pytest.raises(ValueError, match="is of no format of stocks"):
         Job.of(app_of("stocks"), recording=path)
+
+
+def test_a_close_below_zero_counts_and_is_that_day_s_drop(tmp_path: Path) -> None:
+    closes = {
+        "2026-06-01": 14.0,
+        "2026-06-02": 13.2,
+        "2026-06-03": -21.5,
+        "2026-06-04": -3.0,
+        "2026-06-05": 11.0,
+    }
+    path = tmp_path / "oil.csv"
+    bars = [f"{day},{close},{max(close, 15)},{min(close, -22)},{close},10" for day, close in closes.items()]
+    path.write_text("\n".join(["Date,Open,High,Low,Close,Volume", *bars]) + "\n")
+    result = tried(path)
+    assert (result.account.counted, result.account.filtered) == (5, 0)
+    assert [alert["at"][:10] for alert in result.of("session drop")] == ["2026-06-03"]

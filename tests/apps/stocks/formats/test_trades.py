@@ -207,3 +207,19 @@ def test_events_that_there_are_not_are_refused(format: str, wrong: str) -> None:
     job = Job.of(app_of("stocks"), format, {"events": wrong})
     with pytest.raises(ValueError, match="--set events="):
         job.streams(Feed("t", "nowhere:1"))
+
+
+def test_polygon_s_trades_of_one_sequence_number_differ_by_their_ids(tmp_path: Path) -> None:
+    def trade(number: str, size: int, q: int = 7) -> dict:
+        stamp = {"t": 1_780_000_000_000, "q": q}
+        return {"ev": "T", "sym": "AB", "x": 4, "i": number, "p": 9.5, "s": size, "z": 1, **stamp}
+
+    sent = [trade("1", 100), trade("2", 100), trade("3", 300), trade("3", 300), trade("4", 5, q=8)]
+    path = tmp_path / "trades.jsonl"
+    path.write_text("".join(json.dumps(one) + "\n" for one in sent))
+    result = tried(path, format="polygon")
+    (day,) = pl.from_arrow(result.tables["movers"]).select("symbol").rows()
+    assert day == ("AB",)
+    assert [alert["key"][:3] for alert in result.of("duplicate")] == [["AB", "4", 7]]
+    flow = query(result.tables["flow"])
+    assert flow["trades"].to_list() == [4]

@@ -101,7 +101,7 @@ def test_readings_in_any_order_within_the_delay_fire_as_in_plain_python(seed: in
     late = sorted(readings, key=lambda reading: reading[0] + dice.random() * 4)
     fed = [row(at, "a", value) for at, value in late] + [row(440, "b", 0)]
     alerts = [(state, minute) for _, state, _, minute in summaries(alerts_of(stream, fed, [rule], "at"))]
-    wanted = hysteresis(exact, 60, 45, hold, release, cooldown)
+    wanted = hysteresis(exact, 60, 45, hold, release, cooldown, end=435)
     assert [state for state, _ in alerts] == [state for state, _ in wanted] and wanted
     assert [at for _, at in alerts] == pytest.approx([at for _, at in wanted], abs=1e-5)
 

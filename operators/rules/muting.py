@@ -1,0 +1,68 @@
+"""A rule that reports every row past its limit, of a key for which that is most of the time: said once.
+
+Of each key the rows are counted, and those that fired, both halved from time to time so that what was long
+ago counts less. A key that fired on more than a share of its rows is muted; it is heard again once that is on
+less than half of this share.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...sketches.core.jit import kernel
+
+FIRST = 10
+"""So many rows of a key may fire one after another."""
+KEPT = 256
+"""Rows after which counts are halved."""
+
+FIRED, HEARD, MUTED = 1, 2, 3
+"""What is to be said of a row: that it fired; that the key is heard again; that it is muted from here on."""
+
+COUNTS: dict[str, Any] = {"mute_rows": np.int32(0), "mute_fired": np.int32(0), "muted": np.int32(-1)}
+"""The columns of a key's counts; `muted` is how many were kept back, -1 of a key that is heard."""
+
+
+def muted(
+    places: np.ndarray, fired: np.ndarray, share: float, rows: np.ndarray, fires: np.ndarray, kept: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """What is to be said of each row (0 for nothing), and how many were kept back when a key is heard again.
+
+    `places` are the rows' keys as places in the columns of `COUNTS`, `fired` says which rows are past the
+    limit (int8).
+
+    >>> counts = np.zeros(1, np.int32), np.zeros(1, np.int32), np.full(1, -1, np.int32)
+    >>> fired = np.array([1] * 14 + [0] * 150, np.int8)
+    >>> said, held = muted(np.zeros(len(fired), np.int64), fired, 0.2, *counts)
+    >>> said[:14].tolist(), int(said[14:].argmax()), int(held.max())
+    ([1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 0, 0, 0], 126, 3)
+    """
+    said, held = np.empty(len(places), np.int8), np.zeros(len(places), np.int32)
+    _mute(places, fired, share, FIRST, KEPT, rows, fires, kept, said, held)
+    return said, held
+
+
+@kernel
+def _mute(places, fired, share, first, most, rows, fires, kept, said, held):
+    for i in range(len(places)):
+        key = places[i]
+        rows[key] += 1
+        fires[key] += fired[i]
+        said[i] = 0
+        if kept[key] < 0:
+            if fired[i]:
+                said[i] = 1
+                if fires[key] > first and fires[key] > share * rows[key]:
+                    said[i] = 3
+                    kept[key] = 0
+        elif fired[i]:
+            kept[key] += 1
+        elif fires[key] < share / 2 * rows[key]:
+            said[i] = 2
+            held[i] = kept[key]
+            kept[key] = -1
+        if rows[key] >= most:
+            rows[key] //= 2
+            fires[key] //= 2
