@@ -23,7 +23,7 @@ from streamgauge.operators.watermarks.partition_watermark import PartitionTime
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.ddsketch import DDSketch
 from streamgauge.sketches.kll import KLL
-from streamgauge.spark_udafs import functions as S
+from streamgauge.spark import functions as S
 from streamgauge.spark_udafs.frames.frames import sketch
 from streamgauge.spark_udafs.frames.rollup import rollup
 from streamgauge.spark_udafs.frames.tables import as_frame, as_table
