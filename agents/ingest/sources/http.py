@@ -221,7 +221,7 @@ def messages_of(body: bytes, kind: str) -> list[bytes]:
         return Batch(block, starts, lengths).values()
     try:
         if kind == "json" and body.lstrip()[:1] == b"[":
-            return [bytes(element) for element in msgspec.json.decode(body, type=list[msgspec.Raw])]
+            return _elements(body)
         given = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"the body must be JSON: {error}") from None
@@ -230,6 +230,32 @@ def messages_of(body: bytes, kind: str) -> list[bytes]:
             raise ValueError('the body must be an array of events, as in [{"headers": {}, "body": "…"}]')
         return [str(one["body"]).encode(errors="surrogatepass") for one in given]
     return [body.strip()]
+
+
+def _elements(body: bytes) -> list[bytes]:
+    """The elements of an array, each as it was sent."""
+    try:
+        return [bytes(element) for element in msgspec.json.decode(body, type=list[msgspec.Raw])]
+    except msgspec.DecodeError:
+        # JSON allows one half of a surrogate pair, which msgspec doesn't: Python's reader decides.
+        json.loads(body, parse_constant=_refuse)
+    text, decoder, elements = body.decode(), json.JSONDecoder(), list[bytes]()
+    at = _next_element(text, text.index("[") + 1)
+    while text[at] != "]":
+        _, end = decoder.raw_decode(text, at)
+        elements.append(text[at:end].encode())
+        at = _next_element(text, end)
+    return elements
+
+
+def _next_element(text: str, at: int) -> int:
+    while text[at] in ", \t\r\n":
+        at += 1
+    return at
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON")
 
 
 def unpack(body: bytes, encoding: str, most: int) -> bytes | None:
