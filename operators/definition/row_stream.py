@@ -306,12 +306,14 @@ class RowStream(StreamInput):
         how: How | Between = "inner",
         suffix: str = "_right",
         limit: int | None = None,
+        matched: str = "",
     ) -> Self:
         """Put the columns of a table's row, or of another stream's rows, beside each row.
 
         **A table**: the row whose key is in the column, or columns, `on`. With ``how="inner"`` rows whose key
         the table doesn't have are filtered; with ``"left"`` they stay, with nulls. A null is no key. A column
-        of the table whose name is in use gets the suffix.
+        of the table whose name is in use gets the suffix. `matched` names a column of Booleans besides, true
+        where the table had the key: a row of nothing but nulls may be one that it has.
 
         A row is joined with the table as it is when the row is worked on, not as it was at the row's time:
         an update counts from when it is read, a moment after it was written. So a row that is read again
@@ -365,10 +367,14 @@ class RowStream(StreamInput):
                 raise ValueError("join: within= is for a stream; a table has one row of each key at any time")
             if limit is not None:
                 raise ValueError("join: limit= is for a stream, whose rows wait; all of a table is kept")
-            return self._then(TableJoin(other, named, cast(How, how), suffix))
+            return self._then(TableJoin(other, named, cast(How, how), suffix, matched))
         if not isinstance(other, RowStream):
             raise TypeError(
                 f"join: {other!r} is not a table, nor a stream; make one by LookupTable.from_kafka(...)"
+            )
+        if matched:
+            raise ValueError(
+                "join: matched= is for a table; of a stream's rows copy a column before the join"
             )
         if within is None:
             raise TypeError('join: say how far the rows of a pair lie apart at most, as in within="10m"')

@@ -123,13 +123,15 @@ class Lookup(Protocol):
 class TableJoin:
     """A row beside the table's row whose key are its values in the columns `on`.
 
-    `lookup` is where the rows are found; without one, as in a definition, only its columns are known.
+    `matched` names a column that says whether the table has such a row; empty for none. `lookup` is where the
+    rows are found; without one, as in a definition, only its columns are known.
     """
 
     table: LookupTable
     on: tuple[str, ...]
     how: How = "inner"
     suffix: str = "_right"
+    matched: str = ""
     lookup: Lookup | None = field(default=None, repr=False)
     verb = "join"
 
@@ -164,6 +166,8 @@ class TableJoin:
                     "the column before, or name the keys' type, as in "
                     f"LookupTable.from_kafka(..., key=pl.{given})"
                 )
+        if not isinstance(self.matched, str):
+            raise TypeError(f"join: matched must be the name of a new column, got {self.matched!r}")
         names = [*schema]
         for name in self._named(schema):
             if name in names:
@@ -171,12 +175,16 @@ class TableJoin:
                     f"join: {name!r} is a column of both sides, with the suffix too; choose another suffix="
                 )
             names.append(name)
+        if self.matched in names:
+            raise ValueError(f"join: matched must name a new column, and {self.matched!r} is one already")
 
     def apply(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
         """`frame` with the table's columns beside its own."""
         schema = frame.collect_schema()
         beside = self._named([name for name in schema if name not in carried])
         types = dict(zip(beside, self.table.source.schema.values()))
+        if self.matched:
+            types[self.matched] = pl.Boolean()
 
         def joined(rows: pl.DataFrame) -> pl.DataFrame:
             assert self.lookup is not None, "only a worker has the table's rows"
@@ -184,7 +192,8 @@ class TableJoin:
             if self.how == "inner" and (numbers < 0).any():
                 rows, numbers = rows.filter(pl.Series(numbers >= 0)), numbers[numbers >= 0]
             partners = self.lookup.gather(numbers)
-            return rows.hstack(partners.rename(dict(zip(partners.columns, beside))))
+            partner_known = [pl.Series(self.matched, numbers >= 0)] if self.matched else []
+            return rows.hstack([*partners.rename(dict(zip(partners.columns, beside))), *partner_known])
 
         pushed: dict[str, Any] = {"predicate_pushdown": False, "projection_pushdown": False}
         return frame.map_batches(joined, schema=pl.Schema({**schema, **types}), **pushed)
@@ -200,7 +209,9 @@ class TableJoin:
     def definition(self) -> list[Any]:
         """As plain JSON: the verb, the table, the column, how, and the suffix."""
         on = json.dumps(self.on[0] if len(self.on) == 1 else self.on, ensure_ascii=False)
-        options = f"on={on}", f'how="{self.how}"', f"suffix={json.dumps(self.suffix)}"
+        options = [f"on={on}", f'how="{self.how}"', f"suffix={json.dumps(self.suffix)}"]
+        if self.matched:
+            options.append(f"matched={json.dumps(self.matched, ensure_ascii=False)}")
         return [self.verb, self.table.definition(), *options]
 
 

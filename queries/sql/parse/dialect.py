@@ -44,6 +44,7 @@ class SqlParser(QueryParser):
 class StreamgaugeSql(Dialect):
     """The dialect, by sqlglot's name ``streamgaugesql``."""
 
+    NULL_ORDERING = "nulls_are_last"
     tokenizer_class = SqlTokenizer
     parser_class = SqlParser  # type: ignore[assignment]
     Tokenizer = SqlTokenizer
@@ -74,7 +75,13 @@ def split(text: str) -> list[list[Token]]:
         ):
             token.token_type = TokenType.VAR
     parts: list[list[Token]] = [[]]
+    end = 0
     for token in tokens:
+        if any(comment.startswith("+") for comment in token.comments):
+            at = text.find("/*+", end)
+            if at >= 0:
+                raise SqlError("a query takes no hints: leave out /*+ … */", at, at + 3, text)
+        end = token.end + 1
         if token.token_type == TokenType.SEMICOLON:
             parts.append([])
         else:

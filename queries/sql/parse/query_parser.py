@@ -221,7 +221,7 @@ class QueryParser(Parser):
         table: Any = self._parse_table_parts()
         partition = None
         if self._match(TokenType.PARTITION_BY):
-            partition = [self._parse_column()]
+            partition = self._partition()
         self.need(",")
         if self.take("DESCRIPTOR", "("):
             time = self._parse_column()
@@ -242,6 +242,21 @@ class QueryParser(Parser):
         window = at(WindowedTable(this=name, time=time, lengths=lengths, partition=partition), token)
         table.set("windowed", window)
         return table
+
+    def _partition(self) -> list[Any]:
+        """The columns of PARTITION BY, of which several may be in brackets."""
+        if self._match(TokenType.L_PAREN):
+            columns = self._parse_csv(self._parse_column)
+            self.need(")")
+            return columns
+        columns = [self._parse_column()]
+        while self._curr and self._curr.token_type == TokenType.COMMA and self._is_column_after_comma():
+            self._advance()
+            columns.append(self._parse_column())
+        return columns
+
+    def _is_column_after_comma(self) -> bool:
+        return self._next is not None and self._next.text.upper() != "DESCRIPTOR"
 
     def query(self) -> exp.Select:
         """A SELECT."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -29,7 +29,8 @@ class AnswerReader:
     """Reads a query's columns off the answers of windows.
 
     `schema` is that of the answers, `calls` the aggregates by their nodes' ids, `keys` the columns of groups
-    by the text that they have in the query.
+    by the text that they have in the query; `key_of` gives the column of a group that a name means, empty for
+    none.
     """
 
     def __init__(
@@ -37,13 +38,13 @@ class AnswerReader:
         schema: Mapping[str, Any],
         calls: Mapping[int, tuple[str, AggregateCall]],
         keys: Mapping[str, str],
-        key_names: tuple[str, ...],
+        key_of: Callable[[exp.Column], str],
         now: datetime | None = None,
     ) -> None:
         self._make = Scalars(schema)
         self._calls = calls
         self._keys = keys
-        self._key_names = key_names
+        self._key_of = key_of
         self._aliases: dict[str, Any] = {}
         self._now = now
         self._having_text = ""
@@ -78,7 +79,8 @@ class AnswerReader:
         condition = None if having is None else self.expressions().condition(having.this, "HAVING")
         order = []
         for one in select.args["order"].expressions if select.args.get("order") else ():
-            order.append((self._ordered(one, outputs, items), bool(one.args.get("desc"))))
+            falling, nulls_first = (bool(one.args.get(part)) for part in ("desc", "nulls_first"))
+            order.append((self._ordered(one, outputs, items), falling, nulls_first))
         self._having_text = "" if condition is None else condition.text
         return (
             AnswerSelection(
@@ -106,7 +108,7 @@ class AnswerReader:
         node = one.this
         if isinstance(node, exp.Literal) and node.this.isdigit() and 1 <= int(node.this) <= len(outputs):
             return list(outputs)[int(node.this) - 1]
-        if isinstance(node, exp.Column):
+        if isinstance(node, exp.Column) and not node.table:
             fit = [name for name in outputs if name.lower() == node.name.lower()]
             if fit:
                 return fit[0]
@@ -125,12 +127,11 @@ class AnswerReader:
         lower = name.lower()
         if lower in WINDOW_COLUMNS:
             return self._edge(WINDOW_COLUMNS[lower])
-        fit = [key for key in self._key_names if key.lower() == lower]
-        if fit:
-            return self._make.column(fit[0])
-        if lower in self._aliases:
+        if key := self._key_of(node):
+            return self._make.column(key)
+        if lower in self._aliases and not node.table:
             return self.expressions().scalar(self._aliases[lower])
-        known = [*self._key_names, *self._aliases, START, END]
+        known = [*self._keys, *self._aliases, START, END]
         raise error_at(
             node,
             f"{name} must be in GROUP BY, or within an aggregate such as LAST({name}); "

@@ -6,20 +6,9 @@ from sqlglot import exp
 
 from ....operators.table.schema import END, START
 from ..errors import error_at
+from ..parse.understood import check_arguments
 from .expressions import refused
 
-_KNOWN = {
-    *("expressions", "from_", "joins", "where", "group", "having", "window_clause", "emit", "limit", "order"),
-    *("kind", "hint", "operation_modifiers"),
-}
-_CURES = {
-    "distinct": "SELECT DISTINCT would keep every row; GROUP BY the columns with a window",
-    "with_": "WITH: name the rows by a CREATE STREAM … AS SELECT first, and read that",
-    "offset": "OFFSET: a stream has no first row; filter by time instead",
-    "qualify": "QUALIFY: CREATE TABLE … AS SELECT first, and filter that",
-    "laterals": "LATERAL VIEW: write EXPLODE(column) in the SELECT",
-    "windows": "a named window is of OVER, which looks at other rows: write WINDOW TUMBLING (SIZE …)",
-}
 WINDOW_COLUMNS = {
     **dict.fromkeys(("window_start", "windowstart"), START),
     **dict.fromkeys(("window_end", "windowend"), END),
@@ -29,12 +18,7 @@ WINDOW_COLUMNS = {
 
 def check_clauses(select: exp.Select) -> None:
     """Raise `SqlError` for clauses that no query may have: none is left out in silence."""
-    for name, value in select.args.items():
-        if value and name not in _KNOWN:
-            at = value[0] if isinstance(value, list) else value
-            at = select.expressions[0] if name == "distinct" else at
-            message = _CURES.get(name, f"{name.strip('_').upper()} is not supported in a query")
-            raise error_at(at if isinstance(at, exp.Expr) else select, message)
+    check_arguments(select)
     for node in select.find_all(exp.Window, exp.Subquery, exp.Exists):
         raise refused(node if isinstance(node, exp.Window) else node.this)
     if not select.expressions:

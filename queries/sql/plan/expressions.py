@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import polars as pl
@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from ..errors import counted_arguments, error_at, errors_at, nearest
 from ..parse.nodes import UNITS
+from ..parse.understood import in_words
 from ..scalars.scalar_functions import FUNCTIONS, PARTS, timestamp_of_text
 from ..scalars.scalars import TIME, Scalar, Scalars, a_type, sql_type
 from ..scalars.types import column_type
@@ -119,18 +120,17 @@ class Expressions:
 
     def _as_time(self, one: Scalar, node: Any) -> Scalar:
         if one.kind == "text":
-            if not isinstance(one.literal, str):
-                return timestamp_of_text(self.make, one)
-            try:
-                time = datetime.fromisoformat(one.literal)
-            except ValueError:
-                raise error_at(
-                    node, f"{one.literal!r} must be a time, such as '2026-06-01T12:00:00'"
-                ) from None
-            if time.tzinfo is not None:
-                time = (time - time.utcoffset()).replace(tzinfo=None)  # type: ignore[operator]
-            return self.make.literal(time)
+            return self._time_of(one, node)
         return one if one.type == TIME or one.kind == "null" else self.make.cast(one, TIME)
+
+    def _time_of(self, one: Scalar, node: Any) -> Scalar:
+        """The time that a text is, in UTC; a constant that is none is refused."""
+        if not isinstance(one.literal, str):
+            return timestamp_of_text(self.make, one)
+        time = constant_time(one.literal)
+        if time is None:
+            raise error_at(node, f"{one.literal!r} must be a time, such as '2026-06-01T12:00:00'")
+        return self.make.literal(time)
 
     # Nodes
 
@@ -207,17 +207,34 @@ class Expressions:
 
     def _between(self, node: Any) -> Scalar:
         one, low, high = self._alike([node.this, node.args["low"], node.args["high"]], node)
+        between = self._within(one, low, high)
+        if not node.args.get("symmetric"):
+            return between
+        return self.make.operator(between, "|", self._within(one, high, low))
+
+    def _within(self, one: Scalar, low: Scalar, high: Scalar) -> Scalar:
         above, below = self.make.operator(one, ">=", low), self.make.operator(one, "<=", high)
         return self.make.operator(above, "&", below)
 
-    def _like(self, node: Any) -> Scalar:
-        pattern, escape = node.expression, None
+    def _escaped(self, node: Any) -> Scalar:
+        """x LIKE pattern ESCAPE sign."""
+        like, sign = node.this, node.expression
+        if not isinstance(like, exp.Like | exp.ILike):
+            raise error_at(node, "ESCAPE follows LIKE")
+        if not isinstance(sign, exp.Literal) or not sign.is_string or len(sign.this) != 1:
+            raise error_at(sign, "ESCAPE takes one character, in single quotes")
+        made = self._like(like, sign.this)
+        return self.make.call(made, "not_") if like.args.get("negate") else made
+
+    def _like(self, node: Any, escape: str | None = None) -> Scalar:
+        pattern = node.expression
         one = self.scalar(node.this)
         if not isinstance(pattern, exp.Literal) or not pattern.is_string:
             raise error_at(pattern, "the pattern of LIKE must be a constant text")
         if one.kind != "text":
             raise error_at(node.this, f"LIKE takes text, got {a_type(one.type)}")
-        expression = like_expression(pattern.this, escape)
+        with errors_at(pattern):
+            expression = like_expression(pattern.this, escape)
         flags = "(?is)" if isinstance(node, exp.ILike) else "(?s)"
         return self.make.call(one, "str.contains", f"{flags}^{expression}$")
 
@@ -255,9 +272,9 @@ class Expressions:
 
     def _cast(self, node: Any) -> Scalar:
         one, to = self.scalar(node.this), column_type(node.to)
-        if one.kind == "text" and isinstance(to, pl.Datetime):
-            return timestamp_of_text(self.make, one)
-        if one.kind == "text" and to == pl.Date():
+        if one.kind == "text" and isinstance(to, pl.Datetime | pl.Date):
+            if isinstance(one.literal, str) and (time := constant_time(one.literal)) is not None:
+                return self.make.cast(self.make.literal(time), to)
             return self.make.cast(timestamp_of_text(self.make, one), to)
         if one.kind == "text" and to == pl.Boolean():
             lower = self.make.call(one, "str.to_lowercase")
@@ -297,7 +314,7 @@ class Expressions:
         one, (index,) = self.scalar(node.this), node.expressions
         at = self.scalar(index)
         if one.kind == "struct" and isinstance(at.literal, str):
-            return self._field_of(one, at.literal, index)
+            return struct_field(self.make, one, at.literal, index)
         if one.kind != "list":
             raise error_at(node.this, f"[…] takes an element of an ARRAY, got {a_type(one.type)}")
         if at.kind != "whole":
@@ -313,22 +330,7 @@ class Expressions:
     def _field(self, node: Any) -> Scalar:
         """``struct->field`` and ``struct.field``."""
         one, name = self.scalar(node.this), node.expression
-        return self._field_of(one, name.name, node)
-
-    def _field_of(self, one: Scalar, name: str, node: Any) -> Scalar:
-        if not isinstance(one.type, pl.Struct):
-            raise error_at(
-                node,
-                f"-> takes a field of a STRUCT, got {a_type(one.type)}; of a text with JSON write "
-                "EXTRACTJSONFIELD(text, '$.field')",
-            )
-        names = [field.name for field in one.type.fields]
-        fit = [known for known in names if known == name] or [
-            known for known in names if known.lower() == name.lower()
-        ]
-        if len(fit) != 1:
-            raise error_at(node, f"no field is called {name}; {nearest(name, names)}")
-        return self.make.call(one, "struct.field", fit[0])
+        return struct_field(self.make, one, name.name, node)
 
     def _array(self, node: Any) -> Scalar:
         if not node.expressions:
@@ -375,12 +377,43 @@ class Expressions:
         return function.make(self.make, *arguments)
 
 
+def struct_field(make: Scalars, one: Scalar, name: str, node: Any) -> Scalar:
+    """A field of a struct. Raises `SqlError` at a node for what has no such field."""
+    if not isinstance(one.type, pl.Struct):
+        raise error_at(
+            node,
+            f"-> takes a field of a STRUCT, got {a_type(one.type)}; of a text with JSON write "
+            "EXTRACTJSONFIELD(text, '$.field')",
+        )
+    names = [field.name for field in one.type.fields]
+    fit = [known for known in names if known == name] or [
+        known for known in names if known.lower() == name.lower()
+    ]
+    if len(fit) != 1:
+        raise error_at(node, f"no field is called {name}; {nearest(name, names)}")
+    return make.call(one, "struct.field", fit[0])
+
+
+def constant_time(text: str) -> datetime | None:
+    """The time in UTC that a text is, with an offset or without; None for one that is none.
+
+    >>> constant_time("2026-01-01 02:00:00+02:00"), constant_time("noon")
+    (datetime.datetime(2026, 1, 1, 0, 0), None)
+    """
+    try:
+        # With a space before the offset, as other systems write it.
+        time = datetime.fromisoformat(re.sub(r" (?=[+-]\d\d(:?\d\d)?$)", "", text))
+    except ValueError:
+        return None
+    return time if time.tzinfo is None else time.astimezone(UTC).replace(tzinfo=None)
+
+
 def refused(node: Any) -> Any:
     """The error of what no expression may have, with what to write."""
     for types, message in _REFUSED.items():
         if isinstance(node, types):
             return error_at(node, message)
-    return error_at(node, f"{type(node).__name__.upper()} is not supported here")
+    return error_at(node, f"{in_words(node)} is not supported here")
 
 
 _REFUSED: dict[Any, str] = {
@@ -396,6 +429,20 @@ _REFUSED: dict[Any, str] = {
     exp.Interval: "an INTERVAL is added to a TIMESTAMP, or taken off",
     exp.Filter: "FILTER (WHERE …) follows an aggregate",
     exp.Lambda: "functions of functions: write the stream in Python",
+    (
+        exp.GroupingSets,
+        exp.Cube,
+        exp.Rollup,
+    ): "GROUPING SETS, CUBE and ROLLUP: name the columns; coarser answers come from merging",
+    exp.AtTimeZone: "AT TIME ZONE: times are in UTC; add an INTERVAL to one, or take it off",
+    exp.RegexpLike: "RLIKE: write REGEXP_LIKE(text, pattern)",
+    exp.JSONExtractScalar: "->> takes a field of JSON: write EXTRACTJSONFIELD(text, '$.field')",
+    (
+        exp.IgnoreNulls,
+        exp.RespectNulls,
+    ): "IGNORE NULLS and RESPECT NULLS: aggregates leave NULL out; leave it out",
+    exp.WithinGroup: "WITHIN GROUP: write PERCENTILE_APPROX(column, 0.5)",
+    exp.Collate: "COLLATE: texts are compared by their bytes; write LOWER(text) or UPPER(text)",
 }
 
 
@@ -413,12 +460,21 @@ def interval_us(node: Any) -> int:
 
 
 def like_expression(pattern: str, escape: str | None = None) -> str:
-    """The regular expression of a LIKE pattern.
+    """The regular expression of a LIKE pattern. Raises `ValueError` where `escape` escapes another sign.
 
-    >>> like_expression("a%_.")
-    'a.*.\\\\.'
+    >>> like_expression("a%_."), like_expression("5!%%", "!")
+    ('a.*.\\\\.', '5%.*')
     """
-    return "".join({"%": ".*", "_": "."}.get(sign, re.escape(sign)) for sign in pattern)
+    parts, signs = [], iter(pattern)
+    for sign in signs:
+        if sign == escape:
+            literal = next(signs, "")
+            if literal not in ("%", "_", escape):
+                raise ValueError(f"behind {escape} a pattern must have %, _ or {escape}, got {pattern!r}")
+            parts.append(re.escape(literal))
+        else:
+            parts.append({"%": ".*", "_": "."}.get(sign, re.escape(sign)))
+    return "".join(parts)
 
 
 _KIND_NAMES = {
@@ -473,6 +529,7 @@ _METHODS: dict[Any, Callable[[Expressions, Any], Scalar]] = {
     exp.Is: Expressions._is,
     exp.In: Expressions._in,
     exp.Between: Expressions._between,
+    exp.Escape: Expressions._escaped,
     exp.DPipe: Expressions._concatenated,
     exp.Case: Expressions._case,
     exp.If: Expressions._if,

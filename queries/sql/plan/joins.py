@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -9,23 +11,57 @@ from sqlglot import exp
 
 from ....operators.windows.durations import duration_text
 from ..errors import error_at, errors_at
+from ..parse.understood import check_arguments
 from ..scalars.scalars import Scalars, type_source
 from .catalog import Catalog, Relation, column_named
 from .draft import with_columns
-from .query_rows import QueryRows, Side
+from .query_rows import QueryRows, Side, free_name
 from .topic_rows import TopicReader
 
 
-def join_rows(reader: TopicReader, catalog: Catalog, rows: QueryRows, join: Any, names: set[str]) -> None:
+@dataclass(frozen=True)
+class Used:
+    """The columns that a query names: `names` anywhere, `outside` beside the conditions of joins.
+
+    Names are in lower case; those of `outside` stand behind the alias of their stream, which may be empty.
+    """
+
+    names: set[str]
+    outside: set[tuple[str, str]]
+
+    @classmethod
+    def of(cls, select: exp.Select) -> Used:
+        """Those of a query."""
+        columns = list(select.find_all(exp.Column))
+        in_joins = {
+            id(column)
+            for join in select.args.get("joins") or ()
+            if join.args.get("on") is not None
+            for column in join.args["on"].find_all(exp.Column)
+        }
+        parts = [[one.name.lower() for one in column.parts] for column in columns]
+        names = {column.name.lower() for column in columns}
+        outside = {
+            pair
+            for column, some in zip(columns, parts)
+            if id(column) not in in_joins
+            for pair in [("", some[0]), *([(some[0], some[1])] if len(some) > 1 else [])]
+        }
+        if any(isinstance(one, exp.Star) for one in select.expressions):
+            names.add("*")
+            outside.add(("", "*"))
+        return cls(names, outside)
+
+    def column(self, name: str, alias: str) -> bool:
+        """Whether a column of a stream is used beside the conditions of joins."""
+        lower = name.lower()
+        return bool({("", lower), (alias, lower), ("", "*"), (alias, "*")} & self.outside)
+
+
+def join_rows(reader: TopicReader, catalog: Catalog, rows: QueryRows, join: Any, used: Used) -> None:
     """Join the rows with the table or the stream that a JOIN names. Raises `SqlError`."""
-    kind = (join.args.get("side") or join.args.get("kind") or "INNER").upper()
-    how = {"LEFT": "left", "INNER": "inner", "FULL": "outer", "OUTER": "outer"}.get(kind)
-    if how is None:
-        raise error_at(
-            join.this, f"{kind} JOIN: write an INNER, LEFT or FULL OUTER JOIN, the other way round"
-        )
-    if join.args.get("using"):
-        raise error_at(join.this, "USING: write ON a.column = b.column")
+    how = _how(join)
+    check_arguments(join, "join")
     if join.args.get("on") is None:
         raise error_at(join.this, "a join must say which rows go together: ON a.column = b.column")
     table = join.this
@@ -38,7 +74,7 @@ def join_rows(reader: TopicReader, catalog: Catalog, rows: QueryRows, join: Any,
     if relation.kind == "table":
         if within is not None:
             raise error_at(within, "WITHIN is for a join with a stream; a table has one row of each key")
-        _join_table(reader, rows, join, relation, alias, pairs, how)
+        _join_table(reader, rows, join, relation, alias, pairs, how, used)
     else:
         if within is None:
             raise error_at(
@@ -46,14 +82,34 @@ def join_rows(reader: TopicReader, catalog: Catalog, rows: QueryRows, join: Any,
                 "a join of two streams must say how far apart the rows of a pair may be: JOIN "
                 f"{relation.name} WITHIN 10 MINUTES ON …",
             )
-        _join_stream(reader, rows, names, join, relation, alias, pairs, how, within)
+        _join_stream(reader, rows, join, relation, alias, pairs, how, within, used)
+
+
+def _how(join: Any) -> str:
+    """The engine's word for a kind of join; all others are refused with what says the same."""
+    side, kind = ((join.args.get(part) or "").upper() for part in ("side", "kind"))
+    words = " ".join(filter(None, (side, kind)))
+    if kind in ("ANTI", "SEMI"):
+        instead = "LEFT JOIN … WHERE key IS NULL" if kind == "ANTI" else "JOIN"
+        raise error_at(
+            join.this,
+            f"{words} JOIN: write {instead}, with the key of {join.this.alias_or_name or 'the table'}",
+        )
+    how = {"": "inner", "INNER": "inner", "OUTER": "outer"}.get(kind) if not side else None
+    if side in ("LEFT", "FULL") and kind in ("", "OUTER"):
+        how = "left" if side == "LEFT" else "outer"
+    if how is None:
+        raise error_at(
+            join.this, f"{words} JOIN: write an INNER, LEFT or FULL OUTER JOIN, the other way round"
+        )
+    return how
 
 
 def _sorted_pair(pair: Any, right: Relation, alias: str) -> tuple[Any, str]:
     """The left column's tree and the right column's name, of one equality."""
     sides: list[Any] = [pair.this, pair.expression]
     for left, other in (sides, sides[::-1]):
-        if isinstance(other, exp.Column) and other.table.lower() == alias:
+        if isinstance(other, exp.Column) and other.table.lower() == alias and not other.args.get("db"):
             return left, column_named(other.name, right.columns, other, right.name)
     for left, other in (sides, sides[::-1]):
         if isinstance(other, exp.Column) and not other.table:
@@ -71,6 +127,7 @@ def _join_table(
     alias: str,
     pairs: list[Any],
     how: str,
+    used: Used,
 ) -> None:
     if how == "outer":
         raise error_at(join.this, "a table is joined by INNER or LEFT JOIN: rows it has besides have no time")
@@ -84,44 +141,67 @@ def _join_table(
     on = rows.key_column(left)
     with errors_at(join.this):
         lookup = reader.lookup(relation)
-    suffix = f"_{alias}"
+    before = rows.draft.stream.columns
+    suffix = _suffix(alias, before, relation.values)
     key_type = relation.columns[relation.key]
+    # The table's own key is NULL in rows without a partner, where the row's is not.
+    own_key = how == "left" and used.column(relation.key, alias)
+    matched = rows.new_name(f"{alias} is matched") if own_key else ""
     text = (
         f".join(sg.LookupTable.from_kafka({relation.topic!r}, value={relation.decoder_source()}"
         + (f", key={type_source(key_type)}" if key_type != pl.String() else "")
         + reader.servers_text
-        + f"), on={on!r}, how={how!r}, suffix={suffix!r})"
+        + f"), on={on!r}, how={how!r}, suffix={suffix!r}"
+        + (f", matched={matched!r})" if matched else ")")
     )
-    before = set(rows.draft.stream.columns)
-    rows.draft.then(text, lambda stream: stream.join(lookup, on=on, how=how, suffix=suffix), join.this)
+    rows.draft.then(
+        text,
+        lambda stream: stream.join(lookup, on=on, how=how, suffix=suffix, matched=matched),
+        join.this,
+    )
     columns = {name: name + suffix if name in before else name for name in relation.values}
-    rows.sides.append(Side(relation, alias, {relation.key: on, **columns}))
+    key = on
+    if matched:
+        make = Scalars(rows.draft.stream.columns)
+        own = make.cast(make.column(on), key_type)
+        key = rows.new_name(relation.key if relation.key not in before else relation.key + suffix)
+        with_columns(rows.draft, {key: make.when([(make.column(matched), own)], None)}, join.this)
+    rows.sides.append(Side(relation, alias, {relation.key: key, **columns}))
 
 
 def _join_stream(
     reader: TopicReader,
     rows: QueryRows,
-    names: set[str],
     join: Any,
     relation: Relation,
     alias: str,
     pairs: list[Any],
     how: str,
     within: Any,
+    used: Used,
 ) -> None:
-    other, columns = reader.draft(relation, names, relation.time, join.this)
-    on = []
+    if how == "outer" and any(side.relation is None for side in rows.sides):
+        raise error_at(join.this, "write UNNEST behind the FULL OUTER JOIN")
+    other, columns = reader.draft(relation, used.names, relation.time, join.this)
+    other_rows = QueryRows(other, [Side(relation, alias, columns)])
+    on: list[str] = []
     for pair in pairs:
         left, right = _sorted_pair(pair, relation, alias)
-        name = rows.key_column(left)
-        if name != columns[right]:
-            make = Scalars(other.stream.columns)
-            with_columns(other, {name: make.column(columns[right])}, pair)
-        on.append(name)
-    length, suffix = duration_text(within.this), f"_{alias}"
+        on.append(_shared_key(rows, other_rows, left, columns[right], pair))
+    suffix = _suffix(
+        alias, rows.draft.stream.columns, [name for name in other.stream.columns if name not in on]
+    )
+    # Where a row may be without a partner, each side has a key of its own, which is NULL there.
+    if how == "outer":
+        for side in rows.sides:
+            _keep_keys(rows, side, on, used, "", join)
+    if how != "inner":
+        _keep_keys(other_rows, other_rows.sides[0], on, used, suffix, join)
+        columns = other_rows.sides[0].columns
+    length = duration_text(within.this)
     inner = "".join(f"\n        {line}" for line in other.lines[1:])
     text = f".join({other.lines[0]}{inner}, on={on!r}, within={length!r}, how={how!r}, suffix={suffix!r})"
-    before = set(rows.draft.stream.columns)
+    before = rows.draft.stream.columns
     rows.draft.then(
         text,
         lambda stream: stream.join(other.stream, on=on, within=length, how=how, suffix=suffix),
@@ -131,6 +211,41 @@ def _join_stream(
         name: own + suffix if own in before and own not in on else own for name, own in columns.items()
     }
     rows.sides.append(Side(relation, alias, own_names))
+
+
+def _shared_key(rows: QueryRows, other: QueryRows, left: Any, right: str, pair: Any) -> str:
+    """The column that both sides of a join have for one equality: under the left's name, if that is free."""
+    name = rows.key_column(left)
+    if name == right:
+        return name
+    shared = name
+    if name in other.draft.stream.columns:
+        shared = free_name(str(pair.sql()), {*rows.draft.stream.columns, *other.draft.stream.columns})
+        with_columns(rows.draft, {shared: Scalars(rows.draft.stream.columns).column(name)}, pair)
+    with_columns(other.draft, {shared: Scalars(other.draft.stream.columns).column(right)}, pair)
+    return shared
+
+
+def _keep_keys(rows: QueryRows, side: Side, on: list[str], used: Used, suffix: str, join: Any) -> None:
+    """Copy a side's columns that both sides share, as far as the query uses them."""
+    copies = {}
+    for known, own in side.columns.items():
+        if own in on and used.column(known, side.alias):
+            copies[known] = free_name(own + (suffix or f"_{side.alias}"), rows.draft.stream.columns)
+    if copies:
+        make = Scalars(rows.draft.stream.columns)
+        named = {copy: make.column(side.columns[known]) for known, copy in copies.items()}
+        with_columns(rows.draft, named, join.this)
+        side.columns |= copies
+
+
+def _suffix(alias: str, left: Iterable[str], right: Iterable[str]) -> str:
+    """What is put behind the names of columns that both sides have, so that each has its own."""
+    taken = {*left, *right}
+    suffix, number = f"_{alias}", 2
+    while any(name + suffix in taken for name in right if name in set(left)):
+        suffix, number = f"_{alias}_{number}", number + 1
+    return suffix
 
 
 def _equalities(node: Any) -> list[Any]:

@@ -9,11 +9,12 @@ from sqlglot import exp
 
 from ....operators.definition.stream import Stream
 from ..errors import error_at
+from ..parse.understood import check_understood
 from .aggregates import aggregates_in
 from .catalog import Catalog, column_named
 from .clauses import check_clauses, limit_of
 from .draft import bare
-from .joins import join_rows
+from .joins import Used, join_rows
 from .query_plan import QueryPlan
 from .query_rows import QueryRows, Side
 from .row_query import row_plan
@@ -50,11 +51,15 @@ class _Planning:
         self._catalog = catalog
         self._reader = reader
         self._select = select
-        self._names = {column.name.lower() for column in select.find_all(exp.Column)}
-        if any(isinstance(one, exp.Star) for one in select.expressions):
-            self._names.add("*")
+        self._used = Used.of(select)
 
     def plan(self) -> QueryPlan:
+        plan = self._planned()
+        # Whatever has no message of its own above is found here.
+        check_understood(self._select)
+        return plan
+
+    def _planned(self) -> QueryPlan:
         select = self._select
         check_clauses(select)
         emit = select.args.get("emit")
@@ -113,6 +118,10 @@ class _Planning:
         relation = self._catalog.relation(table)
         time = relation.time
         joins = select.args.get("joins") or []
+        if window is not None and window.time is not None:
+            alias = (table.alias or relation.name).lower()
+            if not isinstance(window.time, exp.Column) or window.time.table.lower() not in ("", alias):
+                raise error_at(window.time, f"a window must name the time column of {relation.name}")
         if window is not None and window.time is not None and window.time.name.upper() != "ROWTIME":
             named = column_named(window.time.name, relation.columns, window.time, relation.name)
             if time and named != time:
@@ -128,14 +137,14 @@ class _Planning:
                 f"{relation.name} is a table, whose rows replace each other: read it by a join, FROM stream "
                 f"LEFT JOIN {relation.name} ON …, or declare its topic as a STREAM",
             )
-        draft, columns = self._reader.draft(relation, self._names, time, table)
+        draft, columns = self._reader.draft(relation, self._used.names, time, table)
         rows = QueryRows(draft, [Side(relation, (table.alias or relation.name).lower(), columns)])
         exploded = []
         for join in joins:
             if isinstance(join.this, exp.Unnest):
                 exploded.append(join)
             else:
-                join_rows(self._reader, self._catalog, rows, join, self._names)
+                join_rows(self._reader, self._catalog, rows, join, self._used)
         for join in exploded:
             rows.unnest(join)
         where = select.args.get("where")

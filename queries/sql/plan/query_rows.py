@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,23 +10,43 @@ import polars as pl
 from sqlglot import exp
 
 from ..errors import error_at, nearest
-from ..scalars.scalars import Scalar, Scalars, a_type
+from ..scalars.scalars import Scalar, Scalars, a_type, type_source
 from .aggregates import aggregate_call
 from .answer_reader import BOUNDS
 from .catalog import Relation
 from .clauses import WINDOW_COLUMNS
 from .draft import Draft, with_columns
-from .expressions import Expressions
+from .expressions import Expressions, struct_field
 from .topic_rows import MESSAGE
 
 EXPLODE = ("EXPLODE", "UNNEST")
 
 
+def is_explode(node: Any) -> bool:
+    """Whether a part of a query makes a row of each element of an array."""
+    return isinstance(node, exp.Anonymous) and node.name.upper() in EXPLODE
+
+
+def free_name(wanted: str, taken: Container[str]) -> str:
+    """The wanted name, or, if that is taken, one like it.
+
+    >>> free_name("n", {"n", "n_2"}), free_name("n", {})
+    ('n_3', 'n')
+    """
+    name, number = wanted, 2
+    while name in taken:
+        name, number = f"{wanted}_{number}", number + 1
+    return name
+
+
 @dataclass
 class Side:
-    """A relation of FROM or JOIN: its alias, and its columns' names among the stream's."""
+    """A relation of FROM or JOIN: its alias, and its columns' names among the stream's.
 
-    relation: Relation
+    Elements of an UNNEST are one, too, of which `relation` is None.
+    """
+
+    relation: Relation | None
     alias: str
     columns: dict[str, str] = field(default_factory=dict)
 
@@ -35,27 +55,24 @@ class Side:
 class QueryRows:
     """A stream as it comes into being, and what its columns are called.
 
-    `sides` are the relations of FROM and its joins, `extra` the columns of UNNEST and EXPLODE by lower-case
-    names, `exploded` those by the text of the EXPLODE.
+    Whatever a query makes is a column of the stream under a name of its own (`new_name`), so that no alias
+    writes over a column that is still to be read. `sides` are the relations of FROM and its joins, `exploded`
+    the columns of EXPLODE by its text, `aliases` the same by the alias in the SELECT.
     """
 
     draft: Draft
     sides: list[Side]
-    extra: dict[str, str] = field(default_factory=dict)
     exploded: dict[str, str] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+
+    def new_name(self, wanted: str) -> str:
+        """The name of a new column: the wanted one, or, if that is in use, one like it."""
+        return free_name(wanted, self.draft.stream.columns)
 
     def expressions(self) -> Expressions:
         """Those of the rows as they are now."""
         make = Scalars(self.draft.stream.columns)
-        return Expressions(
-            make,
-            lambda node: (
-                make.column(self.resolved(node))
-                if not self.is_struct_field(node)
-                else self._field(make, node)
-            ),
-            self._no_aggregate,
-        )
+        return Expressions(make, lambda node: self._named(make, node), self._no_aggregate)
 
     def _no_aggregate(self, node: Any) -> Scalar | None:
         if isinstance(node, exp.Anonymous):
@@ -67,31 +84,28 @@ class QueryRows:
                 )
         return None
 
+    def _parts(self, node: exp.Column) -> tuple[str, Any, list[Any]]:
+        """A name taken apart: the alias of its stream, empty for any; the column; and fields of it."""
+        parts = [node.args[part] for part in ("catalog", "db", "table", "this") if node.args.get(part)]
+        if len(parts) > 1 and any(side.alias == parts[0].name.lower() for side in self.sides):
+            return parts[0].name.lower(), parts[1], parts[2:]
+        return "", parts[0], parts[1:]
+
     def is_struct_field(self, node: exp.Column) -> bool:
         """Whether ``a.b`` is a field of the column a."""
-        table = node.table.lower()
-        return bool(table) and all(side.alias != table for side in self.sides)
+        return bool(self._parts(node)[2])
 
-    def _field(self, make: Scalars, node: exp.Column) -> Scalar:
-        head = node.args["table"]
-        column = exp.Column(this=head.copy())
-        column.meta.update(node.meta)
-        known = [name.lower() for side in self.sides for name in side.columns] + list(self.extra)
-        if head.name.lower() not in known:
-            aliases = [side.alias for side in self.sides]
-            raise error_at(
-                node, f"no stream of the query is called {head.name}; {nearest(head.name, aliases)}"
-            )
-        one = make.column(self.resolved(column))
-        return Expressions(make, lambda _: one)._field_of(one, node.name, node)
+    def _named(self, make: Scalars, node: exp.Column) -> Scalar:
+        one = make.column(self.resolved(node))
+        for part in self._parts(node)[2]:
+            one = struct_field(make, one, part.name, node)
+        return one
 
     def resolved(self, node: exp.Column) -> str:
-        """The stream's column that a name means. Raises `SqlError` with the nearest."""
-        name, table = node.name, node.table.lower()
-        quoted = bool(node.this.args.get("quoted"))
-        if not table and name.lower() in self.extra:
-            return self.extra[name.lower()]
-        sides = [side for side in self.sides if not table or side.alias == table]
+        """The stream's column that a name means, without its fields. Raises `SqlError` with the nearest."""
+        alias, part, fields = self._parts(node)
+        name, quoted = part.name, bool(part.args.get("quoted"))
+        sides = [side for side in self.sides if not alias or side.alias == alias]
         same: dict[str, str] = {}
         for side in sides:
             for known, own in side.columns.items():
@@ -101,13 +115,18 @@ class QueryRows:
         same = exact or same
         if len(set(same.values())) > 1:
             raise error_at(node, f"{name} may be {' or '.join(same)}; say which")
-        if not same:
-            known_names = [one for side in sides for one in side.columns] + list(self.extra.values())
-            if name.lower() in WINDOW_COLUMNS:
-                raise error_at(node, f"{name} is known once windows close: SELECT it, or filter it in HAVING")
-            text = f"; a text stands in single quotes, '{name}'" if quoted else ""
-            raise error_at(node, f"no column is called {name}; {nearest(name, known_names)}{text}")
-        return next(iter(same.values()))
+        if same:
+            return next(iter(same.values()))
+        if not alias and name.lower() in self.aliases:
+            return self.aliases[name.lower()]
+        if fields:
+            aliases = [side.alias for side in self.sides]
+            raise error_at(node, f"no stream of the query is called {name}; {nearest(name, aliases)}")
+        if name.lower() in WINDOW_COLUMNS:
+            raise error_at(node, f"{name} is known once windows close: SELECT it, or filter it in HAVING")
+        known_names = [one for side in sides for one in side.columns] + list(self.aliases)
+        text = f"; a text stands in single quotes, '{name}'" if quoted else ""
+        raise error_at(node, f"no column is called {name}; {nearest(name, known_names)}{text}")
 
     def all_columns(self, node: Any) -> dict[str, Scalar]:
         """The columns that ``*`` or ``stream.*`` stands for."""
@@ -121,49 +140,101 @@ class QueryRows:
             columns |= {side.columns[name]: make.column(side.columns[name]) for name in names}
         if not columns:
             raise error_at(node, f"no stream of the query is called {wanted}")
-        return columns | {name: make.column(name) for name in self.extra.values()}
-
-    def explode(self, node: Any, name: str) -> None:
-        """Make a row of each element of an array, in a column of that name."""
-        one = self.expressions().scalar(node)
-        if one.kind != "list":
-            raise error_at(node, f"EXPLODE takes an ARRAY, got {a_type(one.type)}")
-        if not (isinstance(node, exp.Column) and one.expr.meta.output_name() == name):
-            with_columns(self.draft, {name: one}, node)
-        # Polars gives an empty array a row with a null; in SQL it is none.
-        some = pl.col(name).list.len() > 0
-        self.draft.then(f".filter(pl.col({name!r}).list.len() > 0)", lambda stream: stream.filter(some), node)
-        self.draft.then(f".explode({name!r})", lambda stream: stream.explode(name), node)
-        self.extra[name.lower()] = name
+        return columns
 
     def explode_items(self, items: list[Any]) -> None:
-        """Explode what a SELECT says EXPLODE of."""
+        """Explode what a SELECT says EXPLODE of: several side by side, shorter ones filled up with nulls."""
+        calls: dict[str, tuple[Any, str]] = {}
+        aliases: dict[str, str] = {}
         for item in items:
             node = item.this if isinstance(item, exp.Alias) else item
-            if isinstance(node, exp.Anonymous) and node.name.upper() in EXPLODE:
+            if is_explode(node):
                 if len(node.expressions) != 1:
                     raise error_at(node, f"{node.name.upper()} takes 1 argument, got {len(node.expressions)}")
-                self.explode(node.expressions[0], self.output_name(item, {}))
-                self.exploded[node.sql()] = self.output_name(item, {})
+                calls.setdefault(node.sql(), (node, self.output_name(item, {})))
+                aliases[self.output_name(item, {}).lower()] = node.sql()
+        calls = {text: call for text, call in calls.items() if text not in self.exploded}
+        names = self._lists([node for node, _ in calls.values()], [name for _, name in calls.values()])
+        if len(names) > 1:
+            self._fill_up(names, [node for node, _ in calls.values()])
+        if names:
+            # Polars gives an empty array a row with a null; in SQL it is none.
+            self._drop_empty(names[0], next(iter(calls.values()))[0].expressions[0])
+            self._explode(names, next(iter(calls.values()))[0])
+        self.exploded |= dict(zip(calls, names))
+        self.aliases |= {alias: self.exploded[text] for alias, text in aliases.items()}
 
     def unnest(self, join: Any) -> None:
-        """``CROSS JOIN UNNEST(column) AS t(name)``."""
+        """``CROSS JOIN UNNEST(column) AS t(name)``, and LEFT JOIN, which keeps rows without an element."""
         unnest = join.this
         alias = unnest.args.get("alias")
-        named = alias.args.get("columns") if alias is not None else None
-        if len(unnest.expressions) != 1 or not (named or alias):
+        named = (alias.args.get("columns") if alias is not None else None) or []
+        if len(unnest.expressions) != 1 or alias is None or len(named) > 1 or not (named or alias.this):
             raise error_at(unnest.expressions[0], "write CROSS JOIN UNNEST(column) AS t(name)")
+        side, on = join.args.get("side") or "", join.args.get("on")
+        if side not in ("", "LEFT"):
+            raise error_at(
+                unnest.expressions[0], f"{side} JOIN UNNEST: write CROSS JOIN or LEFT JOIN UNNEST(…) ON TRUE"
+            )
+        if on is not None and not (isinstance(on, exp.Boolean) and on.this):
+            raise error_at(on, "UNNEST is joined ON TRUE; put a condition in WHERE")
+        called = alias.this.name.lower() if alias.this else ""
+        if called and any(one.alias == called for one in self.sides):
+            raise error_at(unnest.expressions[0], f"{called} is the name of two; write AS another(name)")
+        node = unnest.expressions[0]
         name = (named[0] if named else alias.this).name
-        self.explode(unnest.expressions[0], name)
+        (own,) = self._lists([node], [name], "UNNEST")
+        if not side:
+            self._drop_empty(own, node)
+        self._explode([own], node)
+        self.sides.append(Side(None, called, {name: own}))
+
+    def _lists(self, calls: list[Any], names: list[str], function: str = "EXPLODE") -> list[str]:
+        """New columns of the arrays that are exploded."""
+        expressions, columns, own = self.expressions(), {}, []
+        for call, wanted in zip(calls, names):
+            node = call.expressions[0] if is_explode(call) else call
+            one = expressions.scalar(node)
+            if one.kind != "list":
+                raise error_at(node, f"{function} takes an ARRAY, got {a_type(one.type)}")
+            name = free_name(wanted, {**self.draft.stream.columns, **columns})
+            own.append(name)
+            columns[name] = one
+        if columns:
+            with_columns(self.draft, columns, calls[0])
+        return own
+
+    def _fill_up(self, names: list[str], nodes: list[Any]) -> None:
+        """Fill the arrays of each row up with nulls to the length of its longest."""
+        make = Scalars(self.draft.stream.columns)
+        lengths = [make.call(make.call(make.column(name), "list.len"), "fill_null", 0) for name in names]
+        longest = make.function("max_horizontal", lengths)
+        filled = {}
+        for name in names:
+            one = make.column(name)
+            empty = make.made(pl.lit([], dtype=one.type), f"pl.lit([], dtype={type_source(one.type)})")
+            places = make.function("int_ranges", 0, longest)
+            filled[name] = make.call(
+                make.call(one, "fill_null", empty), "list.gather", places, null_on_oob=True
+            )
+        with_columns(self.draft, filled, nodes[0])
+
+    def _drop_empty(self, name: str, at: Any) -> None:
+        some = pl.col(name).list.len() > 0
+        self.draft.then(f".filter(pl.col({name!r}).list.len() > 0)", lambda stream: stream.filter(some), at)
+
+    def _explode(self, names: list[str], at: Any) -> None:
+        text = ", ".join(map(repr, names))
+        self.draft.then(f".explode({text})", lambda stream: stream.explode(*names), at)
 
     def key_column(self, node: Any) -> str:
         """The column that a part of a join's condition is: a column's own, or a new one."""
         one = self.expressions().scalar(node)
-        if isinstance(node, exp.Column) and one.text == f"pl.col({one.expr.meta.output_name()!r})":
-            return str(one.expr.meta.output_name())
-        name = node.sql()
+        if isinstance(node, exp.Column) and not self.is_struct_field(node):
+            return self.resolved(node)
+        name = self.new_name(str(node.sql()))
         with_columns(self.draft, {name: one}, node)
-        return str(name)
+        return name
 
     def output_name(self, item: Any, taken: Mapping[str, Any]) -> str:
         """The name of a selected column: its alias, the column's, the function's, or its text."""

@@ -7,10 +7,11 @@ from typing import Any
 from sqlglot import exp
 
 from ..errors import error_at
+from ..parse.understood import check_arguments
 from ..scalars.scalars import Scalar, Scalars
 from .draft import named_text, source_text
 from .query_plan import QueryPlan
-from .query_rows import EXPLODE, QueryRows
+from .query_rows import QueryRows, is_explode
 
 
 def row_plan(rows: QueryRows, items: list[Any], push: str, limit: int | None) -> QueryPlan:
@@ -19,22 +20,20 @@ def row_plan(rows: QueryRows, items: list[Any], push: str, limit: int | None) ->
     rows.explode_items(items)
     outputs: dict[str, Scalar] = {}
     beside = rows.sides[1:]
-    time = rows.sides[0].relation.time if all(one.relation.kind == "table" for one in beside) else ""
+    first = rows.sides[0].relation
+    alone = all(one.relation is None or one.relation.kind == "table" for one in beside)
+    time = first.time if alone and first is not None else ""
     new_time = ""
     for item in items:
         node = item.this if isinstance(item, exp.Alias) else item
         if isinstance(node, exp.Star) or (isinstance(node, exp.Column) and isinstance(node.this, exp.Star)):
-            if node.args.get("except_") or node.args.get("replace"):
-                raise error_at(item, "* EXCEPT: name the columns that are wanted")
-            outputs |= rows.all_columns(node)
-            continue
-        name = rows.output_name(item, outputs)
-        if name in outputs:
-            raise error_at(item, f"{name} is selected twice; give one another name, AS …")
-        if isinstance(node, exp.Anonymous) and node.name.upper() in EXPLODE:
-            outputs[name] = Scalars(draft.stream.columns).column(rows.extra[name.lower()])
-            continue
-        outputs[name] = rows.expressions().scalar(node)
+            check_arguments(node.this if isinstance(node, exp.Column) else node, "item")
+            more = rows.all_columns(node)
+        else:
+            more = {rows.output_name(item, outputs): _scalar(rows, node)}
+        if twice := [name for name in more if name in outputs]:
+            raise error_at(item, f"{twice[0]} is selected twice; give one another name, AS …")
+        outputs |= more
     for name, one in outputs.items():
         if time and one.text == f"pl.col({time!r})":
             new_time = name
@@ -49,3 +48,9 @@ def row_plan(rows: QueryRows, items: list[Any], push: str, limit: int | None) ->
             draft.then(f".select({text})", lambda stream: stream.select(**named), items[0])
     columns = {name: draft.stream.columns[name] for name in outputs}
     return QueryPlan(draft.stream, None, columns, (), push, limit, source_text(draft.lines), new_time)
+
+
+def _scalar(rows: QueryRows, node: Any) -> Scalar:
+    if is_explode(node):
+        return Scalars(rows.draft.stream.columns).column(rows.exploded[node.sql()])
+    return rows.expressions().scalar(node)

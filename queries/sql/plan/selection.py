@@ -49,13 +49,14 @@ class AnswerSelection:
     """What a query reads off the answers of windows.
 
     `ranks` are, by the aggregate's column, the ranks at which it is read: each a column of the answers beside
-    those of `query`, called as `ranked` says. `order` holds names of outputs, each with whether it falls.
+    those of `query`, called as `ranked` says. `order` holds names of outputs, each with whether it falls, and
+    whether nulls come first.
     """
 
     outputs: tuple[Output, ...]
     having: pl.Expr | None = None
     ranks: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    order: tuple[tuple[str, bool], ...] = ()
+    order: tuple[tuple[str, bool, bool], ...] = ()
     limit: int | None = None
 
     def result(self, table: ArrowStream) -> Result:
@@ -90,8 +91,9 @@ class AnswerSelection:
                 ]
         rows = answers.select(columns)
         if self.order:
-            names, falling = zip(*self.order)
-            rows = rows.sort(names, descending=list(falling), nulls_last=True, maintain_order=True)
+            names, falling, nulls_first = map(list, zip(*self.order))
+            nulls_last = [not first for first in nulls_first]
+            rows = rows.sort(names, descending=falling, nulls_last=nulls_last, maintain_order=True)
         return rows if self.limit is None else rows.head(self.limit)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from sqlglot import exp
 
 from ....operators.table.schema import END, START
-from ..errors import error_at, nearest
+from ..errors import SqlError, error_at, nearest
 from ..scalars.scalar_functions import FUNCTIONS
 from ..scalars.scalars import Scalar
 from .aggregates import AggregateCall, aggregates_in, function_names
@@ -17,7 +17,7 @@ from .answer_reader import BOUNDS, AnswerReader, answer_schema, ranks_of
 from .clauses import WINDOW_COLUMNS
 from .draft import aggregate_source, arguments, source_text, with_columns
 from .query_plan import QueryPlan
-from .query_rows import EXPLODE, QueryRows
+from .query_rows import EXPLODE, QueryRows, is_explode
 from .windows import Window, window_call
 
 
@@ -27,6 +27,7 @@ class WindowQuery:
     def __init__(self, rows: QueryRows, select: exp.Select) -> None:
         self._rows = rows
         self._select = select
+        self._plain_keys: set[str] = set()
 
     def plan(self, window: Window, push: str, limit: int | None) -> QueryPlan:
         """The plan. Raises `SqlError`."""
@@ -35,8 +36,11 @@ class WindowQuery:
         for item in items:
             if isinstance(item, exp.Star):
                 raise error_at(item, "* of a window: name its keys and aggregates")
-        self._rows.explode_items(items)
+        self._check_edges()
+        group = select.args.get("group")
+        self._rows.explode_items([*items, *(group.expressions if group is not None else ())])
         keys = self._keys(items)
+        self._check_partition(window, keys)
         aggregate_calls: list[AggregateCall] = []
         aliases = {item.alias.lower(): item.this for item in items if isinstance(item, exp.Alias)}
         having = select.args.get("having")
@@ -60,6 +64,13 @@ class WindowQuery:
             f".agg({arguments(lines)})", lambda stream: stream.agg(**definitions), aggregate_calls[0].node
         )
         return self._selected(items, keys, aggregate_calls, named, aliases, push, limit)
+
+    def _check_edges(self) -> None:
+        """Raise `SqlError` for an edge of a window that is called after no stream of the query."""
+        aliases = {"window", *(side.alias for side in self._rows.sides)}
+        for column in self._select.find_all(exp.Column):
+            if column.table and _is_edge(column) and column.parts[0].name.lower() not in aliases:
+                raise error_at(column, f"no stream of the query is called {column.parts[0].name}")
 
     def _check_functions(self, items: list[Any]) -> None:
         """Raise `SqlError` for a misspelt function, which may have been meant as an aggregate."""
@@ -101,7 +112,6 @@ class WindowQuery:
             if isinstance(target, exp.Column) and not target.table:
                 lower = target.name.lower()
                 known = {name.lower() for side in self._rows.sides for name in side.columns}
-                known |= set(self._rows.extra)
                 if lower not in known and lower in aliases:
                     alias, target = aliases[lower].alias, aliases[lower].this
                     keys |= self._key(target, alias, node.sql())
@@ -116,19 +126,34 @@ class WindowQuery:
     def _key(self, node: Any, alias: str, text: str) -> dict[str, str]:
         if aggregates_in(node):
             raise error_at(node, "an aggregate can't be a key of the groups")
-        if isinstance(node, exp.Anonymous) and node.name.upper() in EXPLODE:
-            name = self._rows.exploded.get(node.sql())
-            if name is None:
-                name = alias or self._rows.output_name(node, {})
-                self._rows.explode(node.expressions[0], name)
-            return {text: name, node.sql(): name}
-        if isinstance(node, exp.Column) and not self._rows.is_struct_field(node):
+        if is_explode(node):
+            name = self._rows.exploded[node.sql()]
+        elif isinstance(node, exp.Column) and not self._rows.is_struct_field(node):
             name = self._rows.resolved(node)
-            return {text: name, node.sql(): name}
-        one = self._rows.expressions().scalar(node)
-        name = alias or str(node.sql())
-        with_columns(self._rows.draft, {name: one}, node)
+            self._plain_keys.add(name)
+        else:
+            one = self._rows.expressions().scalar(node)
+            # An alias that is a column's name would write over that column before it is counted.
+            taken = self._rows.draft.stream.columns
+            name = self._rows.new_name(alias if alias and alias not in taken else str(node.sql()))
+            with_columns(self._rows.draft, {name: one}, node)
         return {text: name, node.sql(): name}
+
+    def _check_partition(self, window: Window, keys: Mapping[str, str]) -> None:
+        """Raise `SqlError` unless the sessions of a SESSION in FROM are those of the groups."""
+        if window.partition is None:
+            return
+        named = dict(zip(keys.values(), keys))
+        parts = [self._rows.key_column(node) for node in window.partition]
+        if set(parts) == set(named):
+            return
+        groups = ", ".join(named.values())
+        raise error_at(
+            window.partition[0] if window.partition else window.node,
+            f"SESSION has sessions of {'each ' + ', '.join(parts) if parts else 'all rows'}, and no groups "
+            "within them: name the same columns in both, "
+            + (f"SESSION(TABLE … PARTITION BY {groups}, …)" if named else "in GROUP BY too"),
+        )
 
     def _aggregate_columns(
         self, aggregate_calls: list[AggregateCall], items: list[Any], keys: Mapping[str, str]
@@ -177,11 +202,12 @@ class WindowQuery:
         one = expressions.scalar(node)
         if condition is None and isinstance(node, exp.Column) and not self._rows.is_struct_field(node):
             return self._rows.resolved(node)
-        name = str(node.sql())
+        text = str(node.sql())
         if condition is not None:
-            name += f" where {condition.sql()}"
+            text += f" where {condition.sql()}"
             holds = expressions.condition(condition, "FILTER (WHERE …)")
             one = expressions.make.when([(holds, one)], None)
+        name = self._rows.new_name(text)
         columns[name] = one
         return name
 
@@ -210,7 +236,7 @@ class WindowQuery:
         calls = {id(one.node): (name, one) for name, (_, those) in named.items() for one in those}
         ranks = ranks_of(calls[id(one.node)] for one in aggregate_calls)
         stream = self._rows.draft.stream
-        answers = AnswerReader(answer_schema(stream, ranks), calls, keys, stream.keys)
+        answers = AnswerReader(answer_schema(stream, ranks), calls, keys, self._key_of)
         selection, columns = answers.selection(
             self._select, items, aliases, ranks, limit if not push else None
         )
@@ -228,6 +254,14 @@ class WindowQuery:
             source_text(self._rows.draft.lines) + answers.remark(),
             calls=calls,
         )
+
+    def _key_of(self, node: exp.Column) -> str:
+        """The key of the groups that a column's name means; empty for a column that is none."""
+        try:
+            name = self._rows.resolved(node)
+        except SqlError:
+            return ""
+        return name if name in self._plain_keys and not self._rows.is_struct_field(node) else ""
 
 
 def _is_edge(node: Any) -> bool:

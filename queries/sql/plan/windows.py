@@ -16,13 +16,17 @@ from .expressions import interval_us
 
 @dataclass(frozen=True)
 class Window:
-    """A window: the stream's method, its text, and the column that it names as the event time, if any."""
+    """A window: the stream's method, its text, and the column that it names as the event time, if any.
+
+    `partition` are the columns that a SESSION in FROM has sessions of each of; None where GROUP BY says it.
+    """
 
     node: Any
     method: str
     given: tuple[str, ...]
     named: tuple[tuple[str, str], ...] = ()
     time: Any = None
+    partition: tuple[Any, ...] | None = None
 
     @property
     def text(self) -> str:
@@ -53,10 +57,16 @@ def window_of_table(node: Any) -> Window:
     time = node.args["time"]
     lengths = [one.this for one in node.args["lengths"]]
     kind = node.this
+    partition = node.args.get("partition") or []
+    if partition and kind != "SESSION":
+        raise error_at(
+            partition[0],
+            f"{kind} takes no PARTITION BY: windows are the same for all keys; GROUP BY names them",
+        )
     if kind == "TUMBLE":
         return Window(node, "tumbling", (duration_text(lengths[0]),), (), time)
     if kind == "SESSION":
-        return Window(node, "session", (duration_text(lengths[0]),), (), time)
+        return Window(node, "session", (duration_text(lengths[0]),), (), time, tuple(partition))
     every, size = lengths
     if kind == "HOP":
         return _hopping(node, size, every, time)

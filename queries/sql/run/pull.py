@@ -26,6 +26,7 @@ from ...question.question import Question
 from ...views.merge_cache import Deadline, Every, MergeCache, Selection, apart
 from ...views.view import ServedWindow, TableView
 from ..errors import error_at, nearest
+from ..parse.understood import check_understood
 from ..plan.aggregates import DISTINCT, AggregateCall
 from ..plan.answer_reader import AnswerReader, ranks_of, schema_of_answers
 from ..plan.clauses import WINDOW_COLUMNS, check_clauses, limit_of
@@ -61,7 +62,23 @@ def pulled(
         raise error_at(
             select.args["joins"][0].this, f"{view.name} is a stored table of sketches, which joins nothing"
         )
+    check_understood(select)
+    _check_names(select, view.name)
     return _Pull(select, view, naive(now), rollups or MergeCache(0), limits, deadline).answer()
+
+
+def _check_names(select: exp.Select, name: str) -> None:
+    """Raise `SqlError` for a column of another table than the one that is asked."""
+    table = select.args["from_"].this
+    if table.args.get("windowed") is not None:
+        raise error_at(
+            table.args["windowed"],
+            f"{name} has its windows stored: write FROM {name} WINDOW TUMBLING (SIZE …) for longer ones",
+        )
+    known = {"window", (table.alias or table.name).lower()}
+    for column in select.find_all(exp.Column):
+        if (owner := column.table) and (owner.lower() not in known or column.args.get("db")):
+            raise error_at(column, f"no table of the query is called {owner}; there is {table.alias_or_name}")
 
 
 def described(view: TableView) -> list[tuple[str, str]]:
@@ -148,7 +165,14 @@ class _Pull:
         schema = table_schema(types, self._columns.aggregates, None)
         aliases = {item.alias.lower(): item.this for item in items if isinstance(item, exp.Alias)}
         texts = {key: key for key in shape.keys}
-        reader = AnswerReader(schema_of_answers(schema, ranks), calls, texts, shape.keys, self._now)
+        by_name = {key.lower(): key for key in shape.keys}
+        reader = AnswerReader(
+            schema_of_answers(schema, ranks),
+            calls,
+            texts,
+            lambda node: by_name.get(node.name.lower(), ""),
+            self._now,
+        )
         selection, _ = reader.selection(self._select, items, aliases, ranks, limit_of(self._select))
         return selection
 
@@ -205,7 +229,7 @@ class _Pull:
         if apart(self._view.schema) or set(shape.keys) != set(self._keys):
             return None
         wanted = Selection(names, shape.keys, tuple(sorted(where.keys)))
-        ((_, falling),) = selection.order
+        ((_, falling, _),) = selection.order
         order = f"{'-' if falling else ''}{name}"
         question = Question("rows", every="span", order=order, limit=selection.limit)
         first = self._rollups.cached(
@@ -220,7 +244,7 @@ class _Pull:
 
     def _order_column(self, selection: AnswerSelection, items: list[Any]) -> str:
         """The table's column whose order is that of the query; empty where there is none."""
-        if len(selection.order) != 1:
+        if len(selection.order) != 1 or selection.order[0][2]:
             return ""
         for one, item in zip(selection.outputs, items):
             node = item.this if isinstance(item, exp.Alias) else item

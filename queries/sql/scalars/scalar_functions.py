@@ -39,15 +39,24 @@ class Function:
 
 
 def timestamp_of_text(make: Scalars, one: Scalar) -> Scalar:
-    """ISO 8601 as a TIMESTAMP in UTC; null where a text is none. A space may stand for the T."""
+    """ISO 8601, with an offset or without, as a TIMESTAMP in UTC; null where a text is none.
+
+    A space may stand for the T.
+    """
     plain = make.call(make.call(one, "str.replace", "T", " ", literal=True), "str.strip_suffix", "Z")
     formats = ("%Y-%m-%d %H:%M:%S%.f", "%Y-%m-%d %H:%M", "%Y-%m-%d")
     whole = [
         make.call(plain, "str.strptime", TIME, formats[0], strict=False),
         make.call(plain, "str.strptime", TIME, formats[1], strict=False),
         make.cast(make.call(plain, "str.strptime", pl.Date(), formats[2], strict=False), TIME),
+        *(_with_offset(make, plain, pattern) for pattern in ("%Y-%m-%d %H:%M:%S%.f%#z", "%Y-%m-%d %H:%M%#z")),
     ]
     return make.function("coalesce", whole)
+
+
+def _with_offset(make: Scalars, one: Scalar, pattern: str) -> Scalar:
+    zoned = make.call(one, "str.strptime", pl.Datetime("us", "UTC"), pattern, strict=False)
+    return make.call(zoned, "dt.replace_time_zone", None)
 
 
 def java_format(pattern: str) -> str:

@@ -227,16 +227,33 @@ class Scalars:
         return self.made(chain, text)
 
     def rounded(self, one: Scalar, digits: int) -> Scalar:
-        """Half goes away from zero."""
+        """Half goes away from zero; digits below 0 are those before the point."""
+        if not -18 <= digits <= 18:
+            raise ValueError(f"the number of digits must be from -18 to 18, got {digits}")
         if one.kind == "whole":
-            return one
+            return one if digits >= 0 else self._rounded_whole(one, 10**-digits)
+        if digits < 0:
+            factor = self.literal(float(10**-digits))
+            return self.operator(self.rounded(self.operator(one, "/", factor), 0), "*", factor)
         factor = self.literal(float(10**digits))
         value = one if not digits else self.operator(one, "*", factor)
         size = self.call(value, "abs")
         floor = self.call(size, "floor")
         up = self.cast(self.operator(self.operator(size, "-", floor), ">=", self.literal(0.5)), pl.Float64())
         result = self.operator(self.operator(floor, "+", up), "*", self.call(value, "sign"))
-        return result if not digits else self.operator(result, "/", factor)
+        if not digits:
+            return result
+        # From 2^53 on a number has no digits behind its point, and the product may have been too large.
+        some = self.operator(size, "<", self.literal(2.0**53))
+        return self.when([(some, self.operator(result, "/", factor))], one)
+
+    def _rounded_whole(self, one: Scalar, unit: int) -> Scalar:
+        """To a multiple of a unit, exactly; null where that is beyond BIGINT."""
+        size = self.call(self.cast(one, pl.Int128()), "abs")
+        half = self.operator(size, "+", self.literal(unit // 2))
+        multiple = self.operator(self.operator(half, "//", self.literal(unit)), "*", self.literal(unit))
+        signed = self.operator(multiple, "*", self.call(self.cast(one, pl.Int128()), "sign"))
+        return self.cast(signed, pl.Int64())
 
 
 def _expr(value: Any) -> Any:

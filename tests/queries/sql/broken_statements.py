@@ -55,7 +55,7 @@ MORE = [
     (
         "SELECT usr FROM posts NATURAL JOIN users",
         "users",
-        "a join must say which rows go together: ON a.column = b.column",
+        "NATURAL JOIN: write JOIN … ON a.column = b.column; of two streams JOIN … WITHIN",
     ),
     (
         "SELECT p.usr FROM posts p JOIN clicks c WITHIN 0 MINUTES ON p.usr = c.usr",
@@ -83,7 +83,7 @@ MORE = [
         "posts p WITHIN",
         "p is joined twice; give it another name, JOIN posts AS other",
     ),
-    ("SELECT a.b.c.d FROM posts", "a.b.c.d", "no stream of the query is called c; there are posts"),
+    ("SELECT a.b.c.d FROM posts", "a.b.c.d", "no stream of the query is called a; there are posts"),
     (
         "SELECT posts.nope FROM posts",
         "posts.nope",
@@ -371,7 +371,7 @@ MORE = [
     (
         "SELECT COUNT(*) FROM posts WINDOW TUMBLING (SIZE 1 MINUTE) GROUP BY GROUPING SETS (usr, lang)",
         "usr, lang",
-        "GROUPINGSETS is not supported here",
+        "GROUPING SETS, CUBE and ROLLUP: name the columns; coarser answers",
     ),
     (
         "SELECT COUNT(*) FROM posts WINDOW TUMBLING (SIZE 1 MINUTE) GROUP BY tags",
@@ -761,5 +761,63 @@ MORE = [
     ),
     ("TRUNCATE posts", "TRUNCATE", "a statement must begin with one of SELECT, CREATE STREAM,"),
     ("GRANT ALL", "GRANT", "a statement must begin with one of SELECT, CREATE STREAM,"),
+    # Parts that the parser knows and nobody plans
+    (
+        "SELECT p.usr FROM posts p LEFT ANTI JOIN users u ON p.usr = u.usr",
+        "users u",
+        "LEFT ANTI JOIN: write LEFT JOIN … WHERE key IS NULL",
+    ),
+    ("SELECT p.usr FROM posts p LEFT SEMI JOIN users u ON p.usr = u.usr", "users u", "LEFT SEMI JOIN: write"),
+    (
+        "SELECT p.usr FROM posts p ASOF JOIN users u ON p.usr = u.usr",
+        "users u",
+        "ASOF JOIN: write JOIN … ON a.column = b.column",
+    ),
+    (
+        "SELECT p.usr FROM posts p JOIN users FOR SYSTEM_TIME AS OF p.ts AS u ON p.usr = u.usr",
+        "p.ts",
+        "a table is joined as it is when the row is read, not as it was",
+    ),
+    ("SELECT usr FROM posts TABLESAMPLE (10 PERCENT)", "10", "TABLESAMPLE: write SAMPLE(column, 100)"),
+    (
+        "SELECT usr FROM posts PIVOT (SUM(n) FOR lang IN ('en'))",
+        "SUM(n) FOR lang IN ('en'",
+        "PIVOT: write an aggregate for each value",
+    ),
+    ("SELECT usr FROM warehouse.main.posts", "main", "a stream or table has one name, without a catalog"),
+    ("SELECT usr FROM posts WITH (NOLOCK)", "posts", "a table takes no hints: leave out WITH (…)"),
+    ("SELECT /*+ BROADCAST(posts) */ usr FROM posts", "/*+", "a query takes no hints: leave out /*+ … */"),
+    ("SELECT usr FROM posts /*+ OPTIONS('a'='b') */ WHERE n > 1", "/*+", "a query takes no hints: leave out"),
+    ("SELECT a FROM posts AS p(a, b)", "a", "no column is called a; there are ts, usr"),
+    ("SELECT usr FROM posts AS p(a, b)", "a", "an alias of a table names no columns: write AS name"),
+    (
+        "SELECT tag FROM posts CROSS JOIN UNNEST(tags) WITH ORDINALITY AS t(tag, place)",
+        "place",
+        "UNNEST has no WITH ORDINALITY",
+    ),
+    (
+        "SELECT tag FROM posts JOIN UNNEST(tags) AS t(tag) ON tag = usr",
+        "tag = usr",
+        "UNNEST is joined ON TRUE; put a condition in WHERE",
+    ),
+    ("SELECT CAST(usr AS VARCHAR(3)) FROM posts", "3", "VARCHAR(3): a length or precision is not kept"),
+    ("SELECT usr FROM posts LIMIT 5 PERCENT", "5", "LIMIT must be a number of rows, without PERCENT"),
+    ("SELECT ROUND(n, 20) FROM posts", "ROUND", "the number of digits must be from -18 to 18, got 20"),
+    (
+        "SELECT ROWTIME AT TIME ZONE 'UTC' FROM posts",
+        "ROWTIME AT TIME ZONE 'UTC'",
+        "AT TIME ZONE: times are in",
+    ),
+    (
+        "SELECT usr FROM posts WHERE usr LIKE 'a!b' ESCAPE '!'",
+        "'a!b'",
+        "behind ! a pattern must have %, _ or !",
+    ),
+    (
+        "SELECT lang, COUNT(*) FROM SESSION(posts, ts, INTERVAL '1' MINUTE) GROUP BY lang",
+        "SESSION",
+        "SESSION has sessions of all rows, and no groups within them",
+    ),
+    ("SELECT usr FROM x.posts", "x", "a stream or table has one name, without a catalog or schema"),
     ("BEGIN", "BEGIN", "a statement must begin with one of SELECT, CREATE STREAM,"),
 ]

@@ -38,14 +38,19 @@ POSTS = {
 }
 
 
-def planned(query: str) -> QueryPlan:
-    """The plan of a SELECT over the declared streams."""
+def declared_planner() -> Planner:
+    """A planner that knows the declared streams."""
     catalog = Catalog()
     for statement in statements_of(DECLARED):
         catalog.add(relation_of(statement.node, statement.text), statement.node.name, False, False)
+    return Planner(catalog, stream_class=sg.Stream)
+
+
+def planned(query: str) -> QueryPlan:
+    """The plan of a SELECT over the declared streams."""
     (statement,) = statements_of(query)
     try:
-        return Planner(catalog, stream_class=sg.Stream).plan(statement.node.select)
+        return declared_planner().plan(statement.node.select)
     except SqlError as error:
         raise error.of_text(query) from None
 

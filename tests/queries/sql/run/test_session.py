@@ -154,6 +154,20 @@ def test_an_order_and_a_limit_of_a_question_that_ends() -> None:
     assert last_rows(posts(ROWS) + query) == [["en", 3]]
 
 
+def test_nulls_stand_where_an_order_says() -> None:
+    query = """SELECT tags[2] AS t, COUNT(*) AS n FROM posts WINDOW TUMBLING (SIZE 1 DAY)
+      GROUP BY tags[2] ORDER BY t"""
+    more = f"INSERT INTO posts (ts, tags) VALUES ({START}, ARRAY['x']), ({START}, ARRAY['x', 'b']);"
+    for order, expected in (
+        ("", ["all", "b", None]),
+        (" NULLS FIRST", [None, "all", "b"]),
+        (" DESC", ["b", "all", None]),
+        (" DESC NULLS FIRST", [None, "b", "all"]),
+        (" DESC NULLS LAST", ["b", "all", None]),
+    ):
+        assert [row[0] for row in last_rows(posts(ROWS) + more + query + order)] == expected
+
+
 def test_two_streams_are_joined_within_a_length() -> None:
     script = (
         posts(ROWS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 import pytest
@@ -33,6 +33,21 @@ from ..scripts import planned, value
         ("ROUND(0.49999999999999994)", 0.0),
         ("ROUND(1.005 * 100) / 100", 1.0),
         ("ROUND(2.345, 1)", 2.3),
+        ("ROUND(15, -1)", 20),
+        ("ROUND(-15, -1)", -20),
+        ("ROUND(14, -2)", 0),
+        ("ROUND(9223372036854775807, -1)", None),
+        ("ROUND(9223372036854775804, -1)", 9223372036854775800),
+        ("ROUND(7, 3)", 7),
+        ("ROUND(-1250.5, -2)", -1300.0),
+        ("ROUND(1e300, 15)", 1e300),
+        ("3 BETWEEN SYMMETRIC 5 AND 1", True),
+        ("6 BETWEEN SYMMETRIC 5 AND 1", False),
+        ("3 BETWEEN SYMMETRIC NULL AND 1", None),
+        ("0 NOT BETWEEN SYMMETRIC 5 AND 1", True),
+        ("'50%' LIKE '50!%' ESCAPE '!'", True),
+        ("'50x' LIKE '50!%' ESCAPE '!'", False),
+        ("'50x' NOT LIKE '50!%' ESCAPE '!'", True),
         ("SQRT(-1)", None),
         ("LN(0)", None),
         ("9223372036854775807 + 1", None),
@@ -53,6 +68,10 @@ from ..scripts import planned, value
         ("CAST('2026-01-01 10:20' AS TIMESTAMP)", datetime(2026, 1, 1, 10, 20)),
         ("CAST('2026-01-01' AS TIMESTAMP)", datetime(2026, 1, 1)),
         ("CAST('yesterday' AS TIMESTAMP)", None),
+        ("TIMESTAMP '2026-01-01 02:00:00+02:00'", datetime(2026, 1, 1)),
+        ("TIMESTAMP '2026-01-01 02:00:00.5 -0330'", datetime(2026, 1, 1, 5, 30, 0, 500_000)),
+        ("TIMESTAMP WITH TIME ZONE '2026-01-01T02:00+02' + INTERVAL '1' HOUR", datetime(2026, 1, 1, 1)),
+        ("DATE '2026-01-02' > TIMESTAMP '2026-01-01 23:00:00-00:30'", True),
         ("'7'::INT", 7),
         ("1 IN (1, NULL)", True),
         ("2 IN (1, NULL)", None),
@@ -137,6 +156,15 @@ def test_a_constant_expression(expression: str, expected: Any) -> None:
         ("meta->b", {"meta": {"a": 1, "b": "x"}}, "x"),
         ("a NOT IN (1, NULL)", {"a": 5}, None),
         ("SUBSTRING(s, i)", {"s": "hello", "i": 0}, None),
+        (
+            "CAST(s AS TIMESTAMP)",
+            {"s": "2026-01-01T02:00:00.25+02:00"},
+            datetime(2026, 1, 1, 0, 0, 0, 250_000),
+        ),
+        ("CAST(s AS TIMESTAMP)", {"s": "2026-01-01 02:00-01"}, datetime(2026, 1, 1, 3)),
+        ("CAST(s AS TIMESTAMP)", {"s": "2026-01-01T02:00:00+99:00"}, None),
+        ("CAST(s AS DATE)", {"s": "2026-01-01T00:30:00+02:00"}, date(2025, 12, 31)),
+        ("s < TIMESTAMP '2026-01-01 00:00:01'", {"s": "2026-01-01T02:00:00+02:00"}, True),
         ("CAST(s AS BIGINT) + 1", {"s": "x"}, None),
         ("REPLACE(s, 'b', t)", {"s": "abab", "t": "x"}, "axax"),
         ("REPLACE(s, t, s)", {"s": "ab", "t": ""}, "ab"),
