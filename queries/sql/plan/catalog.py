@@ -24,7 +24,7 @@ from ..scalars.types import column_type
 
 _OPTIONS = (
     *("KAFKA_TOPIC", "VALUE_FORMAT", "VALUE_DELIMITER", "TIMESTAMP", "TIMESTAMP_FORMAT", "KEY_FORMAT"),
-    *("FORMAT", "KEY", "PARTITIONS", "REPLICAS", "SKETCHES", "GROUP", "SERVER", "TABLE"),
+    *("FORMAT", "KEY", "SKETCHES", "GROUP", "SERVER", "TABLE"),
     *("REGISTRY", "SUBJECT", "MESSAGE"),
 )
 _STORED = {"SKETCHES": "sketches", "GROUP": "group", "SERVER": "server"}
@@ -41,6 +41,7 @@ class Relation:
     `key` is the column that comes from the messages' keys. A stored table has no topic: `sketches` is its
     folder, `group` the running group whose table it is, `server` the address of a query server that has it.
     `registered` is the decoder of a format whose schema is in a registry, `registered_source` its Python.
+    `lost_time` is what the event time is called in the query that writes a stream, if no column has it.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Relation:
     windowed: bool = False
     registered: Any = None
     registered_source: str = ""
+    lost_time: str = ""
 
     @property
     def stored(self) -> str:
@@ -190,19 +192,13 @@ def relation_of(node: CreateSource, text: str, registry: str = "") -> Relation:
         )
     key = _key(node, columns)
     time = options.get("TIMESTAMP")
-    name = "" if time is None else column_named(_bare(time), columns, time, str(node.name))
     pattern = options.get("TIMESTAMP_FORMAT")
+    name = "" if time is None else time_column(time, columns, str(node.name))
     if pattern is not None:
         if not name or columns[name] != pl.String():
             raise error_at(pattern, "TIMESTAMP_FORMAT is for a TIMESTAMP column of type VARCHAR")
         with errors_at(pattern):
             java_format(str(pattern))
-    elif name and not (
-        columns[name].is_integer() or isinstance(columns[name], (pl.String, pl.Date, pl.Datetime))
-    ):
-        raise error_at(
-            options["TIMESTAMP"], f"the TIMESTAMP column {name} must be BIGINT, VARCHAR or TIMESTAMP"
-        )
     relation = Relation(
         str(node.name),
         node.kind,
@@ -220,6 +216,14 @@ def relation_of(node: CreateSource, text: str, registry: str = "") -> Relation:
     with errors_at(node.name):
         relation.decoder()
     return relation
+
+
+def time_column(named: Word, columns: Mapping[str, pl.DataType], of: str) -> str:
+    """The column that the option TIMESTAMP names. Raises `SqlError` for one that is no time."""
+    name = column_named(_bare(named), columns, named, of)
+    if not (columns[name].is_integer() or isinstance(columns[name], (pl.String, pl.Date, pl.Datetime))):
+        raise error_at(named, f"the TIMESTAMP column {name} must be BIGINT, VARCHAR or TIMESTAMP")
+    return name
 
 
 def _registered(
@@ -300,6 +304,10 @@ def _stored_relation(node: CreateSource, stored: list[str], text: str) -> Relati
 def check_options(options: Options, known: tuple[str, ...]) -> None:
     """Raise `SqlError` for an option that isn't known."""
     for name, value in options.items():
+        if name in ("PARTITIONS", "REPLICAS") and name not in known:
+            raise error_at(value, f"{name}: make the topic by Kafka's own tools first, and leave {name} out")
+        if name == "FORMAT" and "VALUE_FORMAT" in options:
+            raise error_at(value, "FORMAT says the same as VALUE_FORMAT; leave one of them out")
         if name not in known:
             raise error_at(value, f"no option is called {name}; {nearest(name, known)}")
 

@@ -10,7 +10,7 @@ import polars as pl
 from sqlglot import exp
 
 from ....operators.windows.durations import duration_text
-from ..errors import error_at, errors_at
+from ..errors import SqlError, error_at, errors_at
 from ..parse.understood import check_arguments
 from ..scalars.scalars import Scalars, type_source
 from .catalog import Catalog, Relation, column_named
@@ -21,41 +21,39 @@ from .topic_rows import TopicReader
 
 @dataclass(frozen=True)
 class Used:
-    """The columns that a query names: `names` anywhere, `outside` beside the conditions of joins.
+    """The columns that a query names, in lower case: `names` anywhere, `places` with where they stand.
 
-    Names are in lower case; those of `outside` stand behind the alias of their stream, which may be empty.
+    Those of `places` stand behind the alias of their stream, which may be empty; a place is the join in whose
+    condition they are, by its number, or -1 for any other.
     """
 
     names: set[str]
-    outside: set[tuple[str, str]]
+    places: set[tuple[str, str, int]]
 
     @classmethod
     def of(cls, select: exp.Select) -> Used:
         """Those of a query."""
         columns = list(select.find_all(exp.Column))
-        in_joins = {
-            id(column)
-            for join in select.args.get("joins") or ()
+        of_joins = {
+            id(column): number
+            for number, join in enumerate(select.args.get("joins") or ())
             if join.args.get("on") is not None
             for column in join.args["on"].find_all(exp.Column)
         }
-        parts = [[one.name.lower() for one in column.parts] for column in columns]
-        names = {column.name.lower() for column in columns}
-        outside = {
-            pair
-            for column, some in zip(columns, parts)
-            if id(column) not in in_joins
-            for pair in [("", some[0]), *([(some[0], some[1])] if len(some) > 1 else [])]
-        }
+        names, places = {column.name.lower() for column in columns}, set()
+        for column in columns:
+            first, *rest = [one.name.lower() for one in column.parts]
+            place = of_joins.get(id(column), -1)
+            places |= {("", first, place), *([(first, rest[0], place)] if rest else [])}
         if any(isinstance(one, exp.Star) for one in select.expressions):
             names.add("*")
-            outside.add(("", "*"))
-        return cls(names, outside)
+            places.add(("", "*", -1))
+        return cls(names, places)
 
-    def column(self, name: str, alias: str) -> bool:
-        """Whether a column of a stream is used beside the conditions of joins."""
-        lower = name.lower()
-        return bool({("", lower), (alias, lower), ("", "*"), (alias, "*")} & self.outside)
+    def column(self, name: str, alias: str, join: int) -> bool:
+        """Whether a column of a stream is used anywhere but in the condition of a join."""
+        named = {(owner, one) for owner, one, place in self.places if place != join}
+        return bool(named & {("", name.lower()), (alias, name.lower()), ("", "*"), (alias, "*")})
 
 
 def join_rows(reader: TopicReader, catalog: Catalog, rows: QueryRows, join: Any, used: Used) -> None:
@@ -145,7 +143,7 @@ def _join_table(
     suffix = _suffix(alias, before, relation.values)
     key_type = relation.columns[relation.key]
     # The table's own key is NULL in rows without a partner, where the row's is not.
-    own_key = how == "left" and used.column(relation.key, alias)
+    own_key = how == "left" and used.column(relation.key, alias, join.index or 0)
     matched = rows.new_name(f"{alias} is matched") if own_key else ""
     text = (
         f".join(sg.LookupTable.from_kafka({relation.topic!r}, value={relation.decoder_source()}"
@@ -182,6 +180,9 @@ def _join_stream(
 ) -> None:
     if how == "outer" and any(side.relation is None for side in rows.sides):
         raise error_at(join.this, "write UNNEST behind the FULL OUTER JOIN")
+    for one in (*(side.relation for side in rows.sides if side.relation is not None), relation):
+        if one.lost_time and one.kind == "stream":
+            raise no_time(one, join.this)
     other, columns = reader.draft(relation, used.names, relation.time, join.this)
     other_rows = QueryRows(other, [Side(relation, alias, columns)])
     on: list[str] = []
@@ -213,6 +214,15 @@ def _join_stream(
     rows.sides.append(Side(relation, alias, own_names))
 
 
+def no_time(relation: Relation, at: Any) -> SqlError:
+    """The error of a stream that a query writes without its event time, where that is needed."""
+    return error_at(
+        at,
+        f"{relation.name} has the time of its writing, since its SELECT leaves out {relation.lost_time}: "
+        "select that too, or name another column, WITH (TIMESTAMP='…')",
+    )
+
+
 def _shared_key(rows: QueryRows, other: QueryRows, left: Any, right: str, pair: Any) -> str:
     """The column that both sides of a join have for one equality: under the left's name, if that is free."""
     name = rows.key_column(left)
@@ -230,7 +240,7 @@ def _keep_keys(rows: QueryRows, side: Side, on: list[str], used: Used, suffix: s
     """Copy a side's columns that both sides share, as far as the query uses them."""
     copies = {}
     for known, own in side.columns.items():
-        if own in on and used.column(known, side.alias):
+        if own in on and used.column(known, side.alias, join.index or 0):
             copies[known] = free_name(own + (suffix or f"_{side.alias}"), rows.draft.stream.columns)
     if copies:
         make = Scalars(rows.draft.stream.columns)

@@ -14,7 +14,7 @@ from .aggregates import aggregates_in
 from .catalog import Catalog, column_named
 from .clauses import check_clauses, limit_of
 from .draft import bare
-from .joins import Used, join_rows
+from .joins import Used, join_rows, no_time
 from .query_plan import QueryPlan
 from .query_rows import QueryRows, Side
 from .row_query import row_plan
@@ -137,6 +137,8 @@ class _Planning:
                 f"{relation.name} is a table, whose rows replace each other: read it by a join, FROM stream "
                 f"LEFT JOIN {relation.name} ON …, or declare its topic as a STREAM",
             )
+        if relation.lost_time and not time and (window is not None or "rowtime" in self._used.names):
+            raise no_time(relation, table)
         draft, columns = self._reader.draft(relation, self._used.names, time, table)
         rows = QueryRows(draft, [Side(relation, (table.alias or relation.name).lower(), columns)])
         exploded = []

@@ -21,7 +21,9 @@ class QueryPlan:
 
     `columns` are the columns of its rows with their types, `keys` those that are the groups'. `push` is
     ``final``, ``changes``, or empty for a query that ends. `calls` are its aggregates by their nodes' ids,
-    each with its column; `sinks` what a run writes its windows to, other than the query's rows.
+    each with its column; `sinks` what a run writes its windows to, other than the query's rows. `time` is
+    the column of rows that has their event time, in `time_format` if it is text, and `lost_time` what that is
+    called in their source, if none has it.
     """
 
     stream: Stream
@@ -32,6 +34,8 @@ class QueryPlan:
     limit: int | None
     source: str
     time: str = ""
+    time_format: str = ""
+    lost_time: str = ""
     calls: Mapping[int, tuple[str, AggregateCall]] = field(default_factory=dict)
     sinks: tuple[Any, ...] = ()
 

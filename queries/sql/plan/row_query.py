@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import polars as pl
 from sqlglot import exp
 
 from ..errors import error_at
@@ -21,8 +22,9 @@ def row_plan(rows: QueryRows, items: list[Any], push: str, limit: int | None) ->
     outputs: dict[str, Scalar] = {}
     beside = rows.sides[1:]
     first = rows.sides[0].relation
+    assert first is not None
     alone = all(one.relation is None or one.relation.kind == "table" for one in beside)
-    time = first.time if alone and first is not None else ""
+    time = first.time if alone else ""
     new_time = ""
     for item in items:
         node = item.this if isinstance(item, exp.Alias) else item
@@ -34,9 +36,9 @@ def row_plan(rows: QueryRows, items: list[Any], push: str, limit: int | None) ->
         if twice := [name for name in more if name in outputs]:
             raise error_at(item, f"{twice[0]} is selected twice; give one another name, AS …")
         outputs |= more
-    for name, one in outputs.items():
-        if time and one.text == f"pl.col({time!r})":
-            new_time = name
+    texts = {one.text: name for name, one in reversed(outputs.items())}
+    if alone:
+        new_time = texts.get(f"pl.col({time!r})") or texts.get("pl.col('ROWTIME')") or ""
     plain = all(one.text == f"pl.col({name!r})" for name, one in outputs.items())
     if not (plain and list(outputs) == list(draft.stream.columns)):
         if plain:
@@ -47,7 +49,18 @@ def row_plan(rows: QueryRows, items: list[Any], push: str, limit: int | None) ->
             named = {name: one.expr for name, one in outputs.items()}
             draft.then(f".select({text})", lambda stream: stream.select(**named), items[0])
     columns = {name: draft.stream.columns[name] for name in outputs}
-    return QueryPlan(draft.stream, None, columns, (), push, limit, source_text(draft.lines), new_time)
+    return QueryPlan(
+        draft.stream,
+        None,
+        columns,
+        (),
+        push,
+        limit,
+        source_text(draft.lines),
+        new_time,
+        first.time_format if columns.get(new_time) == pl.String() else "",
+        "" if new_time else first.time or first.lost_time or "ROWTIME",
+    )
 
 
 def _scalar(rows: QueryRows, node: Any) -> Scalar:

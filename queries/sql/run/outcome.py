@@ -48,9 +48,8 @@ class StatementOutcome:
 
     def frame(self) -> pl.DataFrame:
         """The rows as a frame."""
-        return pl.DataFrame(
-            [list(row) for row in self.rows], schema=list(self.columns), orient="row", strict=False
-        )
+        rows = [list(row) for row in self.rows]
+        return pl.DataFrame(rows, list(self.columns), orient="row", strict=False, infer_schema_length=None)
 
 
 def rows_of(statement: str, result: Result) -> StatementOutcome:

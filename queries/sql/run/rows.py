@@ -103,7 +103,9 @@ class RowReader:
         columns = self._plan.columns
         sent = [json.loads(one.value) for one in self._tester.sent() if one.value is not None]
         rows = [[row.get(name) for name in columns] for row in sent]
-        return Result(pl.DataFrame(rows, schema=list(columns), orient="row", strict=False), warnings=warnings)
+        # A type is that of all rows: the first hundred may be nothing but nulls.
+        frame = pl.DataFrame(rows, list(columns), orient="row", strict=False, infer_schema_length=None)
+        return Result(frame, warnings=warnings)
 
     def _warnings(self) -> tuple[str, ...]:
         """Of the messages since the last call."""

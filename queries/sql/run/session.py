@@ -37,12 +37,12 @@ from ..parse.statements import (
     Word,
 )
 from ..plan.aggregates import function_names
-from ..plan.catalog import Catalog, Relation, check_options, column_named, relation_of
+from ..plan.catalog import Catalog, Relation, check_options, column_named, relation_of, time_column
 from ..plan.planner import Planner
 from ..plan.query_plan import QueryPlan, plan_text
 from ..plan.selection import Result
 from ..scalars.scalar_functions import FUNCTIONS
-from ..scalars.scalars import sql_type
+from ..scalars.scalars import a_type, holds, sql_type
 from .alerts import alert_plan, alert_relation
 from .engine import Engine
 from .outcome import StatementOutcome, rows_of
@@ -58,7 +58,7 @@ _OF_THE_ENGINE = (
 )
 """What running a statement may raise: of brokers, of files, of rows."""
 
-_AS_OPTIONS = ("KAFKA_TOPIC", "VALUE_FORMAT", "KEY", "PARTITIONS", "REPLICAS", "FORMAT")
+_AS_OPTIONS = ("KAFKA_TOPIC", "VALUE_FORMAT", "KEY", "TIMESTAMP", "FORMAT")
 
 
 class SqlSession:
@@ -173,6 +173,13 @@ class SqlSession:
             raise error_at(
                 node.name, f"{target.name} has a column {missing[0]}, which the SELECT doesn't give"
             )
+        for name, given in plan.columns.items():
+            if name in wanted and not holds(wanted[name], given):
+                raise error_at(
+                    node.name,
+                    f"{name} of {target.name} is {a_type(wanted[name])}, and the SELECT gives "
+                    f"{a_type(given)}; write CAST(… AS {sql_type(wanted[name])}) AS {name}",
+                )
         if target.format != "JSON":
             raise error_at(node.name, f"{target.name} is of {target.format}: rows are written as JSON")
         keys = (target.key,) if target.key else ()
@@ -263,12 +270,18 @@ class SqlSession:
             if form is not None and str(form).upper() != "JSON":
                 raise error_at(form, f"VALUE_FORMAT of what is written must be JSON, got {form}")
             time = START if plan.selection is not None else plan.time
+            if (named := node.options.get("TIMESTAMP")) is not None:
+                if plan.selection is not None:
+                    raise error_at(named, "TIMESTAMP is of a stream: the time of a window is its start")
+                time = time_column(named, plan.columns, str(node.name))
             relation = Relation(
                 str(node.name),
                 node.kind,
                 topic,
                 plan.columns,
                 time=time,
+                time_format=plan.time_format if time == plan.time else "",
+                lost_time="" if time else plan.lost_time,
                 text=statement.text,
                 windowed=plan.selection is not None,
             )

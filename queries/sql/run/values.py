@@ -11,8 +11,8 @@ from sqlglot import exp
 from ..errors import error_at, errors_at
 from ..parse.statements import InsertValues
 from ..plan.catalog import Relation, column_named
-from ..plan.expressions import Expressions
-from ..scalars.scalars import Scalars, a_type
+from ..plan.expressions import Expressions, constant_time
+from ..scalars.scalars import Scalars, a_type, holds, kind_of
 
 
 def rows_of_values(node: InsertValues, relation: Relation) -> tuple[list[str], list[list[Any]]]:
@@ -46,12 +46,23 @@ def _of_type(series: pl.Series, kind: pl.DataType, at: Any) -> Any:
     value = series[0]
     if value is None:
         return None
-    if isinstance(kind, (pl.Datetime, pl.Date)) and isinstance(value, str):
+    if isinstance(kind, (pl.Datetime, pl.Date)) and isinstance(value, str) and constant_time(value):
         return value
-    if isinstance(kind, (pl.List, pl.Struct)):
-        return value.to_list() if isinstance(value, pl.Series) else value
-    result = series.cast(kind, strict=False)[0]
+    result = series.cast(kind, strict=False)[0] if _same_kind(series.dtype, kind) else None
+    if isinstance(result, pl.Series):
+        result = result.to_list()
     whole = kind.is_integer() and isinstance(value, float)
-    if result is None or (whole and result != value) or (kind.is_numeric() and isinstance(value, str)):
-        raise error_at(at, f"the value must be {a_type(kind)}, got {value!r}")
+    if result is None or (whole and result != value):
+        shown = value.to_list() if isinstance(value, pl.Series) else value
+        raise error_at(at, f"the value must be {a_type(kind)}, got {shown!r}")
     return result
+
+
+def _same_kind(given: pl.DataType, wanted: pl.DataType) -> bool:
+    """Whether values of one type may be those of another, if they are in its range."""
+    if isinstance(given, pl.List) and isinstance(wanted, pl.List):
+        return _same_kind(given.inner, wanted.inner)  # type: ignore[arg-type]
+    if isinstance(given, pl.Struct) and isinstance(wanted, pl.Struct):
+        return holds(wanted, given)
+    kinds = {"number" if kind_of(one) == "whole" else kind_of(one) for one in (given, wanted)}
+    return len(kinds - {"null"}) < 2

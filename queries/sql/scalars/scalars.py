@@ -58,6 +58,29 @@ _KINDS: dict[str, Any] = {
 }
 
 
+def holds(wanted: Any, given: Any) -> bool:
+    """Whether a column of one type holds each value of another as it is.
+
+    >>> holds(pl.Int64(), pl.Int32()), holds(pl.Int32(), pl.Int64()), holds(pl.String(), pl.Int32())
+    (True, False, False)
+    """
+    if isinstance(given, pl.Null) or wanted == given:
+        return True
+    if isinstance(wanted, pl.List) and isinstance(given, pl.List):
+        return holds(wanted.inner, given.inner)
+    if isinstance(wanted, pl.Struct) and isinstance(given, pl.Struct):
+        fields = {one.name: one.dtype for one in wanted.fields}
+        return set(fields) == {one.name for one in given.fields} and all(
+            holds(fields[one.name], one.dtype) for one in given.fields
+        )
+    if wanted.is_integer() and given.is_integer():
+        edges = pl.select(a=wanted.min(), b=given.min(), c=given.max(), d=wanted.max()).row(0)
+        return list(edges) == sorted(edges)
+    if wanted.is_float():
+        return given.is_integer() or (given.is_float() and wanted == pl.Float64())
+    return isinstance(wanted, pl.Datetime) and isinstance(given, pl.Datetime)
+
+
 def sql_type(dtype: Any) -> str:
     """A type by its name in SQL.
 

@@ -190,6 +190,57 @@ def test_rows_go_from_several_queries_into_one_topic() -> None:
     assert last_rows(script) == [["ann", 3], ["ann", 40]]
 
 
+def test_rows_of_another_type_are_refused() -> None:
+    target = (
+        "CREATE STREAM t (a INT, b VARCHAR, c ARRAY<BIGINT>, d DOUBLE, e TIMESTAMP) WITH (KAFKA_TOPIC='t');"
+    )
+    for values, message in (
+        ("1, 5, NULL, NULL, NULL", "the value must be a VARCHAR, got 5"),
+        ("TRUE, NULL, NULL, NULL, NULL", "the value must be an INT, got True"),
+        ("1.5, NULL, NULL, NULL, NULL", "the value must be an INT, got 1.5"),
+        ("1, NULL, ARRAY['x'], NULL, NULL", "the value must be an ARRAY<BIGINT>, got \\['x'\\]"),
+        ("1, NULL, NULL, 'x', NULL", "the value must be a DOUBLE, got 'x'"),
+        ("1, NULL, NULL, 1, 'noon'", "the value must be a TIMESTAMP, got 'noon'"),
+        ("CAST('2026-01-01' AS TIMESTAMP), NULL, NULL, 1, NULL", "the value must be an INT"),
+    ):
+        with pytest.raises(SqlError, match=message):
+            last_rows(f"{target} INSERT INTO t VALUES ({values});")
+    good = (
+        f"{target} INSERT INTO t VALUES (1, 'x', ARRAY[1], 2, '2026-01-01 00:00:00'); SELECT a, c, d FROM t;"
+    )
+    assert last_rows(good) == [[1, [1], 2.0]]
+    for given, message in (
+        ("price AS a", "a of t is an INT, and the SELECT gives a DOUBLE; write CAST"),
+        ("ts AS a", "a of t is an INT, and the SELECT gives a BIGINT"),
+        ("n AS b", "b of t is a VARCHAR, and the SELECT gives an INT"),
+    ):
+        declared = f"CREATE STREAM t ({given[-1]} {'INT' if given[-1] == 'a' else 'VARCHAR'}) WITH (KAFKA_TOPIC='t');"
+        with pytest.raises(SqlError, match=message):
+            last_rows(f"{DECLARED} {declared} INSERT INTO t SELECT {given} FROM posts;")
+
+
+def test_a_stream_that_a_query_writes_has_the_time_of_its_rows() -> None:
+    count = "SELECT window_start, COUNT(*) AS n FROM made WINDOW TUMBLING (SIZE 1 MINUTE) EMIT FINAL"
+    expected = [["2026-01-01T00:00:00", 3], ["2026-01-01T00:01:00", 1]]
+    for select in ("SELECT ts AS at, usr FROM posts", "SELECT ROWTIME AS at, usr FROM posts"):
+        assert last_rows(f"{posts(ROWS)} CREATE STREAM made AS {select}; {count}") == expected
+    moved = "CREATE STREAM made WITH (TIMESTAMP='at') AS SELECT ts + 60000 AS at FROM posts;"
+    assert last_rows(f"{posts(ROWS)} {moved} {count}")[0] == ["2026-01-01T00:01:00", 3]
+    without = f"{posts(ROWS)} CREATE STREAM made AS SELECT usr FROM posts;"
+    assert last_rows(f"{without} SELECT * FROM made") == [["ann"], ["bob"], ["ann"], ["ann"]]
+    for query in (count, "SELECT ROWTIME FROM made"):
+        with pytest.raises(
+            SqlError, match="made has the time of its writing, since its SELECT leaves out ts"
+        ):
+            last_rows(f"{without} {query}")
+
+
+def test_a_column_that_begins_with_nulls_is_shown() -> None:
+    values = ", ".join(f"({START + n}, {'NULL' if n < 150 else 2.5})" for n in range(151))
+    rows = last_rows(f"{DECLARED} INSERT INTO posts (ts, price) VALUES {values}; SELECT price FROM posts;")
+    assert rows[149:] == [[None], [2.5]]
+
+
 def test_csv_and_times_of_a_pattern() -> None:
     script = """
     CREATE STREAM trades (symbol VARCHAR, price DOUBLE, at VARCHAR) WITH (KAFKA_TOPIC='trades',
