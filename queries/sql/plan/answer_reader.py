@@ -209,6 +209,8 @@ class AnswerReader:
             return make.call(make.column(ranked(name, one.ranks[0])), "struct.field", side or "value")
         column = make.column(name)
         if not side:
+            if one.family == "top_k" and (most := dict(one.options).get("k")) is not None:
+                return make.call(column, "list.head", most)  # of a stored table, which may hold more
             return make.call(column, "sqrt") if one.root else column
         if column.kind in ("list", "struct", "bytes"):
             raise error_at(

@@ -191,7 +191,8 @@ class QueryRows:
 
     def _lists(self, calls: list[Any], names: list[str], function: str = "EXPLODE") -> list[str]:
         """New columns of the arrays that are exploded."""
-        expressions, columns, own = self.expressions(), {}, []
+        expressions, own = self.expressions(), []
+        columns: dict[str, Scalar] = {}
         for call, wanted in zip(calls, names):
             node = call.expressions[0] if is_explode(call) else call
             one = expressions.scalar(node)

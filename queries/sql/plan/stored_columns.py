@@ -106,11 +106,27 @@ class StoredColumns:
             if aggregate.name in families and wanted in ((aggregate.column or "").lower(), name.lower())
         ]
         if fit:
-            return next((name for name in fit if self._stored[name].name == one.family), fit[0])
+            name = next((name for name in fit if self._stored[name].name == one.family), fit[0])
+            self._check_options(one, name)
+            return name
         known = ", ".join(f"{name}: {kind.name}({kind.column or ''})" for name, kind in self._stored.items())
         raise error_at(
             one.node, f"{self.table} holds no {one.family} of {wanted or 'its rows'}; it has {known}"
         )
+
+    def _check_options(self, one: AggregateCall, name: str) -> None:
+        """Raise `SqlError` for an aggregate with other parameters than the table has sketched."""
+        stored = {**self._stored[name].params, **self._stored[name].answer}
+        for option, value in one.options:
+            if option == "k" and one.family == "top_k":
+                if not isinstance(value, int) or not 1 <= value <= stored[option]:
+                    raise error_at(
+                        one.node,
+                        f"k must be from 1 to {stored[option]}, of which {self.table} was sketched, got {value}",
+                    )
+            elif stored.get(option) != value:
+                has = f"it has {option} {stored[option]}" if option in stored else f"it has no {option}"
+                raise error_at(one.node, f"{self.table} was not sketched with {option} {value}; {has}")
 
     def _filtered(self, node: Any, column: str) -> str:
         """The column of an aggregate: the table's own, or that of the groups that its FILTER names."""

@@ -34,6 +34,7 @@ def declared(tmp_path_factory: pytest.TempPathFactory) -> str:
             users=sg.distinct("user"),
             people=sg.distinct_set("user"),
             price=sg.quantiles("price"),
+            often=sg.top_k("user", k=5),
         )
     )
     tester = sg.StreamTester(minutes, sinks=[sg.SketchesToParquet(folder)])
@@ -70,6 +71,38 @@ def test_fewer_keys_and_the_whole_span(declared: str) -> None:
     assert answers(declared, "SELECT APPROX_COUNT_DISTINCT(users) AS u FROM minutes") == [[50]]
 
 
+def test_an_aggregate_has_the_parameters_that_are_asked_for(declared: str) -> None:
+    ((most,),) = answers(declared, "SELECT APPROX_TOP_K(user, 3) AS t FROM minutes")
+    ((all_of_them,),) = answers(declared, "SELECT APPROX_TOP_K(user, 5) AS t FROM minutes")
+    assert len(most) == 3 and most == all_of_them[:3]
+    for call, message in (
+        ("APPROX_TOP_K(user, 6)", "k must be from 1 to 5, of which minutes was sketched"),
+        ("APPROX_TOP_K(user, 3, 8)", "minutes was not sketched with max_size 8; it has max_size 4096"),
+        ("APPROX_COUNT_DISTINCT(user, 20)", "minutes was not sketched with lg_k 20; it has lg_k 12"),
+        ("TOP_K(user, k => 9)", "k must be from 1 to 5, of which minutes was sketched"),
+    ):
+        with pytest.raises(SqlError, match=message):
+            answers(declared, f"SELECT {call} AS t FROM minutes")
+
+
+def test_other_tables_and_windows_are_refused(declared: str) -> None:
+    for query, message in (
+        ("SELECT other.lang FROM minutes", "no table of the query is called other"),
+        (
+            "SELECT COUNT(*) AS n FROM TUMBLE(minutes, ts, INTERVAL '1' HOUR)",
+            "write FROM minutes WINDOW TUMBLING",
+        ),
+        ("SELECT lang FROM minutes TABLESAMPLE (10 PERCENT)", "TABLESAMPLE"),
+        ("SELECT n FROM catalogue.minutes", "a stream or table has one name"),
+    ):
+        with pytest.raises(SqlError, match=message):
+            answers(declared, query)
+    assert answers(declared, "SELECT m.lang, COUNT(*) AS n FROM minutes m GROUP BY m.lang ORDER BY n") == [
+        ["fi", 200],
+        ["en", 400],
+    ]
+
+
 def test_a_span_and_coarser_windows(declared: str) -> None:
     query = """SELECT window_start, COUNT(*) AS n FROM minutes WINDOW TUMBLING (SIZE 5 MINUTES)
       WHERE window_start >= '2026-01-01T00:05:00' EMIT_"""
@@ -89,6 +122,7 @@ def test_what_a_stored_table_has(declared: str) -> None:
         ["users", "distinct(user)"],
         ["people", "distinct_set(user)"],
         ["price", "quantiles(price)"],
+        ["often", "top_k(user)"],
     ]
     with pytest.raises(SqlError, match="minutes is a stored table of sketches, which takes no rows"):
         answers(declared, "INSERT INTO minutes VALUES (1)")

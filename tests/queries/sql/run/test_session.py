@@ -214,7 +214,8 @@ def test_rows_of_another_type_are_refused() -> None:
         ("ts AS a", "a of t is an INT, and the SELECT gives a BIGINT"),
         ("n AS b", "b of t is a VARCHAR, and the SELECT gives an INT"),
     ):
-        declared = f"CREATE STREAM t ({given[-1]} {'INT' if given[-1] == 'a' else 'VARCHAR'}) WITH (KAFKA_TOPIC='t');"
+        column = "a INT" if given[-1] == "a" else "b VARCHAR"
+        declared = f"CREATE STREAM t ({column}) WITH (KAFKA_TOPIC='t');"
         with pytest.raises(SqlError, match=message):
             last_rows(f"{DECLARED} {declared} INSERT INTO t SELECT {given} FROM posts;")
 
