@@ -26,7 +26,8 @@ _SIDES = {"this": "scalar", "expression": "scalar"}
 _SCALARS: Mapping[type, _Arguments] = {
     **dict.fromkeys((exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod), _SIDES),
     **dict.fromkeys((exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE), _SIDES),
-    **dict.fromkeys((exp.NullSafeEQ, exp.NullSafeNEQ, exp.And, exp.Or, exp.DPipe), _SIDES),
+    **dict.fromkeys((exp.NullSafeEQ, exp.NullSafeNEQ, exp.And, exp.Or), _SIDES),
+    exp.DPipe: {**_SIDES, "safe": _READ},
     **{kind: {**_SIDES, "negate": _READ} for kind in (exp.Like, exp.ILike, exp.Is)},
     **{kind: {"this": "scalar"} for kind in (exp.Paren, exp.Neg, exp.Not)},
     exp.Escape: _SIDES,

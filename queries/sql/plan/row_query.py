@@ -10,7 +10,7 @@ from sqlglot import exp
 from ..errors import error_at
 from ..parse.understood import check_arguments
 from ..scalars.scalars import Scalar, Scalars
-from .draft import named_text, source_text
+from .draft import named_text, source_text, with_columns
 from .query_plan import QueryPlan
 from .query_rows import QueryRows, is_explode
 
@@ -39,6 +39,12 @@ def row_plan(rows: QueryRows, items: list[Any], push: str, limit: int | None) ->
     texts = {one.text: name for name, one in reversed(outputs.items())}
     if alone:
         new_time = texts.get(f"pl.col({time!r})") or texts.get("pl.col('ROWTIME')") or ""
+    if not any(one.expr.meta.root_names() for one in outputs.values()):
+        # A selection of constants alone would be one row of each batch: here each row has them.
+        own = {name: rows.new_name(name) for name in outputs}
+        with_columns(draft, {own[name]: one for name, one in outputs.items()}, items[0])
+        make = Scalars(draft.stream.columns)
+        outputs = {name: make.column(own[name]) for name in outputs}
     plain = all(one.text == f"pl.col({name!r})" for name, one in outputs.items())
     if not (plain and list(outputs) == list(draft.stream.columns)):
         if plain:

@@ -122,7 +122,7 @@ class StoredColumns:
                 if not isinstance(value, int) or not 1 <= value <= stored[option]:
                     raise error_at(
                         one.node,
-                        f"k must be from 1 to {stored[option]}, of which {self.table} was sketched, got {value}",
+                        f"k must be from 1 to {stored[option]}, as {self.table} has it, got {value}",
                     )
             elif stored.get(option) != value:
                 has = f"it has {option} {stored[option]}" if option in stored else f"it has no {option}"

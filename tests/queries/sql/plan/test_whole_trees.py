@@ -23,8 +23,8 @@ STATEMENTS = [
     " FROM posts",
     "SELECT EXTRACT(HOUR FROM ROWTIME) AS h, TRIM(LEADING 'x' FROM usr) AS t, SUBSTRING(usr FROM 2 FOR 3)"
     " AS s, POSITION('a' IN usr) AS at, ROWTIME + INTERVAL '5' MINUTE AS later FROM posts EMIT CHANGES",
-    "SELECT n BETWEEN SYMMETRIC 3 AND 1 AS b, usr LIKE 'a!%' ESCAPE '!' AS c, n IN (1, 2) AS d, -n AS e"
-    " FROM posts",
+    "SELECT n BETWEEN SYMMETRIC 3 AND 1 AS b, usr LIKE 'a!%' ESCAPE '!' AS c, n IN (1, 2) AS d,"
+    " -n || lang AS e FROM posts",
     "SELECT p.usr, u.region, c.page FROM posts p JOIN clicks c WITHIN 10 MINUTES ON p.usr = c.usr"
     " LEFT JOIN users u ON p.usr = u.usr WHERE u.usr IS NULL",
     "SELECT p.usr AS a, c.usr AS b FROM posts p FULL OUTER JOIN clicks c WITHIN 10 MINUTES ON p.usr = c.usr",
@@ -58,6 +58,7 @@ SAME = {
     (exp.Join, "kind"),  # OUTER behind FULL
     (exp.Array, "bracket_notation"),
     (exp.DataType, "nested"),
+    (exp.DPipe, "safe"),
 }
 """What may be put into a statement, or left out, and means the same."""
 

@@ -76,10 +76,10 @@ def test_an_aggregate_has_the_parameters_that_are_asked_for(declared: str) -> No
     ((all_of_them,),) = answers(declared, "SELECT APPROX_TOP_K(user, 5) AS t FROM minutes")
     assert len(most) == 3 and most == all_of_them[:3]
     for call, message in (
-        ("APPROX_TOP_K(user, 6)", "k must be from 1 to 5, of which minutes was sketched"),
+        ("APPROX_TOP_K(user, 6)", "k must be from 1 to 5, as minutes has it"),
         ("APPROX_TOP_K(user, 3, 8)", "minutes was not sketched with max_size 8; it has max_size 4096"),
         ("APPROX_COUNT_DISTINCT(user, 20)", "minutes was not sketched with lg_k 20; it has lg_k 12"),
-        ("TOP_K(user, k => 9)", "k must be from 1 to 5, of which minutes was sketched"),
+        ("TOP_K(user, k => 9)", "k must be from 1 to 5, as minutes has it"),
     ):
         with pytest.raises(SqlError, match=message):
             answers(declared, f"SELECT {call} AS t FROM minutes")
