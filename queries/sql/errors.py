@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -86,7 +87,42 @@ def errors_at(node: Any) -> Iterator[None]:
         raise
     except (ValueError, TypeError, LookupError, OSError, StreamgaugeError, PolarsError) as error:
         message = str(error.args[0] if isinstance(error, KeyError) else error)
-        raise error_at(node, message.split("\n")[0]) from None
+        raise error_at(node, types_in_sql(message.split("\n")[0])) from None
+
+
+_TYPES = {
+    **dict.fromkeys(("large_string", "string_view", "String"), "VARCHAR"),
+    **dict.fromkeys(("large_binary", "Binary"), "BYTES"),
+    **dict.fromkeys(("bool", "Boolean"), "BOOLEAN"),
+    **{f"{sign}nt8": "TINYINT" for sign in "iI"},
+    **{f"{sign}nt16": "SMALLINT" for sign in "iI"},
+    **{f"{sign}nt32": "INT" for sign in "iI"},
+    **{f"{sign}nt64": "BIGINT" for sign in "iI"},
+    **dict.fromkeys(("float", "float32", "Float32"), "FLOAT"),
+    **dict.fromkeys(("double", "float64", "Float64"), "DOUBLE"),
+    "date32[day]": "DATE",
+}
+"""Types of Arrow and Polars by their names in SQL."""
+_TYPE = re.compile(rf"(?<![\w'])(?:{'|'.join(map(re.escape, sorted(_TYPES, key=len)[::-1]))})(?![\w'])")
+
+
+def types_in_sql(message: str) -> str:
+    """A message with the types of Arrow and Polars by their names in SQL.
+
+    >>> types_in_sql("a column of large_string can't be added up")
+    "a column of VARCHAR can't be added up"
+    >>> types_in_sql("struct<a: int32, b: large_list<item: double>>, List(String), timestamp[us, tz=UTC]")
+    'STRUCT<a INT, b ARRAY<DOUBLE>>, ARRAY<VARCHAR>, TIMESTAMP'
+    """
+    message = _TYPE.sub(lambda match: _TYPES[match[0]], message)
+    message = re.sub(r"\b(?:timestamp\[[^\]]*\]|Datetime\([^()]*\))", "TIMESTAMP", message)
+    message = re.sub(r"\b(?:large_)?list<item: ", "ARRAY<", message)
+    message = re.sub(r"\bList\(([A-Z]+)\)", r"ARRAY<\1>", message)
+    return re.sub(r"\bstruct<(.*)>", _struct, message)
+
+
+def _struct(match: re.Match[str]) -> str:
+    return "STRUCT<" + re.sub(r"(\w): (?=[A-Z])", r"\1 ", match[1]) + ">"
 
 
 def counted_arguments(fewest: int, most: int) -> str:

@@ -17,6 +17,7 @@ from sqlglot import exp
 from ..errors import counted_arguments, error_at, errors_at, nearest
 from ..parse.nodes import UNITS
 from ..parse.understood import in_words
+from ..scalars.other_names import unknown_function
 from ..scalars.scalar_functions import FUNCTIONS, PARTS, timestamp_of_text
 from ..scalars.scalars import TIME, Scalar, Scalars, a_type, sql_type
 from ..scalars.types import column_type
@@ -359,8 +360,7 @@ class Expressions:
             return self._present(node)
         function = FUNCTIONS.get(name)
         if function is None:
-            known = [*FUNCTIONS, *function_names()]
-            raise error_at(node, f"no function is called {name}; {nearest(name, known)}")
+            raise error_at(node, unknown_function(name, [*FUNCTIONS, *function_names()]))
         fewest, most = function.arguments
         if not fewest <= len(given) <= most:
             raise error_at(node, f"{name} takes {counted_arguments(fewest, most)}, got {len(given)}")
@@ -434,6 +434,7 @@ _REFUSED: dict[Any, str] = {
         exp.Cube,
         exp.Rollup,
     ): "GROUPING SETS, CUBE and ROLLUP: name the columns; coarser answers come from merging",
+    exp.CurrentDate: "CURRENT_DATE: compare times of the rows, such as ROWTIME",
     exp.AtTimeZone: "AT TIME ZONE: times are in UTC; add an INTERVAL to one, or take it off",
     exp.RegexpLike: "RLIKE: write REGEXP_LIKE(text, pattern)",
     exp.JSONExtractScalar: "->> takes a field of JSON: write EXTRACTJSONFIELD(text, '$.field')",

@@ -9,7 +9,8 @@ from typing import Any
 from sqlglot import exp
 
 from ....operators.table.schema import END, START
-from ..errors import SqlError, error_at, nearest
+from ..errors import SqlError, error_at
+from ..scalars.other_names import unknown_function
 from ..scalars.scalar_functions import FUNCTIONS
 from ..scalars.scalars import Scalar
 from .aggregates import AggregateCall, aggregates_in, function_names
@@ -78,9 +79,7 @@ class WindowQuery:
         for item in items:
             for node in item.find_all(exp.Anonymous):
                 if node.name.upper() not in known and node.name.upper() not in EXPLODE:
-                    raise error_at(
-                        node, f"no function is called {node.name}; {nearest(node.name.upper(), known)}"
-                    )
+                    raise error_at(node, unknown_function(node.name, known))
 
     def _keys(self, items: list[Any]) -> dict[str, str]:
         """The group's columns: by the text of what stands in GROUP BY, the stream's column."""

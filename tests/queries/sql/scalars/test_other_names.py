@@ -1,0 +1,23 @@
+"""What is suggested in place of another system's function is a query here."""
+
+from __future__ import annotations
+
+import re
+
+from streamgauge.queries.sql.plan.aggregates import NAMES
+from streamgauge.queries.sql.plan.stored_columns import SET_FUNCTIONS
+from streamgauge.queries.sql.scalars.other_names import INSTEAD, unknown_function
+from streamgauge.queries.sql.scalars.scalar_functions import FUNCTIONS
+
+WORDS = {"CAST", "CASE", "INTERVAL", "WINDOW", "FILTER", "TIMESTAMP", "SAMPLE", "AS", "TUMBLING"}
+
+
+def test_what_is_suggested_is_there() -> None:
+    known = {*FUNCTIONS, *NAMES, *SET_FUNCTIONS, *WORDS}
+    for name, text in INSTEAD.items():
+        assert name not in {*FUNCTIONS, *NAMES}, name
+        assert not set(re.findall(r"\b([A-Z_]+)\s?\(", text)) - known, text
+
+
+def test_the_nearest_in_meaning_is_suggested_before_the_nearest_in_letters() -> None:
+    assert unknown_function("json_extract", ["REGEXP_EXTRACT"]).endswith("EXTRACTJSONFIELD(text, '$.field')")
