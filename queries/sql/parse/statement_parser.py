@@ -73,14 +73,10 @@ def parse_statement(parser: QueryParser) -> Any:
 def _show(parser: QueryParser) -> Node:
     parser._advance()
     token = parser._curr
-    if parser.word() == "ALL":
-        parser._advance()
-        token = parser._curr
     if parser.word() not in SHOWN:
         parser.raise_error(f"SHOW must be followed by one of {', '.join(SHOWN)}, got {parser.here()}")
     word = Word(parser.word(), token.start, token.end + 1)
     parser._advance()
-    parser.take("EXTENDED")
     return Show(word)
 
 
@@ -97,7 +93,8 @@ def _print_topic(parser: QueryParser) -> Node:
 
 def _describe(parser: QueryParser) -> Node:
     parser._advance()
-    parser.take("EXTENDED")
+    if parser.take("EXTENDED"):
+        parser.raise_error("EXTENDED: write DESCRIBE name, or EXPLAIN of its SELECT", parser._prev)
     return Describe(parser.name_of("a stream or table"))
 
 

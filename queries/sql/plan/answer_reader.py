@@ -21,6 +21,11 @@ from .expressions import Expressions
 from .selection import RANKED as RANKED_TYPE
 from .selection import AnswerSelection, Output, ranked
 
+EDGES = {
+    **dict.fromkeys(("TUMBLE_START", "HOP_START", "SESSION_START"), START),
+    **dict.fromkeys(("TUMBLE_END", "HOP_END", "SESSION_END"), END),
+}
+"""Flink's functions of a window's edges."""
 BOUNDS = {"LOWER_BOUND": "lower", "UPPER_BOUND": "upper"}
 """The functions that give a bound of an aggregate, and which."""
 
@@ -150,10 +155,8 @@ class AnswerReader:
             name = node.name.upper()
             if name in BOUNDS:
                 return self._bound(node, BOUNDS[name])
-            if name in ("TUMBLE_START", "HOP_START", "SESSION_START"):
-                return self._edge(START)
-            if name in ("TUMBLE_END", "HOP_END", "SESSION_END"):
-                return self._edge(END)
+            if name in EDGES:
+                return self._edge(EDGES[name])
         if not isinstance(node, (exp.Column, exp.Literal)) and node.sql() in self._keys:
             return self._make.column(self._keys[node.sql()])
         return None

@@ -14,7 +14,7 @@ from ..scalars.other_names import unknown_function
 from ..scalars.scalar_functions import FUNCTIONS
 from ..scalars.scalars import Scalar
 from .aggregates import AggregateCall, aggregates_in, function_names
-from .answer_reader import BOUNDS, AnswerReader, answer_schema, ranks_of
+from .answer_reader import BOUNDS, EDGES, AnswerReader, answer_schema, ranks_of
 from .clauses import WINDOW_COLUMNS
 from .draft import aggregate_source, arguments, source_text, with_columns
 from .query_plan import QueryPlan
@@ -37,7 +37,7 @@ class WindowQuery:
         for item in items:
             if isinstance(item, exp.Star):
                 raise error_at(item, "* of a window: name its keys and aggregates")
-        self._check_edges()
+        self._check_edges(window)
         group = select.args.get("group")
         self._rows.explode_items([*items, *(group.expressions if group is not None else ())])
         keys = self._keys(items)
@@ -66,8 +66,21 @@ class WindowQuery:
         )
         return self._selected(items, keys, aggregate_calls, named, aliases, push, limit)
 
-    def _check_edges(self) -> None:
-        """Raise `SqlError` for an edge of a window that is called after no stream of the query."""
+    def _check_edges(self, window: Window) -> None:
+        """Raise `SqlError` for an edge of another window, or one called after no stream of the query."""
+        for call in self._select.find_all(exp.Anonymous):
+            if call.name.upper() in EDGES and call.expressions:
+                alike = exp.Anonymous(this=call.name.rpartition("_")[0], expressions=call.expressions)
+                alike.meta.update(call.meta)
+                named = window_call(alike)
+                if (
+                    named is None
+                    or (named.method, named.given) != (window.method, window.given)
+                    or (dict(named.named).get("every") != dict(window.named).get("every"))
+                ):
+                    raise error_at(
+                        call, f"{call.name.upper()} must be of the query's window; write window_start"
+                    )
         aliases = {"window", *(side.alias for side in self._rows.sides)}
         for column in self._select.find_all(exp.Column):
             if column.table and _is_edge(column) and column.parts[0].name.lower() not in aliases:

@@ -48,6 +48,8 @@ def alert_plan(node: CreateAlert, plan: QueryPlan) -> tuple[QueryPlan, str]:
     having = node.select.args.get("having")
     if having is None or plan.selection is None:
         raise error_at(node.name, f"an alert must say when it fires; {_CURE}")
+    if plan.selection.order:
+        raise error_at(node.select.args["order"].expressions[0], "ORDER BY: an alert has no rows to sort")
     if plan.limit is not None:
         raise error_at(node.name, "LIMIT ends a query: an alert goes on; leave it out")
     aliases = {

@@ -11,7 +11,7 @@ from ....operators.table.schema import END, START
 from ..errors import error_at, errors_at
 from ..parse.statements import CreateAs, Word
 from ..plan.query_plan import QueryPlan
-from ..plan.selection import AnswerSelection, Output, SelectedToKafka
+from ..plan.selection import Output, SelectedToKafka
 
 
 def sinks_of(plan: QueryPlan, topic: str) -> list[Any]:
@@ -29,7 +29,7 @@ def with_edges(plan: QueryPlan) -> QueryPlan:
     edges = [name for name in (START, END) if name not in plan.columns]
     outputs = [Output(name, pl.col(name).dt.replace_time_zone(None)) for name in edges]
     columns = {**dict.fromkeys(edges, pl.Datetime("us")), **plan.columns}
-    selected = AnswerSelection((*outputs, *selection.outputs), selection.having, selection.ranks)
+    selected = replace(selection, outputs=(*outputs, *selection.outputs))
     return replace(plan, selection=selected, columns=columns)
 
 
@@ -42,7 +42,9 @@ def check_kind(node: CreateAs, plan: QueryPlan) -> None:
 
 
 def writing(plan: QueryPlan, topic: str, keys: tuple[str, ...], at: Word) -> QueryPlan:
-    """The plan whose rows go to a topic. Raises `SqlError` for one that ends."""
+    """The plan whose rows go to a topic. Raises `SqlError` for one that ends, or that is sorted."""
+    if plan.selection is not None and plan.selection.order:
+        raise error_at(at, "ORDER BY: windows are written as they close; leave it out, and sort what is read")
     if plan.limit is not None:
         raise error_at(at, "LIMIT ends a query: a stream that is written goes on; leave it out")
     if plan.selection is not None:

@@ -152,3 +152,20 @@ def test_a_stream_with_tables_goes_to_other_processes() -> None:
     tester = StreamTester(stream)
     tester.feed_lookup("users", {"ann": {"country": "FI", "n": 1}})
     assert tester.feed([row("ann", 1)]).counted == 1
+
+
+def test_a_column_says_whether_the_table_has_the_row() -> None:
+    """Also of a row of nothing but nulls, which looks like none."""
+    joined = posts().join(USERS, on="author", how="left", matched="known")
+    tester = StreamTester(joined.group_by("known").tumbling("1m").agg(rows=count()))
+    tester.feed_lookup("users", {"ann": {"country": "FI", "n": 1}, "bob": {"country": None, "n": None}})
+    tester.feed([row(name, 0) for name in ("ann", "bob", "bob", "eve", None)])
+    assert dict(tester.finish().windows().select("known", "rows").rows()) == {True: 3, False: 2}
+    plain = posts().join(USERS, on="author", how="left")
+    assert "matched" not in str(plain.steps[0].definition())
+    assert joined.steps[0].definition() != plain.steps[0].definition()
+    for wrong, error in (("n", ValueError), ("country", ValueError), (3, TypeError)):
+        with pytest.raises(error, match="join: matched must"):
+            posts().join(USERS, on="author", how="left", matched=wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="join: matched= is for a table"):
+        posts().join(posts(), on="author", within="1m", matched="known")

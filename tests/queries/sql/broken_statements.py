@@ -761,6 +761,25 @@ MORE = [
     ),
     ("TRUNCATE posts", "TRUNCATE", "a statement must begin with one of SELECT, CREATE STREAM,"),
     ("GRANT ALL", "GRANT", "a statement must begin with one of SELECT, CREATE STREAM,"),
+    (
+        "SELECT TUMBLE_START(ts, INTERVAL '5' MINUTE), COUNT(*) FROM posts GROUP BY TUMBLE(ts, INTERVAL '1'"
+        " MINUTE)",
+        "TUMBLE_START",
+        "TUMBLE_START must be of the query's window; write window_start",
+    ),
+    (
+        "CREATE TABLE t AS SELECT usr, COUNT(*) AS n FROM posts WINDOW TUMBLING (SIZE 1 MINUTE) GROUP BY usr"
+        " ORDER BY n",
+        "t",
+        "ORDER BY: windows are written as they close; leave it out",
+    ),
+    ("SHOW TOPICS EXTENDED", "EXTENDED", "the statement ends too early, or EXTENDED can't stand here"),
+    ("DESCRIBE EXTENDED posts", "EXTENDED", "EXTENDED: write DESCRIBE name"),
+    (
+        "CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='s', PARTITIONS=3)",
+        "3",
+        "PARTITIONS: make the topic by Kafka",
+    ),
     # Parts that the parser knows and nobody plans
     (
         "SELECT p.usr FROM posts p LEFT ANTI JOIN users u ON p.usr = u.usr",
