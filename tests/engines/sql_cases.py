@@ -177,6 +177,49 @@ CASES = [
         engines=False,
     ),
     Case(
+        "a count of the table's key counts matches, also with a row of nothing but NULL",
+        {"visits": [visit(n, "abx"[n % 3]) for n in range(9)], "people": [("a", "Turku"), ("b", None)]},
+        "SELECT COUNT(p.who) AS known, COUNT(*) AS n, COUNT(town) AS towns FROM visits v LEFT JOIN people p"
+        " ON v.who = p.who WINDOW TUMBLING (SIZE 1 MINUTE) EMIT FINAL",
+        [(6, 9, 3)],
+        tables=SIGNUPS,
+        spark=True,
+    ),
+    Case(
+        "each side of a FULL OUTER JOIN has a key of its own",
+        {
+            "asks": [(DAY, 1, "q1"), (DAY + 1_000, 2, "q2"), (DAY + 90_000, 9, "end")],
+            "replies": [(DAY + 2_000, 1, "r1"), (DAY + 3_000, 3, "r3"), (DAY + 90_000, 9, "end")],
+        },
+        "SELECT a.id AS l, r.id AS r, COUNT(a.id) AS asked, COUNT(r.id) AS replied FROM asks a FULL OUTER"
+        " JOIN replies r WITHIN 10 SECONDS ON a.id = r.id WINDOW TUMBLING (SIZE 1 MINUTE) WHERE"
+        " COALESCE(a.id, r.id) < 9 GROUP BY a.id, r.id EMIT FINAL",
+        [(1, 1, 1, 1), (2, None, 1, 0), (None, 3, 0, 1)],
+        streams=";".join(PAIRS),
+    ),
+    Case(
+        "an alias that is a column's name leaves the column as it is",
+        {"visits": [visit(0, "a", n=11), visit(1, "a", n=19), visit(2, "b", n=25)]},
+        "SELECT n / 10 AS n, SUM(n) AS total, COUNT(*) AS who FROM visits WINDOW TUMBLING (SIZE 1 MINUTE)"
+        " GROUP BY n / 10 EMIT FINAL",
+        [(1, 30, 2), (2, 25, 1)],
+        spark=True,
+    ),
+    Case(
+        "LEFT JOIN UNNEST keeps a row without elements",
+        {
+            "visits": [
+                (*visit(0, "a"), "ARRAY['x', 'y']"),
+                (*visit(1, "b"), None),
+                (*visit(2, "c"), "ARRAY['x']"),
+            ]
+        },
+        "SELECT tag, COUNT(*) AS n FROM visits LEFT JOIN UNNEST(tags) AS t(tag) ON TRUE WINDOW TUMBLING (SIZE"
+        " 1 MINUTE) GROUP BY tag EMIT FINAL",
+        [("x", 2), ("y", 1), (None, 1)],
+        spark=True,
+    ),
+    Case(
         "an event time of text in a pattern of its own",
         {"logins": [("01.01.2026 00:00:05", "a"), ("01.01.2026 00:01:05", "a"), ("soon", "a")]},
         "SELECT window_start, COUNT(*) AS n FROM logins WINDOW TUMBLING (SIZE 1 MINUTE) EMIT FINAL",
