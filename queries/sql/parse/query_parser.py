@@ -16,6 +16,8 @@ from sqlglot.tokens import TokenType
 from .nodes import UNITS, Emit, Length, WindowClause, WindowedTable, at
 from .statements import Word
 
+_NO_ALIASES = ("FINAL", "GLOBAL", "PARTITION", "CHANGES", "SAMPLE", "DELTA", "STREAM")
+"""Words that mean something behind a table elsewhere, and would be taken for its alias."""
 _TABLE_FUNCTIONS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 
 
@@ -32,6 +34,8 @@ class QueryParser(Parser):
         **Parser.QUERY_MODIFIER_PARSERS,
         TokenType.WINDOW: lambda self: ("window_clause", self._window_clause()),
     }
+    # An arrow takes a field of a struct, in the arguments of functions too.
+    LAMBDAS: ClassVar = {TokenType.FARROW: Parser.LAMBDAS[TokenType.FARROW]}
     SUPPORTS_IMPLICIT_UNNEST = False
 
     def raise_error(self, message: str, token: Any = None) -> NoReturn:
@@ -186,8 +190,13 @@ class QueryParser(Parser):
         return this
 
     def _parse_table_alias(self, alias_tokens: Any = None) -> Any:
-        if self.word() in ("EMIT", "WITHIN") and self._curr.token_type != TokenType.IDENTIFIER:
-            return None
+        if self._curr and self._curr.token_type != TokenType.IDENTIFIER:
+            if self.word() in ("EMIT", "WITHIN"):
+                return None
+            if self.word() in _NO_ALIASES:
+                self.raise_error(
+                    f"{self.word()} can't stand here; as a name of the table it needs AS before it"
+                )
         return super()._parse_table_alias(alias_tokens)
 
     def _parse_table(self, *args: Any, **options: Any) -> Any:

@@ -67,6 +67,11 @@ def join_rows(reader: TopicReader, catalog: Catalog, rows: QueryRows, join: Any,
     alias = (table.alias or relation.name).lower()
     if any(side.alias == alias for side in rows.sides):
         raise error_at(table, f"{alias} is joined twice; give it another name, JOIN {relation.name} AS other")
+    if relation.windowed:
+        raise error_at(
+            table,
+            f"{relation.name} has windows and no key: read it, FROM {relation.name}, and join tables with it",
+        )
     within = table.args.get("within")
     pairs = _equalities(join.args["on"])
     if relation.kind == "table":

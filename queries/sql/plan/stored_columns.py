@@ -117,6 +117,10 @@ class StoredColumns:
     def _check_options(self, one: AggregateCall, name: str) -> None:
         """Raise `SqlError` for an aggregate with other parameters than the table has sketched."""
         stored = {**self._stored[name].params, **self._stored[name].answer}
+        for option, node in one.inputs:
+            kept = self._stored[name].inputs.get(option, "")
+            if node.name.lower() != kept.lower():
+                raise error_at(node, f"{self.table} was sketched with the {option} {kept}, got {node.name}")
         for option, value in one.options:
             if option == "k" and one.family == "top_k":
                 if not isinstance(value, int) or not 1 <= value <= stored[option]:

@@ -28,7 +28,7 @@ from ...views.view import ServedWindow, TableView
 from ..errors import error_at, nearest
 from ..parse.understood import check_understood
 from ..plan.aggregates import DISTINCT, AggregateCall
-from ..plan.answer_reader import AnswerReader, ranks_of, schema_of_answers
+from ..plan.answer_reader import EDGES, AnswerReader, ranks_of, schema_of_answers
 from ..plan.clauses import WINDOW_COLUMNS, check_clauses, limit_of
 from ..plan.selection import AnswerSelection
 from ..plan.stored_columns import StoredColumns, set_column, with_columns, with_groups_of
@@ -75,6 +75,9 @@ def _check_names(select: exp.Select, name: str) -> None:
             table.args["windowed"],
             f"{name} has its windows stored: write FROM {name} WINDOW TUMBLING (SIZE …) for longer ones",
         )
+    for call in select.find_all(exp.Anonymous):
+        if call.name.upper() in EDGES and call.expressions:
+            raise error_at(call, f"{call.name.upper()} of a stored table: write window_start or window_end")
     known = {"window", (table.alias or table.name).lower()}
     for column in select.find_all(exp.Column):
         if (owner := column.table) and (owner.lower() not in known or column.args.get("db")):
@@ -199,6 +202,10 @@ class _Pull:
         if clause is not None:
             if window_of_clause(clause).method != "tumbling":
                 raise error_at(clause, "stored windows are merged into longer ones: WINDOW TUMBLING (SIZE …)")
+            if len(clause.args["parts"]) > 1:
+                raise error_at(
+                    clause, "GRACE PERIOD is of a stream: stored windows wait for nothing; leave it out"
+                )
             every = clause.args["parts"]["SIZE"].this
         return _Shape(tuple(dict.fromkeys(keys)), every)
 

@@ -780,6 +780,8 @@ MORE = [
         "3",
         "PARTITIONS: make the topic by Kafka",
     ),
+    ("SELECT usr FROM posts FINAL", "FINAL", "FINAL can't stand here; as a name of the table it needs AS"),
+    ("SELECT COUNT(*) FROM posts PARTITION (x)", "PARTITION", "PARTITION can't stand here; as a name of"),
     # Parts that the parser knows and nobody plans
     (
         "SELECT p.usr FROM posts p LEFT ANTI JOIN users u ON p.usr = u.usr",

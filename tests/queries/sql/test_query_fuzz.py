@@ -164,9 +164,11 @@ class Generator:
         where = tuple(self._expression("truth", 2) for _ in range(pick.choice([0, 0, 1, 2])))
         if pick.random() < 0.5:
             names = pick.sample(["k", "n", "w", "x", "one", "two", "ts"], pick.randint(1, 4))
-            return Query(
-                source, tuple((self._expression(self._kind(), 2), one) for one in names), where=where
-            )
+            items = [(self._expression(self._kind(), 2), name) for name in names]
+            for at in range(pick.choice([0, 0, 0, 1, 2])):
+                array = pick.choice(["s.tags", "s.nums"])
+                items.append((Both(f"EXPLODE({array})", f"UNNEST({array})"), f"element_{at}"))
+            return Query(source, tuple(items), where=where)
         names = pick.sample(["k", "n", "w", "x", "m", "one", "two"], pick.randint(2, 5))
         keys = tuple(
             self._expression(pick.choice(["whole", "text", "truth"]), 2)
@@ -179,7 +181,12 @@ class Generator:
             Both.of(pick.choice(["{a} > 1", "{a} IS NOT NULL", "{a} <= 3"]), a=self._aggregate(of="whole"))
             for _ in range(pick.choice([0, 0, 1]))
         )
-        return Query(source, tuple(items), time, where, keys, having)
+        aliases = {one.ours: Both(name, name) for one, name in items if name in ("one", "two")}
+        groups = tuple(aliases.get(key.ours, key) if pick.random() < 0.5 else key for key in keys)
+        for _, alias in items[len(groups) :]:
+            if alias in ("one", "two") and pick.random() < 0.3:
+                having = (*having, Both(f"{alias} IS NOT NULL", f"{alias} IS NOT NULL"))
+        return Query(source, tuple(items), time, where, groups, having)
 
     def _reads(self, one: Both) -> bool:
         """Whether it reads a column: a constant in GROUP BY is a column's number."""
@@ -197,7 +204,13 @@ class Generator:
             self._add("t")
             near = f"s.{on[0]} = t.{on[1]} AND abs(s.ts - t.ts) <= {SIZE * 1000}"
             ours = f"s {how} t WITHIN {SIZE} SECONDS ON s.{on[0]} = t.{on[1]}"
-            return Both(ours, f"s {how} t ON {near}"), "GREATEST(s.ts, t.ts)"
+            beside = ""
+            if pick.random() < 0.4:
+                self._add("u")
+                beside = (
+                    f" {pick.choice(['JOIN', 'LEFT JOIN'])} u ON {pick.choice(['s.k', 't.k', 't.w'])} = u.k"
+                )
+            return Both(ours + beside, f"s {how} t ON {near}{beside}"), "GREATEST(s.ts, t.ts)"
         self._add("s", kind == "s")
         if kind == "table":
             how, key = pick.choice(["JOIN", "LEFT JOIN"]), pick.choice(["k", "w"])

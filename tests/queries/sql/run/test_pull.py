@@ -92,6 +92,14 @@ def test_other_tables_and_windows_are_refused(declared: str) -> None:
             "SELECT COUNT(*) AS n FROM TUMBLE(minutes, ts, INTERVAL '1' HOUR)",
             "write FROM minutes WINDOW TUMBLING",
         ),
+        (
+            "SELECT COUNT(*) AS n FROM minutes WINDOW TUMBLING (SIZE 1 HOUR, GRACE PERIOD 1 MINUTE)",
+            "GRACE PERIOD",
+        ),
+        (
+            "SELECT TUMBLE_START(ts, INTERVAL '1' HOUR) AS a, n FROM minutes",
+            "write window_start or window_end",
+        ),
         ("SELECT lang FROM minutes TABLESAMPLE (10 PERCENT)", "TABLESAMPLE"),
         ("SELECT n FROM catalogue.minutes", "a stream or table has one name"),
     ):
