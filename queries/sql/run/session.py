@@ -157,14 +157,14 @@ class SqlSession:
             return alert_plan(node, self._planner.plan(node.select))
         if isinstance(node, CreateAs):
             check_options(node.options, _AS_OPTIONS)
-            plan = with_edges(self._planner.plan(node.select))
+            plan = with_edges(self._planner.plan(node.select), node.name)
             check_kind(node, plan)
             topic = str(node.options.get("KAFKA_TOPIC", node.name))
             key = node.options.get("KEY")
             names = () if key is None else (column_named(str(key), plan.columns, key, str(node.name)),)
             return writing(plan, topic, names, node.name), topic
         target = self._written(node.name)
-        plan = with_edges(self._planner.plan(node.select))
+        plan = with_edges(self._planner.plan(node.select), node.name)
         wanted = dict(target.columns)
         for name in plan.columns:
             if name not in wanted and not (name in (START, END) and plan.selection is not None):

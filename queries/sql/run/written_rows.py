@@ -21,13 +21,20 @@ def sinks_of(plan: QueryPlan, topic: str) -> list[Any]:
     return [] if plan.selection is None else [SelectedToKafka(topic, plan.selection, plan.keys)]
 
 
-def with_edges(plan: QueryPlan) -> QueryPlan:
-    """A plan whose rows say of which window they are, as those must that are kept."""
+def with_edges(plan: QueryPlan, at: Word) -> QueryPlan:
+    """A plan whose rows say of which window they are, as those must that are kept.
+
+    Raises `SqlError` for another column under the name of an edge.
+    """
     selection = plan.selection
     if selection is None:
         return plan
     edges = [name for name in (START, END) if name not in plan.columns]
-    outputs = [Output(name, pl.col(name).dt.replace_time_zone(None)) for name in edges]
+    own = {name: pl.col(name).dt.replace_time_zone(None) for name in (START, END)}
+    for one in selection.outputs:
+        if one.name in own and not one.value.meta.eq(own[one.name]):
+            raise error_at(at, f"{one.name} of {at} is the window's own: give the column another name, AS …")
+    outputs = [Output(name, own[name]) for name in edges]
     columns = {**dict.fromkeys(edges, pl.Datetime("us")), **plan.columns}
     selected = replace(selection, outputs=(*outputs, *selection.outputs))
     return replace(plan, selection=selected, columns=columns)

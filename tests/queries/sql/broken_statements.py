@@ -782,6 +782,12 @@ MORE = [
     ),
     ("SELECT usr FROM posts FINAL", "FINAL", "FINAL can't stand here; as a name of the table it needs AS"),
     ("SELECT COUNT(*) FROM posts PARTITION (x)", "PARTITION", "PARTITION can't stand here; as a name of"),
+    (
+        "CREATE TABLE t AS SELECT usr AS window_start, COUNT(*) AS n FROM posts WINDOW TUMBLING (SIZE 1 DAY)"
+        " GROUP BY usr",
+        "t",
+        "window_start of t is the window's own: give the column another",
+    ),
     # Parts that the parser knows and nobody plans
     (
         "SELECT p.usr FROM posts p LEFT ANTI JOIN users u ON p.usr = u.usr",
