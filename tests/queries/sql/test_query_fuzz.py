@@ -239,9 +239,9 @@ class Generator:
             if kind in KINDS:
                 self._names.setdefault(KINDS[kind], []).append(Both(prefix + name, prefix + name))
         if stream == "s":
-            own = lambda name: Both(prefix + name, prefix + name.replace("->", "."))  # noqa: E731
-            self._names["text"] += [own("tags[1]"), own("tags[2]"), own("meta.w")]
-            self._names["whole"] += [own("nums[1]"), own("meta->a")]
+            parts = {"text": ("tags[1]", "tags[2]", "meta.w"), "whole": ("nums[1]", "meta->a")}
+            for kind, names in parts.items():
+                self._names[kind] += [Both(prefix + one, prefix + one.replace("->", ".")) for one in names]
             self._names.setdefault("time", []).append(
                 Both(f"{'' if bare else 's.'}ROWTIME", "make_timestamp(s.ts * 1000)")
             )
