@@ -32,7 +32,7 @@ from ..plan.answer_reader import EDGES, AnswerReader, ranks_of, schema_of_answer
 from ..plan.clauses import WINDOW_COLUMNS, check_clauses, limit_of
 from ..plan.selection import AnswerSelection
 from ..plan.stored_columns import StoredColumns, set_column, with_columns, with_groups_of
-from ..plan.windows import window_call, window_of_clause
+from ..plan.windows import window_call, window_of_clause, window_of_table
 from .pull_where import Where, naive
 
 _ORDERED = (*DISTINCT, "count", "sum", "min", "max")
@@ -70,11 +70,6 @@ def pulled(
 def _check_names(select: exp.Select, name: str) -> None:
     """Raise `SqlError` for a column of another table than the one that is asked."""
     table = select.args["from_"].this
-    if table.args.get("windowed") is not None:
-        raise error_at(
-            table.args["windowed"],
-            f"{name} has its windows stored: write FROM {name} WINDOW TUMBLING (SIZE …) for longer ones",
-        )
     for call in select.find_all(exp.Anonymous):
         if call.name.upper() in EDGES and call.expressions:
             raise error_at(call, f"{call.name.upper()} of a stored table: write window_start or window_end")
@@ -182,8 +177,8 @@ class _Pull:
     def _shape(self, aggregated: bool) -> _Shape:
         """The keys that are kept, and whether windows are, or what they are merged into."""
         select, view = self._select, self._view
-        clause, group = select.args.get("window_clause"), select.args.get("group")
-        if not aggregated and group is None and clause is None:
+        group = select.args.get("group")
+        if not aggregated and group is None and self._longer() is None:
             return _Shape(tuple(self._keys), "window")
         keys: list[str] = []
         every: Every = "span"
@@ -199,15 +194,29 @@ class _Pull:
                     node, f"{node.name} is not a key of {view.name}; {nearest(node.name, self._keys)}"
                 )
             keys.append(fit[0])
-        if clause is not None:
-            if window_of_clause(clause).method != "tumbling":
-                raise error_at(clause, "stored windows are merged into longer ones: WINDOW TUMBLING (SIZE …)")
-            if len(clause.args["parts"]) > 1:
-                raise error_at(
-                    clause, "GRACE PERIOD is of a stream: stored windows wait for nothing; leave it out"
-                )
-            every = clause.args["parts"]["SIZE"].this
-        return _Shape(tuple(dict.fromkeys(keys)), every)
+        return _Shape(tuple(dict.fromkeys(keys)), self._longer() or every)
+
+    def _longer(self) -> int | None:
+        """The length of the windows that stored ones are merged into (microseconds); None for none."""
+        select = self._select
+        table, clause = select.args["from_"].this, select.args.get("window_clause")
+        call = table.args.get("windowed")
+        if clause is None and call is None:
+            return None
+        if clause is not None and call is not None:
+            raise error_at(call, "a query has one window; for another length write a second query")
+        window = window_of_clause(clause) if call is None else window_of_table(call)
+        if window.method != "tumbling":
+            raise error_at(
+                window.node, "stored windows are merged into longer ones: WINDOW TUMBLING (SIZE …)"
+            )
+        if call is not None and window.time.name.lower() not in WINDOW_COLUMNS:
+            raise error_at(window.time, "the time of stored windows is window_start: write that")
+        if clause is not None and len(clause.args["parts"]) > 1:
+            raise error_at(
+                clause, "GRACE PERIOD is of a stream: stored windows wait for nothing; leave it out"
+            )
+        return int((call.args["lengths"][0] if call is not None else clause.args["parts"]["SIZE"]).this)
 
     def _merged(
         self, chosen: list[ServedWindow], where: Where, shape: _Shape, names: tuple[str, ...]

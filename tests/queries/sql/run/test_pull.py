@@ -55,6 +55,23 @@ def answers(declared: str, query: str) -> list[list[Any]]:
     return last_rows(f"{declared} {query}")
 
 
+def test_longer_windows_in_the_words_of_a_table_function(declared: str) -> None:
+    for source in (
+        "minutes WINDOW TUMBLING (SIZE 5 MINUTES)",
+        "TUMBLE(minutes, window_start, INTERVAL '5' MINUTE)",
+        "TABLE(TUMBLE(TABLE minutes, DESCRIPTOR(window_start), INTERVAL '5' MINUTE))",
+    ):
+        for group in ("", " GROUP BY window_start, window_end"):
+            query = f"SELECT window_start, COUNT(*) AS n FROM {source}{group}"
+            assert [row[1] for row in answers(declared, query)] == [300, 300]
+    for source, message in (
+        ("HOP(minutes, window_start, INTERVAL '1' MINUTE, INTERVAL '5' MINUTE)", "merged into longer ones"),
+        ("TUMBLE(minutes, window_start, INTERVAL '5' MINUTE) WINDOW TUMBLING (SIZE 1 HOUR)", "one window"),
+    ):
+        with pytest.raises(SqlError, match=message):
+            answers(declared, f"SELECT COUNT(*) AS n FROM {source}")
+
+
 def test_windows_as_they_are(declared: str) -> None:
     rows = answers(declared, "SELECT lang, n, window_start FROM minutes WHERE lang = 'en' LIMIT 2")
     assert rows == [["en", 40, "2026-01-01T00:00:00"], ["en", 40, "2026-01-01T00:01:00"]]
@@ -90,7 +107,7 @@ def test_other_tables_and_windows_are_refused(declared: str) -> None:
         ("SELECT other.lang FROM minutes", "no table of the query is called other"),
         (
             "SELECT COUNT(*) AS n FROM TUMBLE(minutes, ts, INTERVAL '1' HOUR)",
-            "write FROM minutes WINDOW TUMBLING",
+            "the time of stored windows is window_start",
         ),
         (
             "SELECT COUNT(*) AS n FROM minutes WINDOW TUMBLING (SIZE 1 HOUR, GRACE PERIOD 1 MINUTE)",
