@@ -216,7 +216,8 @@ class _Pull:
             raise error_at(
                 clause, "GRACE PERIOD is of a stream: stored windows wait for nothing; leave it out"
             )
-        return int((call.args["lengths"][0] if call is not None else clause.args["parts"]["SIZE"]).this)
+        length = clause.args["parts"]["SIZE"] if clause is not None else call.args["lengths"][0]
+        return int(length.this)
 
     def _merged(
         self, chosen: list[ServedWindow], where: Where, shape: _Shape, names: tuple[str, ...]
