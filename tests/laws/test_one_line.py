@@ -156,7 +156,14 @@ def test_type_checkers_see_how_it_is_asked_for(name: str) -> None:
 
 def test_families_of_others_are_public_in_a_module_of_their_own() -> None:
     lines = [line for line in families.FAMILIES.values() if line.stored]
-    assert {line.name for line in lines} | {line.class_name for line in lines} == set(stored.__all__)
+    renamed = {old: families.family(new) for old, new in families.RENAMED.items()}
+    names = {line.name for line in lines} | {line.class_name for line in lines}
+    assert names | {*renamed, *(line.class_name for line in renamed.values())} == set(stored.__all__)
+    for old, line in renamed.items():
+        assert (
+            getattr(stored, line.class_name) is line.sketch_class() is getattr(streamgauge, line.class_name)
+        )
+        assert getattr(stored, old) is explicit_function(line.name)
     for line in lines:
         assert getattr(stored, line.class_name) is line.sketch_class()
         assert getattr(stored, line.name) is explicit_function(line.name)
