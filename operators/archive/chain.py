@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from .segment import ArchiveError, Segment, check_chain, first_offset_of, folder, segment_of
+from .segment import SCHEMA, ArchiveError, Segment, check_chain, first_offset_of, folder, segment_of
 from .store import Store
 
 
@@ -42,9 +42,12 @@ def read_segment(store: Store, topic: str, partition: int, first_offset: int) ->
     with store.open(path) as file:
         try:
             metadata = pq.read_metadata(file)
-        except (pa.ArrowException, OSError) as error:
+            columns = metadata.schema.to_arrow_schema()
+        except (pa.ArrowException, OSError, ValueError) as error:
             raise ArchiveError(f"{path} is damaged, or isn't Parquet: {error}") from None
     segment = segment_of(metadata.metadata, path)
+    if pa.schema(list(columns)[: len(SCHEMA)]) != SCHEMA:
+        raise ArchiveError(f"{path} is damaged: its columns are {', '.join(columns.names)}")
     if (segment.topic, segment.partition, segment.first_offset) != (topic, partition, first_offset):
         raise ArchiveError(f"{path} says that it holds {segment.range_text}: it was moved or renamed")
     if metadata.num_rows != segment.rows:

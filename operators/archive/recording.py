@@ -80,14 +80,29 @@ class Recording:
     def _read(self, segment: Segment, first: int, following: int | None, limit: int) -> Iterator[Messages]:
         with self.store.open(segment.path) as opened:
             try:
-                for batch in pq.ParquetFile(opened).iter_batches(limit, columns=SCHEMA.names):
+                file = pq.ParquetFile(opened, page_checksum_verification=True)
+                rows, reached = 0, segment.first_offset - 1
+                for batch in file.iter_batches(limit, columns=SCHEMA.names):
                     messages = messages_of(batch, segment.topic, segment.partition)
+                    rows += len(messages)
+                    offsets = np.concatenate([[reached], messages.offset])
+                    reached = int(offsets[-1])
+                    if reached >= segment.next_offset or (np.diff(offsets) <= 0).any():
+                        raise ArchiveError(
+                            f"{segment.path} is damaged: its offsets aren't {segment.range_text}"
+                        )
                     inside = messages.offset >= first
                     if following is not None:
                         inside &= messages.offset < following
                     if inside.any():
                         yield messages if inside.all() else messages.select(inside)
-            except (pa.ArrowException, OSError) as error:
+                if rows != segment.rows:
+                    raise ArchiveError(
+                        f"{segment.path} is damaged: {rows} of {segment.rows} rows can be read"
+                    )
+            except ArchiveError:
+                raise
+            except (pa.ArrowException, OSError, ValueError) as error:
                 raise ArchiveError(f"{segment.path} is damaged: {error}") from None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -19,7 +20,8 @@ from ..formats.tombstones import decode_value
 
 FOOTER = b"streamgauge.archive"
 """The key in a file's footer under which its `Segment` is written, as JSON."""
-VERSION = 1
+VERSION = 2
+"""Of the form of files. Those of version 1 have no checksums, and are read as well."""
 
 CREATED, APPENDED, NO_TIME = 0, 1, -1
 """Kafka's types of timestamps: the producer's, the broker's, none; numbered as in Spark's Kafka source."""
@@ -80,7 +82,8 @@ class Segment:
 
     def to_json(self) -> str:
         """As it stands in the footer."""
-        return json.dumps({"version": VERSION, **asdict(self)})
+        text = json.dumps({"version": VERSION, **asdict(self)})
+        return json.dumps({**json.loads(text), "crc32": zlib.crc32(text.encode())})
 
 
 def folder(topic: str, partition: int) -> str:
@@ -115,11 +118,15 @@ def segment_of(metadata: Mapping[bytes, bytes] | None, path: str) -> Segment:
         )
     try:
         fields: dict[str, Any] = json.loads(text)
-        version = fields.pop("version")
-        if version != VERSION:
+        checksum = fields.pop("crc32", None)
+        version = fields["version"]
+        if version not in (1, VERSION):
             raise ArchiveError(
-                f"{path} is of version {version} of archives, and this program reads {VERSION}"
+                f"{path} is of version {version} of archives, and this program reads 1 to {VERSION}"
             )
+        if version > 1 and zlib.crc32(json.dumps(fields).encode()) != checksum:
+            raise ArchiveError(f"{path} is damaged: the archive's part of the footer has another checksum")
+        del fields["version"]
         lost = tuple((int(first), int(following)) for first, following in fields.pop("lost"))
         return Segment(lost=lost, **fields)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -179,6 +186,7 @@ class SegmentWriter:
             use_dictionary=["timestamp_type"],
             write_statistics=["offset", "timestamp"],
             store_schema=True,
+            write_page_checksum=True,
         )
 
     def add(self, messages: Messages) -> None:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from streamgauge.operators.archive.recording import Recording
-from streamgauge.operators.archive.segment import ArchiveError, SegmentWriter
+from streamgauge.operators.archive.segment import (
+    FOOTER,
+    ArchiveError,
+    Segment,
+    SegmentWriter,
+    messages_to_columns,
+    segment_of,
+)
 from streamgauge.operators.archive.store import LocalStore
 from streamgauge.operators.formats.messages import Messages
 
@@ -72,3 +80,48 @@ def test_one_topic_of_several_is_named(archive: Path) -> None:
     assert Recording.open(f"{archive}/topic=trades").topic == "trades"
     with pytest.raises(ArchiveError, match="holds no topic 'nothing'"):
         Recording.open(str(archive), "nothing")
+
+
+@pytest.mark.parametrize("mask", [0xFF, 0x10])
+def test_damage_at_any_byte_is_refused_by_the_files_name_or_changes_nothing(
+    tmp_path: Path, mask: int
+) -> None:
+    values = [None if n == 3 else b'{"n": %d}' % n for n in range(40)]
+    keys = [None if n % 5 == 0 else b"k%d" % n for n in range(40)]
+    headers: list[list[tuple[str, bytes | None]]] = [[("h", b"1")] if n % 3 == 0 else [] for n in range(40)]
+    stamps = [1_700_000_000_000 + n for n in range(40)]
+    writer = SegmentWriter("posts", 0, 100, "id")
+    writer.add(Messages.of(values, keys, topic="posts", first_offset=100, timestamps=stamps, headers=headers))
+    segment, data = writer.finish()
+    whole, path = data.to_pybytes(), tmp_path / segment.path
+    path.parent.mkdir(parents=True)
+
+    def read() -> list[object]:
+        recording = Recording.open(str(tmp_path))
+        batches = [messages_to_columns(messages).to_pylist() for messages in recording.read(0)]
+        return [recording.bounds(0), *batches]
+
+    path.write_bytes(whole)
+    expected, wrong = read(), []
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ mask]) + whole[at + 1 :])
+        try:
+            if read() != expected:
+                wrong.append(f"byte {at}: other rows")
+        except ArchiveError as error:
+            if path.name not in str(error):
+                wrong.append(f"byte {at}: {error}")
+        except Exception as error:
+            wrong.append(f"byte {at}: {type(error).__name__}: {error}")
+    assert wrong == []
+
+
+def test_footers_of_the_first_version_are_read_and_those_of_later_ones_refused() -> None:
+    fields = {"topic": "posts", "partition": 1, "first_offset": 5, "next_offset": 9, "rows": 4, "lost": []}
+    old = json.dumps({"version": 1, **fields}).encode()
+    assert segment_of({FOOTER: old}, "x.parquet") == Segment("posts", 1, 5, 9, 4)
+    for version in (0, 3):
+        with pytest.raises(
+            ArchiveError, match=f"version {version} of archives, and this program reads 1 to 2"
+        ):
+            segment_of({FOOTER: json.dumps({"version": version, **fields}).encode()}, "x.parquet")
