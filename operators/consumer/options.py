@@ -7,7 +7,9 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, get_args
+from difflib import get_close_matches
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast, get_args
 
 from ..watching.address import address_of
 
@@ -228,6 +230,8 @@ class RunOptions:
 def with_run_options(function: F) -> F:
     """A function that hands its ``**options`` on, with the fields of `RunOptions` in their place for `help`.
 
+    An option that it doesn't have is a `TypeError`, which names the nearest one.
+
     >>> inspect.signature(with_run_options(lambda **options: None)).parameters["workers"]
     <Parameter "workers: 'int' = 1">
     """
@@ -240,8 +244,18 @@ def with_run_options(function: F) -> F:
     first = [one for one in own.values() if one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
     last = [one for one in own.values() if one.kind is inspect.Parameter.KEYWORD_ONLY]
     signature = inspect.signature(function).replace(parameters=[*first, *keywords, *last])
-    function.__signature__ = signature  # type: ignore[attr-defined]
-    return function
+    known = signature.parameters
+
+    @wraps(function)
+    def checked(*args: Any, **given: Any) -> Any:
+        for name in given.keys() - known.keys():
+            near = get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]}=?" if near else f"its options are {', '.join(list(known)[1:])}"
+            raise TypeError(f"{function.__name__}: there is no {name}=; {hint}")
+        return function(*args, **given)
+
+    checked.__signature__ = signature  # type: ignore[attr-defined]
+    return cast(F, checked)
 
 
 _CHOICES: dict[str, tuple[Any, ...]] = {

@@ -67,3 +67,19 @@ def test_the_keywords_of_a_run_are_its_options_once() -> None:
             for one in fields(RunOptions)
             if one.name not in ("on_window", "sinks")
         )
+
+
+def test_an_option_that_there_is_not_is_named_with_the_nearest() -> None:
+    value = json({"n": pl.Int64})
+    stream: Any = streamgauge.Stream.from_kafka("posts", value=value).tumbling("1m").agg(n=count())
+    together: Any = streamgauge.run_together
+    for call, message in (
+        (lambda: stream.run(delivry="exactly_once"), "run: there is no delivry=; did you mean delivery="),
+        (
+            lambda: stream.start(progress=False),
+            "start: there is no progress=; its options are delivery, until",
+        ),
+        (lambda: together({}, wrkers=2), "run_together: there is no wrkers=; did you mean workers="),
+    ):
+        with pytest.raises(TypeError, match=message):
+            call()
