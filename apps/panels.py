@@ -184,7 +184,7 @@ class FunnelPanel:
     """What is left after each of several stages: exact counts, from all to few.
 
     Either `stages` are counts of one part, with their headings. Or each group of the part is what one stage
-    felled: the key `by` names the stage, or `passed` what all of them let through, `order` is the key that
+    rejected: the key `by` names the stage, or `passed` what all of them let through, `order` is the key that
     puts stages in their order, `value` the count, and there is a funnel for each value of the key `each`.
     """
 

@@ -111,7 +111,7 @@ class Archiver:
         self._moved = False
 
     def run_once(self) -> ArchiveAccount:
-        """Archive what is there now. Raises `ArchiveError`, `ReadError`, `TopicError`."""
+        """Archive the data that exists now. Raises `ArchiveError`, `ReadError`, `TopicError`."""
         inputs = self._inputs()
         ends = end_offsets(self._admin, inputs)
         try:
@@ -138,7 +138,7 @@ class Archiver:
 
     def run(self, stop: threading.Event) -> ArchiveAccount:
         """Archive until `stop` is set. Raises as `run_once`."""
-        assert self._group_id is not None, "a run that goes on needs a group_id"
+        assert self._group_id is not None, "a continuous run needs a group_id"
         fingerprints: dict[str, str] = {}
         member = Membership(
             self._config, self._group_id, self._topics, fingerprints, self._give_up, self._drop

@@ -40,7 +40,7 @@ _READ_SECONDS = 180.0
 class KafkaPositions:
     """The positions of one source, `owner` (agent/source), in the topic at these brokers.
 
-    The topic is made unless it is there. Raises `TopicError` if it can't be.
+    The topic is created if missing. Raises `TopicError` if that fails.
     """
 
     def __init__(self, client: Admin, config: Mapping[str, Any], agent: str, source: str) -> None:

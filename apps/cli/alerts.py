@@ -39,9 +39,10 @@ def test(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each outlet.")] = False,
 ) -> None:
-    """Send a test, marked as one, to each outlet, and say of each whether it took it.
+    """Send a test message to each outlet and report which ones accepted it.
 
-    Ends with 1 if one didn't. Silences and matchers don't hold a test back.
+    Exits with 1 if one didn't.
+    Silences and matchers don't suppress a test.
 
         streamgauge alerts test outlets.toml
 
@@ -82,9 +83,10 @@ def silence(
     length: Annotated[str, typer.Option("--for", metavar="LENGTH", help="For how long, such as 2h.")],
     why: Annotated[str, typer.Option(metavar="TEXT", help="For those who read it later.")] = "",
 ) -> None:
-    """Hold alerts back that all matchers are true of, from now on: a [[silence]] at the end of the file.
+    """Silence alerts that match all matchers, starting now.
 
-    A run that has this file for its outlets needs no restart.
+    Appends a [[silence]] to the file.
+    A run that uses the file needs no restart.
 
         streamgauge alerts silence outlets.toml 'rule="hot"' 'key=~"hall.*"' --for 2h --why painters
     """

@@ -45,7 +45,7 @@ def archive(
     group: Annotated[
         str, typer.Option(metavar="NAME", help="Archivers of one group share the partitions among them.")
     ] = "",
-    once: Annotated[bool, typer.Option("--once", help="End at the end of what is there now.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Stop after the data that exists now.")] = False,
     start: Annotated[
         str, typer.Option(metavar="earliest|latest", help="Where a topic begins that has no file yet.")
     ] = "earliest",

@@ -29,16 +29,14 @@ def ingest(
         str | None, typer.Option(metavar="NAME", help="A field's feed; --preset list shows which there are.")
     ] = None,
     to: Annotated[
-        str | None, typer.Option(metavar="TOPIC", help="Where messages go; it is made unless it is there.")
+        str | None, typer.Option(metavar="TOPIC", help="Destination topic, created if missing.")
     ] = None,
     given: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting of the preset.")
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option(
-            help="Of the agent: positions are kept under it. This machine's name unless it is said."
-        ),
+        typer.Option(help="Agent name, under which positions are stored; default: host name."),
     ] = None,
     multiline: Annotated[
         str | None,
@@ -46,12 +44,12 @@ def ingest(
             metavar="REGEX", help="With tail: messages of several lines; how their first one begins."
         ),
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="End at the end of what is there now.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Stop after the data that exists now.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the account as JSON at the end.")] = False,
     metrics: Annotated[
         str | None, typer.Option(metavar="[HOST:]PORT", help="Serve /metrics, /health and /ready there.")
     ] = None,
-    partitions: Annotated[int, typer.Option(min=1, help="Of a topic that is made.")] = 1,
+    partitions: Annotated[int, typer.Option(min=1, help="Partitions, if the topic has to be created.")] = 1,
     folder: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where channels of files and local positions are kept.")
     ] = None,

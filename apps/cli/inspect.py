@@ -11,8 +11,8 @@ from .query import AsJson, TablePath
 def inspect(table: TablePath, as_json: AsJson = False) -> None:
     """Show what a stored table holds: its windows, keys and aggregates with their parameters and sizes.
 
-    A table says itself what is in it: nothing else has to be known to merge and to ask it, by us or by who
-    reads its metadata.
+    Tables describe themselves:
+    merging and querying need nothing but the file's metadata.
 
         streamgauge inspect trades
 

@@ -72,9 +72,7 @@ def query(
     ] = None,
     kind: Annotated[
         str,
-        typer.Option(
-            "--as", metavar="KIND", help="What items are if the column doesn't know: text, whole or number."
-        ),
+        typer.Option("--as", metavar="KIND", help="Item type, if not recorded: text, whole or number."),
     ] = "",
     order: Annotated[
         str, typer.Option(metavar="COLUMN", help="Order rows by this column, biggest first as in -posts.")

@@ -25,7 +25,7 @@ def replay(
     ],
     topic: Annotated[
         str,
-        typer.Option("--topic", "--to", metavar="NAME", help="Where they go; it is made unless it is there."),
+        typer.Option("--topic", "--to", metavar="NAME", help="Destination topic, created if missing."),
     ],
     bootstrap_servers: Servers = "localhost:9092",
     speed: Speed = "1x",
@@ -36,7 +36,9 @@ def replay(
     key: Annotated[
         str | None, typer.Option(metavar="FIELD", help="The field that the messages' keys are made of.")
     ] = None,
-    partitions: Annotated[int | None, typer.Option(min=1, help="Of a topic that is made.")] = None,
+    partitions: Annotated[
+        int | None, typer.Option(min=1, help="Partitions, if the topic has to be created.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Say at the end what was sent as JSON.")] = False,
     config: Config = None,
     config_file: ConfigFile = None,

@@ -115,7 +115,7 @@ def run(
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """Run an app: what its field wants to know, and why.
+    """Run a built-in app on a recording or a live topic.
 
     With `--input` a recording is sent through a real broker, which is started for it; the app's answers are
     checked against exact ones, and everything that fired is listed. With `--bootstrap-servers` and `--topic`

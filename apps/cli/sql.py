@@ -42,7 +42,7 @@ def sql(
     ] = RunEngine.local,
     state: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Of Spark: its checkpoints, from which queries go on."),
+        typer.Option(metavar="FOLDER", help="Checkpoint folder for queries on Spark."),
     ] = None,
     group: Annotated[
         str, typer.Option(metavar="NAME", help="Queries that write go on where the same group ended.")

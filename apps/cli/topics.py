@@ -37,10 +37,10 @@ def topics(
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
-    """Show the topics that there are: partitions, messages, when the newest was written, and what they are.
+    """List topics with partitions, message counts, last write and content type.
 
-    Messages are counted by offsets, so those that compaction or a transaction's end took away count, too. It
-    ends with 1 if no broker answers or a named topic doesn't exist.
+    Messages are counted by offset, including those removed by compaction and transaction markers. Exits
+    with 1 if no broker answers or a named topic doesn't exist.
 
         streamgauge topics
 

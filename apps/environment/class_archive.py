@@ -1,7 +1,7 @@
-"""Archives of classes: what a JVM would else read from its jars, check and lay out at every start.
+"""Class archives, which save a JVM from reading, verifying and laying out its jars' classes at every start.
 
-A JVM can write one when a run ends in order, and map it into later runs of the same jars. One that doesn't
-fit, such as another Java's, it passes over and starts as without.
+A JVM can write one when a run ends normally, and map it into later runs of the same jars. It ignores an
+archive that doesn't match its version or jars, and starts normally.
 """
 
 from __future__ import annotations

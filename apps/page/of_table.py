@@ -19,7 +19,7 @@ _ADDED = ("count", "sum")
 
 
 def of_table(table: ServedTable) -> ServedApp:
-    """The table as an app of one part, without rules. Raises `NotReady` while nothing is known of it."""
+    """The table as an app of one part, without rules. Raises `NotReady` until the table has been read."""
     schema = table.view().schema
     part = AppPart(table.name, lambda rows: rows)
     app = App(table.name, f"The table {table.name}", (), (part,), panels=tuple(panels_of(table.name, schema)))

@@ -99,7 +99,7 @@ def _held(rule: Rule, panel: LinesPanel) -> bool:
 
 
 def _is_plain(rule: Rule) -> bool:
-    """Whether a rule's limit is one of what it looks at, not of what it makes of that."""
+    """Whether the limit applies to the raw value rather than a derived one."""
     return type(rule) in (Threshold, Ratio)
 
 
@@ -109,10 +109,10 @@ def _limit(rule: Rule) -> dict[str, Any]:
 
 
 def _rule(rule: Rule, part: str) -> dict[str, Any]:
-    """A rule's name and part, what it is about, and whether each of its events is over at once.
+    """A rule's name and part, what it is about, and whether each of its events ends immediately.
 
-    Of a rule with a limit also what it looks at, so that a page can draw that: the value, with what it is a
-    share of, whether its limit is one of that, and the unit of the figures in its alerts.
+    For a rule with a limit also the value it checks, so that a page can draw it, with the total that the
+    value is a share of, whether the limit applies to that value, and the unit of the figures in its alerts.
     """
     kind = rule.kind or type(rule).__name__.lower()
     result: dict[str, Any] = {"name": rule.name, "part": part, "kind": kind, "every": rule.over_at_once}

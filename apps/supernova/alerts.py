@@ -76,7 +76,7 @@ COLUMNS = (
 )
 """Of every format. `rate` is in mag/d, negative while it brightens, from the latest detection in the band.
 `passed` is 1 for alerts that all requested cuts keep; only these have a `candidate` (the magnitude), a
-`tracked` flux (µJy) and pictures. `fates` says for each set of cuts which of them felled the alert, and
+`tracked` flux (µJy) and pictures. `fates` says for each set of cuts which of them rejected the alert, and
 `points` are its light curve: the alert and, if it passed, forced photometry and the looks before it."""
 
 

@@ -50,7 +50,7 @@ def _nights(rows: Stream) -> Stream:
 
 
 def _funnel(rows: Stream) -> Stream:
-    """How many alerts each cut felled, of those that the cuts before it left."""
+    """How many alerts each cut rejected among those that passed the cuts before it."""
     fates = rows.explode("fates").with_columns(pl.col("fates").struct.unnest())
     return fates.group_by("set", "step", "cut").tumbling("1d").agg(alerts=count(), objects=distinct("object"))
 
@@ -165,7 +165,7 @@ OBJECT = ObjectPanel(
 
 APP = App(
     name="supernova",
-    title="Supernova candidates: objects worth a spectrum, and what each cut felled",
+    title="Supernova candidates: objects worth a spectrum, and what each cut rejected",
     formats=FORMATS,
     parts=(
         AppPart("nights", _nights),

@@ -1,4 +1,4 @@
-"""What an aggregate is given, row by row: what no time, weight or number can be made of is left out."""
+"""An aggregate's inputs: rows without a usable time, weight or number are dropped."""
 
 from __future__ import annotations
 

@@ -113,9 +113,8 @@ class Stream(WindowedStream):
         key, the rows of an input partition all go to one partition. Either way they stay in the order in
         which they were read. `value` makes the rest: `as_json` by default, `as_avro`, `as_bytes`,
         or an encoder of your own. Each message has the header ``source``, ``topic/partition/offset`` of the
-        message that it comes from; rows of two joined streams have none. The topic is made, with as many
-        partitions as the largest that is read, unless it is there; it is on the brokers that the stream is
-        read from.
+        message that it comes from; rows of two joined streams have none. The topic is created if missing,
+        with as many partitions as the largest input topic, on the brokers that the stream is read from.
 
         With ``delivery="exactly_once"`` rows, account and places are one transaction, and readers with
         ``isolation.level=read_committed`` see each row once. With ``"at_least_once"`` rows may come again

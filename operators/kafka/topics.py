@@ -242,9 +242,9 @@ def _offsets(
 
 
 def ensure_topic(client: Admin, topic: str, partitions: int, config: Mapping[str, str] | None = None) -> int:
-    """Make a topic unless it is there; gives its number of partitions. Raises `TopicError` if it can't be.
+    """Create a topic if missing, and return its number of partitions. Raises `TopicError` if that fails.
 
-    Who has no right to create topics can use one that somebody else has made.
+    An existing topic needs no right to create topics.
     """
     metadata = _topic_metadata(client, topic, _SECONDS)
     if metadata.error is None and metadata.partitions:

@@ -1,4 +1,4 @@
-"""What a rule says: that an event began, that it is over, or that it never was."""
+"""An alert: a rule's report that an event began, ended, or was retracted."""
 
 from __future__ import annotations
 

@@ -18,6 +18,10 @@ class Figure(NamedTuple):
     >>> users = sg.rules.Figure(100.0, 96.0, 105.0)
     >>> print(users.map(lambda value: value / 10), users.exact, sg.rules.Figure.exactly(3.0))
     about 10 (9.6 to 10.5) False 3
+    >>> print(sg.rules.Figure(217.0000012, 217.0, 217.0108))
+    about 217 (217 to 217.01)
+    >>> print(sg.rules.Figure(217.0000012, 217.0, 217.0000013))
+    217
     """
 
     value: float
@@ -52,12 +56,12 @@ FigureColumns = tuple[np.ndarray, np.ndarray, np.ndarray]
 def number(value: float) -> str:
     """A number as people read it.
 
-    >>> number(1234567.0), number(0.0512345), number(78.94)
-    ('1,234,567', '0.05123', '78.94')
+    >>> number(1234567.0), number(0.0512345), number(78.94), number(217.0000012)
+    ('1,234,567', '0.05123', '78.94', '217')
     """
     if math.isfinite(value) and value == int(value):
         return f"{int(value):,}"
-    return f"{value:,.2f}" if abs(value) >= 100 else f"{value:.4g}"
+    return f"{value:,.2f}".removesuffix(".00") if abs(value) >= 100 else f"{value:.4g}"
 
 
 def answer_at(answers: Mapping[str, Any], path: str) -> tuple[Any, str]:

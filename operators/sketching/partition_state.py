@@ -30,7 +30,7 @@ class PartitionState:
 
     `replay` is the offset of the first row to recall before `first`, to know the ids that were seen, or the
     rows that wait for partners; `replay_time` the event time there. In a stream of two joined ones, `pairing`
-    is where its rows meet those of the other's partition of the same number. `once` are the ids that were
+    is where it is matched with the other side's partition of the same number. `once` are the ids that were
     seen up to `first`, if somebody knows them: nothing is recalled then.
     `sketches` is as for `Sketcher`. Of windows by count, `counts` is what groups have in their open windows,
     from certain offsets on, at which deltas end.

@@ -246,7 +246,7 @@ class Sketcher:
         refuse: Refuse,
         late: Late | None,
     ) -> Account:
-        """Sketch what comes of it that rows meet those of the other stream."""
+        """Sketch the pairs formed with the other stream's rows."""
         filtered, before, tally = left.filtered, replace(time), Tally()
         left, times, reached, missed = self._without_late(left, times, time, late)
         rows = TimelyRows(left, times, reached, _offsets(frame, place), before)

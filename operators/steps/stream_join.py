@@ -1,4 +1,4 @@
-"""What an input does where two streams are joined: its rows meet those of the other, and wait themselves."""
+"""An input of a stream join: matches its rows with the other side's and buffers them."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class JoinSide:
         return self.pairing.replay(self.side, offset, time)
 
     def join(self, rows: TimelyRows, refuse: Refuse, tally: Tally) -> Iterator[JoinedRows]:
-        """Let rows meet those that wait, and wait themselves; gives what comes of it.
+        """Match rows with the buffered ones, buffer them, and return the pairs.
 
         Where a later step fails on a pair, or on a row without a partner, that is left out, and the caller's
         row is refused.

@@ -1,4 +1,4 @@
-"""What was computed of windows, kept under what it was computed of: nothing in it can be out of date."""
+"""A cache keyed by the versions of the windows a result came from, so that no entry can be out of date."""
 
 from __future__ import annotations
 

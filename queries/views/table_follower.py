@@ -92,7 +92,7 @@ class TableFollower:
         if before is not None and before.topic_id == start.topic_id and before.topic == start.topic:
             known = self.table.known().places
         elif before is not None:
-            log.warning("the table topic %s is another one now: what was read is dropped", start.topic)
+            log.warning("table topic %s was recreated; discarding what was read", start.topic)
             self.table.forget()
         elif self._saved is not None and (saved := self._saved.load(start.topic, start.topic_id)) is not None:
             known = saved.places

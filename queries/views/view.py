@@ -30,7 +30,7 @@ class ServedWindow:
     """One window's rows in one partition of the table topic, times in int64 microseconds.
 
     They are those from number `low` up to, not including, `high` of a table that has other windows' as well.
-    `version` is another one for every other content, so that what was computed of it can be kept under it.
+    `version` changes with the content, so that results can be cached under it.
     """
 
     partition: int

@@ -49,8 +49,8 @@ _TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
 class KafkaTopic:
     """A topic.
 
-    It is made with `partitions` unless it is there. What can't be sent goes to the topic `dead_letters`,
-    which is made when it is needed. The messages of a stream, such as a file, go to one partition and stay in
+    It is created with `partitions` if missing. Messages that can't be sent go to the topic `dead_letters`,
+    created when needed. The messages of a stream, such as a file, go to one partition and stay in
     order there; with ``order="none"`` those of each batch to the next one, and by their keys if they have
     any. `config` are librdkafka's settings.
     """

@@ -180,6 +180,6 @@ def _settings(number: int, layout: _Layout) -> dict[str, object]:
         "offsets.topic.replication.factor": count,
         "transaction.state.log.replication.factor": count,
         "transaction.state.log.min.isr": min(2, count),
-        # Others lead what a node led that was killed.
+        # Other nodes take over a killed node's partitions.
         "broker.session.timeout.ms": 3_000,
     }

@@ -31,7 +31,7 @@ _ROW = pa.struct(
 )
 _COLUMNS = tuple((name, (name,)) for name in _ROW.names)
 _LATEST_MS = 1 << 47
-"""What no column of times could hold is later."""
+"""Times after this don't fit a timestamp column."""
 
 
 @dataclass(frozen=True)

@@ -15,5 +15,5 @@ export function keysOf(app, context, event) {
 /** Whether it lasts, and how long it did. */
 export function state(event) {
   const over = event.cleared && moment(event.cleared);
-  return event.active ? (event.unknown ? "unknown" : "active") : over ? `cleared after ${lasting(over - moment(event.at))}` : "over at once";
+  return event.active ? (event.unknown ? "unknown" : "active") : over ? `cleared after ${lasting(over - moment(event.at))}` : "ended immediately";
 }

@@ -36,7 +36,7 @@ function note(points, panel, rows, land) {
   const extent = panel.sky
     ? "Right ascension grows to the left, all of the sky (Mollweide)."
     : `${format(Math.min(...points.map((one) => one.at[1])))}° to ${format(Math.max(...points.map((one) => one.at[1])))}° of latitude, north on top.`;
-  return el("p", { class: "note" }, `${format(points.length)} points. ${extent}${rows >= MOST ? " There are more." : ""}${land ? " Land: Natural Earth, 1:110 million." : ""}`);
+  return el("p", { class: "note" }, `${format(points.length)} points. ${extent}${rows >= MOST ? ` At most ${format(MOST)} are shown.` : ""}${land ? " Land: Natural Earth, 1:110 million." : ""}`);
 }
 
 function point(row, panel) {

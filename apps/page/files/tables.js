@@ -296,7 +296,7 @@ async function stages(panel, part, context) {
   return [answer, row ? [["", named.map(([path, heading]) => [heading, figure(row, path)?.value ?? 0])]] : []];
 }
 
-/** A funnel for each value of a key: what is left after each stage, by the counts of what each felled. */
+/** A funnel for each value of a key: what is left after each stage, by the counts of what each rejected. */
 async function felled(panel, part, context) {
   const keys = [...new Set([panel.each, panel.order, panel.by].filter(Boolean))];
   const answer = await total(part, [column(panel.value)], keys, context);

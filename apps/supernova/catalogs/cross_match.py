@@ -44,7 +44,7 @@ class Crossing:
     """Extracts, and what is wanted of them.
 
     Objects match within `radius` arcseconds. An alert that one of the classes in `exclude` matches, or a type
-    written as ``type:RRAB``, is felled; so is, if a host is `required`, one that has none within `host`.
+    written as ``type:RRAB``, is rejected; so is, if a host is `required`, one that has none within `host`.
     """
 
     paths: tuple[str, ...]

@@ -48,7 +48,7 @@ class CutSet:
 
     @property
     def fate(self) -> pl.Expr:
-        """A struct of the `set`, the `step` and the `cut` that felled an alert, or `PASSED`."""
+        """A struct of the `set`, the `step` and the `cut` that rejected an alert, or `PASSED`."""
         names = [pl.when(~cut.keeps).then(pl.lit(cut.name)) for cut in self.cuts]
         cut = pl.coalesce(*names, pl.lit(PASSED))
         return pl.struct(pl.lit(self.name).alias("set"), self.felled_at.alias("step"), cut.alias("cut"))

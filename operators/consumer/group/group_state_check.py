@@ -260,7 +260,7 @@ def commit_starts(
     lows = begin_offsets(histories[0].client, sorted(inputs)) if len(histories) > 1 else {}
     wanted: dict[Input, Places] = {
         where: {
-            # Of a partition that only the others know it has counted nothing.
+            # It has counted nothing from partitions only the others know.
             own.name: fresh[own.name].get(where) or own.place(where, Position(lows[where]))
             for own in histories
             if where.topic in own.partitions

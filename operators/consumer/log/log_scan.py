@@ -1,7 +1,7 @@
 """What is in the table topic from an offset on, and how far its deltas are with each input partition.
 
 With "at_least_once", deltas are acknowledged before the input's offsets are committed, and a worker may die
-in between. Its successor finds these deltas here and goes on after them, so that nothing counts twice. With
+in between. Its successor finds these deltas here and continues after them, so no row is counted twice. With
 several table partitions, a delta may have reached only some of them. Then the successor reads again from
 where the shortest chain ends, and cuts its own deltas exactly where the longer ones end, so that mergers that
 have a range leave it out and the others take it. Deltas that were trimmed away are in a merger's snapshot.

@@ -387,7 +387,7 @@ class MergeWorker:
         places = self._places(consumer, numbers) if numbers else {}
         for partition, place in places.items():
             options = self._plan.options
-            # Who is shown windows that are not final wants to know when they are.
+            # Callbacks that see provisional windows must also get the final one.
             confirms = options.emit != "close"
             merger = Merger(self._plan.stream, self._inputs, options.delivery, confirms=confirms)
             if place is not None:

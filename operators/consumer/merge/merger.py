@@ -101,7 +101,9 @@ class Merger:
             self._close_up(delta.more)
             return False
         if self._stale(delta) or not self._next_in_turn(delta):
-            self.state.duplicates += delta.next_offset > delta.first_offset  # word of a claim is no row's
+            self.state.duplicates += (
+                delta.next_offset > delta.first_offset
+            )  # claim announcements carry no rows
             self._close_up(delta.more)
             return False
         closed_us = self.state.closed_us

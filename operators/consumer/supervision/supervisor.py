@@ -66,7 +66,7 @@ class Supervisor:
         self._stop, self._workers_done, self._wake = threading.Event(), threading.Event(), threading.Event()
         self._errors: list[BaseException] = []
         self._draining = threading.Event()
-        # Waited for instead of the thread: a join that Ctrl-C interrupts takes the thread for ended (3.11).
+        # Waited for in place of the thread: an interrupted join() believes the thread has finished (3.11).
         self._done = threading.Event()
         self._results = {name: self._results_of(name) for name in plans.by_name}
         self._merging = [self._thread("merger", own.merger.run, name) for name, own in self._results.items()]

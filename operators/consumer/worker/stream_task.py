@@ -107,7 +107,7 @@ class StreamTask:
         return self._pairings.ahead(silent, paused)
 
     def partners(self, where: Input) -> set[Input]:
-        """The partition whose rows meet those of this one, in joined streams."""
+        """The partition that this one's rows are matched with, in joined streams."""
         return partners_of(self.stream, where)
 
     def waits_behind(self) -> list[PartitionState]:

@@ -1,7 +1,8 @@
-"""The sketching worker: rows of its partitions in, deltas to the table topic out, nothing kept.
+"""The sketching worker: it reads rows of its partitions and writes deltas to the table topic.
 
 It is a member of a consumer group. At each checkpoint the sketches of everything read since the last one go
-to the table topic together with the offsets they cover, and it starts empty; so a rebalance restores nothing.
+to the table topic together with the offsets they cover, and it starts empty, so a rebalance has no
+state to restore.
 """
 
 from __future__ import annotations
@@ -194,7 +195,7 @@ class Worker:
                 share.pass_gaps(self._ahead.positions())
 
     def _pace(self) -> None:
-        """Of joined streams, read on only with the side that is behind while the other has much waiting."""
+        """Pause the side of a join that is ahead while it has many rows buffered."""
         ahead = set[Input]()
         for share in self._tasks.values():
             # Joins of the same topics may see their times otherwise; both sides must never wait.

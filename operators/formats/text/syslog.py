@@ -125,7 +125,7 @@ class Syslog:
             elif time[at] is None:
                 reason = Reason("no time", f"no time in {shown}")
             else:
-                reason = Reason("the priority is none", f"the priority {priority[at]} is none")
+                reason = Reason("invalid priority", f"invalid priority {priority[at]}")
             refused[int(rows[at])] = reason
         return refusing(frame, rows, refused)
 

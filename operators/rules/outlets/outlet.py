@@ -159,6 +159,6 @@ def trial_notification(now: datetime | None = None) -> Notification:
         lower=None,
         upper=None,
         limit=None,
-        why="TEST: nothing has happened; somebody tries whether alerts arrive here",
+        why="TEST: nothing has happened; this message checks that alerts arrive here",
     )
     return Notification([alert], {}, is_test=True)

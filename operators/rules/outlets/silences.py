@@ -16,11 +16,11 @@ log = logging.getLogger("streamgauge.rules")
 
 @dataclass(frozen=True)
 class AlertSilence:
-    """Hold alerts back that all matchers of `match` are true of, from `since` (at once) `until` a time.
+    """Silence alerts that match all matchers of `match`, from `since` (default: now) `until` a time.
 
     A matcher is ``LABEL="TEXT"``, ``LABEL=~"PATTERN"``, or one of both with ``!`` before its sign's
     last letter, of the labels `app`, `rule`, `kind`, `key` and `state`, as Alertmanager has them. An event
-    that is still on when the silence ends is sent then. `why` is for those who read it later.
+    that is still on when the silence ends is sent then. `why` is a note for later readers.
 
     Raises `ValueError` for no matcher at all, for one that can't be read, and for times without a time zone.
 

@@ -38,7 +38,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_token(host: str, token: str | None) -> None:
-    """Raise `ServerError` where a token is needed, or is none that can't be guessed or sent."""
+    """Raise `ServerError` if a token is required but missing, guessable or not sendable."""
     if token is None and not is_loopback(host):
         raise ServerError(
             f"anyone who reaches {host} could query it: give a token, by --token-file or as "

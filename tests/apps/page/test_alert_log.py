@@ -38,7 +38,7 @@ def test_alerts_of_another_app_on_the_same_topic_are_left_out() -> None:
 
 
 def test_events_that_last_come_first_and_are_counted_whatever_came_after() -> None:
-    """33 that burn behind 282 that were over at once, and behind more than the log keeps of those."""
+    """33 that burn behind 282 that ended immediately, and behind more than the log keeps of those."""
     for after, most in ((282, 5_000), (282, 100), (5_000, 50)):
         log = AlertLog("yard", {"noted"}, most)
         log.add(replace(alert("burning", "fired", minute), key=(minute,)) for minute in range(33))

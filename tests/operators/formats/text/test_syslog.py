@@ -96,7 +96,7 @@ def test_what_is_not_syslog_is_refused_with_its_reason() -> None:
     assert decoded.frame.height == 0 and decoded.reasons == [
         "not a message of syslog: ''",
         "not a message of syslog: 'oops'",
-        "the priority 999 is none",
+        "invalid priority 999",
         "no time in 'Feb 30 00:00:01 h p: x'",
         "no value (a tombstone)",
         "not UTF-8 text",
