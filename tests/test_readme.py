@@ -40,7 +40,7 @@ def test_orders_that_count_once_beside_their_users() -> None:
     from streamgauge import StreamTester
 
     names: dict[str, Any] = {}
-    exec(block("deduplicate("), names)
+    exec(block("orders.deduplicate("), names)
     tester = StreamTester(names["by_country"])
     tester.feed_lookup("users", {"ann": {"country": "FI"}})
     rows = [(1, "ann"), (2, "bob"), (1, "ann"), (3, "ann")]
