@@ -1,1 +1,1 @@
-"""Agents: what happens on a machine, into Kafka; with an account of all that was read."""
+"""Agents that ingest files, feeds and sensors into Kafka, with an account of everything they read."""
