@@ -15,7 +15,7 @@ from ...operators.watching.terminal import write_json, write_line
 app = typer.Typer(
     name="alerts",
     no_args_is_help=True,
-    help="""Where alerts go: try the outlets, silence some alerts for a time.
+    help="""Test the outlets of alerts, and silence alerts for a time.
 
         streamgauge alerts test outlets.toml
 
@@ -28,14 +28,14 @@ OutletFile = Annotated[Path, typer.Argument(metavar="FILE", help="Outlets in TOM
 
 @app.callback()
 def alerts() -> None:
-    """Where alerts go: try the outlets, silence some alerts for a time."""
+    """Test the outlets of alerts, and silence alerts for a time."""
 
 
 @app.command()
 def test(
     file: OutletFile,
     outlet: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Try this one only. Repeatable.")
+        list[str] | None, typer.Option(metavar="NAME", help="Test this outlet only. Repeatable.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object for each outlet.")] = False,
 ) -> None:
@@ -80,8 +80,10 @@ def silence(
     match: Annotated[
         list[str], typer.Argument(metavar="MATCHER...", help="""Such as 'rule="hot"' or 'key=~"hall.*"'.""")
     ],
-    length: Annotated[str, typer.Option("--for", metavar="LENGTH", help="For how long, such as 2h.")],
-    why: Annotated[str, typer.Option(metavar="TEXT", help="For those who read it later.")] = "",
+    length: Annotated[
+        str, typer.Option("--for", metavar="LENGTH", help="Duration of the silence, such as 2h.")
+    ],
+    why: Annotated[str, typer.Option(metavar="TEXT", help="Comment for later readers.")] = "",
 ) -> None:
     """Silence alerts that match all matchers, starting now.
 

@@ -27,38 +27,36 @@ _RETENTION_SECONDS = 60.0
 
 
 def archive(
-    topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="The topics to keep.")],
+    topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Topics to archive.")],
     to: Annotated[
         str,
         typer.Option(metavar="DIR", help="A folder, or a URL such as s3://bucket/archive."),
     ],
     bootstrap_servers: Servers = "localhost:9092",
     size: Annotated[
-        str, typer.Option(metavar="BYTES", help="A file is written once its messages have so many bytes …")
+        str, typer.Option(metavar="BYTES", help="Write a file once its messages reach this size …")
     ] = "128MiB",
     interval: Annotated[
-        str, typer.Option(metavar="TIME", help="… or so long after its first message, if that is sooner.")
+        str, typer.Option(metavar="TIME", help="… or this long after its first message, if sooner.")
     ] = "10m",
     keep: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Remove files whose messages are all older, as 30d.")
+        str | None, typer.Option(metavar="TIME", help="Remove files with only older messages, such as 30d.")
     ] = None,
     group: Annotated[
-        str, typer.Option(metavar="NAME", help="Archivers of one group share the partitions among them.")
+        str, typer.Option(metavar="NAME", help="Group whose archivers share the partitions.")
     ] = "",
     once: Annotated[bool, typer.Option("--once", help="Stop after the data that exists now.")] = False,
     start: Annotated[
-        str, typer.Option(metavar="earliest|latest", help="Where a topic begins that has no file yet.")
+        str, typer.Option(metavar="earliest|latest", help="Where to start topics without files.")
     ] = "earliest",
     skip_lost: Annotated[
-        bool, typer.Option("--skip-lost", help="Go on behind messages that the topic has removed already.")
+        bool, typer.Option("--skip-lost", help="Skip messages that the topic has already removed.")
     ] = False,
     decode: Annotated[
         str | None,
-        typer.Option(
-            metavar="SQL", help="CREATE STREAM statements, or a file of them: columns to decode, too."
-        ),
+        typer.Option(metavar="SQL", help="CREATE STREAM statements, or a file: adds decoded columns."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Say as JSON what was archived.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the account as JSON.")] = False,
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:

@@ -15,9 +15,9 @@ _ROOT = Path(__file__).resolve().parents[2]
 def bench(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[WORD]...", help="Only scripts whose names hold one."),
+        typer.Argument(metavar="[WORD]...", help="Run only scripts with a word in their names."),
     ] = None,
-    names: Annotated[bool, typer.Option("--list", help="Say which there are, and run none.")] = False,
+    names: Annotated[bool, typer.Option("--list", help="List the scripts without running them.")] = False,
 ) -> None:
     """Measure what is claimed, each against its peer in the same run, and print the ratios.
 

@@ -20,10 +20,10 @@ class DemoEngine(StrEnum):
     mixed = "mixed"
 
 
-Seconds = Annotated[float, typer.Option(metavar="SECONDS", min=5, help="How long messages come.")]
-Seed = Annotated[int, typer.Option(metavar="NUMBER", help="Another number makes up other messages.")]
-Port = Annotated[int, typer.Option(min=0, max=65_535, help="Where the page is; 0 is a free port.")]
-Json = Annotated[bool, typer.Option("--json", help="Print what was found as one JSON object.")]
+Seconds = Annotated[float, typer.Option(metavar="SECONDS", min=5, help="Duration of the generated messages.")]
+Seed = Annotated[int, typer.Option(metavar="NUMBER", help="Seed of the generated messages.")]
+Port = Annotated[int, typer.Option(min=0, max=65_535, help="Port of the page; 0 picks a free one.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the results as one JSON object.")]
 Details = Annotated[bool, typer.Option("--details", help="Show every answer at the end, not one screen.")]
 
 
@@ -70,7 +70,7 @@ def trending(
     engine: Annotated[RunEngine, typer.Option(help="The standalone consumer, or Spark.")] = RunEngine.local,
     seconds: Seconds = 60.0,
     rate: Annotated[
-        float, typer.Option(metavar="POSTS", min=1, help="Posts a second to generate, on average.")
+        float, typer.Option(metavar="POSTS", min=1, help="Posts per second to generate, on average.")
     ] = 1_000.0,
     seed: Seed = 0,
     port: Port = 8055,

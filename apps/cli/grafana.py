@@ -46,7 +46,7 @@ def runs() -> None:
 def answers(
     url: Annotated[str, typer.Argument(metavar="URL", help="A query server, as Grafana reaches it.")],
     table: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="This table only. Repeatable.")
+        list[str] | None, typer.Option(metavar="NAME", help="Include this table only. Repeatable.")
     ] = None,
     token_file: TokenFile = None,
 ) -> None:

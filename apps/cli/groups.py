@@ -33,7 +33,8 @@ def reset(
     ],
     bootstrap_servers: Servers = "localhost:9092",
     topic: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Its input topics, if it never committed any.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Input topics, if the group never committed offsets."),
     ] = None,
     config: Config = None,
     config_file: ConfigFile = None,

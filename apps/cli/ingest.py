@@ -26,7 +26,7 @@ def ingest(
         typer.Argument(metavar="CONFIG.toml | tail FILE...", help="A configuration; or files to follow."),
     ] = None,
     preset: Annotated[
-        str | None, typer.Option(metavar="NAME", help="A field's feed; --preset list shows which there are.")
+        str | None, typer.Option(metavar="NAME", help="Preset of a feed; --preset list shows all.")
     ] = None,
     to: Annotated[
         str | None, typer.Option(metavar="TOPIC", help="Destination topic, created if missing.")
@@ -40,18 +40,16 @@ def ingest(
     ] = None,
     multiline: Annotated[
         str | None,
-        typer.Option(
-            metavar="REGEX", help="With tail: messages of several lines; how their first one begins."
-        ),
+        typer.Option(metavar="REGEX", help="With tail: first line of a multi-line message."),
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Stop after the data that exists now.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the account as JSON at the end.")] = False,
     metrics: Annotated[
-        str | None, typer.Option(metavar="[HOST:]PORT", help="Serve /metrics, /health and /ready there.")
+        str | None, typer.Option(metavar="[HOST:]PORT", help="Address to serve /metrics, /health and /ready.")
     ] = None,
     partitions: Annotated[int, typer.Option(min=1, help="Partitions, if the topic has to be created.")] = 1,
     folder: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where channels of files and local positions are kept.")
+        Path | None, typer.Option(metavar="DIR", help="Folder for file channels and local positions.")
     ] = None,
     bootstrap_servers: Servers = "localhost:9092",
     config: Config = None,

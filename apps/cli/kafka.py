@@ -72,17 +72,15 @@ def start(
         typer.Option(
             metavar="FOLDER",
             file_okay=False,
-            help="Folder that keeps topics and messages; else they go with it.",
+            help="Folder to keep topics and messages after the broker stops.",
         ),
     ] = None,
     name: Annotated[
-        str, typer.Option(metavar="NAME", callback=_valid, help="Its name, where several are to run.")
+        str, typer.Option(metavar="NAME", callback=_valid, help="Name, to run several.")
     ] = DEFAULT,
     brokers: Annotated[
         int | None,
-        typer.Option(
-            metavar="COUNT", min=1, max=9, help="How many brokers; one, or as many as the folder keeps."
-        ),
+        typer.Option(metavar="COUNT", min=1, max=9, help="Number of brokers; default: 1, or the folder's."),
     ] = None,
 ) -> None:
     """Start one broker or several in the background and print their addresses.
@@ -165,7 +163,7 @@ def _go_on(running: Running, port: int | None, folder: Path | None, brokers: int
 @app.command()
 def status(
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", callback=_valid, help="Which one; all by default.")
+        str | None, typer.Option(metavar="NAME", callback=_valid, help="Name of the cluster; default: all.")
     ] = None,
 ) -> None:
     """Show what runs: addresses, folders, logs, topics, dead brokers. Exit code 1 if anything is amiss."""
@@ -187,7 +185,7 @@ def status(
 def stop(
     name: Annotated[
         str | None,
-        typer.Option(metavar="NAME", callback=_valid, help="Which one, where several run."),
+        typer.Option(metavar="NAME", callback=_valid, help="Name of the cluster, if several run."),
     ] = None,
 ) -> None:
     """Stop a cluster; what was written stays if it was started with `--data`.

@@ -21,14 +21,14 @@ def pack(
     archive: Annotated[Path, typer.Argument(metavar="FILE", help="The archive, a .tar.gz or .tgz.")],
     packages: Annotated[
         list[str] | None,
-        typer.Option("--with", metavar="NAME", help="An installed package of yours that tasks need, too."),
+        typer.Option("--with", metavar="NAME", help="Another installed package that tasks need."),
     ] = None,
     families: Annotated[
         str,
-        typer.Option(metavar="NAMES", help="Kernels of these aggregates only, such as distinct,top_k."),
+        typer.Option(metavar="NAMES", help="Compile only these aggregates' kernels, such as distinct,top_k."),
     ] = "",
     jobs: Annotated[
-        int, typer.Option(metavar="NUMBER", min=0, help="Processes that compile at once; 0 is one a core.")
+        int, typer.Option(metavar="NUMBER", min=0, help="Parallel compilers; 0: one per core.")
     ] = 0,
 ) -> None:
     """Make an archive of this environment for Spark's executors, which then need nothing installed.

@@ -13,7 +13,7 @@ TablePath = Annotated[
     Path,
     typer.Argument(metavar="TABLE", help="A Parquet or Arrow IPC file of sketches, or a folder of them."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object a line instead of a table.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 _Many = list[str] | None
 
 
@@ -35,14 +35,16 @@ def query(
     ] = "rows",
     column: Annotated[str, typer.Option(metavar="NAME", help="The column to query.")] = "",
     columns: Annotated[
-        _Many, typer.Option(metavar="NAME", help="Of rows: only this column. Repeatable.")
+        _Many, typer.Option(metavar="NAME", help="For rows: show only this column. Repeatable.")
     ] = None,
     since: Annotated[
         str,
-        typer.Option("--from", metavar="TIME", help="Windows from here on, such as 2026-06-01T12:00 (UTC)."),
+        typer.Option("--from", metavar="TIME", help="Start of the windows, such as 2026-06-01T12:00 (UTC)."),
     ] = "",
-    until: Annotated[str, typer.Option("--to", metavar="TIME", help="Windows up to here.")] = "",
-    last: Annotated[str, typer.Option(metavar="LENGTH", help="The newest windows, such as 1h of them.")] = "",
+    until: Annotated[str, typer.Option("--to", metavar="TIME", help="End of the windows.")] = "",
+    last: Annotated[
+        str, typer.Option(metavar="LENGTH", help="Length of the newest windows, such as 1h.")
+    ] = "",
     every: Annotated[
         str,
         typer.Option(
@@ -54,20 +56,20 @@ def query(
         typer.Option(metavar="KEY", help='Keep this key; others are merged. Repeatable; "none" for none.'),
     ] = None,
     key: Annotated[
-        _Many, typer.Option(metavar="KEY=VALUE", help="Only groups with this value of a key. Repeatable.")
+        _Many, typer.Option(metavar="KEY=VALUE", help="Select groups with this key value. Repeatable.")
     ] = None,
-    null: Annotated[_Many, typer.Option(metavar="KEY", help="And groups that have no such key.")] = None,
+    null: Annotated[_Many, typer.Option(metavar="KEY", help="Also select groups without this key.")] = None,
     closed: Annotated[bool, typer.Option("--closed", help="Leave out windows that are still open.")] = False,
-    k: Annotated[int | None, typer.Option("-k", min=1, help="Of top-k: how many.")] = None,
+    k: Annotated[int | None, typer.Option("-k", min=1, help="For top-k: number of items.")] = None,
     q: Annotated[
-        _Many, typer.Option("-q", metavar="RANK", help="Of quantiles: a rank, such as 0.99.")
+        _Many, typer.Option("-q", metavar="RANK", help="For quantiles: a rank, such as 0.99.")
     ] = None,
-    x: Annotated[_Many, typer.Option("-x", metavar="VALUE", help="Of cdf: a value.")] = None,
+    x: Annotated[_Many, typer.Option("-x", metavar="VALUE", help="For cdf: a value.")] = None,
     item: Annotated[
         _Many,
         typer.Option(
             metavar="ITEM",
-            help="Of frequency and membership: a number, text or ISO time.",
+            help="For frequency and membership: number, text or ISO time.",
         ),
     ] = None,
     kind: Annotated[
@@ -77,14 +79,14 @@ def query(
     order: Annotated[
         str, typer.Option(metavar="COLUMN", help="Order rows by this column, biggest first as in -posts.")
     ] = "",
-    limit: Annotated[int | None, typer.Option(min=1, help="At most so many rows.")] = None,
-    other: Annotated[str, typer.Option(metavar="NAME", help="Of sets: the other set's column.")] = "",
+    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of rows.")] = None,
+    other: Annotated[str, typer.Option(metavar="NAME", help="For sets: the other set's column.")] = "",
     other_key: Annotated[
-        _Many, typer.Option(metavar="KEY=VALUE", help="Of sets: the other set's groups.")
+        _Many, typer.Option(metavar="KEY=VALUE", help="For sets: the other set's groups.")
     ] = None,
     token_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="What the server wants to see; else STREAMGAUGE_TOKEN."),
+        typer.Option(metavar="FILE", help="File with the server's token; else STREAMGAUGE_TOKEN."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -31,15 +31,13 @@ def replay(
     speed: Speed = "1x",
     time: Annotated[
         str | None,
-        typer.Option(metavar="FIELD", help="Where lines of JSON hold their time; looked for unless named."),
+        typer.Option(metavar="FIELD", help="Time field of JSON lines; detected by default."),
     ] = None,
-    key: Annotated[
-        str | None, typer.Option(metavar="FIELD", help="The field that the messages' keys are made of.")
-    ] = None,
+    key: Annotated[str | None, typer.Option(metavar="FIELD", help="Field to use as message key.")] = None,
     partitions: Annotated[
         int | None, typer.Option(min=1, help="Partitions, if the topic has to be created.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Say at the end what was sent as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the account as JSON.")] = False,
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:

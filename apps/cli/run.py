@@ -31,10 +31,10 @@ def run(
         ),
     ] = None,
     more: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILE]...", help="Further files of the recording.")
+        list[Path] | None, typer.Argument(metavar="[FILE]...", help="More files of the recording.")
     ] = None,
     format: Annotated[
-        str | None, typer.Option(metavar="FORMAT", help="The messages' format; found out unless given.")
+        str | None, typer.Option(metavar="FORMAT", help="Message format; detected by default.")
     ] = None,
     engine: Annotated[RunEngine, typer.Option(help="The standalone consumer, or Spark.")] = RunEngine.local,
     rules: Annotated[
@@ -47,21 +47,21 @@ def run(
     ] = None,
     speed: Speed = "max",
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object; live, one line an alert.")
+        bool, typer.Option("--json", help="Print one JSON object; live, one per alert.")
     ] = False,
     bootstrap_servers: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Run live, on the topic of these brokers.")
+        str | None, typer.Option(metavar="HOST:PORT", help="Brokers for a live run.")
     ] = None,
     topic: Annotated[str | None, typer.Option(metavar="NAME", help="The topic to read live.")] = None,
     group: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The live run's consumer group: it goes on where it ended."),
+        typer.Option(metavar="NAME", help="Consumer group of a live run, which resumes it."),
     ] = None,
     alerts_topic: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Send alerts there, each exactly once; live, to GROUP.alerts unless named.",
+            help="Topic for alerts, exactly once; live default: GROUP.alerts.",
         ),
     ] = None,
     alerts_file: Annotated[
@@ -87,17 +87,15 @@ def run(
     ] = None,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Carry no command of a rule out; a replay lists them all the same."),
+        typer.Option("--dry-run", help="Don't execute the rules' commands; a replay lists them."),
     ] = False,
     stale: Annotated[
         str | None,
-        typer.Option(
-            metavar="LENGTH", help="Live: report when no message has come for so long, such as 10m."
-        ),
+        typer.Option(metavar="LENGTH", help="Live: report a silence this long, such as 10m."),
     ] = None,
     state: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Live on Spark: where its checkpoints are kept, and its tables."),
+        typer.Option(metavar="FOLDER", help="Live on Spark: folder for checkpoints and tables."),
     ] = None,
     page: Annotated[
         int | None,
@@ -108,9 +106,9 @@ def run(
             help="Show a replay in a browser, there; until Ctrl-C. 0: a free one.",
         ),
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, help="Live: so many processes share the partitions.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Live: number of worker processes.")] = 1,
     metrics: Annotated[
-        str | None, typer.Option(metavar="PORT", help="Live: where Prometheus finds metrics and health.")
+        str | None, typer.Option(metavar="PORT", help="Live: port for Prometheus metrics and health.")
     ] = None,
     config: Config = None,
     config_file: ConfigFile = None,

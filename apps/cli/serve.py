@@ -23,7 +23,7 @@ def serve(
     ] = None,
     group: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="The group_id of a run whose table is served live. Repeatable."),
+        typer.Option(metavar="NAME", help="Serve the live table of this group. Repeatable."),
     ] = None,
     app: Annotated[
         list[str] | None,
@@ -34,36 +34,39 @@ def serve(
     ] = None,
     given: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting of the app, as its run has it."),
+        typer.Option("--set", metavar="NAME=VALUE", help="Setting of the app, same as for its run."),
     ] = None,
     rules: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The app's rules in TOML, as its run has them.")
+        Path | None, typer.Option(metavar="FILE", help="Rules in TOML, same as for the app's run.")
     ] = None,
     format: Annotated[
-        str | None, typer.Option(metavar="FORMAT", help="The messages' format, if its run was given one.")
+        str | None, typer.Option(metavar="FORMAT", help="Message format, if set for the run.")
     ] = None,
     alerts_topic: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Where the app's alerts are; in GROUP.alerts unless named."),
+        typer.Option(metavar="NAME", help="Topic of the app's alerts; default: GROUP.alerts."),
     ] = None,
     bootstrap_servers: Servers = "localhost:9092",
     config: Config = None,
     config_file: ConfigFile = None,
     host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Who may ask; others need a token.")
+        str, typer.Option(metavar="ADDRESS", help="Address to listen on; beyond loopback needs a token.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="0 is a free one.")] = 8055,
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="Port to listen on; 0 picks a free one.")
+    ] = 8055,
     token_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What clients must show; else STREAMGAUGE_TOKEN.")
+        Path | None,
+        typer.Option(metavar="FILE", help="File with the clients' token; else STREAMGAUGE_TOKEN."),
     ] = None,
-    keep: Annotated[str, typer.Option(metavar="LENGTH", help="How long closed windows are kept.")] = "24h",
-    keep_mib: Annotated[int, typer.Option(min=1, help="And in how much memory, for each table.")] = 1024,
+    keep: Annotated[str, typer.Option(metavar="LENGTH", help="Time to keep closed windows.")] = "24h",
+    keep_mib: Annotated[int, typer.Option(min=1, help="Memory for closed windows, in MiB per table.")] = 1024,
     state: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Keep closed windows there, for the next start."),
+        typer.Option(metavar="FOLDER", help="Folder to store closed windows for the next start."),
     ] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Questions answered at a time.")] = 4,
-    seconds: Annotated[float, typer.Option(min=0.1, help="How long a question may take.")] = 30.0,
+    threads: Annotated[int, typer.Option(min=1, help="Queries to answer in parallel.")] = 4,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Timeout of a query.")] = 30.0,
 ) -> None:
     """Answer questions about tables of sketches over HTTP, until Ctrl-C.
 

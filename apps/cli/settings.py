@@ -8,14 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-Servers = Annotated[str, typer.Option(metavar="HOST:PORT", help="Where the brokers are.")]
+Servers = Annotated[str, typer.Option(metavar="HOST:PORT", help="Addresses of the brokers.")]
 Config = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME=VALUE", help="A setting of librdkafka, such as security.protocol=SSL."),
+    typer.Option(metavar="NAME=VALUE", help="Setting of librdkafka, such as security.protocol=SSL."),
 ]
 ConfigFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Such settings, one a line; for passwords, which others could see."),
+    typer.Option(metavar="FILE", help="File of settings, one per line; for passwords."),
 ]
 
 

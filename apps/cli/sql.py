@@ -29,29 +29,27 @@ def sql(
     ] = None,
     test: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Run this script without a broker, and hold it to its ASSERT VALUES."
-        ),
+        typer.Option(metavar="FILE", help="Run this script without a broker and check ASSERT VALUES."),
     ] = None,
     until: Annotated[
         Literal["latest"] | None,
-        typer.Option(help="latest: each query ends once all messages that are there now are in."),
+        typer.Option(help="latest: stop queries after the messages that exist now."),
     ] = None,
     engine: Annotated[
-        RunEngine, typer.Option(help="Who runs the queries: consumers, or Spark.")
+        RunEngine, typer.Option(help="Engine for queries: consumers, or Spark.")
     ] = RunEngine.local,
     state: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Checkpoint folder for queries on Spark."),
     ] = None,
     group: Annotated[
-        str, typer.Option(metavar="NAME", help="Queries that write go on where the same group ended.")
+        str, typer.Option(metavar="NAME", help="Group under which writing queries resume.")
     ] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a statement and line.")] = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Rows as CSV, with a header.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per statement.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print rows as CSV, with a header.")] = False,
     output: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The last statement's rows, as .arrow, .parquet or .csv."),
+        typer.Option(metavar="FILE", help="File for the last rows: .arrow, .parquet or .csv."),
     ] = None,
     bootstrap_servers: Servers = "localhost:9092",
     config: Config = None,
@@ -174,7 +172,7 @@ def write_csv(outcome: StatementOutcome) -> None:
 
 
 def write_rows(file: TextIO, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Rows as CSV, with a header."""
+    """Print rows as CSV, with a header."""
     import csv
     import json
 

@@ -40,7 +40,7 @@ def candidate(
         typer.Option(metavar="URL", help="A server that shows the app, to get the page from."),
     ] = None,
     to: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where it goes; OBJECT.html unless named.")
+        Path | None, typer.Option(metavar="FILE", help="Output file; default: OBJECT.html.")
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -83,9 +83,9 @@ def voevent(
         Path, typer.Argument(metavar="FILE", help="Alerts as lines of JSON, as --alerts-file has them.")
     ],
     author: Annotated[
-        str, typer.Option(metavar="IVORN", help="Who publishes, such as ivo://org.example/candidates.")
+        str, typer.Option(metavar="IVORN", help="Publisher, such as ivo://org.example/candidates.")
     ],
-    to: Annotated[Path, typer.Option(metavar="FOLDER", help="A file for each alert goes there.")],
+    to: Annotated[Path, typer.Option(metavar="FOLDER", help="Folder for one file per alert.")],
     role: Annotated[
         str, typer.Option(metavar="ROLE", help="observation, prediction, utility or test.")
     ] = "observation",

@@ -25,7 +25,7 @@ def tail(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.")],
     bootstrap_servers: Servers = "localhost:9092",
     follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Go on with what comes, until Ctrl-C.")
+        bool, typer.Option("--follow", "-f", help="Continue with new messages until Ctrl-C.")
     ] = False,
     begin: Annotated[
         str | None,
@@ -37,18 +37,18 @@ def tail(
     ] = None,
     n: Annotated[
         int | None,
-        typer.Option("-n", metavar="N", min=0, help="At most so many messages; 10 without --from."),
+        typer.Option("-n", metavar="N", min=0, help="Maximum number of messages; 10 without --from."),
     ] = None,
     partition: Annotated[
-        list[int] | None, typer.Option(metavar="NUMBER", help="Only this partition. Repeatable.")
+        list[int] | None, typer.Option(metavar="NUMBER", help="Read only this partition. Repeatable.")
     ] = None,
     schema: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The Avro schema of values that don't name theirs.")
+        Path | None, typer.Option(metavar="FILE", help="Avro schema of values without a schema id.")
     ] = None,
     registry: Annotated[
-        str | None, typer.Option(metavar="URL", help="The schema registry of values in its wire format.")
+        str | None, typer.Option(metavar="URL", help="Schema registry of the values.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a message and line.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per message.")] = False,
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:

@@ -29,11 +29,11 @@ class TopicShown:
 
 def topics(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[TOPIC]...", help="Only these, with their partitions.")
+        list[str] | None, typer.Argument(metavar="[TOPIC]...", help="Show only these, with their partitions.")
     ] = None,
     bootstrap_servers: Servers = "localhost:9092",
-    every: Annotated[bool, typer.Option("--all", help="Kafka's own topics as well.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a topic and line.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Include Kafka's own topics.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per topic.")] = False,
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:

@@ -17,20 +17,18 @@ from ..spinner import stage
 
 def warm(
     families: Annotated[
-        str, typer.Option(metavar="NAMES", help="Only these aggregates, such as distinct,top_k.")
+        str, typer.Option(metavar="NAMES", help="Compile only these aggregates, such as distinct,top_k.")
     ] = "",
     cache_dir: Annotated[
         Path | None,
-        typer.Option(metavar="FOLDER", help="Keep them here, for processes whose NUMBA_CACHE_DIR names it."),
+        typer.Option(metavar="FOLDER", help="Cache folder, for processes with this NUMBA_CACHE_DIR."),
     ] = None,
     jobs: Annotated[
-        int, typer.Option(metavar="NUMBER", min=0, help="Processes that compile at once; 0 is one a core.")
+        int, typer.Option(metavar="NUMBER", min=0, help="Parallel compilers; 0: one per core.")
     ] = 0,
     spark: Annotated[
         bool,
-        typer.Option(
-            "--spark", help="Record the classes that Spark loads, too: apps on Spark start sooner here."
-        ),
+        typer.Option("--spark", help="Also record Spark's classes, so that Spark starts sooner."),
     ] = False,
 ) -> None:
     """Compile the kernels ahead of time, for an image or a shared folder.
