@@ -1,10 +1,11 @@
-"""The one law of words: identifiers that say nothing, and had a dozen meanings here, do not come back.
+"""The law of words: identifiers and phrases that say nothing, and were common here, do not come back.
 
 Run by ``make style``; prints where one stands, and ends with 1 if there is any.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -19,6 +20,25 @@ IN_SENTENCES = {"asked", "found", "took"}
 
 FOREIGN = {"GROUP_ID_NOT_FOUND"}
 """Names of other libraries."""
+
+PHRASES = {
+    "as without": "write a full clause",
+    "felled": "rejected",
+    "leaves you time": "name the time",
+    "no row's": "carries no rows",
+    "nobody's": "name the owner",
+    "of a time alike": "all runs active at the same time",
+    "over at once": "ended immediately",
+    "restores nothing": "has no state to restore",
+    "says of nothing": "carries no …",
+    "such as another": "for example …",
+    "unless it is there": "if missing",
+    "unless they are there": "if missing",
+    "wait themselves": "are buffered",
+    "what comes is": "the result is",
+    "what is there now": "the data that exists now",
+}
+"""Refused in pages, docstrings and the command line's help, with what to write instead."""
 
 _TEXTS = re.compile(r"""//.*|^ *\*.*|/\*.*|"[^"]*"|'[^']*'|`[^`$]*`""")
 """Comments and texts of a line of JavaScript."""
@@ -45,8 +65,34 @@ def _names_in_scripts(path: Path) -> Iterator[tuple[int, str, set[str]]]:
             yield line, name, {word.lower() for word in re.findall(r"[A-Z]?[a-z]+", name)}
 
 
+def refused_phrases(path: Path) -> list[tuple[int, str]]:
+    """The line where each text with a refused phrase begins, and the phrase; blocks of code are skipped."""
+    source = path.read_text(encoding="utf-8")
+    texts = _paragraphs(source) if path.suffix == ".md" else _strings(source, "cli" in path.parts)
+    return [
+        (line, phrase)
+        for line, text in texts
+        for phrase in PHRASES
+        if re.search(rf"\b{phrase}\b", " ".join(text.split()), re.IGNORECASE)
+    ]
+
+
+def _paragraphs(page: str) -> Iterator[tuple[int, str]]:
+    prose = re.sub(r"^```.*?^```", lambda block: "\n" * block[0].count("\n"), page, flags=re.M | re.S)
+    for paragraph in re.finditer(r"(?:.+\n?)+", prose):
+        yield prose.count("\n", 0, paragraph.start()) + 1, paragraph[0]
+
+
+def _strings(source: str, every: bool) -> Iterator[tuple[int, str]]:
+    """Docstrings, or every string: the command line's texts are its arguments' too."""
+    for node in ast.walk(ast.parse(source)):
+        value = node if every else node.value if isinstance(node, ast.Expr) else None
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            yield value.lineno, value.value
+
+
 def main() -> int:
-    """Print every banned name of the files that git tracks."""
+    """Print every banned name and refused phrase of the files that git tracks."""
     files = subprocess.run(
         ["git", "ls-files", "-z", "*.py", "*.js", ":!*.min.js"], cwd=ROOT, capture_output=True, check=True
     )
@@ -55,6 +101,15 @@ def main() -> int:
         for name in files.stdout.decode().split("\0")
         if name
         for line, word in banned_names(ROOT / name)
+    ]
+    pages = subprocess.run(
+        ["git", "ls-files", "-z", "*.md", "*.py", ":!tests"], cwd=ROOT, capture_output=True, check=True
+    )
+    wrong += [
+        f"{name}:{line}: not {phrase!r}; write {PHRASES[phrase]!r}"
+        for name in pages.stdout.decode().split("\0")
+        if name
+        for line, phrase in refused_phrases(ROOT / name)
     ]
     print("\n".join(wrong), end="\n" if wrong else "")
     return 1 if wrong else 0

@@ -64,7 +64,7 @@ def archive(
 
     Files lie at DIR/topic=TOPIC/partition=P/OFFSET.parquet, named after their first offset, with the columns
     offset, timestamp, timestamp_type, key, value and headers; Spark, DuckDB, Polars and others read them. The
-    next run goes on where the files end: no offset is committed, and nothing is kept elsewhere.
+    next run resumes where the files end: no offset is committed, and nothing is stored elsewhere.
     `streamgauge replay DIR` sends an archived topic again, and `Stream.from_archive` counts over it.
 
         streamgauge archive posts trades --to archive

@@ -57,8 +57,8 @@ def ingest(
 ) -> None:
     """Move what happens on a machine into Kafka, exactly once from files, until Ctrl-C or SIGTERM.
 
-    How far each file was read is kept in Kafka, in the transaction of its lines: a restart goes on there,
-    after kill -9 too. It ends with 1 if it can't go on; what was read and not delivered is read again then.
+    How far each file was read is kept in Kafka, in the transaction of its lines: a restart resumes there,
+    even after kill -9. It exits with 1 if it can't continue; undelivered lines are then read again.
 
         streamgauge ingest tail "/var/log/nginx/access.log*" --to access
 

@@ -117,7 +117,7 @@ def run(
 
     With `--input` a recording is sent through a real broker, which is started for it; the app's answers are
     checked against exact ones, and everything that fired is listed. With `--bootstrap-servers` and `--topic`
-    the app runs on a topic of yours until Ctrl-C, and goes on where it ended. `streamgauge serve --app` shows
+    the app runs on your topic until Ctrl-C, and resumes where it ended. `streamgauge serve --app` shows
     its page meanwhile.
 
         streamgauge run iot --input readings.csv --set time=timestamp --set limit=78 --set hysteresis=2

@@ -57,9 +57,9 @@ def sql(
 ) -> None:
     """Run statements of SQL in their order; what they are is in docs/sql.md. Without any, a console opens.
 
-    A SELECT … EMIT FINAL or EMIT CHANGES goes on until Ctrl-C, unless it has a LIMIT; without EMIT it answers
-    of what is there now. Queries that write, CREATE … AS SELECT and INSERT INTO … SELECT, go on until Ctrl-C
-    as well, all together. With `--until latest` each ends, in its turn. It ends with 1 at the first error.
+    A SELECT … EMIT FINAL or EMIT CHANGES runs until Ctrl-C, unless it has a LIMIT; without EMIT it answers
+    from the data that exists now. Queries that write, CREATE … AS SELECT and INSERT INTO … SELECT, run
+    together until Ctrl-C. With `--until latest` each ends in turn. It exits with 1 at the first error.
 
         streamgauge sql
 

@@ -29,7 +29,7 @@ class AnswersToKafka:
     `window_id`). Dates are ISO 8601, bytes are
     hexadecimal, and numbers that aren't finite are text: ``"NaN"``, ``"Infinity"``.
 
-    The topic is made, with one partition, unless it is there. Read it with
+    The topic is created with one partition if missing. Read it with
     ``isolation.level=read_committed``. Raises `ValueError` for a topic without a name.
 
     >>> import polars as pl

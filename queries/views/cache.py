@@ -35,7 +35,7 @@ class ResultCache:
         return self._most_bytes == 0
 
     def get(self, key: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
-        """The result under `key`, made now unless it is there. Raises what `make` raises."""
+        """The result under `key`, computed now if missing. Raises what `make` raises."""
         while True:
             with self._lock:
                 if key in self._results:

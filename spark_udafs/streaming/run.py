@@ -65,8 +65,8 @@ def on_spark(
     named, one for each topic; None drops them), `late` that for messages that come when all of their windows
     are over (``"<topic>.late-messages"`` if empty; None only counts them). `options` are further ones of the
     source, in Spark's names: ``failOnDataLoss``, or ``groupIdPrefix``, with which the names of the consumer
-    groups begin in which queries keep what their workers report. With ``streaming=False`` what is there now
-    is read once, as an ordinary DataFrame.
+    groups begin in which queries keep what their workers report. With ``streaming=False`` the data that
+    exists now is read once, as an ordinary DataFrame.
 
     Joins are the consumer's own (docs/spark_streams.md): tables are kept in each Python worker, and the rows
     of two streams meet there. For a stream that ends in `rows_to_kafka` the table stays empty, and the query

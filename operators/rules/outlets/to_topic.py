@@ -19,8 +19,8 @@ class AlertsToKafka:
 
     They go out in the transaction that keeps the merger's place: read the topic with
     ``isolation.level=read_committed``. The message's key is the alert's, so that what concerns one key comes
-    in order; the headers `id` and `state` tell alerts apart without decoding. The topic is made, with one
-    partition, unless it is there. Raises `ValueError` for a topic without a name.
+    in order; the headers `id` and `state` tell alerts apart without decoding. The topic is created with one
+    partition if missing. Raises `ValueError` for a topic without a name.
 
     >>> import json
     >>> import streamgauge as sg

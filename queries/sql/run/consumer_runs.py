@@ -50,7 +50,7 @@ class QueryRuns(Protocol):
     """What runs queries: `ConsumerRuns`, or Spark (`apps.sql.spark_runs`)."""
 
     def run(self, queries: Sequence[KeptQuery], start: Start) -> None:
-        """Run queries to the end of what is there now."""
+        """Run queries to the end of the data that exists now."""
 
     def start(self, queries: Sequence[KeptQuery], start: Start) -> list[RunningQueries]:
         """Start queries that go on; those that end together are one of what is given."""
