@@ -19,8 +19,13 @@ BEFORE_ALL, AFTER_ALL = -(2**63), 2**63 - 1
 """Times that no date has, in microseconds: they stand for what doesn't fit."""
 
 _MOST = 2**63 - 1
-_UNITS = {"ms": 1_000}
+_ENDS = 1 - _MOST, _MOST - 1
 _DAY_US = 86_400_000_000
+_DATES = {
+    unit: (YEAR_1 // factor, YEAR_10000 // factor - 1)
+    for unit, factor in {"us": 1, "ms": 1_000, "D": _DAY_US}.items()
+}
+"""The first and the last number, by unit, that is a time of the years 1 to 9999."""
 _INTEGERS = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
 _PROBES = (0, 50, 100, 127, 1_000, 32_000, 1_000_000, 2_000_000_000)
 
@@ -32,16 +37,15 @@ def saturated(times: pl.Series) -> pl.Series:
     >>> saturated(far).to_physical().to_list() == [0, AFTER_ALL, BEFORE_ALL]
     True
     """
-    # Methods of `dt` would plan, and wait for a thread of Polars' pool.
-    whole = times.cast(pl.Datetime("us", "UTC"))
-    factor = _DAY_US if times.dtype == pl.Date else _UNITS.get(getattr(times.dtype, "time_unit", ""), 1)
-    if times.len() == times.null_count():
-        return whole
+    low, high = _DATES.get("D" if times.dtype == pl.Date else getattr(times.dtype, "time_unit", ""), _ENDS)
     numbers = times.to_physical()
-    low, high = -(_MOST // factor), (_MOST - 1) // factor
-    if numbers.min() >= low and numbers.max() <= high:  # type: ignore[operator]
-        return whole
-    return _replaced(whole, numbers < low, numbers > high)
+    if numbers.len() > numbers.null_count() and not low <= numbers.min() <= numbers.max() <= high:  # type: ignore[operator]
+        before, after = numbers < low, numbers > high
+        # Polars fails on some of these, and wraps around on others.
+        inside = pl.select(pl.when(before | after).then(None).otherwise(numbers)).to_series()
+        return _replaced(inside.cast(times.dtype).cast(pl.Datetime("us", "UTC")), before, after)
+    # Methods of `dt` would plan, and wait for a thread of Polars' pool.
+    return times.cast(pl.Datetime("us", "UTC"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,11 @@ import numpy as np
 import polars as pl
 
 from streamgauge import Stream, StreamTester, avro, count, json
-from streamgauge.operators.definition.number_times import NumberLimits
+from streamgauge.operators.definition.number_times import NumberLimits, saturated
 from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.steps.row_steps import RowSteps
 from streamgauge.operators.watermarks.partition_watermark import broken_clocks
+from streamgauge.operators.windows.window import YEAR_1, YEAR_10000
 
 UNITS = {"s": 10**0, "ms": 10**3, "us": 10**6, "ns": 10**9}
 NEW_YEAR = 1_767_225_600
@@ -80,6 +81,26 @@ def test_limits_are_known_of_a_line_over_one_column_of_integers() -> None:
         assert NumberLimits.of(pl.from_epoch(other, time_unit="s"), schema) == NumberLimits(
             "a", 1 - MOST, MOST - 1
         )
+
+
+def test_columns_of_every_unit_with_and_without_a_zone() -> None:
+    wrong = []
+    kinds = [pl.Datetime(unit, zone) for unit in ("ms", "us", "ns") for zone in (None, "UTC", "Asia/Kolkata")]
+    for kind in (*kinds, pl.Date):
+        of_second = UNITS[kind.time_unit] if isinstance(kind, pl.Datetime) else 1
+        bad = (
+            [MOST, 1 - MOST]
+            if getattr(kind, "time_unit", "") == "ns"
+            else [MOST, 1 - MOST, 2**60, -(2**60), 2**58]
+        )
+        number, base = (NEW_YEAR * of_second, pl.Int64) if kind != pl.Date else (NEW_YEAR // 86_400, pl.Int32)
+        numbers = [number, *(bad if kind != pl.Date else [2**31 - 1, -(2**31)])]
+        given = pl.Series(numbers, dtype=base).cast(kind)
+        times = saturated(given).to_physical()
+        in_range = times.is_between(YEAR_1, YEAR_10000 - 1)
+        if in_range.to_list() != [True, *[False] * (len(numbers) - 1)] or times[0] != NEW_YEAR * 10**6:
+            wrong.append(f"{kind}: {times.to_list()}")
+    assert wrong == []
 
 
 def test_avro_logical_types() -> None:
