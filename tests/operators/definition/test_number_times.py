@@ -89,7 +89,7 @@ def test_columns_of_every_unit_with_and_without_a_zone() -> None:
     for kind in (*kinds, pl.Date):
         of_second = UNITS[kind.time_unit] if isinstance(kind, pl.Datetime) else 1
         bad = (
-            [MOST, 1 - MOST]
+            [MOST, -MOST, -MOST - 1]
             if getattr(kind, "time_unit", "") == "ns"
             else [MOST, 1 - MOST, 2**60, -(2**60), 2**58]
         )
