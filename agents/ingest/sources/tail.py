@@ -23,7 +23,7 @@ from ....sketches.core.errors import StreamgaugeError
 from ..batch import Batch, Positions
 from ..component import Place
 from .file_content import Content, Incomplete, PlainContent, open_content
-from .file_identity import SPAN, file_key
+from .file_identity import SPAN, FilePosition, file_key
 from .lines import Multiline
 from .rotation import is_rotated, rotation_number, stream_of
 from .tail_positions import TailPositions
@@ -39,6 +39,8 @@ _FINISHED_SECONDS = 60.0
 """A rotated file that has not changed for so long gets no more lines: programs go on writing to it for a
 while.
 """
+_COPYING_SECONDS = 5.0
+"""A file is truncated within this time after its copy has its last size."""
 _LISTINGS = 5
 """How often files are listed at most, until two listings agree: a rotation that is under way hides files."""
 
@@ -97,6 +99,8 @@ class TailSource:
         # Positions whose files are looked for, also beside the patterns.
         self._missing = {key for key, position in self._positions.items() if not position.gone}
         self._first_seen: dict[str, float] = {}
+        # By file: its size, and since when it has had it.
+        self._unchanged: dict[str, tuple[int, float]] = {}
         self._warned: set[str] = set()
         self._next_scan, self._deferred = 0.0, False
         self._at_end = False
@@ -297,6 +301,7 @@ class TailSource:
             content.close()
             raise
         self._first_seen.pop(key, None)
+        self._unchanged.pop(key, None)
         self._insert(self._tailed(content, key, path, stream, offset))
 
     def _listed_too_early(self) -> _NotYet:
@@ -318,21 +323,67 @@ class TailSource:
             # Truncated, or its inode is another file's now.
             self._content_replaced(key)
         if is_rotated(path):
-            if self._is_copy(content, key, path, stream, listed):
+            original = self._original_of(content, key, path, stream, listed)
+            if original is not None and (not content.growing or self._was_read(original, listed)):
                 # If the other is truncated it is read on here; if it is deleted, once it is read to its end.
                 raise _NotYet(holds=False)
+            if original is not None and self._may_be_copied_now(content, key):
+                raise _NotYet(holds=True)
             for old, position in self._positions.of_stream(stream):
                 # Of a deleted file the copy is packed; others could be files that begin alike.
                 if position.gone and content.growing and not position.replaced:
                     continue
-                if position.is_of(content):
+                if position.is_of(content) and not self._is_still_in(old, position, listed):
                     return self._positions.move(old, key, str(path)).offset
         if self._first and self._settings.start == "end" and content.growing:
             return _last_line_end(content)
         return 0
 
-    def _is_copy(self, content: Content, key: str, path: Path, stream: str, listed: _Listing) -> bool:
-        """Whether all that a rotated file holds is in another one of its log, from which it is read.
+    def _was_read(self, key: str, listed: _Listing) -> bool:
+        """Whether something of a file was read, which it still holds."""
+        if any(file.key == key and file.offset for file in self._open_files()):
+            return True
+        position = self._positions.get(key)
+        return position is not None and self._is_still_in(key, position, listed)
+
+    def _may_be_copied_now(self, content: Content, key: str) -> bool:
+        """Whether a file that begins like another one may be its copy, which is truncated next.
+
+        Otherwise it is a file of its own: programs begin many files with the same lines.
+        """
+        status = content.refresh()
+        if time.time() - status.st_mtime > _FINISHED_SECONDS:
+            return False
+        now = time.monotonic()
+        size, since = self._unchanged.get(key, (-1, now))
+        if size != status.st_size:
+            self._unchanged[key] = status.st_size, now
+            return True
+        return now - since < _COPYING_SECONDS
+
+    def _is_still_in(self, key: str, position: FilePosition, listed: _Listing) -> bool:
+        """Whether the file that was read up to a position is there, and holds what was read."""
+        if key not in listed:
+            return False
+        try:
+            content = open_content(listed[key][0])
+        except FileNotFoundError:
+            raise self._listed_too_early() from None
+        except OSError:
+            return True  # a file that can't be read may hold it
+        try:
+            if file_key(content.status) != key:
+                raise self._listed_too_early()
+            return position.is_of(content)
+        except Incomplete:
+            return False
+        finally:
+            content.close()
+
+    def _original_of(
+        self, content: Content, key: str, path: Path, stream: str, listed: _Listing
+    ) -> str | None:
+        """The key of another file of its log that holds all of a rotated file, which may be its copy.
 
         Files are copied before they are truncated, and packed before they are deleted.
         """
@@ -343,14 +394,14 @@ class TailSource:
             if (file.path == original or not file.content.refresh().st_nlink) and _is_beginning(
                 content, file.content
             ):
-                return True
+                return file.key
         try:
             beside = PlainContent(original)
         except OSError:
-            return False
+            return None
         try:
             other = file_key(beside.status)
-            return other != key and other in listed and _is_beginning(content, beside)
+            return other if other != key and other in listed and _is_beginning(content, beside) else None
         finally:
             beside.close()
 

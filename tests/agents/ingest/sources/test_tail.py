@@ -192,6 +192,42 @@ def test_a_copy_that_is_there_before_the_truncation(log: Path) -> None:
     assert tail.lines == numbered(range(7))
 
 
+@pytest.mark.parametrize("seconds", [100.0, 1.0])
+def test_a_rotated_file_that_is_the_beginning_of_the_present_one(log: Path, seconds: float) -> None:
+    older = log.with_name("a.log.1")
+    write(older, "Started")
+    aged(older, seconds)
+    write(log, "Started", "working")
+    assert Tailing(log.parent, "a.log*").read() == [b"Started", b"Started", b"working"]
+
+
+def test_rotated_files_that_begin_like_one_that_was_read(log: Path) -> None:
+    """Neither the position of the first file nor its name may be taken for the second one's."""
+    tail = Tailing(log.parent, "a.log*")
+    write(log, "Started")
+    tail.read()
+    log.rename(log.with_name("a.log.2"))
+    write(log.with_name("a.log.2"), "first")
+    write(log.with_name("a.log.1"), "Started", "second")
+    write(log, "Started", "third")
+    for age, name in enumerate(("a.log", "a.log.1", "a.log.2")):
+        aged(log.with_name(name), 100.0 * (age + 1))
+    tail.restart()
+    tail.read()
+    assert tail.lines == [b"Started", b"first", b"Started", b"second", b"Started", b"third"]
+
+
+def test_a_packed_file_that_begins_like_the_present_one(log: Path) -> None:
+    tail = Tailing(log.parent, "a.log*")
+    write(log, "Started")
+    tail.read()
+    packed = log.with_name("a.log.1.gz")
+    packed.write_bytes(gzip.compress(b"Started\nof another\n"))
+    aged(packed, 100)
+    tail.restart()
+    assert tail.read() == [b"Started", b"of another"]
+
+
 def test_truncated_and_grown_beyond_where_it_was_read(log: Path) -> None:
     tail = Tailing(log.parent)
     write(log, "short")
