@@ -237,6 +237,44 @@ def test_truncated_and_grown_beyond_where_it_was_read(log: Path) -> None:
     assert tail.read() == [b"much longer than before", b"and more"]
 
 
+@pytest.mark.parametrize("size", [5, 10_000, 9_000_000])
+@pytest.mark.parametrize("seen", [False, True])
+def test_a_writer_that_does_not_append_leaves_nuls(
+    log: Path, size: int, seen: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Copied and truncated, then written on at the old offset."""
+    tail = Tailing(log.parent, "a.log*")
+    with log.open("wb") as file:
+        file.write(b"x" * (size - 1) + b"\n")
+        file.flush()
+        tail.read()
+        shutil.copy(log, log.with_name("a.log.1"))
+        aged(log.with_name("a.log.1"))
+        os.truncate(log, 0)
+        if seen:
+            tail.read()
+        file.write(b"be")
+        file.flush()
+        tail.read()
+        assert not tail.dropped
+        file.write(b"hind\nlast\n")
+        file.flush()
+        tail.read()
+        tail.restart()
+        tail.read()
+    assert tail.lines == [b"x" * (size - 1), b"behind", b"last"] and not tail.dead
+    assert tail.dropped == {"a run of NULs": 1}
+    assert f"a.log begins with {size} NULs" in caplog.text
+
+
+def test_a_rotated_file_of_nuls_alone(log: Path) -> None:
+    log.with_name("a.log.1").write_bytes(bytes(3_000))
+    aged(log.with_name("a.log.1"), 100)
+    write(log, "present")
+    tail = Tailing(log.parent, "a.log*")
+    assert tail.read() == [b"present"] and tail.dropped == {"a run of NULs": 1}
+
+
 def test_truncated_and_grown_with_the_same_beginning(log: Path) -> None:
     header = [b"#Fields: date time %s" % (b"x" * 2_000)]
     tail = Tailing(log.parent)
