@@ -8,9 +8,11 @@ it is the copy of one that was read. While the first files of a log can't be rea
 
 from __future__ import annotations
 
+import errno
 import glob
 import logging
 import os
+import resource
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -104,6 +106,16 @@ class TailSource:
         self._warned: set[str] = set()
         self._next_scan, self._deferred = 0.0, False
         self._at_end = False
+        # Half of the process's descriptors are for other things. If there are more files, they take turns.
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._most_open = max(soft // 2, 1) if soft != resource.RLIM_INFINITY else 1_000_000
+        self._full = False
+        self._current: TailedFile | None = None
+        # Files closed at their end: path, and bytes behind the last line. By log: when it had its last turn.
+        self._resting: dict[str, tuple[Path, int]] = {}
+        self._turns: dict[str, float] = {}
+        # Files that were there at the first start, and have not been opened.
+        self._from_end: set[str] = set()
         self._closed: dict[str, int] | None = None
 
     @property
@@ -116,7 +128,8 @@ class TailSource:
         """Bytes behind the last newline, by file; once it is closed, those that there were then."""
         if self._closed is not None:
             return self._closed
-        return {str(file.path): file.unread for file in self._open_files() if file.unread}
+        unread = [(file.path, file.unread) for file in self._open_files()]
+        return {str(path): size for path, size in [*self._resting.values(), *unread] if size}
 
     def read(self, seconds: float) -> Batch | None:
         """See `Source`."""
@@ -131,6 +144,8 @@ class TailSource:
                 return replace(batch, positions={**changed, **batch.positions}) if changed else batch
             if scanned:
                 self._at_end = not self._deferred
+            if self._full:
+                self._next_scan = 0.0
             left = deadline - time.monotonic()
             if left <= 0:
                 return None
@@ -170,6 +185,7 @@ class TailSource:
                     self._read_anew(file)
                     return self._next_batch()
                 self._positions.read_to(file.key, file.position)
+                file.had_turn = True
                 self._streams[stream] = self._streams.pop(stream)
                 return batch
         return None
@@ -188,7 +204,9 @@ class TailSource:
         if is_rotated(file.path):
             return False
         known = set(self._streams[file.stream])
+        self._current = file
         self._scan()
+        self._current = None
         files = self._streams[file.stream]
         return self._waits(file) or not known.issuperset(files[: files.index(file)])
 
@@ -225,6 +243,53 @@ class TailSource:
         if not status.st_nlink and file.key in self._positions:
             self._positions.leave(file.key)
 
+    def _make_room(self, waited_for: dict[str, _Order]) -> bool:
+        """If too many files are open, close those at their end, else those that had a turn or can't have one.
+
+        `waited_for` are the first files to open of each log: files that come later wait for them.
+        """
+        if self._count_open() < self._most_open:
+            return True
+        if self._full:
+            return False
+        for file in list(self._open_files()):
+            if file.rests() and file is not self._current and not self._may_end_in_a_line(file):
+                status = file.content.status
+                self._close(file)
+                self._finished[file.key] = status.st_size, status.st_mtime_ns
+                self._resting[file.key] = file.path, file.unread
+        if self._count_open() >= self._most_open:
+            for file in list(self._open_files()):
+                order = _order(file.path, file.content.status)
+                late = file.stream in waited_for and order > waited_for[file.stream]
+                if file is self._current or file.waits or not (file.had_turn or late):
+                    continue
+                self._close(file)
+                # It is opened again when files are listed next; until then later ones wait.
+                self._finished[file.key] = -1, -1
+                self._deferred = True
+                self._held[file.stream] = min(order, self._held.get(file.stream, order))
+                self._turns[file.stream] = time.monotonic()
+        self._full = self._count_open() >= self._most_open
+        return not self._full
+
+    def _count_open(self) -> int:
+        return sum(map(len, self._streams.values()))
+
+    def _may_end_in_a_line(self, file: TailedFile) -> bool:
+        """Whether it is known only later that what is behind its last newline is a line."""
+        alone = len(self._streams[file.stream]) == 1 and file.stream not in self._held
+        return file.unread > 0 and is_rotated(file.path) and not alone
+
+    def _close(self, file: TailedFile) -> None:
+        """Close a file that is opened again later where it was read to."""
+        if file.offset:
+            self._positions.read_to(file.key, file.position)
+        file.content.close()
+        self._streams[file.stream].remove(file)
+        if not self._streams[file.stream]:
+            del self._streams[file.stream]
+
     def _read_anew(self, file: TailedFile) -> None:
         files = self._streams[file.stream]
         files[files.index(file)] = self._tailed(file.content, file.key, file.path, file.stream, 0)
@@ -238,7 +303,7 @@ class TailSource:
     def _scan(self) -> None:
         """Open the files that are new, changed, or not read to their end, the oldest of a log first."""
         self._next_scan = time.monotonic() + _SCAN_SECONDS
-        self._deferred, self._held = False, {}
+        self._deferred, self._full, self._held = False, False, {}
         listed = _list_files(self._matching)
         opened = {file.key: file for file in self._open_files()}
         candidates = []
@@ -246,17 +311,27 @@ class TailSource:
             if (file := opened.get(key)) is not None:
                 file.path = path
             elif self._finished.get(key) != (status.st_size, status.st_mtime_ns):
-                candidates.append((_order(path, status), path, key))
-        for order, path, key in sorted(candidates):
-            stream = self._stream_of(path, key)
+                stream = self._stream_of(path, key)
+                candidates.append((self._turns.get(stream, 0.0), _order(path, status), path, key, stream))
+        if self._first and self._settings.start == "end":
+            self._from_end = set(listed)
+        self._from_end &= listed.keys()
+        waited_for: dict[str, _Order] = {}
+        for _, order, _, _, stream in candidates:
+            waited_for[stream] = min(order, waited_for.get(stream, order))
+        for _, order, path, key, stream in sorted(candidates):
             if stream in self._held:
                 continue
+            waited_for[stream] = order
             try:
+                if not self._make_room(waited_for):
+                    raise _NotYet(holds=True)
                 self._open(path, key, stream, listed)
+                del waited_for[stream]
             except _NotYet as why:
                 self._deferred |= why.holds or not self._once
                 if why.holds:
-                    self._held[stream] = order
+                    self._held[stream] = min(order, self._held.get(stream, order))
         self._look_for_missing(listed)
         for files in self._streams.values():
             files.sort(key=lambda file: _order(file.path, file.content.refresh()))
@@ -286,6 +361,8 @@ class TailSource:
             raise self._listed_too_early() from None
         except OSError as error:
             self._warn(str(path), "%s can't be read: %s", path, error.strerror)
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                raise _NotYet(holds=True) from None
             return
         try:
             if file_key(content.status) != key:
@@ -302,6 +379,8 @@ class TailSource:
             raise
         self._first_seen.pop(key, None)
         self._unchanged.pop(key, None)
+        self._resting.pop(key, None)
+        self._from_end.discard(key)
         self._insert(self._tailed(content, key, path, stream, offset))
 
     def _listed_too_early(self) -> _NotYet:
@@ -335,7 +414,7 @@ class TailSource:
                     continue
                 if position.is_of(content) and not self._is_still_in(old, position, listed):
                     return self._positions.move(old, key, str(path)).offset
-        if self._first and self._settings.start == "end" and content.growing:
+        if key in self._from_end and content.growing:
             return _last_line_end(content)
         return 0
 
@@ -410,6 +489,7 @@ class TailSource:
         opened = {file.key for file in self._open_files()}
         for key in self._finished.keys() - listed.keys():
             del self._finished[key]
+            self._resting.pop(key, None)
             if key in self._positions:
                 self._missing.add(key)
         for key in list(self._missing):

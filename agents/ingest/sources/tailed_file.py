@@ -52,6 +52,7 @@ class TailedFile:
         self.content, self.key, self.path, self.stream = content, key, path, stream
         self.offset = offset
         self.at_end = False
+        self.had_turn = False
         self._longest, self._multiline = longest, multiline
         size = min(offset, SPAN)
         self._head, self._tail = content.read(0, size), content.read(offset - size, size)
@@ -79,6 +80,15 @@ class TailedFile:
             return True
         # A change within the same tick of the clock as the last one would not show.
         return self.content.growing and time.time() - look[1] / 1e9 < _COMPLETE_SECONDS
+
+    @property
+    def waits(self) -> bool:
+        """Whether a message of several lines may get more of them."""
+        return self._waiting is not None
+
+    def rests(self) -> bool:
+        """Whether it was read to its end, and waits for nothing."""
+        return self.at_end and not self.waits and _look(self.content.refresh()) == self._seen
 
     def next(self, finished: bool, whole: bool = False) -> Batch | None:
         """The next lines; None at the end.

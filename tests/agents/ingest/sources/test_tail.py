@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import gzip
 import os
+import resource
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,6 +28,17 @@ def aged(path: Path, seconds: float = 10.0) -> None:
     """As if its last change were some time ago."""
     then = time.time() - seconds
     os.utime(path, (then, then))
+
+
+@contextmanager
+def descriptors(count: int) -> Iterator[None]:
+    """As if the process might have no more; it has more open already."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 # Flume: testBasicReadFiles, testInitiallyEmptyDirAndBehaviorAfterReadingAll, testUpdatedFile
@@ -406,6 +420,80 @@ def test_logs_take_turns(tmp_path: Path) -> None:
         write(tmp_path / name, *(name.encode() * 200 for _ in range(60_000)))
     tail = Tailing(tmp_path)
     assert {tail.read_one()[0][:1] for _ in range(2)} == {b"a", b"b"}
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_more_files_than_may_be_open(tmp_path: Path, once: bool) -> None:
+    """All with a last line that is not whole, some rotated; then those that were closed grow."""
+    names = [f"{at}.log{end}" for at in range(15) for end in ("", ".1")] + [f"{at}.out" for at in range(30)]
+    for name in names:
+        write(tmp_path / name, *(f"{name} {line}" for line in range(3)), "par", end=b"\n")
+        write(tmp_path / name, "tial", end=b"")
+        if name.endswith(".1"):
+            aged(tmp_path / name)
+    with descriptors(16):
+        tail = Tailing(tmp_path)
+    tail.source._once = once
+
+    def read_all(count: int) -> list[bytes]:
+        if once:
+            return tail.read()
+        lines: list[bytes] = []
+        while len(lines) < count:
+            lines += tail.read_one()
+            assert tail.source._count_open() <= 8
+        return lines
+
+    def expected(*lines: str) -> list[bytes]:
+        return sorted(line.encode() for line in lines)
+
+    first = read_all(240)
+    assert sorted(first) == expected(*(f"{n} {at}" for n in names for at in range(3)), *["par"] * 60)
+    assert all(first.index(b"%d.log.1 2" % at) < first.index(b"%d.log 0" % at) for at in range(15))
+    if once:
+        assert set(tail.source.unfinished.values()) == {4} and len(tail.source.unfinished) == 60
+    for name in names:
+        write(tmp_path / name, f" of {name}")
+    assert sorted(read_all(60)) == expected(*(f"tial of {name}" for name in names))
+    tail.restart()
+    assert tail.read() == []
+
+
+def test_files_that_always_grow_take_turns(tmp_path: Path) -> None:
+    for at in range(12):
+        write(tmp_path / str(at), "first")
+    with descriptors(4):
+        tail = Tailing(tmp_path)
+    tail.source._once = False
+    seen: set[bytes] = set()
+    for _ in range(600):
+        batch = tail.source.read(0.0)
+        for value in batch.values() if batch else ():
+            seen.add(value)
+        for file in tail.source._open_files():
+            write(file.path, file.path.name)
+    assert seen == {b"first", *(str(at).encode() for at in range(12))}
+
+
+def test_more_files_of_one_log_than_may_be_open(log: Path) -> None:
+    for number in range(12):
+        path = log.with_name(f"a.log.{number}") if number else log
+        write(path, str(number))
+        aged(path, 10.0 * (1 + number))
+    with descriptors(8):
+        tail = Tailing(log.parent)
+    assert tail.read() == [b"%d" % number for number in range(11, -1, -1)]
+
+
+def test_more_files_than_may_be_open_from_the_end(tmp_path: Path) -> None:
+    for at in range(12):
+        write(tmp_path / str(at), "old")
+    with descriptors(8):
+        tail = Tailing(tmp_path, start="end")
+    assert tail.read() == []
+    for at in range(12):
+        write(tmp_path / str(at), "new")
+    assert tail.read() == [b"new"] * 12
 
 
 def test_files_that_are_left_out(tmp_path: Path) -> None:
