@@ -46,7 +46,7 @@ _COPYING_SECONDS = 5.0
 _LISTINGS = 5
 """How often files are listed at most, until two listings agree: a rotation that is under way hides files."""
 
-_Order = tuple[int, int]
+_Order = tuple[bool, int, int]
 _Listing = dict[str, tuple[Path, os.stat_result]]
 
 
@@ -407,7 +407,10 @@ class TailSource:
                 # If the other is truncated it is read on here; if it is deleted, once it is read to its end.
                 raise _NotYet(holds=False)
             if original is not None and self._may_be_copied_now(content, key):
-                raise _NotYet(holds=True)
+                # A copy is written later than what is in it: the other file is read, and not the copy.
+                other = listed.get(original)
+                later = other is not None and content.status.st_mtime_ns > other[1].st_mtime_ns
+                raise _NotYet(holds=not later)
             for old, position in self._positions.of_stream(stream):
                 # Of a deleted file the copy is packed; others could be files that begin alike.
                 if position.gone and content.growing and not position.replaced:
@@ -566,8 +569,12 @@ def _list_files(matching: Callable[[], Iterable[Path]]) -> _Listing:
 
 
 def _order(path: Path, status: os.stat_result) -> _Order:
-    """When the files of a log were written."""
-    return status.st_mtime_ns, -rotation_number(path)
+    """When the files of a log were written: the present one last, whatever time its copy has.
+
+    Numbers decide only between equal times, since some programs give the newest file the highest one.
+    """
+    # The path of a deleted file is another one's.
+    return not is_rotated(path) and status.st_nlink > 0, status.st_mtime_ns, -rotation_number(path)
 
 
 def _is_beginning(content: Content, original: Content) -> bool:

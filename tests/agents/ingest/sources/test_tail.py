@@ -384,6 +384,22 @@ def test_many_rotations_in_their_order(log: Path) -> None:
     assert tail.lines == [b"0", b"1", b"2", b"3", b"4", b"5"]
 
 
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_rotated_file_comes_before_the_present_one_whatever_its_time(log: Path, restart: bool) -> None:
+    tail = Tailing(log.parent, "a.log*")
+    if restart:
+        write(log, "0")
+        tail.read()
+        tail.restart()
+    write(log, "1", "2")
+    shutil.copy(log, log.with_name("a.log.1"))
+    log.write_bytes(b"")
+    write(log, "3")
+    aged(log.with_name("a.log.1"), -100)
+    tail.read()
+    assert tail.lines == [b"0"] * restart + [b"1", b"2", b"3"]
+
+
 def test_messages_of_several_lines(log: Path) -> None:
     from streamgauge.agents.ingest.sources.lines import Multiline
 
