@@ -8,9 +8,11 @@ it is the copy of one that was read. While the first files of a log can't be rea
 
 from __future__ import annotations
 
+import errno
 import glob
 import logging
 import os
+import resource
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -23,7 +25,7 @@ from ....sketches.core.errors import StreamgaugeError
 from ..batch import Batch, Positions
 from ..component import Place
 from .file_content import Content, Incomplete, PlainContent, open_content
-from .file_identity import SPAN, file_key
+from .file_identity import SPAN, FilePosition, file_key
 from .lines import Multiline
 from .rotation import is_rotated, rotation_number, stream_of
 from .tail_positions import TailPositions
@@ -39,10 +41,12 @@ _FINISHED_SECONDS = 60.0
 """A rotated file that has not changed for so long gets no more lines: programs go on writing to it for a
 while.
 """
+_COPYING_SECONDS = 5.0
+"""A file is truncated within this time after its copy has its last size."""
 _LISTINGS = 5
 """How often files are listed at most, until two listings agree: a rotation that is under way hides files."""
 
-_Order = tuple[int, int]
+_Order = tuple[bool, int, int]
 _Listing = dict[str, tuple[Path, os.stat_result]]
 
 
@@ -97,9 +101,21 @@ class TailSource:
         # Positions whose files are looked for, also beside the patterns.
         self._missing = {key for key, position in self._positions.items() if not position.gone}
         self._first_seen: dict[str, float] = {}
+        # By file: its size, and since when it has had it.
+        self._unchanged: dict[str, tuple[int, float]] = {}
         self._warned: set[str] = set()
         self._next_scan, self._deferred = 0.0, False
         self._at_end = False
+        # Half of the process's descriptors are for other things. If there are more files, they take turns.
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._most_open = max(soft // 2, 1) if soft != resource.RLIM_INFINITY else 1_000_000
+        self._full = False
+        self._current: TailedFile | None = None
+        # Files closed at their end: path, and bytes behind the last line. By log: when it had its last turn.
+        self._resting: dict[str, tuple[Path, int]] = {}
+        self._turns: dict[str, float] = {}
+        # Files that were there at the first start, and have not been opened.
+        self._from_end: set[str] = set()
         self._closed: dict[str, int] | None = None
 
     @property
@@ -112,7 +128,8 @@ class TailSource:
         """Bytes behind the last newline, by file; once it is closed, those that there were then."""
         if self._closed is not None:
             return self._closed
-        return {str(file.path): file.unread for file in self._open_files() if file.unread}
+        unread = [(file.path, file.unread) for file in self._open_files()]
+        return {str(path): size for path, size in [*self._resting.values(), *unread] if size}
 
     def read(self, seconds: float) -> Batch | None:
         """See `Source`."""
@@ -127,6 +144,8 @@ class TailSource:
                 return replace(batch, positions={**changed, **batch.positions}) if changed else batch
             if scanned:
                 self._at_end = not self._deferred
+            if self._full:
+                self._next_scan = 0.0
             left = deadline - time.monotonic()
             if left <= 0:
                 return None
@@ -166,6 +185,7 @@ class TailSource:
                     self._read_anew(file)
                     return self._next_batch()
                 self._positions.read_to(file.key, file.position)
+                file.had_turn = True
                 self._streams[stream] = self._streams.pop(stream)
                 return batch
         return None
@@ -184,7 +204,9 @@ class TailSource:
         if is_rotated(file.path):
             return False
         known = set(self._streams[file.stream])
+        self._current = file
         self._scan()
+        self._current = None
         files = self._streams[file.stream]
         return self._waits(file) or not known.issuperset(files[: files.index(file)])
 
@@ -221,6 +243,53 @@ class TailSource:
         if not status.st_nlink and file.key in self._positions:
             self._positions.leave(file.key)
 
+    def _make_room(self, waited_for: dict[str, _Order]) -> bool:
+        """If too many files are open, close those at their end, else those that had a turn or can't have one.
+
+        `waited_for` are the first files to open of each log: files that come later wait for them.
+        """
+        if self._count_open() < self._most_open:
+            return True
+        if self._full:
+            return False
+        for file in list(self._open_files()):
+            if file.rests() and file is not self._current and not self._may_end_in_a_line(file):
+                status = file.content.status
+                self._close(file)
+                self._finished[file.key] = status.st_size, status.st_mtime_ns
+                self._resting[file.key] = file.path, file.unread
+        if self._count_open() >= self._most_open:
+            for file in list(self._open_files()):
+                order = _order(file.path, file.content.status)
+                late = file.stream in waited_for and order > waited_for[file.stream]
+                if file is self._current or file.waits or not (file.had_turn or late):
+                    continue
+                self._close(file)
+                # It is opened again when files are listed next; until then later ones wait.
+                self._finished[file.key] = -1, -1
+                self._deferred = True
+                self._held[file.stream] = min(order, self._held.get(file.stream, order))
+                self._turns[file.stream] = time.monotonic()
+        self._full = self._count_open() >= self._most_open
+        return not self._full
+
+    def _count_open(self) -> int:
+        return sum(map(len, self._streams.values()))
+
+    def _may_end_in_a_line(self, file: TailedFile) -> bool:
+        """Whether it is known only later that what is behind its last newline is a line."""
+        alone = len(self._streams[file.stream]) == 1 and file.stream not in self._held
+        return file.unread > 0 and is_rotated(file.path) and not alone
+
+    def _close(self, file: TailedFile) -> None:
+        """Close a file that is opened again later where it was read to."""
+        if file.offset:
+            self._positions.read_to(file.key, file.position)
+        file.content.close()
+        self._streams[file.stream].remove(file)
+        if not self._streams[file.stream]:
+            del self._streams[file.stream]
+
     def _read_anew(self, file: TailedFile) -> None:
         files = self._streams[file.stream]
         files[files.index(file)] = self._tailed(file.content, file.key, file.path, file.stream, 0)
@@ -234,7 +303,7 @@ class TailSource:
     def _scan(self) -> None:
         """Open the files that are new, changed, or not read to their end, the oldest of a log first."""
         self._next_scan = time.monotonic() + _SCAN_SECONDS
-        self._deferred, self._held = False, {}
+        self._deferred, self._full, self._held = False, False, {}
         listed = _list_files(self._matching)
         opened = {file.key: file for file in self._open_files()}
         candidates = []
@@ -242,17 +311,27 @@ class TailSource:
             if (file := opened.get(key)) is not None:
                 file.path = path
             elif self._finished.get(key) != (status.st_size, status.st_mtime_ns):
-                candidates.append((_order(path, status), path, key))
-        for order, path, key in sorted(candidates):
-            stream = self._stream_of(path, key)
+                stream = self._stream_of(path, key)
+                candidates.append((self._turns.get(stream, 0.0), _order(path, status), path, key, stream))
+        if self._first and self._settings.start == "end":
+            self._from_end = set(listed)
+        self._from_end &= listed.keys()
+        waited_for: dict[str, _Order] = {}
+        for _, order, _, _, stream in candidates:
+            waited_for[stream] = min(order, waited_for.get(stream, order))
+        for _, order, path, key, stream in sorted(candidates):
             if stream in self._held:
                 continue
+            waited_for[stream] = order
             try:
+                if not self._make_room(waited_for):
+                    raise _NotYet(holds=True)
                 self._open(path, key, stream, listed)
+                del waited_for[stream]
             except _NotYet as why:
                 self._deferred |= why.holds or not self._once
                 if why.holds:
-                    self._held[stream] = order
+                    self._held[stream] = min(order, self._held.get(stream, order))
         self._look_for_missing(listed)
         for files in self._streams.values():
             files.sort(key=lambda file: _order(file.path, file.content.refresh()))
@@ -282,6 +361,8 @@ class TailSource:
             raise self._listed_too_early() from None
         except OSError as error:
             self._warn(str(path), "%s can't be read: %s", path, error.strerror)
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                raise _NotYet(holds=True) from None
             return
         try:
             if file_key(content.status) != key:
@@ -297,6 +378,9 @@ class TailSource:
             content.close()
             raise
         self._first_seen.pop(key, None)
+        self._unchanged.pop(key, None)
+        self._resting.pop(key, None)
+        self._from_end.discard(key)
         self._insert(self._tailed(content, key, path, stream, offset))
 
     def _listed_too_early(self) -> _NotYet:
@@ -318,21 +402,70 @@ class TailSource:
             # Truncated, or its inode is another file's now.
             self._content_replaced(key)
         if is_rotated(path):
-            if self._is_copy(content, key, path, stream, listed):
+            original = self._original_of(content, key, path, stream, listed)
+            if original is not None and (not content.growing or self._was_read(original, listed)):
                 # If the other is truncated it is read on here; if it is deleted, once it is read to its end.
                 raise _NotYet(holds=False)
+            if original is not None and self._may_be_copied_now(content, key):
+                # A copy is written later than what is in it: the other file is read, and not the copy.
+                other = listed.get(original)
+                later = other is not None and content.status.st_mtime_ns > other[1].st_mtime_ns
+                raise _NotYet(holds=not later)
             for old, position in self._positions.of_stream(stream):
                 # Of a deleted file the copy is packed; others could be files that begin alike.
                 if position.gone and content.growing and not position.replaced:
                     continue
-                if position.is_of(content):
+                if position.is_of(content) and not self._is_still_in(old, position, listed):
                     return self._positions.move(old, key, str(path)).offset
-        if self._first and self._settings.start == "end" and content.growing:
+        if key in self._from_end and content.growing:
             return _last_line_end(content)
         return 0
 
-    def _is_copy(self, content: Content, key: str, path: Path, stream: str, listed: _Listing) -> bool:
-        """Whether all that a rotated file holds is in another one of its log, from which it is read.
+    def _was_read(self, key: str, listed: _Listing) -> bool:
+        """Whether something of a file was read, which it still holds."""
+        if any(file.key == key and file.offset for file in self._open_files()):
+            return True
+        position = self._positions.get(key)
+        return position is not None and self._is_still_in(key, position, listed)
+
+    def _may_be_copied_now(self, content: Content, key: str) -> bool:
+        """Whether a file that begins like another one may be its copy, which is truncated next.
+
+        Otherwise it is a file of its own: programs begin many files with the same lines.
+        """
+        status = content.refresh()
+        if time.time() - status.st_mtime > _FINISHED_SECONDS:
+            return False
+        now = time.monotonic()
+        size, since = self._unchanged.get(key, (-1, now))
+        if size != status.st_size:
+            self._unchanged[key] = status.st_size, now
+            return True
+        return now - since < _COPYING_SECONDS
+
+    def _is_still_in(self, key: str, position: FilePosition, listed: _Listing) -> bool:
+        """Whether the file that was read up to a position is there, and holds what was read."""
+        if key not in listed:
+            return False
+        try:
+            content = open_content(listed[key][0])
+        except FileNotFoundError:
+            raise self._listed_too_early() from None
+        except OSError:
+            return True  # a file that can't be read may hold it
+        try:
+            if file_key(content.status) != key:
+                raise self._listed_too_early()
+            return position.is_of(content)
+        except Incomplete:
+            return False
+        finally:
+            content.close()
+
+    def _original_of(
+        self, content: Content, key: str, path: Path, stream: str, listed: _Listing
+    ) -> str | None:
+        """The key of another file of its log that holds all of a rotated file, which may be its copy.
 
         Files are copied before they are truncated, and packed before they are deleted.
         """
@@ -343,14 +476,14 @@ class TailSource:
             if (file.path == original or not file.content.refresh().st_nlink) and _is_beginning(
                 content, file.content
             ):
-                return True
+                return file.key
         try:
             beside = PlainContent(original)
         except OSError:
-            return False
+            return None
         try:
             other = file_key(beside.status)
-            return other != key and other in listed and _is_beginning(content, beside)
+            return other if other != key and other in listed and _is_beginning(content, beside) else None
         finally:
             beside.close()
 
@@ -359,6 +492,7 @@ class TailSource:
         opened = {file.key for file in self._open_files()}
         for key in self._finished.keys() - listed.keys():
             del self._finished[key]
+            self._resting.pop(key, None)
             if key in self._positions:
                 self._missing.add(key)
         for key in list(self._missing):
@@ -435,8 +569,12 @@ def _list_files(matching: Callable[[], Iterable[Path]]) -> _Listing:
 
 
 def _order(path: Path, status: os.stat_result) -> _Order:
-    """When the files of a log were written."""
-    return status.st_mtime_ns, -rotation_number(path)
+    """When the files of a log were written: the present one last, whatever time its copy has.
+
+    Numbers decide only between equal times, since some programs give the newest file the highest one.
+    """
+    # The path of a deleted file is another one's.
+    return not is_rotated(path) and status.st_nlink > 0, status.st_mtime_ns, -rotation_number(path)
 
 
 def _is_beginning(content: Content, original: Content) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +16,13 @@ from .file_content import Content
 from .file_identity import SPAN, FilePosition
 from .lines import Multiline, split_lines
 
+log = logging.getLogger("streamgauge.ingest")
+
 BLOCK = 4 * 1024 * 1024
 """Bytes that are read at once."""
 _SHOWN = 100_000
 """Bytes that a dead letter shows of a line that is too long."""
+_NULS = "a run of NULs"
 _COMPLETE_SECONDS = 2.0
 """A file whose last change is older than this has no other change at the same moment of its system's clock.
 """
@@ -47,11 +52,14 @@ class TailedFile:
         self.content, self.key, self.path, self.stream = content, key, path, stream
         self.offset = offset
         self.at_end = False
+        self.had_turn = False
         self._longest, self._multiline = longest, multiline
         size = min(offset, SPAN)
         self._head, self._tail = content.read(0, size), content.read(offset - size, size)
-        # How far a line that is too long has been read, and since when a message of several lines waits.
+        # How far a line that is too long has been read, how many NULs the file begins with, and since when a
+        # message of several lines waits.
         self._searched = 0
+        self._nuls = 0
         self._waiting: tuple[int, float] | None = None
         self._seen: _Look | None = None
 
@@ -73,13 +81,52 @@ class TailedFile:
         # A change within the same tick of the clock as the last one would not show.
         return self.content.growing and time.time() - look[1] / 1e9 < _COMPLETE_SECONDS
 
+    @property
+    def waits(self) -> bool:
+        """Whether a message of several lines may get more of them."""
+        return self._waiting is not None
+
+    def rests(self) -> bool:
+        """Whether it was read to its end, and waits for nothing."""
+        return self.at_end and not self.waits and _look(self.content.refresh()) == self._seen
+
     def next(self, finished: bool, whole: bool = False) -> Batch | None:
         """The next lines; None at the end.
 
         `finished` says that nothing will be added to the file, so that what lies behind the last newline is a
         line, too; `whole` that no line will be added to the last message of several. Raises `Replaced`,
         `Incomplete` and `OSError`.
+
+        NULs at the beginning are left out and counted. A program that doesn't open its log for appending goes
+        on where it was after a truncation, and leaves a hole before it.
         """
+        nuls = 0 if self.offset else self._count_nuls()
+        if not nuls:
+            return self._next(finished, whole)
+        self._head = self._tail = bytes(min(nuls, SPAN))
+        self.offset = nuls
+        batch = self._next(finished, whole)
+        if batch is None and finished:
+            none = np.zeros(0, np.int64)
+            batch = self._batch(np.zeros(0, np.uint8), none, none, [])
+        if batch is None:
+            # They are counted with the first line behind them.
+            self.offset, self._head, self._tail = 0, b"", b""
+            return None
+        log.warning("%s begins with %d NULs, which are skipped: open it for appending", self.path, nuls)
+        return replace(batch, dropped={**batch.dropped, _NULS: 1})
+
+    def _count_nuls(self) -> int:
+        if self.content.read(0, 1) != b"\0":
+            return 0
+        # What was counted before is still there unless the file was truncated.
+        at = self._nuls if self._nuls and self.content.read(self._nuls - 1, 1) == b"\0" else 0
+        while (data := self.content.read(at, BLOCK)) and not data.strip(b"\0"):
+            at += len(data)
+        self._nuls = at + len(data) - len(data.lstrip(b"\0"))
+        return self._nuls
+
+    def _next(self, finished: bool, whole: bool) -> Batch | None:
         whole = whole or finished
         look = _look(self.content.refresh())
         size = BLOCK

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ class Tailing:
         self.positions: dict[str, Any] = {}
         self.lines: list[bytes] = []
         self.dead: list[bytes] = []
+        self.dropped: Counter[str] = Counter()
         self.source = self._open()
 
     def _open(self) -> TailSource:
@@ -47,6 +49,7 @@ class Tailing:
                 continue
             lines += batch.values()
             self.dead += [line.value for line in batch.dead]
+            self.dropped.update(batch.dropped)
             if commit:
                 self._commit(batch.positions)
         self.lines += lines

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import gzip
 import os
+import resource
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,6 +28,17 @@ def aged(path: Path, seconds: float = 10.0) -> None:
     """As if its last change were some time ago."""
     then = time.time() - seconds
     os.utime(path, (then, then))
+
+
+@contextmanager
+def descriptors(count: int) -> Iterator[None]:
+    """As if the process might have no more; it has more open already."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (count, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
 # Flume: testBasicReadFiles, testInitiallyEmptyDirAndBehaviorAfterReadingAll, testUpdatedFile
@@ -192,6 +206,42 @@ def test_a_copy_that_is_there_before_the_truncation(log: Path) -> None:
     assert tail.lines == numbered(range(7))
 
 
+@pytest.mark.parametrize("seconds", [100.0, 1.0])
+def test_a_rotated_file_that_is_the_beginning_of_the_present_one(log: Path, seconds: float) -> None:
+    older = log.with_name("a.log.1")
+    write(older, "Started")
+    aged(older, seconds)
+    write(log, "Started", "working")
+    assert Tailing(log.parent, "a.log*").read() == [b"Started", b"Started", b"working"]
+
+
+def test_rotated_files_that_begin_like_one_that_was_read(log: Path) -> None:
+    """Neither the position of the first file nor its name may be taken for the second one's."""
+    tail = Tailing(log.parent, "a.log*")
+    write(log, "Started")
+    tail.read()
+    log.rename(log.with_name("a.log.2"))
+    write(log.with_name("a.log.2"), "first")
+    write(log.with_name("a.log.1"), "Started", "second")
+    write(log, "Started", "third")
+    for age, name in enumerate(("a.log", "a.log.1", "a.log.2")):
+        aged(log.with_name(name), 100.0 * (age + 1))
+    tail.restart()
+    tail.read()
+    assert tail.lines == [b"Started", b"first", b"Started", b"second", b"Started", b"third"]
+
+
+def test_a_packed_file_that_begins_like_the_present_one(log: Path) -> None:
+    tail = Tailing(log.parent, "a.log*")
+    write(log, "Started")
+    tail.read()
+    packed = log.with_name("a.log.1.gz")
+    packed.write_bytes(gzip.compress(b"Started\nof another\n"))
+    aged(packed, 100)
+    tail.restart()
+    assert tail.read() == [b"Started", b"of another"]
+
+
 def test_truncated_and_grown_beyond_where_it_was_read(log: Path) -> None:
     tail = Tailing(log.parent)
     write(log, "short")
@@ -199,6 +249,44 @@ def test_truncated_and_grown_beyond_where_it_was_read(log: Path) -> None:
     log.write_bytes(b"")
     write(log, "much longer than before", "and more")
     assert tail.read() == [b"much longer than before", b"and more"]
+
+
+@pytest.mark.parametrize("size", [5, 10_000, 9_000_000])
+@pytest.mark.parametrize("seen", [False, True])
+def test_a_writer_that_does_not_append_leaves_nuls(
+    log: Path, size: int, seen: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Copied and truncated, then written on at the old offset."""
+    tail = Tailing(log.parent, "a.log*")
+    with log.open("wb") as file:
+        file.write(b"x" * (size - 1) + b"\n")
+        file.flush()
+        tail.read()
+        shutil.copy(log, log.with_name("a.log.1"))
+        aged(log.with_name("a.log.1"))
+        os.truncate(log, 0)
+        if seen:
+            tail.read()
+        file.write(b"be")
+        file.flush()
+        tail.read()
+        assert not tail.dropped
+        file.write(b"hind\nlast\n")
+        file.flush()
+        tail.read()
+        tail.restart()
+        tail.read()
+    assert tail.lines == [b"x" * (size - 1), b"behind", b"last"] and not tail.dead
+    assert tail.dropped == {"a run of NULs": 1}
+    assert f"a.log begins with {size} NULs" in caplog.text
+
+
+def test_a_rotated_file_of_nuls_alone(log: Path) -> None:
+    log.with_name("a.log.1").write_bytes(bytes(3_000))
+    aged(log.with_name("a.log.1"), 100)
+    write(log, "present")
+    tail = Tailing(log.parent, "a.log*")
+    assert tail.read() == [b"present"] and tail.dropped == {"a run of NULs": 1}
 
 
 def test_truncated_and_grown_with_the_same_beginning(log: Path) -> None:
@@ -296,6 +384,22 @@ def test_many_rotations_in_their_order(log: Path) -> None:
     assert tail.lines == [b"0", b"1", b"2", b"3", b"4", b"5"]
 
 
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_rotated_file_comes_before_the_present_one_whatever_its_time(log: Path, restart: bool) -> None:
+    tail = Tailing(log.parent, "a.log*")
+    if restart:
+        write(log, "0")
+        tail.read()
+        tail.restart()
+    write(log, "1", "2")
+    shutil.copy(log, log.with_name("a.log.1"))
+    log.write_bytes(b"")
+    write(log, "3")
+    aged(log.with_name("a.log.1"), -100)
+    tail.read()
+    assert tail.lines == [b"0"] * restart + [b"1", b"2", b"3"]
+
+
 def test_messages_of_several_lines(log: Path) -> None:
     from streamgauge.agents.ingest.sources.lines import Multiline
 
@@ -332,6 +436,80 @@ def test_logs_take_turns(tmp_path: Path) -> None:
         write(tmp_path / name, *(name.encode() * 200 for _ in range(60_000)))
     tail = Tailing(tmp_path)
     assert {tail.read_one()[0][:1] for _ in range(2)} == {b"a", b"b"}
+
+
+@pytest.mark.parametrize("once", [True, False])
+def test_more_files_than_may_be_open(tmp_path: Path, once: bool) -> None:
+    """All with a last line that is not whole, some rotated; then those that were closed grow."""
+    names = [f"{at}.log{end}" for at in range(15) for end in ("", ".1")] + [f"{at}.out" for at in range(30)]
+    for name in names:
+        write(tmp_path / name, *(f"{name} {line}" for line in range(3)), "par", end=b"\n")
+        write(tmp_path / name, "tial", end=b"")
+        if name.endswith(".1"):
+            aged(tmp_path / name)
+    with descriptors(16):
+        tail = Tailing(tmp_path)
+    tail.source._once = once
+
+    def read_all(count: int) -> list[bytes]:
+        if once:
+            return tail.read()
+        lines: list[bytes] = []
+        while len(lines) < count:
+            lines += tail.read_one()
+            assert tail.source._count_open() <= 8
+        return lines
+
+    def expected(*lines: str) -> list[bytes]:
+        return sorted(line.encode() for line in lines)
+
+    first = read_all(240)
+    assert sorted(first) == expected(*(f"{n} {at}" for n in names for at in range(3)), *["par"] * 60)
+    assert all(first.index(b"%d.log.1 2" % at) < first.index(b"%d.log 0" % at) for at in range(15))
+    if once:
+        assert set(tail.source.unfinished.values()) == {4} and len(tail.source.unfinished) == 60
+    for name in names:
+        write(tmp_path / name, f" of {name}")
+    assert sorted(read_all(60)) == expected(*(f"tial of {name}" for name in names))
+    tail.restart()
+    assert tail.read() == []
+
+
+def test_files_that_always_grow_take_turns(tmp_path: Path) -> None:
+    for at in range(12):
+        write(tmp_path / str(at), "first")
+    with descriptors(4):
+        tail = Tailing(tmp_path)
+    tail.source._once = False
+    seen: set[bytes] = set()
+    for _ in range(600):
+        batch = tail.source.read(0.0)
+        for value in batch.values() if batch else ():
+            seen.add(value)
+        for file in tail.source._open_files():
+            write(file.path, file.path.name)
+    assert seen == {b"first", *(str(at).encode() for at in range(12))}
+
+
+def test_more_files_of_one_log_than_may_be_open(log: Path) -> None:
+    for number in range(12):
+        path = log.with_name(f"a.log.{number}") if number else log
+        write(path, str(number))
+        aged(path, 10.0 * (1 + number))
+    with descriptors(8):
+        tail = Tailing(log.parent)
+    assert tail.read() == [b"%d" % number for number in range(11, -1, -1)]
+
+
+def test_more_files_than_may_be_open_from_the_end(tmp_path: Path) -> None:
+    for at in range(12):
+        write(tmp_path / str(at), "old")
+    with descriptors(8):
+        tail = Tailing(tmp_path, start="end")
+    assert tail.read() == []
+    for at in range(12):
+        write(tmp_path / str(at), "new")
+    assert tail.read() == [b"new"] * 12
 
 
 def test_files_that_are_left_out(tmp_path: Path) -> None:
