@@ -185,6 +185,7 @@ def test_the_lines_for_spark_users(kafka: Any, spark: Any, tmp_path: Path, monke
     text = block('from_kafka("trades"').replace("localhost:9092", kafka.bootstrap_servers)
     text = text.replace('from_kafka("trades"', 'from_kafka("readme-trades"')
     text = text.replace("checkpoint/trades", f"{tmp_path}/checkpoint")
+    text = text.replace("sg.spark.session())", "sg.spark.session(), close_at_end=True)")
     text = text.replace("*sinks)", "*sinks, available_now=True)")
     exec(text, {})
     table = streamgauge.merge([_stored(tmp_path / "trades")])

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..core.answers import as_shares, double_point, quantile_answer
 from ..core.numbers import as_numbers
-from ..core.parameters import whole
+from ..core.parameters import deviations
 from ..core.protocol import Sketch, SketchError
 from .estimate import TailEstimates, errors_at, quantiles
 from .store import Store
@@ -160,7 +160,7 @@ class REQ(Sketch):
 
     def rank_bounds(self, x: float, std_devs: int = 2) -> tuple[float, float]:
         """The shares between which the true rank of `x` lies, at 1, 2 or 3 standard deviations."""
-        whole(self.family, "std_devs", std_devs, 1, 3)
+        std_devs = deviations(self.family, std_devs)
         rank = self.rank(x)
         if rank in (0.0, 1.0):
             return rank, rank

@@ -52,7 +52,8 @@ for kind in BATCH:
     stream = stream_of(kind, prefix + kind, servers, buckets=True)
     table = as_table(on_spark(stream, spark, streaming=False, dead_letters=None))
     results[kind] = {name: list(map(list, of.items())) for name, of in counted_in(table, kind).items()}
-table = on_spark(stream_of(STREAM, prefix + STREAM, servers), spark, dead_letters=None)
+source = stream_of(STREAM, prefix + STREAM, servers)
+table = on_spark(source, spark, dead_letters=None, close_at_end=True)
 running = write(table, f"{folder}/state", SketchesToParquet(f"{folder}/windows"), available_now=True)
 assert running.awaitTermination(600)
 windows, account = read_parquet(f"{folder}/windows"), account_of(running)

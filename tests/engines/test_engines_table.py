@@ -65,10 +65,7 @@ def table() -> str:
         **{name: rows.agg(n=count()) for name, rows in WINDOWS.items()},
         **ENDS,
     }
-    lines = [
-        f"| {name} | yes | {'yes' if on_spark(stream, close_at_end=True) else 'no'} |"
-        for name, stream in streams.items()
-    ]
+    lines = [f"| {name} | yes | {'yes' if on_spark(stream) else 'no'} |" for name, stream in streams.items()]
     return "\n".join(["| | `.run(...)` | `.on_spark(...)` |", "|---|---|---|", *lines]) + "\n"
 
 
@@ -90,7 +87,7 @@ def test_each_kind_of_windows_is_in_the_table() -> None:
     kinds = {stream.window.kind: stream for stream in WINDOWS.values() if stream.window is not None}
     assert kinds.keys() == KINDS.keys()
     for kind, stream in kinds.items():
-        assert on_spark(stream.agg(n=count()), close_at_end=True) == merged_by_spark(KINDS[kind].window_class)
+        assert on_spark(stream.agg(n=count())) == merged_by_spark(KINDS[kind].window_class)
 
 
 @pytest.mark.parametrize(("floor", "names"), [(RowStream, ROWS), (WindowedStream, WINDOWS)])

@@ -47,4 +47,9 @@ def _table(node: exp.Expr, tables: Mapping[str, ServedTable]) -> ServedTable:
     known = name if name in tables else by_lower.get(name.lower())
     if known is None:
         raise error_at(node, f"there is no table {name}; {nearest(name, tables)}")
+    if len(node.parts) > 1:
+        whole = exp.to_identifier(name, quoted=True)
+        whole.meta.update(node.parts[0].meta)
+        for argument, value in (("this", whole), ("db", None), ("catalog", None)):
+            node.set(argument, value)
     return tables[known]

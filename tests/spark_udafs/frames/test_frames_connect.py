@@ -112,8 +112,8 @@ stream = Stream.from_kafka(
 ).tumbling("1m").agg(n=count())
 report("on_spark", as_table(stream.on_spark(spark, streaming=False, dead_letters=None))["n"].to_pylist())
 running = write(
-    stream.on_spark(spark, dead_letters=None), f"{folder}/kafka", SketchesToParquet(f"{folder}/windows"),
-    SketchesToKafka(out, servers), available_now=True,
+    stream.on_spark(spark, dead_letters=None, close_at_end=True), f"{folder}/kafka",
+    SketchesToParquet(f"{folder}/windows"), SketchesToKafka(out, servers), available_now=True,
 )
 ended = running.awaitTermination(240)
 report("write", ended, account_of(running), read_table(f"{folder}/windows")["n"].to_pylist())

@@ -65,8 +65,8 @@ def advised() -> None:
             "merge_top_k_long can't stand beside Spark's own aggregates. Use streamgauge.spark.rollup(table",
         ),
         (
-            advice_for(StreamingQueryException, FAILED, REFUSED, "[k, sketch_req(v#1) AS s]"),
-            "sketch_req can't aggregate a stream. Use streamgauge.spark.sketch(df)",
+            advice_for(StreamingQueryException, FAILED, REFUSED, "[k, sketch_tail_quantiles(v#1) AS s]"),
+            "sketch_tail_quantiles can't aggregate a stream. Use streamgauge.spark.sketch(df)",
         ),
         (
             advice_for(AnalysisException, SYNTAX, FILTER, "sketch_cpc(id) FILTER (WHERE x)"),

@@ -48,7 +48,7 @@ def test_pairs_are_exact_wherever_ranges_are_cut_and_whoever_reads_them(
     for name, rows in zip(names, sides):
         send(name, [plain_json.dumps(row).encode() for row in rows], timestamp=NOW_US // 1_000)
     stream = joined(how, topics=names, bootstrap_servers=kafka.bootstrap_servers)
-    query, read, number = Query(kafka, stream=stream), list[pa.RecordBatch](), 0
+    query, read, number = Query(kafka, stream=stream, closeAtEnd="true"), list[pa.RecordBatch](), 0
     query.reader.prepareForTriggerAvailableNow()
     while (batches := query.batch(ReadMaxRows(70))) is not None:
         number += 1
@@ -67,7 +67,7 @@ def test_pairs_are_exact_wherever_ranges_are_cut_and_whoever_reads_them(
     assert windows_of(read) == windows
     assert Account(**{name: result[name] for name in ACCOUNT}) == wanted.account
     assert number > 6 and wanted.account.late > 5
-    bounded = Query(kafka, stream=stream)  # what a query reads at once is the same
+    bounded = Query(kafka, stream=stream, closeAtEnd="true")  # what a query reads at once is the same
     bounded.reader.prepareForTriggerAvailableNow()
     whole = [batch for _ in range(2) for batch in bounded.batch() or []]
     assert windows_of(whole) == windows
@@ -85,7 +85,7 @@ def test_both_partitions_are_read_again_where_the_report_of_one_is_lost(
     for name, rows in zip(names, sides):
         send(name, [plain_json.dumps(row).encode() for row in rows], timestamp=NOW_US // 1_000)
     stream = joined("outer", topics=names, bootstrap_servers=kafka.bootstrap_servers)
-    query, read = Query(kafka, stream=stream), list[pa.RecordBatch]()
+    query, read = Query(kafka, stream=stream, closeAtEnd="true"), list[pa.RecordBatch]()
     reports, calls = Cluster.reports, count()
 
     def some(cluster: Cluster, *arguments: Any) -> Any:
@@ -107,4 +107,4 @@ def test_both_partitions_are_read_again_where_the_report_of_one_is_lost(
 def test_topics_of_other_numbers_of_partitions_are_refused(kafka: Any, topic: Callable[..., str]) -> None:
     stream = joined("inner", topics=(topic(1), topic(2)), bootstrap_servers=kafka.bootstrap_servers)
     with pytest.raises(TopicError, match=r"has 1 partitions and .* has 2; rows meet only in"):
-        Query(kafka, stream=stream)
+        Query(kafka, stream=stream, closeAtEnd="true")
