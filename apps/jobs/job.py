@@ -125,7 +125,7 @@ class Job:
 
 _COMMAND, _CLEARED = "command.", "cleared."
 _RECORDED = "1d"
-"""In a recording that is read at once, waiting costs nothing: no sensor's clock is that far behind."""
+"""A recording that is read at once can wait this long: no sensor's clock is further behind."""
 
 
 def _delay_us(delay: str) -> int:

@@ -22,7 +22,7 @@ _HEAD = 65_536
 _TOGETHER = 5_000
 _LOOKED_AT = 40
 _DISORDER_MS = 120_000
-"""How far a line's time may lie before that of the line before without its clock having been put back."""
+"""How far a line may lie behind the previous one before its clock counts as put back."""
 _HOUR_MS = 3_600_000
 
 
@@ -60,9 +60,9 @@ def timed(
 ) -> Iterator[Message]:
     """Messages with the event times that a stream finds in them.
 
-    `stamps` are the timestamps (ms) that they are read with, where a time needs one to be whole. `zone` is
-    that of times without one: in the hour that comes twice at the end of summer time, a host's clock that
-    goes back has been put back.
+    `stamps` are the timestamps (ms) that they are read with, where a time needs one to be whole. `zone`
+    applies to times without one: in the hour that comes twice at the end of summer time, a host's time that
+    jumps back means that its clock was put back.
     """
     stamps_, beside = iter(values), repeat(-1) if stamps is None else iter(stamps)
     clocks = _Clocks()

@@ -48,8 +48,8 @@ def replay(
 
     def started(**options: Any) -> RunTogether:
         shared = RunOptions(
-            # Nothing goes on with a run that reads all of it, so its windows are final then. A page follows
-            # the group's table topics.
+            # No later run continues one that reads everything, so its windows are final then. A page
+            # follows the group's table topics.
             group_id=None if at_once and view is None else feed.topic,
             idle_seconds=_PATIENT,
             checkpoint_seconds=0.25,

@@ -60,7 +60,7 @@ class NumberLimits:
     def of(cls, time: pl.Expr, schema: pl.Schema) -> NumberLimits | None:
         """The limits of a time over one column of integers; None for one over other columns.
 
-        Of a time that is no line over its column, only the two ends of int64 are known to be out of range.
+        If a time isn't linear in its column, only the two ends of int64 are known to be out of range.
 
         >>> NumberLimits.of(pl.from_epoch("at", time_unit="s"), pl.Schema({"at": pl.Int64}))
         NumberLimits(column='at', low=-62135683200, high=253402387200)
@@ -78,7 +78,7 @@ class NumberLimits:
     def times(self, time: pl.Expr, frame: pl.DataFrame, given: Callable[[pl.Series], pl.Series]) -> pl.Series:
         """The times of a frame's rows, as `given` reads those that the expression makes of it.
 
-        What is out of range is `BEFORE_ALL` or `AFTER_ALL`; the expression is not asked about it.
+        Numbers out of range give `BEFORE_ALL` or `AFTER_ALL`; the expression never sees them.
         """
         numbers = frame[self.column]
         if numbers.len() == numbers.null_count() or self.low <= numbers.min() <= numbers.max() <= self.high:  # type: ignore[operator]
@@ -94,15 +94,14 @@ class NumberLimits:
 def _line(time: pl.Expr, column: str, dtype: pl.DataType) -> tuple[Fraction, int] | None:
     """By how many microseconds a time grows with each unit of its column, and from where; None if it doesn't.
 
-    A clock's changes between summer and winter are no matter.
+    The changes to and from summer time don't matter.
     """
     probes = [probe for probe in _PROBES if probe <= np.iinfo(str(dtype).lower()).max]
     try:
         rows = pl.DataFrame({column: pl.Series(probes, dtype=dtype)})
         times = saturated(rows.select(time).to_series()).to_physical().to_list()
-    except (
-        Exception
-    ):  # an expression may refuse numbers that no row has, and a user's function raise anything
+    except (Exception, pl.exceptions.PanicException):
+        # An expression may refuse numbers that no row has, and a user's function may raise anything.
         return None
     if None in times:
         return None

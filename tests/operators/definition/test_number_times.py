@@ -138,3 +138,10 @@ def test_the_timestamps_of_messages() -> None:
         times[0] == NEW_YEAR * 1_000_000
         and (broken_clocks(times, stamps, -1, 0) == [False, True, True]).all()
     )
+
+
+def test_an_expression_that_fails_on_the_numbers_tried_is_asked_about_all_but_the_ends() -> None:
+    """Polars panics at days this far away, in any time zone but UTC."""
+    days = pl.from_epoch("at", time_unit="d").cast(pl.Datetime("us")).dt.replace_time_zone("Europe/Helsinki")
+    limits = NumberLimits.of(days, pl.Schema({"at": pl.Int64}))
+    assert limits == NumberLimits("at", 1 - MOST, MOST - 1)
