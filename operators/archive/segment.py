@@ -82,8 +82,8 @@ class Segment:
 
     def to_json(self) -> str:
         """As it stands in the footer."""
-        text = json.dumps({"version": VERSION, **asdict(self)})
-        return json.dumps({**json.loads(text), "crc32": zlib.crc32(text.encode())})
+        fields = {"version": VERSION, **asdict(self)}
+        return json.dumps({**fields, "crc32": zlib.crc32(json.dumps(fields).encode())})
 
 
 def folder(topic: str, partition: int) -> str:
