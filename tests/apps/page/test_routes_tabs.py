@@ -106,16 +106,17 @@ def test_the_focus_and_what_was_scrolled_stay_at_a_refresh(tabs: Tab, shown: Any
     assert tabs.run("return document.querySelector('.rows-panel .scroll').scrollTop") == 20
 
 
-def test_back_undoes_a_choice(tabs: Tab) -> None:
+def test_back_undoes_a_choice(browser: Any, tabs: Tab) -> None:
+    browser.switch_to.new_window("tab")  # a history of its own: a browser keeps 50 steps and drops the oldest
     tabs.open("/app/yard?span=1h")
     tabs.click(".spans button", "15 min")
     tabs.click(".alerts button.name", "elm")
     assert tabs.run("return location.search") == "?span=15m&key.host=elm"
     pressed = "return document.querySelector('.spans button[aria-pressed=true]').innerText"
-    tabs.run("history.back()")
+    browser.back()
     until(lambda: tabs.run("return location.search") == "?span=15m")
     until(lambda: tabs.text(".chip") == [] and tabs.run(pressed) == "15 min")
-    tabs.run("history.back()")
+    browser.back()
     until(lambda: tabs.run(pressed) == "1 h")
-    tabs.run("history.forward()")
+    browser.forward()
     until(lambda: tabs.run(pressed) == "15 min")

@@ -34,7 +34,7 @@ def test_the_watermark_waits_for_all_partitions_and_closes_what_is_left_at_the_e
     frame = frame_of(4, rows=400, minutes=4)
     send(name, json_of(frame))
     send(name, json_of(frame.head(10)), partition=1)
-    query = sketches(name)
+    query = sketches(name, closeAtEnd="true")
     query.reader.prepareForTriggerAvailableNow()
     marks = []
     while query.batch(ReadMaxRows(205)) is not None:
@@ -63,7 +63,7 @@ def test_a_file_ends_a_stream_as_its_trigger_would(
     name, ending = topic(), tmp_path / "end"
     frame = frame_of(4, rows=400, minutes=4)
     send(name, json_of(frame.head(300)))
-    query = sketches(name, endFile=str(ending))
+    query = sketches(name, endFile=str(ending), closeAtEnd="true")
     while query.batch() is not None:
         pass
     send(name, json_of(frame.tail(100)))
