@@ -28,6 +28,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from ....queries.server.http.connections import Patience, patient
 from ..batch import Batch, IngestError, Positions
 from ..component import Place
 from ..inbox import CAPACITY, Arrival, Inbox
@@ -37,6 +38,7 @@ ENCODINGS = ("identity", "gzip", "deflate", "zstd")
 """How bodies may be packed."""
 
 _START_SECONDS = 10.0
+_PATIENCE = Patience(body_seconds=300.0)  # 64 MiB over a line of 2 Mbit/s
 _HERE = ("127.0.0.1", "localhost", "::1")
 _AGAIN = {"Retry-After": "1"}
 
@@ -92,6 +94,8 @@ class HttpSource:
             port=settings.port,
             log_level="critical",
             access_log=False,
+            ws="none",
+            http=patient(_PATIENCE),  # type: ignore[arg-type]
             timeout_graceful_shutdown=2,
         )
         self._server = uvicorn.Server(config)

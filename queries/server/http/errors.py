@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from ....sketches.core.errors import StreamgaugeError
@@ -85,8 +85,14 @@ async def respond_http(request: Request, error: Exception) -> Response:
     return Problem(error.status_code, error.detail, details.get(error.status_code, error.detail)).response()
 
 
+async def respond_gone(request: Request, error: Exception) -> Response:
+    """The response to a client that left before its request was whole: nobody reads it."""
+    return Response(status_code=400)
+
+
 HANDLERS: dict[Any, Any] = {
     **dict.fromkeys((Problem, BadQuestion, SqlError, TooMuch, NotReady, OutOfTime), respond),
     HTTPException: respond_http,
+    ClientDisconnect: respond_gone,
 }
 """For Starlette: what answers which exception."""

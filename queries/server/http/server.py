@@ -14,12 +14,14 @@ from starlette.routing import BaseRoute
 
 from ....sketches.core.errors import StreamgaugeError
 from .app import application
+from .connections import InProgress, Patience, patient
 from .service import Service
 
 log = logging.getLogger("streamgauge.serving")
 
 _END_SECONDS = 5
 _SHORTEST_TOKEN = 16
+_MOST_REQUESTS = 1_000
 
 
 class ServerError(StreamgaugeError, OSError):
@@ -54,7 +56,8 @@ def check_token(host: str, token: str | None) -> None:
 class QueryServer:
     """Serves a service's tables at ``http://host:port`` until it is stopped; port 0 is a free one.
 
-    `routes` and `open_to_all` as for `application`.
+    `routes` and `open_to_all` as for `application`; `patience` is what clients are granted that send their
+    requests slowly, or take answers slowly.
 
     Raises `ServerError` if the address can't be had, or needs a token and has none.
     """
@@ -67,18 +70,20 @@ class QueryServer:
         token: str | None = None,
         routes: Sequence[BaseRoute] = (),
         open_to_all: Sequence[str] = (),
+        patience: Patience | None = None,
     ) -> None:
         check_token(host, token)
         self.service = service
         self._socket = _bound(host, port)
         self.host, self.port = host, self._socket.getsockname()[1]
         config = uvicorn.Config(
-            application(service, token, routes, open_to_all),
+            InProgress(application(service, token, routes, open_to_all), _MOST_REQUESTS),
             log_config=None,
             access_log=False,
             server_header=False,
             lifespan="off",
-            limit_concurrency=1_000,
+            ws="none",
+            http=patient(patience),  # type: ignore[arg-type]
             timeout_graceful_shutdown=_END_SECONDS,
         )
         self._server = _Server(config, service)
