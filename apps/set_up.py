@@ -127,18 +127,6 @@ def fetching_jars(python: Path, environment: dict[str, str]) -> subprocess.Popen
     )
 
 
-def preparing_kafka(python: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
-    """Begin a rehearsal, after which brokers start in half the time; the first one makes up for it."""
-    prepare = "from streamgauge.apps.dev.kafka.broker import EmbeddedKafka; EmbeddedKafka().prepare()"
-    return quietly(python, environment, prepare)
-
-
-def preparing_spark(python: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
-    """Begin a rehearsal, after which sessions start in two thirds of the time; else they take their time."""
-    prepare = "from streamgauge.apps.running.spark_rehearsal import record; record()"
-    return quietly(python, environment, prepare)
-
-
 def compiling(python: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
     """Begin to compile the package's modules to bytecode, as pip does with all others.
 
@@ -176,12 +164,10 @@ def main(folder: Path) -> None:
     install(python, "Spark", *_RAW, *first_requirements((ROOT / "pyproject.toml").read_text()))
     jars = fetching_jars(python, package)
     install(python, "all else", *_RAW, "-e", ".[dev]")
-    shown = Shown("Kafka and Spark")
-    wait(jars, shown, "fetching Kafka's jars")
+    shown = Shown("Kafka")
     modules = compiling(python, package)
-    wait(preparing_kafka(python, package), shown, "recording what Kafka loads")
+    wait(jars, shown, "fetching Kafka's jars")
     wait(modules, shown, "compiling the package's modules")
-    wait(preparing_spark(python, package), shown, "recording what Spark loads")
     shown.done()
 
 

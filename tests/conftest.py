@@ -5,15 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Generator, Iterator
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from streamgauge.apps.environment.java import JavaError, find_java
-from streamgauge.apps.running.spark_classes import recorded
 
 _SESSION = re.compile(r"def \w+\([^)]*\bspark\b|getfixturevalue\(\"spark\"\)|usefixtures\(\"spark\"\)")
 """What uses the session of the whole run, rather than a Spark of its own, or none unless it is a campaign."""
@@ -24,8 +20,6 @@ RECORDINGS = Path(__file__).resolve().parents[2] / "shared" / "data"
 def pytest_configure() -> None:
     """Spark's JVMs live for minutes here: their optimising compiler would cost more time than it saves."""
     options = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-    with suppress(JavaError):
-        options += recorded(find_java())
     os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(options))
 
 

@@ -9,10 +9,8 @@ from typing import Annotated
 
 import typer
 
-from ...operators.watching.console import TerminalConsole
 from ...operators.watching.terminal import write_line
 from ..ending import at_once, in_order
-from ..spinner import stage
 
 
 def warm(
@@ -26,10 +24,6 @@ def warm(
     jobs: Annotated[
         int, typer.Option(metavar="NUMBER", min=0, help="Parallel compilers; 0: one per core.")
     ] = 0,
-    spark: Annotated[
-        bool,
-        typer.Option("--spark", help="Also record Spark's classes, so that Spark starts sooner."),
-    ] = False,
 ) -> None:
     """Compile the kernels ahead of time, for an image or a shared folder.
 
@@ -45,9 +39,6 @@ def warm(
 
         # once for all executors; each runs with NUMBA_CACHE_DIR=/mnt/shared/kernels
         streamgauge warm --cache-dir /mnt/shared/kernels
-
-        # on your own machine: apps on Spark start in two thirds of the time (180 MB in your cache folder)
-        streamgauge warm --spark
     """
     with at_once():
         if cache_dir is not None:
@@ -67,15 +58,3 @@ def warm(
     write_line(
         f"{len(todo)} families are compiled ({time.monotonic() - began:.0f} s); they are kept in {place}"
     )
-    if spark:
-        _record_spark()
-
-
-def _record_spark() -> None:
-    from ...spark_udafs.requires_pyspark import need_pyspark
-
-    need_pyspark()
-    from ..running.spark_rehearsal import record
-
-    with in_order(), stage(TerminalConsole(stderr=True), "recording what Spark loads"):
-        record()

@@ -264,25 +264,18 @@ def _running_session() -> Any:
     return SparkSession.getActiveSession() or SparkSession._instantiatedSession
 
 
-def start_session(folder: Path, java_options: Sequence[str] | None = None) -> SparkSession:
-    """The session for runs on this machine, its scratch files in `folder`.
-
-    Java is given the options, unless others are named those that say where its classes are recorded.
-    """
+def start_session(folder: Path) -> SparkSession:
+    """The session for runs on this machine, its scratch files in `folder`."""
     from ...spark_udafs.session.session import session
-    from .spark_classes import recorded
 
-    java = find_java()
-    if java_options is None:
-        java_options = recorded(java)
-    os.environ["JAVA_HOME"] = str(java.home)  # PySpark looks for Java on PATH only
+    os.environ["JAVA_HOME"] = str(find_java().home)  # PySpark looks for Java on PATH only
     config = {
         "spark.ui.enabled": "false",
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
         "spark.local.dir": str(folder),
         # The micro-batches of several apps take turns.
         "spark.scheduler.mode": "FAIR",
-        "spark.driver.defaultJavaOptions": " ".join([*_QUICKLY, *(f'"{one}"' for one in java_options)]),
+        "spark.driver.defaultJavaOptions": " ".join(_QUICKLY),
     }
     return session("streamgauge run", config=config)
 

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
@@ -34,7 +34,6 @@ from tenacity import (
 )
 
 from ....sketches.core.errors import StreamgaugeError
-from ...environment.class_archive import ClassArchive
 from ...environment.java import Java, find_java
 from .jars import kafka_jars
 from .node import HOST, free_port, is_free, write_settings
@@ -52,7 +51,6 @@ _JVM = (
 _START_SECONDS = 90.0
 _TOPIC_SECONDS = 60.0
 _STOP_SECONDS = 10.0
-_REHEARSAL_SECONDS = 120.0
 _META, _RECORDS = "meta.properties", "bootstrap.checkpoint"
 """What a formatted folder holds: whose it is, and the features that a new cluster begins with."""
 _WATCHDOG = Path(__file__).with_name("watchdog.py")
@@ -104,7 +102,6 @@ class EmbeddedKafka:
         self._detached = detached
         self._process: subprocess.Popen[bytes] | None = None
         self._prepared: tuple[Java, Path] | None = None
-        self._classes: Sequence[str] | None = None
 
     def __enter__(self) -> Self:
         return self.start()
@@ -170,16 +167,11 @@ class EmbeddedKafka:
         return self
 
     def prepare(self) -> tuple[Java, Path]:
-        """Do what is done once on a machine, as `start` does it otherwise: fetch jars, record classes.
+        """Do what is done once on a machine, as `start` does it otherwise: find Java, fetch jars.
 
         Gives the Java that it will run on, and the folder of jars. Raises `JarsError` or `JavaError`.
         """
         java, jars = self._prepared = find_java(), kafka_jars().resolve()
-        if self._classes is None:
-            archive = ClassArchive.of("kafka", java, jars.glob("*.jar"))
-            with suppress(BrokerError):  # without an archive it only starts later
-                archive.make(_rehearse)
-            self._classes = archive.options()
         return java, jars
 
     def _start_once(self, java: Java, jars: Path) -> None:
@@ -191,8 +183,7 @@ class EmbeddedKafka:
         class_path = os.pathsep.join(map(str, sorted(jars.glob("*.jar"))))
         command = [str(java.program), *_JVM, logging]
         self._format([*command, "-cp", class_path], settings, jars)
-        started = [*command, *(self._classes or ()), "-cp", class_path, "kafka.Kafka", str(settings)]
-        self._process = self._launch(started)
+        self._process = self._launch([*command, "-cp", class_path, "kafka.Kafka", str(settings)])
         self._await_ready()
 
     def stop(self) -> None:
@@ -329,33 +320,6 @@ class EmbeddedKafka:
                 f"the embedded broker was not ready after {_START_SECONDS:.0f} s; its log ends so:\n"
                 f"{_tail(log.read_text(errors='replace'))}"
             ) from None
-
-
-def _rehearse(classes: Sequence[str]) -> None:
-    """Run a broker whose JVM records, by these options, the classes that clients' usual requests load."""
-    from confluent_kafka import Consumer, KafkaException, Producer
-
-    broker = EmbeddedKafka()
-    broker._classes = classes
-    try:
-        with broker:
-            broker.create_topic("rehearsal")
-            address = {"bootstrap.servers": broker.bootstrap_servers, "log_level": 0}
-            producer = Producer({**address, "transactional.id": "rehearsal"})
-            producer.init_transactions(_REHEARSAL_SECONDS)
-            producer.begin_transaction()
-            producer.produce("rehearsal", b"")
-            producer.commit_transaction(_REHEARSAL_SECONDS)
-            consumer = Consumer({**address, "group.id": "rehearsal", "auto.offset.reset": "earliest"})
-            consumer.subscribe(["rehearsal"])
-            if consumer.poll(_REHEARSAL_SECONDS) is not None:
-                consumer.commit(asynchronous=False)
-            consumer.close()
-            assert broker._process is not None
-            broker._process.terminate()
-            broker._process.wait(_REHEARSAL_SECONDS)
-    except (KafkaException, subprocess.TimeoutExpired) as error:
-        raise BrokerError(f"the rehearsal of the embedded broker failed: {error}") from None
 
 
 def cluster_id() -> str:
