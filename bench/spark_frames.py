@@ -6,7 +6,7 @@ Each result is brought to the driver. Medians of turns after one that warms up, 
 processor: driver, JVM and Python workers.
 
 By a thousand keys Catalyst sorts the rows and makes each sketch an object's method call: 0.37 to 0.40 µs of a
-core a row. Ours go to Python in Arrow batches that Spark writes whole (`session.python_workers`), at 0.09
+core a row. Ours go to Python in Arrow batches that Spark writes whole (`session.map_in_arrow`), at 0.09
 µs, where three sketches take 0.06; what is left of 0.2 µs is merging, Spark's compiler, and 80 ms to see how
 many keys there are. Of ten keys, or of a hundred thousand, Catalyst is faster and stays.
 

@@ -31,9 +31,9 @@ from ..spark_udafs.session.session import PackedEnvironmentError, session
 from ..spark_udafs.streaming.alerts import AlertingSink
 from ..spark_udafs.streaming.query_handle import DamagedState, Running
 from ..spark_udafs.streaming.run import account_of, write
+from ..spark_udafs.streaming.shared_query import accounts_of, write_together
 from ..spark_udafs.streaming.sinks import AnswersToConsole, Batch, SketchesToKafka, SketchesToParquet
 from ..spark_udafs.streaming.table_sink import SketchesToTable
-from ..spark_udafs.streaming.together import accounts_of, write_together
 
 __all__ = [
     "AlertingSink",

@@ -48,7 +48,7 @@ def replay(
     view: RunView | None = None,
 ) -> Outcome:
     """What `apps.running.local.replay` does; `view` sees windows that fill, too, at each micro-batch."""
-    from ...spark_udafs.streaming.together import accounts_of
+    from ...spark_udafs.streaming.shared_query import accounts_of
 
     streams, alerts = job.streams(feed), AlertList()
     tables = {part.name: KeptWindows(part.name, view) for part in job.parts}
@@ -141,7 +141,7 @@ class _SparkQuery:
 
 def _account(query: Running, view: RunView | None = None) -> Account:
     """What became of the messages so far, by the part that has come the least far; shown to the `view`."""
-    from ...spark_udafs.streaming.together import accounts_of
+    from ...spark_udafs.streaming.shared_query import accounts_of
 
     accounts = accounts_of(query)
     if view is not None:
@@ -167,7 +167,7 @@ class AppQuery:
     ) -> Running:
         """Start it; with `filling` it gives out windows that fill."""
         from ...spark_udafs.streaming.alerts import AlertingSink
-        from ...spark_udafs.streaming.together import write_together
+        from ...spark_udafs.streaming.shared_query import write_together
 
         sinks, stale = {}, self.stale
         for part in self.job.parts:

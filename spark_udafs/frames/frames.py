@@ -41,8 +41,8 @@ from ..merge.column_codecs import quoted
 from ..merge.partials import EVENT, FIRST, LATEST, Mode, Partials
 from ..merge.plan import merge_timed, merge_whole, partials_of
 from ..seeds import seed_of_task
-from ..session.python_workers import Work, quicker_in_python, through_workers
-from ..session.worker_python import check_worker_python
+from ..session.map_in_arrow import Work, quicker_in_python, through_workers
+from ..session.worker_interpreter import check_worker_python
 from .aggregate_request import FrameRequest
 from .input_columns import InputColumns
 from .windows import Sessions, Windows, windows_of_column
@@ -135,7 +135,7 @@ class Sketching:
         of them). Decimals are counted as their text by aggregates that count equal values. The rows of a
         batch without windows stay in the JVM where Catalyst's own aggregates make the same sketches
         (`merge.native_sketching`), which is as fast as Spark's own functions by hand; many rows in memory go
-        through Python where that is faster still (`python_workers`).
+        through Python where that is faster still (`map_in_arrow`).
 
         Without a window the table has neither of the first two. Raises `ValueError` for columns that don't
         exist, for a streaming DataFrame without windows or a watermark in append mode, and for one that needs

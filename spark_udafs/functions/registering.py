@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from ..kafka.source import KafkaSketchSource
 from ..parquet.readable import ParquetRows
-from ..session.worker_python import check_worker_python
+from ..session.worker_interpreter import check_worker_python
 from .advice import advise
 from .catalogue import catalogue
 from .columns import arrow_function

@@ -3,7 +3,7 @@
 A row costs a tenth of a microsecond of processor time or more on its way into a Python worker, whatever is
 done with it there, which is what one of Catalyst's sketches costs. So the rows of a batch stay in the JVM
 where all of its aggregates have a form here, which is as fast as Spark's own by hand, unless there are many
-rows in memory in groups that are too many for Catalyst's hash table (`python_workers.quicker_in_python`):
+rows in memory in groups that are too many for Catalyst's hash table (`map_in_arrow.quicker_in_python`):
 
 | aggregate | of columns of |
 |---|---|

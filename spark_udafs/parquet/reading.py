@@ -10,7 +10,7 @@ import pyarrow.dataset as ds
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from ..gc_freeze import freeze_imports
-from ..session.python_workers import Work
+from ..session.map_in_arrow import Work
 from .files import Piece, batches, dataset_of, pieces, tasks
 
 

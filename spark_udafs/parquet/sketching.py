@@ -22,7 +22,7 @@ from ..frames.frames import Sketching
 from ..frames.input_columns import InputColumns
 from ..merge.column_codecs import quoted, spark_type
 from ..merge.partials import EVENT, Partials
-from ..session.python_workers import Work
+from ..session.map_in_arrow import Work
 from ..slow_starts import patiently
 from .arriving import Arriving
 from .reading import PlannedRead

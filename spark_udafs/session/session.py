@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...sketches.core.errors import StreamgaugeError
-from .python_server import start_server
-from .worker_program import DAEMON, quick_python, server_socket, starts_quickly
+from .preload_server import start_server
+from .python_launcher import DAEMON, quick_python, server_socket, starts_quickly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

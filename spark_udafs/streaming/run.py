@@ -23,8 +23,8 @@ from ..kafka.stream_checks import check_sending
 from ..merge.partials import ACCOUNT, Mode
 from ..merge.plan import OBSERVED, merge_announced, plan_of
 from ..read_limits import need_limits
-from ..session.python_server import prepare_server
-from ..session.worker_python import check_worker_python
+from ..session.preload_server import prepare_server
+from ..session.worker_interpreter import check_worker_python
 from ..slow_starts import patiently
 from .query_handle import Running
 from .sinks import Batch, Sink

@@ -16,8 +16,8 @@ from streamgauge import count, distinct
 from streamgauge import json as json_value
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.sketching.account import Account
+from streamgauge.spark_udafs.streaming.shared_query import accounts_of, write_together
 from streamgauge.spark_udafs.streaming.sinks import Batch
-from streamgauge.spark_udafs.streaming.together import accounts_of, write_together
 
 from .test_bad_input import letters
 from .test_windows import SCHEMA, counted_in, expected, partitions_of

@@ -189,7 +189,7 @@ def test_no_handle_of_the_jvm_is_used() -> None:
         # Of classic sessions alone: their end, DESCRIBE FUNCTION, what is in their columns, faster batches,
         # which interpreter their workers run.
         if path.name
-        not in ("session.py", "describing.py", "columns.py", "python_workers.py", "worker_python.py")
+        not in ("session.py", "describing.py", "columns.py", "map_in_arrow.py", "worker_interpreter.py")
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if handles.search(line)
     }

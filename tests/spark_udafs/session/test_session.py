@@ -18,8 +18,8 @@ import pyspark
 import pytest
 
 from streamgauge.spark_udafs.session import session as sessions
+from streamgauge.spark_udafs.session.python_launcher import quick_python
 from streamgauge.spark_udafs.session.session import PackedEnvironmentError, _end_quietly
-from streamgauge.spark_udafs.session.worker_program import quick_python
 
 from ...waiting import until
 

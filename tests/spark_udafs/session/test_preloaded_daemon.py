@@ -25,9 +25,9 @@ def test_a_worker_begins_with_our_modules_and_none_that_a_fork_breaks(spark: Any
     code = f"""
 import subprocess
 import sys
-from streamgauge.spark_udafs.session import worker_daemon
-worker_daemon.manager = lambda: print([name for name in {[*wanted, "polars"]} if name in sys.modules])
-worker_daemon.main("pyspark.worker")
+from streamgauge.spark_udafs.session import preloaded_daemon
+preloaded_daemon.manager = lambda: print([name for name in {[*wanted, "polars"]} if name in sys.modules])
+preloaded_daemon.main("pyspark.worker")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == str(wanted)
@@ -38,7 +38,7 @@ worker_daemon.main("pyspark.worker")
 def test_workers_do_not_draw_alike() -> None:
     code = """
 import os
-from streamgauge.spark_udafs.session import worker_daemon
+from streamgauge.spark_udafs.session import preloaded_daemon
 
 def manager():
     for _ in range(2):
@@ -48,8 +48,8 @@ def manager():
             os._exit(0)
         os.wait()
 
-worker_daemon.manager = manager
-worker_daemon.main("pyspark.worker")
+preloaded_daemon.manager = manager
+preloaded_daemon.main("pyspark.worker")
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     one, other = done.stdout.split()

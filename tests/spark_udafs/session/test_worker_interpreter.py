@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.spark_udafs.session.worker_python import WorkerPythonError, check_worker_python
+from streamgauge.spark_udafs.session.worker_interpreter import WorkerPythonError, check_worker_python
 
 
 def session_with(program: str, master: str = "local[2]") -> Any:

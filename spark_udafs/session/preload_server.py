@@ -2,7 +2,7 @@
 
 Spark starts ten of them for a first query: daemons for each kind of work, which fork workers, and some that
 drive a streaming query. Each would load for itself what this one loads while Spark's JVM starts. What Spark
-starts in their place is `python_client`, which hands its standard streams and its environment over, and
+starts in their place is `preload_client`, which hands its standard streams and its environment over, and
 waits. A process whose environment differs by more than what Spark sets is not forked here, and loads for
 itself.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ...operators.definition.stream import Stream
     from ...operators.warm_up.sketching import SketchingKinds
 
-_MODULE = "streamgauge.spark_udafs.session.python_server"
+_MODULE = "streamgauge.spark_udafs.session.preload_server"
 _IDLE_SECONDS = 600.0
 _LOADED = (
     "pyspark.worker",
@@ -34,9 +34,9 @@ _LOADED = (
     "pyspark.sql.worker.plan_data_source_read",
     "pyspark.sql.streaming.python_streaming_source_runner",
     "pyspark.sql.streaming.transform_with_state_driver_worker",
-    "streamgauge.spark_udafs.kafka.together",
+    "streamgauge.spark_udafs.kafka.shared_source",
     "streamgauge.spark_udafs.merge.buckets",
-    "streamgauge.spark_udafs.merge.together",
+    "streamgauge.spark_udafs.merge.shared_state",
     "pandas",
 )
 """What they import, and Pandas, which Arrow imports before it makes its first array of Python's objects."""

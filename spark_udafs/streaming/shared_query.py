@@ -17,11 +17,11 @@ from ...operators.definition.stream import Stream
 from ...operators.sketching.account import Account
 from ...operators.table.sketch_table import SketchTable
 from ..definitions import logged
-from ..kafka.together import bound_together, offsets_of
+from ..kafka.shared_source import bound_together, offsets_of
 from ..merge.partials import ACCOUNT
-from ..merge.together import TogetherPartials
-from ..session.python_server import prepare_server
-from ..session.worker_python import check_worker_python
+from ..merge.shared_state import TogetherPartials
+from ..session.preload_server import prepare_server
+from ..session.worker_interpreter import check_worker_python
 from ..slow_starts import patiently
 from .query_handle import Running
 from .run import check_sinks, observed_in, query_id, source_options, started

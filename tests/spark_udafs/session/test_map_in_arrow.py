@@ -15,8 +15,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from streamgauge import count, distinct, kll_quantiles, query, top_k
 from streamgauge.spark import as_table, sketch
 from streamgauge.spark_udafs.frames import frames
-from streamgauge.spark_udafs.session import python_workers
-from streamgauge.spark_udafs.session.python_workers import quicker_in_python, through_workers
+from streamgauge.spark_udafs.session import map_in_arrow
+from streamgauge.spark_udafs.session.map_in_arrow import quicker_in_python, through_workers
 
 pytestmark = pytest.mark.spark
 
@@ -48,8 +48,8 @@ def _whole(frame: DataFrame) -> bool:
 
 
 def test_rows_of_each_kind_come_as_they_are(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(python_workers, "_ROWS", 128)
-    monkeypatch.setattr(python_workers, "_ROWS_OF_TEXT", 37)
+    monkeypatch.setattr(map_in_arrow, "_ROWS", 128)
+    monkeypatch.setattr(map_in_arrow, "_ROWS_OF_TEXT", 37)
     rows = spark.range(1_000, numPartitions=3).selectExpr(*_EACH_KIND)
     texts, numbers = rows, rows.drop("user")
     for one in (texts, numbers, texts.where("id < 0"), texts.cache()):
@@ -98,7 +98,7 @@ def test_an_observation_beside_sketches_is_reported(spark: Any) -> None:
 def test_python_is_chosen_for_many_rows_in_memory_in_some_groups(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(python_workers, "_ROWS_OF_GROUP", 10)
+    monkeypatch.setattr(map_in_arrow, "_ROWS_OF_GROUP", 10)
     rows = spark.range(20_000, numPartitions=2).selectExpr("id", "id % 300 AS some", "id % 20 AS few")
     assert not quicker_in_python(rows.select("some"))
     rows = rows.cache()

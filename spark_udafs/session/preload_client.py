@@ -1,9 +1,9 @@
-"""What Spark starts as Python: by ``python -IS python_client.py socket …``, with the arguments of ``python``.
+"""The program that Spark starts as Python: ``python -IS preload_client.py socket …`` and its arguments.
 
-A module that Spark runs is left to the process that has loaded it (`python_server`), if that answers; this
+A module that Spark runs is left to the process that has loaded it (`preload_server`), if that answers; this
 one hands over its standard streams and ends as that one does. All else, and what isn't accepted, becomes
 Python itself. Only the standard library is there, of which this loads little; what a request is like, and the
-name of our daemon, it shares with `worker_server` and `worker_program`, which it can't import.
+name of our daemon, it shares with `worker_server` and `python_launcher`, which it can't import.
 """
 
 import json
@@ -13,7 +13,7 @@ import struct
 import sys
 
 _NUMBER = struct.Struct("=q")
-_DAEMON, _OUR_DAEMON = "pyspark.daemon", "streamgauge.spark_udafs.session.worker_daemon"
+_DAEMON, _OUR_DAEMON = "pyspark.daemon", "streamgauge.spark_udafs.session.preloaded_daemon"
 _OURS = ("pyspark.", _OUR_DAEMON)
 
 

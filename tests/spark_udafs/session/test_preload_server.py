@@ -19,8 +19,8 @@ import pytest
 from streamgauge import Stream, distinct
 from streamgauge.operators.consumer.worker.worker_server import WorkerServer
 from streamgauge.operators.warm_up.sketching import SketchingKinds
-from streamgauge.spark_udafs.session import python_client, python_server
-from streamgauge.spark_udafs.session.worker_program import quick_python
+from streamgauge.spark_udafs.session import preload_client, preload_server
+from streamgauge.spark_udafs.session.python_launcher import quick_python
 
 from ...waiting import until
 
@@ -39,9 +39,9 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     monkeypatch.delenv("PYTEST_CURRENT_TEST")  # which changes while a test runs
     name = str(tmp_path / "server")
     made = WorkerServer(
-        "streamgauge.spark_udafs.session.python_server",
+        "streamgauge.spark_udafs.session.preload_server",
         arguments=[name],
-        variables=python_server._as_spark_sets(os.environ),
+        variables=preload_server._as_spark_sets(os.environ),
     )
     made.prepare([])
     until(lambda: Path(name).exists())
@@ -52,7 +52,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 def run(server: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """What Spark would start as Python there, with these arguments."""
-    program = [sys.executable, "-IS", python_client.__file__, server, sys.executable, *arguments]
+    program = [sys.executable, "-IS", preload_client.__file__, server, sys.executable, *arguments]
     environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "YES", **variables}
     environment.pop("PYTEST_CURRENT_TEST", None)
     return subprocess.run(program, env=environment, capture_output=True, text=True, timeout=300)
@@ -61,7 +61,7 @@ def run(server: str, *arguments: str, **variables: str) -> subprocess.CompletedP
 SAYS = """\
 import os, sys
 print([os.environ.get("SPARK_OF_A_TEST"), sys.argv[1:], os.getcwd() == sys.path[0], sys.path[1]])
-print(sys.orig_argv[2], "streamgauge.spark_udafs.merge.together" in sys.modules)
+print(sys.orig_argv[2], "streamgauge.spark_udafs.merge.shared_state" in sys.modules)
 print("and on this", file=sys.stderr)
 sys.exit(int(sys.argv[1]))
 """
@@ -73,8 +73,8 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A folder with a module that clients hand over."""
     (tmp_path / f"{MODULE}.py").write_text(SAYS)
     client = tmp_path / "client.py"
-    client.write_text(Path(python_client.__file__).read_text().replace('"pyspark."', f'"{MODULE}"'))
-    monkeypatch.setattr(python_client, "__file__", str(client))
+    client.write_text(Path(preload_client.__file__).read_text().replace('"pyspark."', f'"{MODULE}"'))
+    monkeypatch.setattr(preload_client, "__file__", str(client))
     return str(tmp_path)
 
 
@@ -82,7 +82,7 @@ def test_a_process_is_forked_that_is_as_python_would_be(server: str, path: str) 
     done = run(server, "-m", MODULE, "3", PYTHONPATH=path, SPARK_OF_A_TEST="here")
     said, how = done.stdout.splitlines()
     assert said == str(["here", ["3"], True, path])
-    assert how == "streamgauge.spark_udafs.session.python_server True"
+    assert how == "streamgauge.spark_udafs.session.preload_server True"
     assert done.stderr == "and on this\n" and done.returncode == 3
 
 
@@ -120,7 +120,7 @@ def test_who_sends_nothing_of_use_leaves_the_server_to_others(server: str, path:
         silent.connect(server)
         silent.send(sent)
         done = run(server, "-m", MODULE, "3", PYTHONPATH=path)
-    assert done.stdout.splitlines()[1] == "streamgauge.spark_udafs.session.python_server True", done.stderr
+    assert done.stdout.splitlines()[1] == "streamgauge.spark_udafs.session.preload_server True", done.stderr
 
 
 def test_it_loads_what_streams_need_and_nothing_that_a_fork_breaks() -> None:
@@ -128,9 +128,9 @@ def test_it_loads_what_streams_need_and_nothing_that_a_fork_breaks() -> None:
     kinds = SketchingKinds.of(rows.tumbling("1m").agg(users=distinct("user")))
     code = f"""
 import pickle, sys
-from streamgauge.spark_udafs.session import python_server
-python_server._load(None)
-python_server._load(pickle.loads({pickle.dumps([kinds])!r}))
+from streamgauge.spark_udafs.session import preload_server
+preload_server._load(None)
+preload_server._load(pickle.loads({pickle.dumps([kinds])!r}))
 print("_polars_runtime" in open("/proc/self/maps").read(), "streamgauge.sketches.hll.groups" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -140,9 +140,9 @@ print("_polars_runtime" in open("/proc/self/maps").read(), "streamgauge.sketches
 def test_what_cannot_be_loaded_is_left_to_who_needs_it() -> None:
     code = """
 import sys
-from streamgauge.spark_udafs.session import python_server
-python_server._LOADED = ("absent", "pyspark.worker")
-python_server._load(None)
+from streamgauge.spark_udafs.session import preload_server
+preload_server._LOADED = ("absent", "pyspark.worker")
+preload_server._load(None)
 print("pyspark.worker" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -159,4 +159,4 @@ def forked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def test_workers_of_a_local_session_are_forked_from_it(spark: Any) -> None:
     assert spark.sparkContext.pythonExec == quick_python()
     rows = spark.range(1).mapInArrow(forked, "module string").collect()
-    assert rows[0]["module"] == "streamgauge.spark_udafs.session.python_server"
+    assert rows[0]["module"] == "streamgauge.spark_udafs.session.preload_server"

@@ -3,7 +3,7 @@
 Spark puts PySpark's zip before all else on the path of modules, where Python compiles each module again for
 each process: half a second of a core, a dozen times at the start of a few queries. And the processes that
 plan queries of Python data sources it forks from a daemon that has loaded nothing, whatever its settings say.
-Most of them are forked from one process that has loaded everything once (`python_server`).
+Most of them are forked from one process that has loaded everything once (`preload_server`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SCRIPT = """\
 #!/bin/sh
 exec {python} -IS {client} {socket} {python} "$@"
 """
-DAEMON = "streamgauge.spark_udafs.session.worker_daemon"
+DAEMON = "streamgauge.spark_udafs.session.preloaded_daemon"
 
 
 def starts_quickly() -> bool:
@@ -36,7 +36,7 @@ def starts_quickly() -> bool:
 def quick_python() -> str:
     """The program, which is there as long as this process."""
     program = _folder() / "python"
-    client = Path(__file__).with_name("python_client.py")
+    client = Path(__file__).with_name("preload_client.py")
     python, client_file, socket = (shlex.quote(str(one)) for one in (sys.executable, client, server_socket()))
     program.write_text(_SCRIPT.format(python=python, client=client_file, socket=socket))
     program.chmod(0o700)
@@ -44,7 +44,7 @@ def quick_python() -> str:
 
 
 def server_socket() -> str:
-    """The name of the socket on which this process's `python_server` listens."""
+    """The name of the socket on which this process's `preload_server` listens."""
     return str(_folder() / "server")
 
 

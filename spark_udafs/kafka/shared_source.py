@@ -29,7 +29,7 @@ from ...operators.secrets import Settings
 from ...operators.sketching.delta import Delta
 from ...operators.watermarks.position import Position
 from ..gc_freeze import freeze_imports
-from ..merge.together import TogetherPartials
+from ..merge.shared_state import TogetherPartials
 from .cluster import Cluster, Report
 from .offsets import Known, Offsets, TopicPartition
 from .options import KafkaOptions
