@@ -159,7 +159,7 @@ def main(folder: Path) -> None:
     python = folder.absolute() / "bin" / "python"
     install(python, "pip", "--upgrade", "pip>=24.1", "setuptools>=77")
     package = importable(folder.absolute())
-    java = [str(python), "-m", "streamgauge.apps.environment.java", "--install"]
+    java = [str(python), "-m", "streamgauge.operators.java", "--install"]
     subprocess.run(java, env=package, check=True, stdout=subprocess.DEVNULL)
     install(python, "Spark", *_RAW, *first_requirements((ROOT / "pyproject.toml").read_text()))
     jars = fetching_jars(python, package)

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from streamgauge.apps.dev.kafka import jars as kafka_jars
 from streamgauge.apps.environment.cache import cache_folder
-from streamgauge.apps.environment.java import find_java
+from streamgauge.operators.java import find_java
 
 JARS = (
     ("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.2.0"),

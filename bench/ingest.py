@@ -27,7 +27,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from bench.java_peers import jars
 from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
-from streamgauge.apps.environment.java import find_java
+from streamgauge.operators.java import find_java
 
 LINES = int(os.environ.get("LINES", 2_000_000))
 FLUME_LINES = LINES // 10

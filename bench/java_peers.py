@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from streamgauge.apps.dev.kafka.jars import KAFKA, _ivy_jar, _proxy_options, _settings_options
-from streamgauge.apps.environment.java import find_java
+from streamgauge.operators.java import find_java
 
 PEERS = Path(__file__).parent / "peers"
 FLINK = "2.1.0"

@@ -12,6 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 from rich.text import Text
 
+from ...operators.java import JavaError
 from ...operators.watching.console import TerminalConsole
 from ..dev.kafka.running_clusters import (
     DEFAULT,
@@ -24,7 +25,6 @@ from ..dev.kafka.running_clusters import (
 )
 from ..dev.kafka.status import show
 from ..ending import at_once, in_order
-from ..environment.java import JavaError
 
 app = typer.Typer(
     name="kafka",

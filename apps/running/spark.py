@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import threading
 import time
@@ -22,7 +21,6 @@ from ...operators.table.final import is_final
 from ...operators.table.schema import END, START, schema_of
 from ...operators.table.sketch_table import SketchTable
 from ..app import Feed
-from ..environment.java import find_java
 from ..jobs.job import Going, Job, Live, RunView, least
 from ..jobs.outcome import AlertList, Outcome
 
@@ -268,7 +266,6 @@ def start_session(folder: Path) -> SparkSession:
     """The session for runs on this machine, its scratch files in `folder`."""
     from ...spark_udafs.session.session import session
 
-    os.environ["JAVA_HOME"] = str(find_java().home)  # PySpark looks for Java on PATH only
     config = {
         "spark.ui.enabled": "false",
         "spark.sql.warehouse.dir": f"{folder}/warehouse",

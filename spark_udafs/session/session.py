@@ -5,22 +5,18 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...operators.java import find_java
 from ...sketches.core.errors import StreamgaugeError
 from .preload_server import start_server
 from .python_launcher import DAEMON, quick_python, server_socket, starts_quickly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-MINIMUM_JAVA = 17
-"""Spark 4 needs Java 17 or newer."""
 
 _WORKER_SECONDS = 180
 """How long a Python worker may take to start: on a busy machine Spark's own few seconds fail the query."""
@@ -61,7 +57,7 @@ def session(
     makes and of which nothing has to be installed on the workers; ``spark.pyspark.python`` in `config`; the
     variable ``PYSPARK_PYTHON``; or this one, which must then lie at the same path on all machines.
 
-    Raises `RuntimeError` if Spark has to start here and there is no Java, or one that is too old, and
+    Raises `JavaError` if Spark has to start here and there is no Java 17 or newer, and
     `PackedEnvironmentError` for an archive that isn't there, with a master that takes none, or while a
     session runs.
 
@@ -86,7 +82,7 @@ def session(
 
     running = SparkSession.getActiveSession()
     if running is None:
-        _check_java()
+        os.environ["JAVA_HOME"] = str(find_java().home)  # PySpark looks for Java there and on PATH only
     if master is None and "MASTER" not in os.environ and "PYSPARK_SUBMIT_ARGS" not in os.environ:
         master = "local[*]"
     local = master is not None and bool(local_threads(master))
@@ -210,23 +206,3 @@ def local_threads(master: str) -> int:
     if match[1] == "*":
         return os.cpu_count() or 1
     return int(match[1] or 1)
-
-
-def _check_java() -> None:
-    """Say what is missing; Spark's own message for a missing Java is a broken pipe."""
-    home = os.environ.get("JAVA_HOME")
-    program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    advice = (
-        f"Spark needs Java {MINIMUM_JAVA} or newer: install one (Debian: apt-get install "
-        f"openjdk-{MINIMUM_JAVA}-jre-headless) or set JAVA_HOME to its folder"
-    )
-    if program is None:
-        raise RuntimeError(f"no Java on PATH and no JAVA_HOME; {advice}")
-    try:
-        said = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise RuntimeError(f"{program} doesn't run ({error}); {advice}") from None
-    match = re.search(r'version "(\d+)(?:\.(\d+))?', said.stderr + said.stdout)
-    version = 0 if match is None else int(match[2] or 0) if match[1] == "1" else int(match[1])
-    if version < MINIMUM_JAVA:
-        raise RuntimeError(f"{program} is Java {version or 'of an unknown version'}; {advice}")

@@ -72,7 +72,7 @@ def test_pips_own_output_is_shown_if_it_fails_alone(
 
 
 def test_what_fetches_the_jars_finds_the_package_before_it_is_installed(tmp_path: Path) -> None:
-    code = "import streamgauge.apps.environment.java as java; print(java.__file__)"
+    code = "import streamgauge.operators.java as java; print(java.__file__)"
     ran = subprocess.run(
         [sys.executable, "-S", "-c", code],
         env=set_up.importable(tmp_path),

@@ -33,8 +33,8 @@ from tenacity import (
     wait_fixed,
 )
 
+from ....operators.java import Java, find_java
 from ....sketches.core.errors import StreamgaugeError
-from ...environment.java import Java, find_java
 from .jars import kafka_jars
 from .node import HOST, free_port, is_free, write_settings
 

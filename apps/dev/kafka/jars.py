@@ -22,10 +22,10 @@ from xml.sax.saxutils import quoteattr
 from filelock import FileLock
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
+from ....operators.java import find_java
 from ....operators.watching.console import TerminalConsole
 from ....sketches.core.errors import StreamgaugeError
 from ...environment.cache import cache_folder
-from ...environment.java import find_java
 
 KAFKA = "4.3.1"
 _LOGGING = ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4")

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from streamgauge.apps.environment import java
+from streamgauge.operators import java
 from streamgauge.operators.watching.logs import JsonFormatter
 
 from ..command import Ran

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.apps.environment.java import JavaError, find_java
+from streamgauge.operators.java import JavaError, find_java
 
 pytestmark = [pytest.mark.kafka, pytest.mark.apart]
 

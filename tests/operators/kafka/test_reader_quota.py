@@ -12,7 +12,7 @@ from confluent_kafka import Producer
 
 from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 from streamgauge.apps.dev.kafka.jars import kafka_jars
-from streamgauge.apps.environment.java import find_java
+from streamgauge.operators.java import find_java
 from streamgauge.operators.kafka.reader import Reader
 
 pytestmark = [pytest.mark.kafka, pytest.mark.soak]

@@ -22,7 +22,7 @@ from typing import Any, Self
 
 import pyspark
 
-from streamgauge.apps.environment.java import find_java
+from streamgauge.operators.java import find_java
 from streamgauge.sketches.core.kernel_cache import folders
 
 from ...examples import FLOORS

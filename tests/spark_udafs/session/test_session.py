@@ -17,50 +17,45 @@ from urllib.parse import urlsplit
 import pyspark
 import pytest
 
+from streamgauge.operators import java
+from streamgauge.operators.java import JavaError, find_java
 from streamgauge.spark_udafs.session import session as sessions
 from streamgauge.spark_udafs.session.python_launcher import quick_python
 from streamgauge.spark_udafs.session.session import PackedEnvironmentError, _end_quietly
 
 from ...waiting import until
 
-START = "from streamgauge.spark_udafs.session.session import session; session('x', 'local[1]')"
+
+def test_without_a_java_nothing_starts_and_the_message_says_what_installs_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.sql import SparkSession
+
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", lambda builder: pytest.fail("must not start"))
+    monkeypatch.setattr(java, "_FOLDERS", ())
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(JavaError, match="Java 17 or newer is needed, and none was found"):
+        sessions.session("x", "local[1]")
 
 
-def start_with(**environment: str) -> str:
-    """The last line of what a process says that starts a session in such an environment."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "PATH")}
-    done = subprocess.run(
-        [sys.executable, "-c", START],
-        env={**kept, **environment},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert done.returncode != 0
-    return done.stderr.strip().splitlines()[-1]
+def test_spark_starts_on_the_java_that_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark.sql import SparkSession
 
-
-def fake_java(folder: Path, says: str) -> None:
-    program = folder / "bin" / "java"
-    program.parent.mkdir()
-    program.write_text(f"#!/bin/sh\necho '{says}' >&2\n")
-    program.chmod(0o755)
-
-
-def test_no_java_says_what_installs_one(tmp_path: Path) -> None:
-    said = start_with(PATH=str(tmp_path))
-    assert said.startswith("RuntimeError: no Java on PATH and no JAVA_HOME; Spark needs Java 17 or newer")
-    assert "openjdk-17-jre-headless" in said
-
-
-@pytest.mark.parametrize(
-    ("says", "version"),
-    [('openjdk version "11.0.2"', "11"), ('java version "1.8.0_292"', "8"), ("?", "of an unknown version")],
-)
-def test_a_java_that_is_too_old_is_named(tmp_path: Path, says: str, version: str) -> None:
-    fake_java(tmp_path, says)
-    said = start_with(PATH="/usr/bin:/bin", JAVA_HOME=str(tmp_path))
-    assert f"{tmp_path}/bin/java is Java {version}; Spark needs Java 17 or newer" in said
+    fitting = find_java()
+    old = tmp_path / "bin" / "java"
+    old.parent.mkdir()
+    old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    old.chmod(0o755)
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(SparkSession.Builder, "getOrCreate", lambda builder: pytest.fail("stops here"))
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_LOCAL_IP"):
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(pytest.fail.Exception, match="stops here"):
+        sessions.session("x", "local[1]")
+    assert os.environ["JAVA_HOME"] == str(fitting.home)
 
 
 def test_a_thread_that_waits_for_another_s_session_leaves_it_its_interpreter(
@@ -71,7 +66,6 @@ def test_a_thread_that_waits_for_another_s_session_leaves_it_its_interpreter(
 
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
     monkeypatch.setattr(SparkSession.Builder, "getOrCreate", lambda builder: pytest.fail("stops here"))
-    monkeypatch.setattr(sessions, "_check_java", lambda: None)
 
     def failing() -> None:
         with suppress(pytest.fail.Exception):
@@ -85,10 +79,6 @@ def test_a_thread_that_waits_for_another_s_session_leaves_it_its_interpreter(
         until(lambda: os.environ["PYSPARK_PYTHON"])
         assert os.environ["PYSPARK_PYTHON"] == quick_python()
     waiting.join()
-
-
-def test_a_java_home_without_java_is_named(tmp_path: Path) -> None:
-    assert f"{tmp_path}/bin/java doesn't run" in start_with(PATH="/usr/bin:/bin", JAVA_HOME=str(tmp_path))
 
 
 def test_an_archive_is_for_executors_and_must_be_there(tmp_path: Path) -> None:

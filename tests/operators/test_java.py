@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.apps.environment import java
-from streamgauge.apps.environment.java import JavaError, find_java
+from streamgauge.operators import java
+from streamgauge.operators.java import JavaError, find_java
 
 # What each Java prints for `-version`, on stderr.
 SAID = {

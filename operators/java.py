@@ -1,7 +1,7 @@
 """Find a Java that Spark and Kafka run on, or say what installs one.
 
 Nothing outside the standard library is imported, so that a set-up can run this file by itself:
-``python apps/environment/java.py`` prints the path of a fitting `java`; with ``--install``, on Debian as
+``python operators/java.py`` prints the path of a fitting `java`; with ``--install``, on Debian as
 root, it installs a headless one first if none is found.
 """
 
@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...sketches.core.errors import StreamgaugeError
+from ..sketches.core.errors import StreamgaugeError
 
 MINIMUM = 17
 """Spark 4 and Kafka 4 need Java 17 or newer."""
