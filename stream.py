@@ -8,17 +8,21 @@ something, and nothing in the package imports this module.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from .operators.consumer.options import RunKeywords, RunOptions, with_run_options
+from .operators.definition.event_time import event_time
 from .operators.definition.foreign_words import answers_in_our_words
+from .operators.definition.sources import FrameSource
 from .operators.definition.stream import Stream as Definition
 
 if TYPE_CHECKING:
+    import polars as pl
     from pyspark.sql import DataFrame, SparkSession
 
     from .operators.consumer.run import Run
     from .operators.consumer.summary import Summary
+    from .operators.files.local_run import LocalTable
 
 
 @answers_in_our_words
@@ -38,6 +42,43 @@ class Stream(Definition):
     >>> tester.feed(rows).counted, tester.finish().windows()["posts"].to_list()
     (3, [3])
     """
+
+    @classmethod
+    def from_frame(cls, frame: Any, *, time: str | pl.Expr | None = None) -> Self:
+        """A stream of the rows of a frame of Polars (lazy or not) or pandas, or of an Arrow table.
+
+        `run` reads it, in this process. `time` is as for `from_kafka`, and without it there are no windows:
+        `agg` keeps one row for each group of all rows. Raises `TypeError` for what isn't a frame, and for a
+        time that is not a column or not a time.
+
+        >>> import polars as pl
+        >>> import streamgauge as sg
+        >>> posts = sg.Stream.from_frame(pl.DataFrame({"lang": ["en", "de", "en"], "user": [1, 2, 3]}))
+        >>> posts.group_by("lang").agg(users=sg.count()).run().windows().rows()
+        [('de', 1), ('en', 2)]
+        """
+        return cls._from_data(frame, time)
+
+    @classmethod
+    def from_files(cls, files: Any, *, time: str | pl.Expr | None = None) -> Self:
+        """A stream of the rows of files: Parquet, CSV, lines of JSON or Arrow IPC, by their endings.
+
+        `files` is a file, a folder, a pattern such as ``"posts/*.parquet"``, an address that Polars reads, or
+        a list of these. The columns are those of the first file, and the others must have them too. `run`
+        reads the files one after another, so that they may be larger than memory. `time` is as for
+        `from_frame`, which says what comes without it.
+
+        Raises `InputError` for files that aren't there or can't be read, and `TypeError` for a time that is
+        not a column or not a time.
+        """
+        return cls._from_data(files, time)
+
+    @classmethod
+    def _from_data(cls, data: Any, time: str | pl.Expr | None) -> Self:
+        from .operators.files.inputs import inputs_of
+
+        types = inputs_of(data)[0].columns({})
+        return cls(FrameSource(types, data), None if time is None else event_time(time, types))
 
     @with_run_options
     def run(self, *, progress: bool = True, **options: Unpack[RunKeywords]) -> Summary:
@@ -61,6 +102,10 @@ class Stream(Definition):
         Traceback (most recent call last):
         ValueError: workers must be an integer ≥ 1, got 0
         """
+        if isinstance(self.source, FrameSource):
+            from .operators.files.local_run import run_over_data
+
+            return run_over_data(self, RunOptions(**options), progress)
         if self.reads_archive:
             from .operators.archive.archive_run import run_archive
 
@@ -68,6 +113,36 @@ class Stream(Definition):
         from .operators.consumer import runner
 
         return runner.run(self, RunOptions(**options), progress)
+
+    def over(self, data: Any, *, threads: int | None = None, progress: bool = True) -> LocalTable:
+        """The table of sketches of all rows of a frame or of files, made in this process on all cores.
+
+        `data` is a frame of Polars (lazy or not), of pandas, or whatever else has an Arrow stream; a file, a
+        folder or a pattern of Parquet, CSV, lines of JSON or Arrow IPC (``"posts/*.parquet"``), read piece by
+        piece; or a list of these. It takes neither Kafka nor Java. The definition is the same as on a topic,
+        so tables of both can be merged and compared: the columns must be those that the decoder gives, and
+        the lines of ``.jsonl`` and ``.ndjson`` files go through the decoder of a stream `from_kafka` itself.
+
+        The input is closed, and its order doesn't matter: no row is late, and windows close at the end.
+        Deduplication, `fill_forward` and windows by count look at rows before; they take files in the order
+        of their names, on one thread. `threads` is the number of threads, by default one for each core. In a
+        terminal a bar says how far it is, unless ``progress=False``.
+
+        The table's `account` says what became of all rows; a warning in the log says why rows were refused.
+        Raises `InputError` for files that can't be read and columns of other types, `TypeError` for streams
+        of several topics or joined with a table, and ones that send their rows on.
+
+        >>> import polars as pl
+        >>> import streamgauge as sg
+        >>> rows = sg.Stream.from_schema({"lang": pl.String, "user": pl.Int64})
+        >>> frame = pl.DataFrame({"lang": ["en", "de", "en"], "user": [1, 2, 3]})
+        >>> table = rows.group_by("lang").agg(n=sg.count(), users=sg.distinct("user")).over(frame)
+        >>> table.answers().select("lang", "n").rows(), table.account
+        ([('de', 1), ('en', 2)], Account(read=3, counted=3, filtered=0, late=0, dead_lettered=0))
+        """
+        from .operators.files.local_run import table_over
+
+        return table_over(self, data, threads, progress)
 
     @with_run_options
     def start(self, **options: Unpack[RunKeywords]) -> Run:

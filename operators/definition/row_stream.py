@@ -129,10 +129,11 @@ class RowStream(StreamInput):
         return stream.over_archive(place)
 
     @classmethod
-    def from_schema(cls, schema: Mapping[str, Any], *, time: str | pl.Expr) -> Self:
+    def from_schema(cls, schema: Mapping[str, Any], *, time: str | pl.Expr | None = None) -> Self:
         """A stream of rows that the caller brings as Polars frames of this schema.
 
-        Raises `TypeError` for a time that is not a column or not a time.
+        Without a `time` there are no windows: `agg` keeps one row for each group. Raises `TypeError` for a
+        time that is not a column or not a time.
         """
         types = pl.Schema(schema)
         return cls(FrameSource(types), _time(time, types))

@@ -130,6 +130,8 @@ class FrameSource:
     """Rows that the caller brings as Polars frames: for tests, files and other engines."""
 
     schema: pl.Schema
+    data: Any = field(default=None, repr=False, compare=False)
+    """The frames or files that the stream was begun with, if it was; no part of what it computes."""
 
     def definition(self) -> dict[str, Any]:
         """What it reads, as plain JSON."""

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, Self
 
 from ..formats.encode import Encoder, as_json
+from ..windows.all_time import WholeInput
 from ..windows.durations import Duration, duration_text, microseconds
 from ..windows.tumbling import NoWindows
 from ..windows.window import StreamWindows
@@ -21,7 +22,7 @@ from .description import VERSION, fingerprint_of, written_by
 from .expression_text import expression_text, type_text
 from .forwarding import Forwarding
 from .merged import MergedSource
-from .sources import KafkaSource
+from .sources import FrameSource, KafkaSource
 from .topic_patterns import matches
 from .validation import check_keys, typed_aggregates
 from .windowed_stream import WindowedStream
@@ -79,23 +80,28 @@ class Stream(WindowedStream):
         """What to keep of each window and group, by the name of its column in the table.
 
         Raises `TypeError` for anything but named aggregates, and for columns of types that an aggregate can't
-        take; `ValueError` for columns that don't exist, names that are in use, and without windows.
+        take; `ValueError` for columns that don't exist, names that are in use, and without windows. Rows of
+        frames and files need none: all of them are in one then.
         """
         self._check_open("agg")
         if unnamed:
             raise TypeError("agg: name each aggregate's column, such as posts=count()")
-        if self.window is None:
+        window = self.window
+        if window is None and isinstance(self.source, FrameSource):
+            window = WholeInput()
+        if window is None:
             raise ValueError('agg: a stream needs windows first, such as .tumbling("1m")')
         if self.aggregates:
             raise ValueError(
                 f"agg: the stream has {_names(self.aggregates)} already; name all in one .agg(...)"
             )
-        if reserved := self.window.added_keys.keys() & {*self.keys, *aggregates}:
+        if reserved := window.added_keys.keys() & {*self.keys, *aggregates}:
             raise ValueError(
-                f'agg: "{min(reserved)}" is the key that tells windows by {self.window.kind} apart; give '
+                f'agg: "{min(reserved)}" is the key that tells windows by {window.kind} apart; give '
                 "your own column another name"
             )
-        return replace(self, aggregates=typed_aggregates(aggregates, self.keys, self.arrow_types()))
+        typed = typed_aggregates(aggregates, self.keys, self.arrow_types())
+        return replace(self, aggregates=typed, window=window)
 
     def rows_to_kafka(
         self,

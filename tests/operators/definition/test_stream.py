@@ -11,6 +11,7 @@ import pytest
 from streamgauge.operators.definition.aggregate import Aggregate, aggregate
 from streamgauge.operators.definition.aggregates import count, distinct, mean, quantiles, top_k
 from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.table.schema import aggregates_of, keys_of, schema_of
 
 from ...cases import each
@@ -64,7 +65,7 @@ def test_the_table_of_sketches_says_all_that_a_reader_needs() -> None:
     [
         (lambda: posts().filter(pl.col("nope") > 0), "nope"),
         (lambda: posts().group_by("nope"), "no column 'nope'"),
-        (lambda: posts().agg(posts=count()), "needs windows"),
+        (lambda: Stream.from_kafka("posts", value=json({"user": pl.String})).agg(n=count()), "needs windows"),
         (lambda: posts().tumbling("0s"), "longer"),
         (lambda: posts().tumbling("1m").agg(), "no aggregate was given"),
         (lambda: posts().tumbling("1m").agg(u=distinct("nope")), "'nope'"),

@@ -1,0 +1,202 @@
+"""What can be sketched in this process: frames, Arrow tables and readers, and files."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from ...sketches.core.errors import StreamgaugeError
+from ...sketches.core.lazy import pl
+
+ROWS = 1 << 18
+"""How many rows a piece of a frame has at most."""
+
+_PARQUET, _CSV = (".parquet", ".pq"), (".csv", ".tsv")
+_LINES, _IPC = (".jsonl", ".ndjson"), (".arrow", ".ipc", ".feather")
+ENDINGS = (*_PARQUET, *_CSV, *_LINES, *_IPC)
+_COMPRESSED = (".gz", ".zst")
+_INFERRED_ROWS = 10_000
+_LONGEST_REASON = 500
+
+
+class InputError(StreamgaugeError, ValueError):
+    """A file or frame can't be read, or its columns are not the stream's; the message names it."""
+
+
+@dataclass(frozen=True)
+class RowInput:
+    """One frame or file.
+
+    `name` is what messages call it, `rows` how many rows it has (None: nobody knows before it is read),
+    `lazy` gives it with the columns of `overrides` parsed as these types, where its format has none of its
+    own. `lines` is the file's path if each of its lines is a message that a decoder can read.
+    """
+
+    name: str
+    rows: int | None
+    lazy: Callable[[Mapping[str, Any]], pl.LazyFrame]
+    lines: Path | None = None
+
+    def columns(self, overrides: Mapping[str, Any]) -> pl.Schema:
+        """The columns that it has. Raises `InputError`."""
+        with _naming(self.name):
+            return self.lazy(overrides).collect_schema()
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Say which file or frame can't be read."""
+    try:
+        yield
+    except (pl.exceptions.PolarsError, OSError) as error:
+        reason = " ".join(str(error).split())[:_LONGEST_REASON]
+        raise InputError(f"{name} can't be read: {reason}") from error
+
+
+def inputs_of(data: Any) -> list[RowInput]:
+    """The frames and files that `data` names, files in the order of their names.
+
+    Raises `TypeError` for what holds no rows, and `InputError` for files that aren't there or are of no known
+    kind.
+
+    >>> [one.name for one in inputs_of(pl.DataFrame({"user": ["ann"]}))]
+    ['the frame']
+    """
+    if isinstance(data, str | Path):
+        return _files(data)
+    if isinstance(data, pl.DataFrame):
+        return [RowInput("the frame", data.height, lambda _: data.lazy())]
+    if isinstance(data, pl.LazyFrame):
+        return [RowInput("the frame", None, lambda _: data)]
+    if type(data).__module__.partition(".")[0] == "pandas":
+        frame = pl.from_pandas(data)
+        return [RowInput("the frame", frame.height, lambda _: frame.lazy())]
+    if isinstance(data, pa.RecordBatchReader):
+        frames = pl.from_arrow(data.read_all())
+        assert isinstance(frames, pl.DataFrame)
+        return [RowInput("the reader", frames.height, lambda _: frames.lazy())]
+    if hasattr(data, "__arrow_c_stream__"):
+        table = pl.DataFrame(data)
+        return [RowInput("the table", table.height, lambda _: table.lazy())]
+    if isinstance(data, Sequence) and not isinstance(data, bytes) and data:
+        return [one for item in data for one in inputs_of(item)]
+    raise TypeError(
+        "over takes a frame (Polars, pandas, Arrow), a file's name or pattern, or a list of these, got "
+        f"{data!r}"
+    )
+
+
+def _files(place: str | Path) -> list[RowInput]:
+    text = str(place)
+    if "://" in text:
+        return [_file(text)]
+    path = Path(text).expanduser()
+    if path.is_dir():
+        found = sorted(str(one) for one in path.rglob("*") if one.is_file() and _ending(one.name))
+        problem = f"{text} holds no file that ends in {', '.join(ENDINGS)}"
+    elif path.exists():
+        found, problem = [str(path)], ""
+    else:
+        found = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 - Path.glob takes no whole path
+        problem = f"there is no file {text}" if not glob.has_magic(text) else f"no file matches {text}"
+    if not found:
+        raise InputError(f"{problem}; the folder now is {Path.cwd()}")
+    return [_file(one) for one in found]
+
+
+def _ending(name: str) -> str:
+    stem = name.lower()
+    for compressed in _COMPRESSED:
+        stem = stem.removesuffix(compressed)
+    return next((ending for ending in ENDINGS if stem.endswith(ending)), "")
+
+
+def _file(name: str) -> RowInput:
+    ending = _ending(name.partition("?")[0])
+    if ending in _PARQUET:
+        hive = any("=" in part for part in name.split("/")[:-1])
+        with _naming(name):
+            rows = pl.scan_parquet(name, hive_partitioning=hive, glob=False).select(pl.len()).collect().item()
+        return RowInput(name, rows, lambda _: pl.scan_parquet(name, hive_partitioning=hive, glob=False))
+    if ending in _IPC:
+        return RowInput(name, None, lambda _: pl.scan_ipc(name, glob=False))
+    if ending in _CSV:
+        separator = "\t" if ending == ".tsv" else ","
+        return RowInput(
+            name,
+            None,
+            lambda overrides: pl.scan_csv(
+                name,
+                separator=separator,
+                schema_overrides=dict(overrides),
+                try_parse_dates=True,
+                infer_schema_length=_INFERRED_ROWS,
+                glob=False,
+            ),
+        )
+    if ending in _LINES:
+        lines = None if "://" in name else Path(name)
+        return RowInput(
+            name,
+            None,
+            lambda overrides: pl.scan_ndjson(
+                name, schema_overrides=dict(overrides), infer_schema_length=_INFERRED_ROWS
+            ),
+            lines,
+        )
+    raise InputError(
+        f"{name} is of no known kind; files of rows end in {', '.join(ENDINGS)}, those of text may end in "
+        f"{' or '.join(_COMPRESSED)} behind that"
+    )
+
+
+def pieces(source: RowInput, schema: Mapping[str, Any]) -> Iterator[pl.DataFrame]:
+    """The rows of an input in their order, with the columns of a stream's source and of their types.
+
+    Raises `InputError` for columns that are missing or of types that can't be these without a loss.
+    """
+    with _naming(source.name):
+        frame = source.lazy(schema)
+        there = frame.collect_schema()
+        frame = frame.select(_column(source.name, name, there, kind) for name, kind in schema.items())
+        for batch in frame.collect_batches(chunk_size=ROWS, maintain_order=True):
+            yield from batch.iter_slices(ROWS)
+
+
+def _column(name: str, column: str, there: Mapping[str, Any], kind: Any) -> pl.Expr:
+    """A column as a stream's source declares it."""
+    if column not in there:
+        raise InputError(f"{name} has no column {column!r}; it has {', '.join(there) or 'none'}")
+    actual = there[column]
+    if actual == kind:
+        return pl.col(column)
+    if not _is_lossless(actual, kind):
+        raise InputError(f"{name}: column {column!r} is {actual}, and the stream's is {kind}; cast it first")
+    return pl.col(column).cast(kind)
+
+
+def _is_lossless(actual: Any, kind: Any) -> bool:
+    """Whether a strict cast keeps each value, or fails; texts are parsed by nobody here."""
+    if actual == pl.Null:
+        return True
+    if actual.is_integer():
+        return bool(kind.is_integer() or (kind.is_float() and kind != pl.Float32))
+    if actual.is_float():
+        return bool(kind == pl.Float64)
+    if isinstance(actual, pl.Categorical | pl.Enum):
+        return bool(kind == pl.String)
+    if isinstance(actual, pl.Date):
+        return isinstance(kind, pl.Datetime) and kind.time_zone is None
+    if isinstance(actual, pl.Datetime) and isinstance(kind, pl.Datetime):
+        units = ("ms", "us", "ns")
+        finer = units.index(kind.time_unit) >= units.index(actual.time_unit)
+        return finer and (actual.time_zone is None) == (kind.time_zone is None)
+    if isinstance(actual, pl.List) and isinstance(kind, pl.List):
+        return actual.inner == kind.inner or _is_lossless(actual.inner, kind.inner)
+    return False

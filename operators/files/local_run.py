@@ -1,0 +1,107 @@
+"""`Stream.over`, and `Stream.run` of frames and files: a bar, the table, and what became of the rows."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from typing import Any
+
+from ..consumer.options import RunOptions
+from ..consumer.summary import Summary
+from ..definition.sources import FrameSource
+from ..definition.stream import Stream
+from ..table.sketch_table import SketchTable
+from ..watching.progress_line import in_foreground
+from .sketching import Sketched, sketch_over
+
+log = logging.getLogger("streamgauge.files")
+
+_TAKEN = ("until", "workers")
+
+
+class LocalTable(SketchTable):
+    """A table of sketches that says what became of the rows that it was made of: `account`."""
+
+    __slots__ = ("account",)
+
+    def __init__(self, sketched: Sketched) -> None:
+        super().__init__(sketched.table)
+        self.account = sketched.account
+
+
+def table_over(stream: Stream, data: Any, threads: int | None, progress: bool) -> LocalTable:
+    """See `Stream.over`."""
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+        raise ValueError(f"threads must be an integer ≥ 1, got {threads!r}")
+    with _bar(progress) as report:
+        made = sketch_over(stream, data, threads, report)
+    for remark in _remarks(made):
+        log.warning("%s", remark)
+    return LocalTable(made)
+
+
+def run_over_data(stream: Stream, options: RunOptions, progress: bool) -> Summary:
+    """See `Stream.run`, of a stream that was begun with frames or files.
+
+    Raises `TypeError` for a stream without any, and `ValueError` for options of runs on brokers.
+    """
+    assert isinstance(stream.source, FrameSource)
+    if stream.source.data is None:
+        raise TypeError(
+            "this stream has a schema and no rows; give it some by .over(frame or files), or begin it by "
+            "Stream.from_frame, Stream.from_files or Stream.from_kafka"
+        )
+    default = RunOptions()
+    for one in fields(RunOptions):
+        if one.name not in _TAKEN and getattr(options, one.name) != getattr(default, one.name):
+            raise ValueError(
+                f"{one.name} is for runs on brokers, and this stream reads frames or files; leave it out"
+            )
+    begun = time.monotonic()
+    threads = options.workers if options.workers > 1 else None
+    with _bar(progress) as report:
+        made = sketch_over(stream, stream.source.data, threads, report)
+    remarks = _remarks(made)
+    for remark in remarks:
+        log.warning("%s", remark)
+    seconds = max(time.monotonic() - begun, 1e-9)
+    return Summary(
+        account=made.account,
+        table=LocalTable(made),
+        seconds=seconds,
+        messages_per_second=made.account.read / seconds,
+        lag=0,
+        remarks=remarks,
+    )
+
+
+def _remarks(made: Sketched) -> tuple[str, ...]:
+    if not made.account.dead_lettered:
+        return ()
+    return (f"{made.account.dead_lettered:,} rows can't be counted; the first is {made.example}",)
+
+
+@contextmanager
+def _bar(wanted: bool) -> Iterator[Callable[[int, int | None], object] | None]:
+    """A bar in a terminal that shows how many rows are in."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from ..watching.console import TerminalConsole
+
+    console = TerminalConsole(stderr=True)
+    if not wanted or not console.is_terminal or not in_foreground():
+        yield None
+        return
+    columns = (
+        TextColumn("sketching"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("rows"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as shown:
+        task = shown.add_task("rows", total=None)
+        yield lambda done, total: shown.update(task, completed=done, total=total)

@@ -1,0 +1,252 @@
+"""A stream's definition over frames and files: rows in, on all cores, and one table of sketches out.
+
+The worker's and the merger's own parts run, as in a consumer. The input is closed: all of its rows are there,
+in whatever order, so none is late, and windows close at its end.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import count
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...sketches.core.lazy import pl
+from ..consumer.merge.merger import Merger
+from ..definition.sources import FrameSource, KafkaSource
+from ..definition.stream import Stream
+from ..formats.messages import Messages
+from ..sketching.account import Account
+from ..sketching.delta import Delta
+from ..sketching.sketcher import Sketcher
+from ..steps.row_origin import RowOrigin
+from ..table.final import with_final
+from ..table.schema import END, START, keys_of, order_of, schema_of
+from ..watermarks.partition_watermark import PartitionTime
+from ..watermarks.position import Input
+from ..windows.all_time import WholeInput
+from ..windows.window import StreamWindows
+from .inputs import InputError, RowInput, inputs_of, pieces
+
+_TOPIC = "input"
+_WAITING = 2
+"""How many pieces of a frame wait for each thread."""
+_LINE_BYTES = 1 << 24
+_READ_BYTES = 1 << 22
+
+
+class _NeverLate(PartitionTime):
+    """The event time of rows that are all there: none of them comes after another."""
+
+    def advance(
+        self, times_us: np.ndarray, window: StreamWindows, delay_us: int, max_ahead_us: int = -1
+    ) -> np.ndarray | None:
+        """See `PartitionTime`: all rows are in time for all of their windows."""
+        return None
+
+
+@dataclass(frozen=True)
+class Sketched:
+    """What came of an input: the table, what became of its rows, and the first that was refused."""
+
+    table: pa.Table
+    account: Account
+    refused: tuple[tuple[str, int], ...]
+    """The reasons for which rows were refused, the most frequent first, and how often."""
+    example: str
+
+
+def sketch_over(
+    stream: Stream,
+    data: Any,
+    threads: int | None = None,
+    progress: Callable[[int, int | None], object] | None = None,
+) -> Sketched:
+    """The table of sketches of all rows of frames or files.
+
+    `progress` is called with how many rows are in, and how many there are if that is known. Raises
+    `TypeError` and `ValueError` for streams that need a topic, and what `inputs_of` and `pieces` raise.
+    """
+    stream = stream.complete()
+    assert stream.window is not None
+    _check(stream)
+    inputs = inputs_of(data)
+    in_order = stream.looks_back or not stream.window.of_time
+    wanted = 1 if in_order else threads or _cores()
+    counts = [one.rows for one in inputs]
+    known = [rows for rows in counts if rows is not None]
+    total = sum(known) if len(known) == len(counts) else None
+    workers = [_Worker(stream, number) for number in range(wanted)]
+    begun = 0
+    with ExitStack() as stack:
+        pools = [stack.enter_context(ThreadPoolExecutor(1, "sketching")) for _ in workers]
+        waiting: list[deque[Future[None]]] = [deque() for _ in workers]
+        turns = count()
+        for name, piece, first in _all_pieces(stream, inputs):
+            turn = next(turns) % wanted
+            if len(waiting[turn]) >= _WAITING:
+                waiting[turn].popleft().result()
+            waiting[turn].append(pools[turn].submit(workers[turn].add, name, piece, begun, first))
+            begun += len(piece)
+            if progress is not None:
+                progress(begun, total)
+        for futures in waiting:
+            for future in futures:
+                future.result()
+        deltas = list(stack.enter_context(ThreadPoolExecutor(wanted)).map(_Worker.delta, workers))
+    account = sum((worker.account for worker in workers), Account())
+    refused = sum((worker.refused for worker in workers), Counter[str]())
+    examples = sorted(worker.example for worker in workers if worker.example)
+    table = _merged(stream, deltas)
+    return Sketched(table, account, tuple(refused.most_common()), examples[0][1] if examples else "")
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _check(stream: Stream) -> None:
+    if stream.sending is not None:
+        raise TypeError(
+            "over gives a table of sketches, and this stream sends its rows on to "
+            f"{stream.sending.topic!r}; end it with windows and .agg(...)"
+        )
+    if stream.tables:
+        raise TypeError(
+            "over: the stream is joined with a table that is read from a topic; join the frames before, "
+            "or feed both to a StreamTester"
+        )
+    if not isinstance(stream.source, FrameSource | KafkaSource):
+        raise TypeError(
+            "over: the stream reads several topics, and one input can't say which row is of which; feed "
+            "them to a StreamTester by topic"
+        )
+    if stream.time is None and not isinstance(stream.window, WholeInput):
+        raise TypeError(
+            "over: windows need an event time, and this stream takes that of the messages, which frames and "
+            'files don\'t have; name a column, as in time="at"'
+        )
+
+
+Piece = pl.DataFrame | Messages
+
+
+def _all_pieces(stream: Stream, inputs: list[RowInput]) -> Iterator[tuple[str, Piece, int]]:
+    """The pieces of all inputs in order, each with its input's name and its first row's number there."""
+    source = stream.source
+    for one in inputs:
+        first = 0
+        if isinstance(source, KafkaSource) and one.lines is not None:
+            for messages in _lines(one, first):
+                yield one.name, messages, first
+                first += len(messages)
+            continue
+        for piece in pieces(one, source.schema):
+            yield one.name, piece, first
+            first += piece.height
+
+
+def _lines(one: RowInput, first: int) -> Iterator[Messages]:
+    """A file's lines as messages."""
+    assert one.lines is not None
+    kept = b""
+    with _opened(str(one.lines)) as file:
+        while block := file.read(_READ_BYTES):
+            *lines, kept = (kept + block).split(b"\n")
+            if len(kept) > _LINE_BYTES:
+                raise InputError(f"{one.name} has a line of more than {_LINE_BYTES:,} bytes")
+            if lines:
+                yield _messages(lines, first)
+                first += len(lines)
+    if kept:
+        yield _messages([kept], first)
+
+
+def _messages(lines: list[bytes], first: int) -> Messages:
+    return Messages.of([line.removesuffix(b"\r") for line in lines], topic=_TOPIC, first_offset=first)
+
+
+def _opened(name: str) -> IO[bytes]:
+    opened: IO[bytes] = pa.input_stream(name, compression="detect")
+    return opened
+
+
+class _Worker:
+    """One thread's sketches."""
+
+    def __init__(self, stream: Stream, number: int) -> None:
+        self._stream, self._number = stream, number
+        self._sketcher = Sketcher(stream, salt=number)
+        self._time = _NeverLate()
+        self._rows = 0
+        self.account = Account()
+        self.refused = Counter[str]()
+        self.example: tuple[int, str] | None = None
+
+    def add(self, name: str, piece: Piece, begun: int, first: int) -> None:
+        """Sketch the rows of a piece; `begun` rows of all inputs and `first` of its own came before."""
+        frame, numbers = piece, None
+        if isinstance(piece, Messages):
+            frame, numbers = self._decoded(name, piece, begun, first)
+        assert isinstance(frame, pl.DataFrame)
+        offsets = np.arange(frame.height) if numbers is None else numbers
+
+        def refuse(rows: np.ndarray, reason: str) -> None:
+            self._refuse(name, begun, first, offsets[rows], reason)
+
+        stamps = np.zeros(frame.height, np.int64) if self._stream.time is None else None
+        place = RowOrigin(0, begun + offsets)
+        self.account += self._sketcher.add(frame, self._time, stamps, refuse, place)
+
+    def _decoded(
+        self, name: str, messages: Messages, begun: int, first: int
+    ) -> tuple[pl.DataFrame, np.ndarray]:
+        source = self._stream.source
+        assert isinstance(source, KafkaSource)
+        frames, numbers = [], []
+        for part, decoded in source.decoded(messages):
+            at = part.offset - messages.offset[0]
+            for row, reason in zip(decoded.refused.tolist(), decoded.reasons):
+                self._refuse(name, begun, first, at[row : row + 1], reason)
+            refused, skipped = len(decoded.refused), len(decoded.skipped)
+            self.account += Account(read=refused + skipped, filtered=skipped, dead_lettered=refused)
+            frames.append(decoded.frame)
+            numbers.append(at if decoded.rows is None else at[decoded.rows])
+        return pl.concat(frames), np.concatenate(numbers)
+
+    def _refuse(self, name: str, begun: int, first: int, rows: np.ndarray, reason: str) -> None:
+        self.refused[reason] += len(rows)
+        row = int(rows.min())
+        if self.example is None or begun + row < self.example[0]:
+            self.example = begun + row, f"row {first + row + 1:,} of {name}: {reason}"
+
+    def delta(self) -> Delta:
+        """All of it, as a worker of a consumer sends it."""
+        return Delta(
+            self._stream.fingerprint(),
+            _TOPIC,
+            self._number,
+            0,
+            max(self.account.read, 1),
+            self._sketcher.drain(),
+            account=self.account,
+        )
+
+
+def _merged(stream: Stream, deltas: list[Delta]) -> pa.Table:
+    """The table of all windows, by window and keys."""
+    merger = Merger(stream, [Input(_TOPIC, delta.partition) for delta in deltas])
+    for offset, delta in enumerate(deltas):
+        merger.offer(delta, offset)
+    schema = schema_of(stream)
+    closed = [table.cast(schema) for table in (*merger.close(), *merger.at_end())]
+    table = pa.concat_tables(closed) if closed else schema.empty_table()
+    order = order_of(table.select([START, END, *keys_of(schema)]))
+    return with_final(table if order is None else table.take(order), True)

@@ -1,0 +1,68 @@
+"""The one window of a closed input that has no other: all of its rows, whenever they were."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ...sketches.core.lazy import np
+from .paned import Paned
+from .table import ALL_TIME, AllTime
+from .window import EARLIEST
+
+
+@dataclass(frozen=True, slots=True)
+class WholeInput(Paned):
+    """One window for all rows of frames and files; no engine that follows a topic has it.
+
+    >>> WholeInput().pane_start(0) == WholeInput().pane_start(10**15)
+    True
+    """
+
+    size_us: int = ALL_TIME[1] - ALL_TIME[0]
+    every_us: int = ALL_TIME[1] - ALL_TIME[0]
+
+    kind: ClassVar[str] = "all"
+    of_panes: ClassVar[bool] = True
+
+    def definition(self) -> dict[str, str]:
+        """As plain JSON."""
+        return {"window": self.kind}
+
+    @classmethod
+    def from_definition(cls, definition: Mapping[str, str]) -> WholeInput:
+        """See `StreamWindows`."""
+        return cls()
+
+    def of_table(self) -> AllTime:
+        """See `StreamWindows`."""
+        return AllTime()
+
+    def pane_start(self, time_us: int) -> int:
+        """See `StreamWindows`."""
+        return ALL_TIME[0]
+
+    def pane_starts(self, times_us: np.ndarray) -> np.ndarray:
+        """See `StreamWindows`."""
+        return np.full(len(times_us), ALL_TIME[0], np.int64)
+
+    def first_end(self, time_us: int) -> int:
+        """See `Paned`."""
+        return ALL_TIME[1]
+
+    def first_ends(self, times_us: np.ndarray) -> np.ndarray:
+        """See `Paned`."""
+        return np.full(len(times_us), ALL_TIME[1], np.int64)
+
+    def last_end(self, time_us: int) -> int:
+        """See `StreamWindows`."""
+        return ALL_TIME[1]
+
+    def last_ends(self, times_us: np.ndarray) -> np.ndarray:
+        """See `StreamWindows`."""
+        return self.first_ends(times_us)
+
+    def ended_by(self, time_us: int, reached_us: int) -> int:
+        """See `StreamWindows`: nothing ends it."""
+        return EARLIEST
