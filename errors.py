@@ -19,6 +19,8 @@
 | `TooManyRows`, `TooManyIds` | a join of streams, or `deduplicate`, that would hold more than it may |
 | `WrongRows` | a function of yours that gave rows of other columns or types than it says |
 | `UnknownSchema`, `Unavailable` | a schema that the registry doesn't have, or a registry that can't be had |
+| `InputError` | a file or frame that can't be read, or whose columns are not the stream's |
+| `JavaError` | no Java for Spark or Kafka, or only one that is too old |
 | `OutletError` | an outlet that did not take a message of alerts |
 | `ArchiveError` | files that are no archive, or not a whole one, and what an archive can't go on with |
 | `UnsafeKeyError` | a rule's key that a program must not get as an argument |
@@ -36,8 +38,10 @@ from .operators.definition.deduplication import TooManyIds
 from .operators.definition.definition_diff import DefinitionChanged
 from .operators.definition.functions import WrongRows
 from .operators.definition.joining import TooManyRows
+from .operators.files.inputs import InputError
 from .operators.formats.registry import UnknownSchema
 from .operators.formats.retryable_error import Unavailable
+from .operators.java import JavaError
 from .operators.kafka.source import CorruptError, NoAnswer, PositionGone, ReadError
 from .operators.kafka.topics import TopicError
 from .operators.plugins import PluginError
@@ -54,6 +58,8 @@ __all__ = [
     "CorruptError",
     "DefinitionChanged",
     "GroupInUse",
+    "InputError",
+    "JavaError",
     "NoAnswer",
     "OutletError",
     "PluginError",

@@ -26,6 +26,7 @@ from .query import query
 from .replay import replay
 from .run import run
 from .serve import serve
+from .sketch import sketch
 from .sql import sql
 from .supernova import app as supernova
 from .tail import tail
@@ -40,6 +41,7 @@ class _Ordered(TyperGroup):
         return [
             "demo",
             "run",
+            "sketch",
             "kafka",
             "topics",
             "tail",
@@ -79,6 +81,9 @@ app = typer.Typer(
 
         # what a field wants to know, from a recording or from your topic
         streamgauge run iot --input readings.csv
+
+        # how many users, which tags, how slow? of files, with nothing else installed or running
+        streamgauge sketch posts.parquet --distinct user --top-k tag --quantiles ms
 
         # a broker to try your own streams on
         streamgauge kafka start --port 9092
@@ -122,6 +127,7 @@ app.command()(replay)
 app.command()(ingest)
 app.command()(archive)
 app.command()(run)
+app.command()(sketch)
 app.command()(sql)
 app.command()(serve)
 app.command()(query)

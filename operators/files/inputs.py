@@ -98,16 +98,16 @@ def _files(place: str | Path) -> list[RowInput]:
         return [_file(text)]
     path = Path(text).expanduser()
     if path.is_dir():
-        found = sorted(str(one) for one in path.rglob("*") if one.is_file() and _ending(one.name))
+        paths = sorted(str(one) for one in path.rglob("*") if one.is_file() and _ending(one.name))
         problem = f"{text} holds no file that ends in {', '.join(ENDINGS)}"
     elif path.exists():
-        found, problem = [str(path)], ""
+        paths, problem = [str(path)], ""
     else:
-        found = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 - Path.glob takes no whole path
+        paths = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207 - Path.glob takes no whole path
         problem = f"there is no file {text}" if not glob.has_magic(text) else f"no file matches {text}"
-    if not found:
+    if not paths:
         raise InputError(f"{problem}; the folder now is {Path.cwd()}")
-    return [_file(one) for one in found]
+    return [_file(one) for one in paths]
 
 
 def _ending(name: str) -> str:

@@ -81,7 +81,9 @@ def run_over_data(stream: Stream, options: RunOptions, progress: bool) -> Summar
 def _remarks(made: Sketched) -> tuple[str, ...]:
     if not made.account.dead_lettered:
         return ()
-    return (f"{made.account.dead_lettered:,} rows can't be counted; the first is {made.example}",)
+    count = made.account.dead_lettered
+    rows = "1 row" if count == 1 else f"{count:,} rows"
+    return (f"{rows} can't be counted; the first is {made.example}",)
 
 
 @contextmanager

@@ -146,7 +146,7 @@ def test_lines_go_through_the_streams_own_decoder(tmp_path: Path, caplog: pytest
     with caplog.at_level(logging.WARNING):
         table = stream.over(file)
     assert table.account == sg.Account(read=5, counted=4, dead_lettered=1)
-    assert f"1 rows can't be counted; the first is row 4 of {file}:" in caplog.text
+    assert f"1 row can't be counted; the first is row 4 of {file}:" in caplog.text
     assert table.answers()["n"].to_list() == [4]
     with gzip.open(tmp_path / "posts.ndjson.gz", "wt") as packed:
         packed.write(good * 3)

@@ -1,0 +1,140 @@
+"""`streamgauge sketch`: questions about files, without Kafka, Java or Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from ...operators.watching.console import TerminalConsole
+from ...operators.watching.terminal import write_json, write_line
+from ..ending import at_once, in_order
+from .query import AsJson
+
+_Columns = list[str] | None
+TimeUnit = Literal["s", "ms", "us", "ns"]
+_SHOWN = 50
+
+
+def sketch(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...",
+            help="Files, folders or patterns of Parquet, CSV, lines of JSON or Arrow IPC.",
+        ),
+    ],
+    time: Annotated[
+        str, typer.Option(metavar="COLUMN", help="The column that holds the time; needed for windows.")
+    ] = "",
+    time_unit: Annotated[
+        TimeUnit | None,
+        typer.Option(metavar="s|ms|us|ns", help="For times that are numbers since 1970: their unit."),
+    ] = None,
+    window: Annotated[
+        str, typer.Option(metavar="LENGTH", help="Cut into windows of this length, such as 1m or 1h.")
+    ] = "",
+    by: Annotated[_Columns, typer.Option(metavar="COLUMN", help="Group by this column. Repeatable.")] = None,
+    distinct: Annotated[
+        _Columns, typer.Option(metavar="COLUMN", help="Count its different values. Repeatable.")
+    ] = None,
+    top_k: Annotated[
+        _Columns, typer.Option("--top-k", metavar="COLUMN", help="Its most frequent values. Repeatable.")
+    ] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="For --top-k: number of values.")] = 10,
+    quantiles: Annotated[
+        _Columns, typer.Option(metavar="COLUMN", help="How its numbers are spread. Repeatable.")
+    ] = None,
+    sample: Annotated[
+        _Columns, typer.Option(metavar="COLUMN", help="A fair sample of ten of its values. Repeatable.")
+    ] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the sketches there: .parquet or .arrow, for `query`."),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Show at most this many rows.")] = _SHOWN,
+    as_json: AsJson = False,
+) -> None:
+    """Ask files how many, which and how much: rows are counted, and each estimate has its bounds.
+
+    Files are read piece by piece on all cores and may be larger than memory. Sketches that `--to` writes can
+    be merged with those of other files, of a topic and of Spark, and asked again by `streamgauge query`.
+
+        # how many users are there, and which tags are used most?
+        streamgauge sketch posts.parquet --distinct user --top-k tag
+
+        # latency by service and hour, of a year of files
+        streamgauge sketch "logs/2026/*/*.parquet" --time at --window 1h --by service --quantiles ms
+
+        # kept for later, and rolled up to days
+        streamgauge sketch posts/ --time at --window 1h --distinct user --to posts-sketches.parquet
+        streamgauge query posts-sketches.parquet --every 1d
+    """
+    with at_once():
+        import polars as pl
+
+        from ... import stream as streams
+        from ...operators.definition.aggregates import count
+        from ...operators.definition.aggregates import distinct as distinct_
+        from ...operators.definition.aggregates import quantiles as quantiles_
+        from ...operators.definition.aggregates import sample as sample_
+        from ...operators.definition.aggregates import top_k as top_k_
+        from ...operators.formats.jsonable import jsonable
+        from ...operators.rendering.answers import number
+
+    if window and not time:
+        raise typer.BadParameter("windows need --time, the column that holds the time", param_hint="--window")
+    asked: dict[str, Any] = {
+        **{f"distinct_{name}": distinct_(name) for name in distinct or ()},
+        **{f"top_{name}": top_k_(name, k=k) for name in top_k or ()},
+        **{f"quantiles_{name}": quantiles_(name) for name in quantiles or ()},
+        **{f"sample_{name}": sample_(name, k=10) for name in sample or ()},
+    }
+    at = pl.from_epoch(time, time_unit=time_unit) if time and time_unit else time or None
+    with in_order(), _in_options(time):
+        rows: Any = streams.Stream.from_files(files, time=at)
+        if by:
+            rows = rows.group_by(*by)
+        if window:
+            rows = rows.tumbling(window)
+        table = rows.agg(rows=count(), **asked).over(files)
+        if to is not None:
+            table.write(to)
+    answers = table.answers()
+    if as_json:
+        for row in answers.iter_rows(named=True):
+            write_json(jsonable(row))
+        return
+    _show(answers.head(limit).to_dicts())
+    left = answers.height - limit
+    if left > 0:
+        write_line(f"{number(left)} more rows; --limit shows more, --to keeps them all")
+    refused = table.account.dead_lettered
+    said = f", {number(refused)} of which can't be counted" if refused else ""
+    kept = "" if to is None else f"; the sketches are in {to}"
+    write_line(f"{number(table.account.read)} rows read{said}{kept}")
+
+
+@contextmanager
+def _in_options(time: str) -> Iterator[None]:
+    """Say what is wrong with columns in the words of the command line."""
+    try:
+        yield
+    except TypeError as error:
+        text = str(error)
+        if text.startswith("time: ") and "doesn't say its unit" in text:
+            text = f"the time {time!r} is a number: say its unit by --time-unit, such as ms"
+        raise ValueError(text) from error
+
+
+def _show(rows: list[dict[str, Any]]) -> None:
+    from ..tables.window_rows import WindowRows
+
+    console = TerminalConsole()
+    if rows:
+        console.print(WindowRows(rows))
+    else:
+        console.print("there are no rows")

@@ -1,0 +1,76 @@
+"""`streamgauge sketch`: files asked in a shell."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import streamgauge as sg
+
+from ..command import Ran
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    rows = pl.DataFrame(
+        {
+            "at": [f"2026-06-01T12:{n % 60:02}:00" for n in range(300)],
+            "lang": ["en" if n % 3 else "de" for n in range(300)],
+            "user": [n % 50 for n in range(300)],
+            "ms": [float(n) for n in range(300)],
+        }
+    )
+    (tmp_path / "rows").mkdir()
+    rows.head(100).write_parquet(tmp_path / "rows" / "a.parquet")
+    rows.slice(100).write_parquet(tmp_path / "rows" / "b.parquet")
+    return tmp_path / "rows"
+
+
+def test_counts_and_estimates_are_shown_with_their_bounds(ran: Ran, files: Path) -> None:
+    text = ran("sketch", files, "--distinct", "user", "--top-k", "lang", "--quantiles", "ms")
+    for shown in ("300", "50", "en 200", "de 100", "p50", "300 rows read"):
+        assert shown in text
+
+
+def test_groups_and_windows_as_json(ran: Ran, files: Path) -> None:
+    lines = ran("sketch", files, "--time", "at", "--window", "1h", "--by", "lang", "--json").splitlines()
+    rows = [json.loads(line) for line in lines if line.startswith("{")]
+    assert [(row["lang"], row["rows"]) for row in rows] == [("de", 100), ("en", 200)]
+    assert {row["window_start"][:19] for row in rows} == {"2026-06-01T12:00:00"}
+
+
+def test_sketches_are_kept_for_query(ran: Ran, files: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "minutes.parquet"
+    text = ran("sketch", files, "--time", "at", "--window", "1m", "--limit", "2", "--to", kept)
+    assert "58 more rows; --limit shows more" in text and f"the sketches are in {kept}" in text
+    assert sg.read_table(kept).rollup(every="1h").answers()["rows"].to_list() == [300]
+
+
+def test_times_may_be_numbers(ran: Ran, tmp_path: Path) -> None:
+    pl.DataFrame({"ms": [1_767_225_600_000]}).write_csv(tmp_path / "rows.csv")
+    timed = ("sketch", tmp_path / "rows.csv", "--time", "ms", "--time-unit", "ms", "--window", "1h")
+    assert "2026-01-01 00:00 – 01:00" in ran(*timed)
+
+
+def test_what_the_user_can_mend_is_one_line(ran: Ran, files: Path, tmp_path: Path) -> None:
+    said = {
+        ("sketch", "gone.parquet"): "there is no file gone.parquet",
+        ("sketch", files, "--distinct", "nope"): "'nope', not one of at, lang, user, ms",
+        (
+            "sketch",
+            files,
+            "--time",
+            "user",
+            "--window",
+            "1m",
+        ): "'user' is a number: say its unit by --time-unit",
+        ("sketch", files, "--time", "at", "--window", "soon"): "'soon' is not a duration",
+        ("sketch", files, "--to", tmp_path / "out.xlsx"): "path must end in .parquet",
+    }
+    for arguments, message in said.items():
+        text = ran(*arguments, code=1)
+        assert message in text and "Traceback" not in text
+    assert "windows need --time" in ran("sketch", files, "--window", "1m", code=2)
