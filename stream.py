@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 from .operators.consumer.options import RunKeywords, RunOptions, with_run_options
-from .operators.definition.event_time import event_time
 from .operators.definition.foreign_words import answers_in_our_words
 from .operators.definition.sources import FrameSource
 from .operators.definition.stream import Stream as Definition
@@ -57,7 +56,9 @@ class Stream(Definition):
         >>> posts.group_by("lang").agg(users=sg.count()).run().windows().rows()
         [('de', 1), ('en', 2)]
         """
-        return cls._from_data(frame, time)
+        from .operators.files.local_run import stream_of
+
+        return stream_of(cls, frame, time)
 
     @classmethod
     def from_files(cls, files: Any, *, time: str | pl.Expr | None = None) -> Self:
@@ -71,14 +72,9 @@ class Stream(Definition):
         Raises `InputError` for files that aren't there or can't be read, and `TypeError` for a time that is
         not a column or not a time.
         """
-        return cls._from_data(files, time)
+        from .operators.files.local_run import stream_of
 
-    @classmethod
-    def _from_data(cls, data: Any, time: str | pl.Expr | None) -> Self:
-        from .operators.files.inputs import inputs_of
-
-        types = inputs_of(data)[0].columns({})
-        return cls(FrameSource(types, data), None if time is None else event_time(time, types))
+        return stream_of(cls, files, time)
 
     @with_run_options
     def run(self, *, progress: bool = True, **options: Unpack[RunKeywords]) -> Summary:

@@ -76,12 +76,13 @@ def sketch(
     with at_once():
         import polars as pl
 
-        from ... import stream as streams
         from ...operators.definition.aggregates import count
         from ...operators.definition.aggregates import distinct as distinct_
         from ...operators.definition.aggregates import quantiles as quantiles_
         from ...operators.definition.aggregates import sample as sample_
         from ...operators.definition.aggregates import top_k as top_k_
+        from ...operators.definition.stream import Stream
+        from ...operators.files.local_run import stream_of, table_over
         from ...operators.formats.jsonable import jsonable
         from ...operators.rendering.answers import number
 
@@ -95,12 +96,12 @@ def sketch(
     }
     at = pl.from_epoch(time, time_unit=time_unit) if time and time_unit else time or None
     with in_order(), _in_options(time):
-        rows: Any = streams.Stream.from_files(files, time=at)
+        rows = stream_of(Stream, files, at)
         if by:
             rows = rows.group_by(*by)
         if window:
             rows = rows.tumbling(window)
-        table = rows.agg(rows=count(), **asked).over(files)
+        table = table_over(rows.agg(rows=count(), **asked), files, None, progress=True)
         if to is not None:
             table.write(to)
     answers = table.answers()

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import logging
-import time
+import time as clock
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeVar
 
+from ...sketches.core.lazy import pl
 from ..consumer.options import RunOptions
 from ..consumer.summary import Summary
+from ..definition.event_time import event_time
 from ..definition.sources import FrameSource
 from ..definition.stream import Stream
 from ..table.sketch_table import SketchTable
 from ..watching.progress_line import in_foreground
+from .inputs import inputs_of
 from .sketching import Sketched, sketch_over
 
 log = logging.getLogger("streamgauge.files")
 
 _TAKEN = ("until", "workers")
+
+S = TypeVar("S", bound=Stream)
+
+
+def stream_of(kind: type[S], data: Any, time: str | pl.Expr | None) -> S:
+    """A stream of this class of the rows of frames or files; see `Stream.from_files`."""
+    types = inputs_of(data)[0].columns({})
+    return kind(FrameSource(types, data), None if time is None else event_time(time, types))
 
 
 class LocalTable(SketchTable):
@@ -60,14 +71,14 @@ def run_over_data(stream: Stream, options: RunOptions, progress: bool) -> Summar
             raise ValueError(
                 f"{one.name} is for runs on brokers, and this stream reads frames or files; leave it out"
             )
-    begun = time.monotonic()
+    begun = clock.monotonic()
     threads = options.workers if options.workers > 1 else None
     with _bar(progress) as report:
         made = sketch_over(stream, stream.source.data, threads, report)
     remarks = _remarks(made)
     for remark in remarks:
         log.warning("%s", remark)
-    seconds = max(time.monotonic() - begun, 1e-9)
+    seconds = max(clock.monotonic() - begun, 1e-9)
     return Summary(
         account=made.account,
         table=LocalTable(made),

@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import IO, Any
 
@@ -21,6 +21,7 @@ import pyarrow as pa
 from ...sketches.core.lazy import pl
 from ..consumer.merge.merger import Merger
 from ..definition.sources import FrameSource, KafkaSource
+from ..definition.steps import Step
 from ..definition.stream import Stream
 from ..formats.messages import Messages
 from ..sketching.account import Account
@@ -77,19 +78,19 @@ def sketch_over(
     stream = stream.complete()
     assert stream.window is not None
     _check(stream)
-    inputs = inputs_of(data)
+    inputs, narrow = inputs_of(data), _narrowed(stream)
     in_order = stream.looks_back or not stream.window.of_time
     wanted = 1 if in_order else threads or _cores()
     counts = [one.rows for one in inputs]
     known = [rows for rows in counts if rows is not None]
     total = sum(known) if len(known) == len(counts) else None
-    workers = [_Worker(stream, number) for number in range(wanted)]
+    workers = [_Worker(narrow, stream.fingerprint(), number) for number in range(wanted)]
     begun = 0
     with ExitStack() as stack:
         pools = [stack.enter_context(ThreadPoolExecutor(1, "sketching")) for _ in workers]
         waiting: list[deque[Future[None]]] = [deque() for _ in workers]
         turns = count()
-        for name, piece, first in _all_pieces(stream, inputs):
+        for name, piece, first in _all_pieces(narrow, inputs):
             turn = next(turns) % wanted
             if len(waiting[turn]) >= _WAITING:
                 waiting[turn].popleft().result()
@@ -133,6 +134,22 @@ def _check(stream: Stream) -> None:
             "over: windows need an event time, and this stream takes that of the messages, which frames and "
             'files don\'t have; name a column, as in time="at"'
         )
+
+
+def _narrowed(stream: Stream) -> Stream:
+    """The stream over those columns of its source that it uses: the others are not read."""
+    source = stream.source
+    expressions = [] if stream.time is None else [stream.time]
+    for step in stream.steps:
+        if not isinstance(step, Step):
+            return stream
+        expressions += step.expressions
+    if not isinstance(source, FrameSource) or any(one.meta.has_multiple_outputs() for one in expressions):
+        return stream
+    used = {*stream.keys, *(name for one in expressions for name in one.meta.root_names())}
+    used |= {column for aggregate in stream.aggregates.values() for column in aggregate.columns}
+    schema = pl.Schema({name: kind for name, kind in source.schema.items() if name in used})
+    return replace(stream, source=FrameSource(schema)) if schema else stream
 
 
 Piece = pl.DataFrame | Messages
@@ -181,8 +198,8 @@ def _opened(name: str) -> IO[bytes]:
 class _Worker:
     """One thread's sketches."""
 
-    def __init__(self, stream: Stream, number: int) -> None:
-        self._stream, self._number = stream, number
+    def __init__(self, stream: Stream, fingerprint: str, number: int) -> None:
+        self._stream, self._fingerprint, self._number = stream, fingerprint, number
         self._sketcher = Sketcher(stream, salt=number)
         self._time = _NeverLate()
         self._rows = 0
@@ -230,7 +247,7 @@ class _Worker:
     def delta(self) -> Delta:
         """All of it, as a worker of a consumer sends it."""
         return Delta(
-            self._stream.fingerprint(),
+            self._fingerprint,
             _TOPIC,
             self._number,
             0,

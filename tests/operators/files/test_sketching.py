@@ -288,6 +288,20 @@ def test_what_looks_back_takes_rows_in_their_order(monkeypatch: pytest.MonkeyPat
     assert by_count.over(rows, threads=4) == by_count.over(rows, threads=1)
 
 
+def test_columns_that_nothing_asks_for_are_not_read(tmp_path: Path) -> None:
+    rows = rows_of(20)
+    lazy = rows.lazy()
+    given = sg.Stream.from_schema(rows.schema, time="at")
+    stream = given.filter(pl.col("user") > 3).group_by("lang").tumbling("1m").agg(n=sg.count())
+    wide = stream.over(lazy)
+    narrow = stream.over(rows.select("at", "lang", "user"))
+    assert wide == narrow
+    with pytest.raises(InputError, match="no column 'user'; it has at, lang"):
+        stream.over(rows.select("at", "lang"))
+    function = given.map_batches(lambda frame: frame, schema=dict(rows.schema))
+    assert function.tumbling("1m").agg(n=sg.count()).over(rows).account == sg.Account(20, 20)
+
+
 def test_progress_counts_rows() -> None:
     rows = rows_of(30)
     seen: list[tuple[int, int | None]] = []
