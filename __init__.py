@@ -122,6 +122,7 @@ if TYPE_CHECKING:
     from .together import run_together as run_together
     from .together import start_together as start_together
 
+from .sketches.core.extras import naming_extras
 from .sketches.core.version import VERSION
 
 __version__ = VERSION
@@ -180,7 +181,8 @@ if not TYPE_CHECKING:  # type checkers and editors are to know the names above, 
 
     def __getattr__(name: str) -> Any:
         if name in _MODULES:
-            return importlib.import_module(f".{name}", __name__)
+            with naming_extras():
+                return importlib.import_module(f".{name}", __name__)
         if name in _EXPORTS:
             return getattr(importlib.import_module(_EXPORTS[name], __name__), name)
         from .operators.families import FAMILIES

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from ..sketches.core.extras import naming_extras
+
 ROOT = __package__.rpartition(".")[0]
 """The package that places begin below."""
 
@@ -16,4 +18,5 @@ def load_class(place: str) -> Any:
     'hopping'
     """
     module, name = place.split(":")
-    return getattr(importlib.import_module(f"{ROOT}.{module}"), name)
+    with naming_extras():
+        return getattr(importlib.import_module(f"{ROOT}.{module}"), name)

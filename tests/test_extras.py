@@ -13,6 +13,7 @@ import pytest
 HIDE = """
 from importlib.machinery import PathFinder
 hidden, find = {"pyspark", "py4j", "pandas", "grpc"}, PathFinder.find_spec
+hidden |= {"datasketches", "icu4py", "paho", "prompt_toolkit", "py3langid", "swagger_ui_bundle", "websockets"}
 PathFinder.find_spec = lambda name, *rest: None if name.partition(".")[0] in hidden else find(name, *rest)
 """
 PROGRAM = Path(sys.executable).with_name("streamgauge")
@@ -56,6 +57,41 @@ def bare(tmp_path: Path) -> dict[str, str]:
 
 def test_sketches_and_the_tester_work_and_spark_names_its_extra(bare: dict[str, str]) -> None:
     done = subprocess.run([sys.executable, "-c", BASE], env=bare, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+NAMED = """
+import streamgauge
+from streamgauge.agents.ingest.registry import SOURCES, load_kind
+from streamgauge.apps.trending.formats.rows import rows
+from streamgauge.operators.families import FAMILIES
+from streamgauge.queries.server.http.openapi import assets, page
+
+for source in SOURCES.keys() - {"mqtt", "websocket"}:
+    load_kind("sources", source)
+assert assets("/docs/assets") == [] and b"pip install 'streamgauge[serve]'" in page().body
+for extra, use in {
+    "agents": lambda: load_kind("sources", "mqtt"),
+    "apps": lambda: rows(None, {}),
+    "stored": lambda: FAMILIES["cpc"].sketch_class(),
+}.items():
+    try:
+        use()
+    except streamgauge.errors.StreamgaugeError as error:
+        assert f"pip install 'streamgauge[{extra}]'" in str(error), error
+    else:
+        raise AssertionError(extra)
+try:
+    streamgauge.stored
+except ImportError as error:
+    assert "pip install 'streamgauge[stored]'" in str(error), error
+else:
+    raise AssertionError("streamgauge.stored")
+"""
+
+
+def test_what_needs_an_extra_names_it(bare: dict[str, str]) -> None:
+    done = subprocess.run([sys.executable, "-c", NAMED], env=bare, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 

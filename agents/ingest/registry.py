@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
+from ...sketches.core.extras import naming_extras
+
 SOURCES = {
     "tail": ".sources.tail:FileTail",
     "spool": ".sources.spool:Spool",
@@ -60,4 +62,5 @@ def load_kind(role: str, name: str) -> type[Any]:
     if name not in kinds:
         raise ValueError(f"type must be one of {', '.join(sorted(kinds))}, got {name!r}")
     module, _, kind = kinds[name].partition(":")
-    return getattr(import_module(module, __package__), kind)
+    with naming_extras():
+        return getattr(import_module(module, __package__), kind)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
 import typer
 
 from ...operators.watching.terminal import write_json, write_line
+from ...sketches.core.extras import naming_extras
 from ..ending import at_once, in_order
 from .run import RunEngine
 from .settings import Config, ConfigFile, Servers, kafka_settings
@@ -112,7 +113,8 @@ def sql(
         more = {name: value for name, value in settings.items() if name != "bootstrap.servers"}
         session = SqlSession(runner, settings["bootstrap.servers"], more)
         if typed:
-            from ..sql.console import run_console
+            with naming_extras():
+                from ..sql.console import run_console
 
             run_console(session, brokers.topics, show)
             return

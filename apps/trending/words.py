@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from ...sketches.core.extras import naming_extras
 from .lists import TEXTS, replace_lists
 from .stop_words import SPACELESS_STOP_WORDS, STOP_WORDS
 
@@ -113,7 +114,8 @@ def spaceless_words(text: str, most: int) -> Iterator[str]:
     >>> list(spaceless_words("แผ่นดินไหว", 2))
     ['แผ่น', 'แผ่นดิน', 'แผ่นดินไหว', 'ดิน', 'ดินไหว', 'ไหว']
     """
-    from icu4py.breakers import WordBreaker
+    with naming_extras():
+        from icu4py.breakers import WordBreaker
 
     pieces = list(WordBreaker(text, "ja"))
     ends = [

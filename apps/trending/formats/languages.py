@@ -7,6 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from ....sketches.core.extras import naming_extras
+
 _KNOWN = (
     "af ar az be bg bn bs ca cs cy da de el en es et eu fa fi fr ga gl gu he hi hr hu hy id is it ja ka kk "
     "km kn ko ky lo lt lv mk ml mn mr ms my ne nl no pa pl ps pt ro ru si sk sl so sq sr sv sw ta te th tl "
@@ -50,7 +52,8 @@ def _language(text: str) -> str | None:
 @cache
 def _detector() -> Any:
     # Its model takes half a second to load, which most streams never need.
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+    with naming_extras():
+        from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     detector = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
     detector.set_languages(_KNOWN.split())

@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from ....operators.definition.stream import Stream
+from ....sketches.core.extras import check_extra
 from ...app import Settings
 from ..earthquake import felt
 from ..lists import TEXTS
@@ -32,6 +33,8 @@ TIME = pl.Datetime("us", "UTC")
 
 def rows(stream: Stream, settings: Settings, **known: pl.Expr) -> Stream:
     """The columns of every format, of those that this one has. Raises `ValueError` for a setting."""
+    for package in ("icu4py", "py3langid"):
+        check_extra(package)
     kinds: dict[str, Any] = {
         **dict.fromkeys(("id", "author", "lang", "text", "place", "spot"), pl.String),
         "tags": TEXTS,

@@ -7,6 +7,7 @@ import threading
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from ....sketches.core.extras import naming_extras
 from .errors import OutletError
 
 _PORTS = {"mqtt": 1883, "mqtts": 8883}
@@ -73,7 +74,8 @@ class MqttPublisher:
             client.loop_stop()
 
     def _connected(self) -> Any:
-        from paho.mqtt import client as mqtt
+        with naming_extras():
+            from paho.mqtt import client as mqtt
 
         client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2)
         if self._user:

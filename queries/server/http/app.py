@@ -65,7 +65,7 @@ def application(
         for kind in KINDS
     ]
     all_routes.append(Route("/sql", partial(_sql, service), methods=["POST"]))
-    all_routes = [*routes, *all_routes, assets("/docs/assets")]
+    all_routes = [*routes, *all_routes, *assets("/docs/assets")]
     guard = Middleware(Guard, token=token, open_to_all=tuple(open_to_all))
     return Starlette(routes=all_routes, middleware=[guard], exception_handlers=HANDLERS)
 

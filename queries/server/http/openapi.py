@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib.util import find_spec
 from typing import Any
 
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
+from ....sketches.core.extras import EXTRAS
 from ....sketches.core.version import VERSION
 from ...question.question import KINDS, PARAMETERS, Parameter
 from ...response_format import ARROW, JSON
@@ -27,6 +29,16 @@ _PAGE = """<!doctype html>
 </body>
 </html>
 """
+_BUNDLE = "swagger_ui_bundle"
+_WITHOUT_BUNDLE = f"""<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>streamgauge</title></head>
+<body>
+<p>The questions that this server answers are in <a href="/openapi.json">/openapi.json</a>.
+To see them here, run <code>pip install 'streamgauge[{EXTRAS[_BUNDLE]}]'</code> and start it again.</p>
+</body>
+</html>
+"""
 _START = """SwaggerUIBundle({ url: "/openapi.json", dom_id: "#page", deepLinking: true, validatorUrl: null })
 """
 _ONLY_OURS = {
@@ -36,8 +48,9 @@ _ONLY_OURS = {
 
 
 def page() -> Response:
-    """The page that shows the document."""
-    return HTMLResponse(_PAGE, headers=_ONLY_OURS)
+    """The page that shows the document; without Swagger UI it says where the document is."""
+    shown = _PAGE if find_spec(_BUNDLE) is not None else _WITHOUT_BUNDLE
+    return HTMLResponse(shown, headers=_ONLY_OURS)
 
 
 def starter() -> Response:
@@ -45,11 +58,13 @@ def starter() -> Response:
     return Response(_START, media_type="text/javascript", headers=_ONLY_OURS)
 
 
-def assets(path: str) -> Mount:
-    """Swagger UI's files, from their package."""
+def assets(path: str) -> list[Mount]:
+    """Swagger UI's files, from their package; none where it isn't installed."""
+    if find_spec(_BUNDLE) is None:
+        return []
     from swagger_ui_bundle import swagger_ui_path
 
-    return Mount(path, StaticFiles(directory=str(swagger_ui_path)))
+    return [Mount(path, StaticFiles(directory=str(swagger_ui_path)))]
 
 
 @cache
