@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Generator, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-_SESSION = re.compile(r"def \w+\([^)]*\bspark\b|getfixturevalue\(\"spark\"\)|usefixtures\(\"spark\"\)")
-"""What uses the session of the whole run, rather than a Spark of its own, or none unless it is a campaign."""
-_ORDER = ["with Spark", "with Spark too", "with Kafka", "with Kafka too", "apart", "law", "pure"]
 RECORDINGS = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
@@ -36,24 +31,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """In parallel, two workers have all files that need Spark's session, two others those that need a broker.
+    """Two workers begin with files that need Spark, others with those that need a broker."""
+    from .scheduling import ByNeed
 
-    They begin with them, since they take longest, and share no session; the rest goes file by file to a free
-    worker: first the files that start a broker or a program of their own, then the laws, one by one.
-    """
-    from xdist.scheduler import LoadScopeScheduling
-
-    class LongestFirst(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            file, _, test = nodeid.partition("::")
-            scope = _scope(config.rootpath / file)
-            return f"{scope} {test.partition('[')[0]}" if scope.startswith("law") else scope
-
-        def _assign_work_unit(self, node: Any) -> None:
-            self.workqueue.move_to_end(min(self.workqueue, key=_rank), last=False)
-            super()._assign_work_unit(node)
-
-    return LongestFirst(config, log)
+    return ByNeed(config, log)
 
 
 @pytest.hookimpl(wrapper=True, optionalhook=True)
@@ -69,24 +50,6 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             if name == "table":
                 terminalreporter.section(report.nodeid.split("::")[-1])
                 terminalreporter.write_line(reported)
-
-
-@cache
-def _scope(path: Path) -> str:
-    text = path.read_text()
-    if "mark.apart" in text:
-        return f"apart: {path}"
-    if "mark.spark" in text and _SESSION.search(text):
-        return "with Spark" if "spark_udafs" in path.parts else "with Spark too"
-    if "mark.kafka" in text:
-        return "with Kafka" if "consumer" in path.parts else "with Kafka too"
-    if "mark.spark" in text:
-        return f"apart: {path}"
-    return f"law: {path}" if "laws" in path.parts else f"pure: {path}"
-
-
-def _rank(scope: str) -> int:
-    return _ORDER.index(scope.split(":")[0])
 
 
 @pytest.fixture(scope="session")
