@@ -7,6 +7,7 @@ here a block costs one. No callback crosses into Python: within transactions `co
 from __future__ import annotations
 
 import ctypes as c
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -16,6 +17,7 @@ from confluent_kafka import KafkaError, KafkaException
 from ...sketches.core.errors import StreamgaugeError
 from .client_config import as_text
 from .librdkafka import library
+from .produce import CONNECT_SECONDS
 
 Headers = Sequence[tuple[str, bytes | None]]
 
@@ -64,6 +66,7 @@ class BatchProducer:
         self._topics: dict[str, int] = {}
         self._handle: int | None = self._new(config)
         self.needs_abort = False
+        time.sleep(CONNECT_SECONDS)
         try:
             self._check(rd.rd_kafka_init_transactions(self._handle, _ms(seconds)))
         except BaseException:

@@ -13,17 +13,24 @@ from .faults import passing, refused
 from .outgoing_message import Outgoing, shorter
 
 _TOO_LARGE = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE}
-_CONNECT_SECONDS = 0.1
+CONNECT_SECONDS = 0.1
+"""How long a new producer gets to connect.
+
+A producer that sends no message twice first fetches an id from a broker. If the library has no connection at
+that moment, it tries again half a second later, and the first message waits as long.
+"""
+
+
+def connected_producer(config: Mapping[str, Any]) -> Producer:
+    """A producer that has had a moment to connect."""
+    producer = Producer(dict(config), logger=LIBRARY_LOG)
+    time.sleep(CONNECT_SECONDS)
+    return producer
 
 
 def transactional_producer(config: Mapping[str, Any], seconds: float) -> Producer:
-    """A producer that has ended its predecessor's transaction. Raises `KafkaException`, after `seconds`.
-
-    The library looks for its coordinator at once, and where it isn't connected yet half a second later; so
-    it is given a moment to connect.
-    """
-    producer = Producer(dict(config), logger=LIBRARY_LOG)
-    time.sleep(_CONNECT_SECONDS)
+    """A producer that has ended its predecessor's transaction. Raises `KafkaException`, after `seconds`."""
+    producer = connected_producer(config)
     producer.init_transactions(seconds)
     return producer
 

@@ -22,10 +22,10 @@ from ...operators.archive.recording import Recording
 from ...operators.definition.stream import Stream
 from ...operators.definition.tables import LookupTable
 from ...operators.formats.messages import Messages
-from ...operators.kafka.client_config import LIBRARY_LOG, producer_config
+from ...operators.kafka.client_config import producer_config
 from ...operators.kafka.faults import may_pass, passing
 from ...operators.kafka.outgoing_message import Outgoing
-from ...operators.kafka.produce import Faults, produce
+from ...operators.kafka.produce import Faults, connected_producer, produce
 from ...operators.kafka.reader import CorruptError, PositionGone, Reader, ReadError
 from ...operators.sketching.dead_letters import LARGEST_LETTER, DeadLetter
 from ...operators.sketching.late_messages import LateMessage
@@ -319,8 +319,7 @@ class Letters:
         key = _identity(self._options)
         producer = _producers.borrow(key)
         if producer is None:  # a producer with nothing to send is falsy
-            settings = producer_config(self._options.config, LARGEST_LETTER)
-            producer = Producer(settings, logger=LIBRARY_LOG)
+            producer = connected_producer(producer_config(self._options.config, LARGEST_LETTER))
         while self._waiting:
             faults, failed = Faults(self._waiting), dict(enumerate(self._waiting))
             for number, letter in enumerate(self._waiting):

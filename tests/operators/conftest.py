@@ -17,6 +17,7 @@ import pytest
 from streamgauge.operators.consumer.merge.merge_worker import MergeWorker
 from streamgauge.operators.definition.aggregates import count, distinct, top_k
 from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.kafka.produce import connected_producer, transactional_producer
 from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.sketching.sketcher import Sketcher
 from streamgauge.operators.table.query import query
@@ -42,6 +43,7 @@ class Posts:
     config: dict[str, Any] = field(default_factory=dict)
     sent: list[list[bytes]] = field(default_factory=list)
     servers: str | None = None
+    _producer: Any = None
 
     def __post_init__(self) -> None:
         self.sent = [[] for _ in range(self.partitions)]
@@ -49,8 +51,6 @@ class Posts:
 
     def send(self, n: int, transaction: bool = False) -> None:
         """Append the next `n` posts."""
-        from confluent_kafka import Producer
-
         config = {
             "bootstrap.servers": self.kafka.bootstrap_servers,
             "linger.ms": 5,
@@ -58,10 +58,12 @@ class Posts:
         }
         if transaction:
             config["transactional.id"] = f"posts-{uuid.uuid4()}"
-        producer = Producer(config)
-        if transaction:
-            producer.init_transactions(120)
+            producer = transactional_producer(config, 120)
             producer.begin_transaction()
+        else:
+            if self._producer is None:
+                self._producer = connected_producer(config)
+            producer = self._producer
         base = sum(map(len, self.sent))
         random = np.random.default_rng(base)
         users = random.integers(0, 400, n).tolist()

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from ....operators.kafka.produce import CONNECT_SECONDS
 from ....operators.sketching.dead_letters import LARGEST_LETTER
 from ....operators.sketching.time_units import wrong_unit
 from ....sketches.core.errors import StreamgaugeError
@@ -53,7 +54,7 @@ class Undelivered(StreamgaugeError, RuntimeError):
 
 
 def producer_for(bootstrap_servers: str, config: Mapping[str, Any] | None = None) -> Producer:
-    """A producer for `send`. Half a second goes by until it can send, as the library has it."""
+    """A producer for `send`. Half a second goes by until it can send, unless it has had time to connect."""
     return Producer({**DEFAULTS, "bootstrap.servers": bootstrap_servers, **(config or {})})
 
 
@@ -74,7 +75,9 @@ def send(
     called with how many were sent so far. `producer` is one of `producer_for`, a new one unless named. Raises
     `KafkaException` if the topic is unknown, `Undelivered` if messages were lost.
     """
-    producer = producer or producer_for(bootstrap_servers, config)
+    if producer is None:
+        producer = producer_for(bootstrap_servers, config)
+        time.sleep(CONNECT_SECONDS)
     partitions = _partitions(producer, topic)
     lost: list[KafkaError] = []
 

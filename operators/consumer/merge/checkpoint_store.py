@@ -50,7 +50,8 @@ class CheckpointStore:
         self._plan = plan
         self._outbox = outbox
         self._transactions = CheckpointTransactions(plan, outbox) if outbox.sends else None
-        self._producer: Producer | None = None
+        # It connects while the log is read: the first place to keep then doesn't wait for it.
+        self._producer = None if self._transactions else self._fresh_producer()
         self._admin = admin(plan.config)
         self._saved: dict[int, _Checkpoint] = {}
         self._snapshots: dict[int, int] = {}
@@ -223,9 +224,8 @@ class CheckpointStore:
 
     def _write(self, places: Mapping[int, _Checkpoint]) -> dict[int, int]:
         """Send snapshots; gives their offsets."""
-        plan = self._plan
         if self._producer is None:
-            self._producer = Producer(producer_config(plan.config, LARGEST), logger=LIBRARY_LOG)
+            self._producer = self._fresh_producer()
         offsets: dict[int, int] = {}
         faults: list[KafkaError] = []
 
@@ -251,6 +251,9 @@ class CheckpointStore:
             self._producer = None  # a purged one may have lost its order
             raise KafkaException(faults[0] if faults else KafkaError(KafkaError._MSG_TIMED_OUT))
         return offsets
+
+    def _fresh_producer(self) -> Producer:
+        return Producer(producer_config(self._plan.config, LARGEST), logger=LIBRARY_LOG)
 
     def _trim(self, places: Mapping[int, int]) -> None:
         """Have the messages before these offsets deleted; the next call checks whether it worked."""

@@ -11,11 +11,12 @@ from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from ....operators.kafka.client_config import producer_config
 from ....operators.kafka.faults import passing, refused
+from ....operators.kafka.produce import connected_producer
 from ....operators.kafka.topics import TopicError, admin, begin_offsets, end_offsets, ensure_topic
 from ....operators.watermarks.position import Input
 from ...views.topic_reading import reader, whole
@@ -103,7 +104,7 @@ class Brokers:
         """See `Engine`."""
         self.start()
         ensure_topic(admin(self.settings), relation.topic, 1)
-        producer = Producer(producer_config(self.settings, 1_000_000))
+        producer = connected_producer(producer_config(self.settings, 1_000_000))
         failed: list[KafkaError] = []
 
         def delivered(error: KafkaError | None, _: Message) -> None:
