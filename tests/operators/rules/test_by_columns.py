@@ -27,7 +27,7 @@ from streamgauge.rules import Absence, Change, Flatline, Ratio, Rule, Threshold
 
 from ...cases import seeds
 
-START, MINUTE = 1_767_225_600, 60_000_000
+START, MINUTE, MINUTES = 1_767_225_600, 60_000_000, 160
 ROWS = Stream.from_schema(
     {"at": pl.Datetime("us"), "k": pl.String, "zone": pl.Int64, "v": pl.Float64}, time="at"
 )
@@ -88,7 +88,7 @@ def made(of: str, seed: int, share: float = 1.0) -> pa.Table:
     """The windows of rows of several keys that wander, jump, stick, stay away, and are null or NaN."""
     dice, rows, values = random.Random(seed), [], dict[str, float]()
     keys = ["a", "b", 'c"é', "d", None]
-    for second in range(0, 60 * 240, 9):
+    for second in range(0, 60 * MINUTES, 9):
         key = dice.choice(keys)
         minute = second // 60
         if (key == "b" and minute % 60 > 40) or 100 < minute < 112:
