@@ -17,7 +17,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick style types bench docs soak bounds clean setup
+.PHONY: help demo test quick prepared style types bench docs soak bounds clean setup
 
 help:
 	@sed -n 's/^# \(make .*\)/  \1/p' Makefile
@@ -46,11 +46,15 @@ $(VENV)/.warm: $(STAMP)
 PKG   :=
 TESTS := $(if $(PKG),tests/$(PKG) $(if $(filter sketches% sampling%,$(PKG)),tests/laws))
 
-test: style types $(VENV)/.warm
+test: style prepared
 	@$(BIN)/python -m pytest -n auto -m "not soak" $(TESTS) $(ARGS)
 
-quick: style types $(VENV)/.warm
+quick: style prepared
 	@$(BIN)/python -m pytest -q -x -n auto -m "not soak and not kafka and not spark" $(TESTS) $(ARGS)
+
+# Types are checked on one core while the others compile.
+prepared: $(STAMP)
+	@$(MAKE) --no-print-directory -j 2 types $(VENV)/.warm
 
 style: $(STAMP)
 	@$(BIN)/ruff check .
