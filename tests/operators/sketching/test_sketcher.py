@@ -115,7 +115,7 @@ def sketched(stream: Stream, frame: pl.DataFrame, stamps: np.ndarray, cuts: list
 
 
 @each("name", STREAMS)
-@each("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_any_cut_into_batches_gives_the_same_table(name: str, seed: int) -> None:
     frame, stamps = rows(seed)
     whole, account, refused, time = sketched(STREAMS[name], frame, stamps, [])

@@ -13,6 +13,7 @@ from typing import Any
 
 import duckdb
 import polars as pl
+import pytest
 
 from streamgauge.queries.sql.parse.dialect import statements_of
 from streamgauge.queries.sql.plan.expressions import Expressions
@@ -178,8 +179,18 @@ def same(one: Any, other: Any) -> bool:
     return one == other
 
 
-@each("seed", range(20))
+@each("seed", range(5))
 def test_a_frame_its_rows_and_duckdb_agree(seed: int) -> None:
+    agree(seed)
+
+
+@pytest.mark.soak
+@each("seed", range(5, 60))
+def test_thousands_of_expressions_agree(seed: int) -> None:
+    agree(seed)
+
+
+def agree(seed: int) -> None:
     generator = Generator(seed)
     connection = duckdb.connect()
     connection.register("rows", FRAME.to_arrow())

@@ -33,9 +33,15 @@ def rank_error(sketch: KLL, values: np.ndarray, weights: np.ndarray) -> float:
     return float(np.abs(sketch.cdf(points)[:-1] - up_to / up_to[-1]).max())
 
 
+def trials(few: int, many: int) -> pytest.MarkDecorator:
+    """How many trials a test makes; the many are for `make soak`."""
+    return pytest.mark.parametrize("trials", [few, pytest.param(many, marks=pytest.mark.soak)])
+
+
+@trials(25, 100)
 @pytest.mark.parametrize("k", [20, 200])
-def test_ranks_of_weighted_values_stay_within_the_bound_at_its_confidence(k: int) -> None:
-    trials, broken = 100, {}
+def test_ranks_of_weighted_values_stay_within_the_bound_at_its_confidence(k: int, trials: int) -> None:
+    broken = {}
     for name, weights_of in WEIGHTS.items():
         rng = np.random.default_rng(k)
         values, weights = rng.normal(size=5_000), weights_of(rng, 5_000)
@@ -45,22 +51,23 @@ def test_ranks_of_weighted_values_stay_within_the_bound_at_its_confidence(k: int
             assert (sketch.n, sketch.exact) == (weights.sum(), False), name
             errors.append(rank_error(sketch, values, weights))
         broken[name] = sum(error > normalized_rank_error(k) for error in errors)
-    assert max(broken.values()) <= 5, broken  # 1 % promised: one of 100 expected
+    assert max(broken.values()) <= 2 + 0.03 * trials, broken  # 1 % promised: one of 100 expected
 
 
-def test_unweighted_and_weighted_values_and_merges_mix_within_the_bound() -> None:
+@trials(25, 100)
+def test_unweighted_and_weighted_values_and_merges_mix_within_the_bound(trials: int) -> None:
     rng, broken = np.random.default_rng(4), 0
     values, weights = rng.lognormal(size=30_000), np.ones(30_000, np.int64)
     weights[10_000:20_000] = rng.integers(1, 50, 10_000)
     parts = [slice(0, 10_000), slice(10_000, 20_000), slice(20_000, 30_000)]
-    for seed in range(100):
+    for seed in range(trials):
         sketch = KLL(seed=seed).update(values[parts[0]]).update(values[parts[1]], weight=weights[parts[1]])
         other = KLL(seed=seed + 1000)
         for piece in np.array_split(values[parts[2]], 50):
             other.merge(KLL(seed=seed + 2000).update(piece))
         sketch.merge(other)
         broken += rank_error(sketch, values, weights) > sketch.normalized_rank_error()
-    assert broken <= 5
+    assert broken <= 2 + 0.03 * trials
 
 
 def test_a_weighted_value_is_what_as_many_values_are() -> None:
@@ -131,9 +138,10 @@ def test_cpp_reads_weighted_sketches() -> None:
     assert peer.get_cdf(points, True)[:-1] == pytest.approx(sketch.cdf(points)[:-1])
 
 
-def test_many_deep_images_merge_within_the_bound() -> None:
+@trials(10, 40)
+def test_many_deep_images_merge_within_the_bound(trials: int) -> None:
     rng, broken = np.random.default_rng(9), 0
-    for trial in range(40):
+    for trial in range(trials):
         values = rng.normal(size=200_000)
         parts = KLLGroups(100, k=200, seed=trial)
         parts.update(np.repeat(np.arange(100), 2_000), values)
@@ -142,7 +150,7 @@ def test_many_deep_images_merge_within_the_bound() -> None:
         merged.merge([0], merged.to_arrow().slice(1))
         assert merged[0].n == 200_000 and merged[0].low == values.min() and merged[0].high == values.max()
         broken += rank_error(merged[0], values, np.ones(200_000)) > merged[0].normalized_rank_error()
-    assert broken <= 3
+    assert broken <= 2 + 0.03 * trials
 
 
 def test_images_that_would_count_too_many_are_refused_whole() -> None:
