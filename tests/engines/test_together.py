@@ -99,15 +99,22 @@ def account(kind: str) -> Account:
 
 @pytest.mark.kafka
 @pytest.mark.spark
-def test_streams_of_all_kinds_of_windows_share_one_reading(
+def test_streams_of_all_kinds_of_windows_share_one_reading_though_a_sink_fails(
     spark: Any, kafka: Any, topic: str, tmp_path: Path
 ) -> None:
-    running, sinks = read_together(spark, kafka, topic, tmp_path)
-    assert running.awaitTermination(600)
-    assert accounts_of(running) == {kind: account(kind) for kind in KINDS}
-    for kind, sink in sinks.items():
-        assert sink.counted(kind) == wanted(kind), kind
-    assert len(running.recentProgress[0]["sources"]) == 1
+    first, before = read_together(spark, kafka, topic, tmp_path, failing=1)
+    with pytest.raises(Exception, match="the disk is full"):
+        first.awaitTermination(600)
+    second, after = read_together(spark, kafka, topic, tmp_path)
+    assert second.awaitTermination(600)
+    assert not before["hopping"]
+    assert after["hopping"].counted("hopping") == wanted("hopping")
+    # Other sinks have had that batch's windows before: they are told its number.
+    for kind in KINDS:
+        numbered = {**before[kind].numbered, **after[kind].numbered}
+        assert counted_in(pa.concat_tables(numbered.values()), kind) == wanted(kind), kind
+    assert accounts_of(second) == {kind: account(kind) for kind in KINDS}
+    assert len(second.recentProgress[0]["sources"]) == 1
     # What no stream can read is sent on once.
     assert len(letters(kafka, f"{topic}.dead-letters", 1)) == 1
 
@@ -162,25 +169,6 @@ def test_windows_that_fill_are_given_out_whole_at_each_batch(
     assert filling["hopping"][0] == {-20: 1, -10: 2, 0: 2, 10: 1}
     assert filling["session"][0] == {1: 1, 12: 1}
     assert filling["session"][-1] == {50: 1, 61: 1} or filling["session"][-1] == {61: 1}
-
-
-@pytest.mark.kafka
-@pytest.mark.spark
-def test_a_batch_that_a_sink_has_failed_comes_again(
-    spark: Any, kafka: Any, topic: str, tmp_path: Path
-) -> None:
-    first, before = read_together(spark, kafka, topic, tmp_path, failing=1)
-    with pytest.raises(Exception, match="the disk is full"):
-        first.awaitTermination(600)
-    second, after = read_together(spark, kafka, topic, tmp_path)
-    assert second.awaitTermination(600)
-    assert not before["hopping"]
-    assert after["hopping"].counted("hopping") == wanted("hopping")
-    # Other sinks have had that batch's windows before: they are told its number.
-    for kind in KINDS:
-        numbered = {**before[kind].numbered, **after[kind].numbered}
-        assert counted_in(pa.concat_tables(numbered.values()), kind) == wanted(kind), kind
-    assert accounts_of(second) == {kind: account(kind) for kind in KINDS}
 
 
 def posts(topic: str = "posts", servers: str = "localhost:9092") -> Stream:

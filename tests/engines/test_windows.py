@@ -147,7 +147,8 @@ def test_the_consumer_counts_as_written_down(kind: str, kafka: Any, topic_of: Ca
 @pytest.mark.parametrize(
     ("kind", "streaming", "buckets", "zone"),
     [
-        ("tumbling", True, False, "UTC"),
+        # Together with all other kinds, merged by Catalyst: test_together.py.
+        pytest.param("tumbling", True, False, "UTC", marks=pytest.mark.soak),
         ("hopping", True, False, "America/St_Johns"),
         ("hopping", True, True, "Asia/Kolkata"),
         ("uneven", False, True, "Asia/Kolkata"),
