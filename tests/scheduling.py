@@ -1,8 +1,9 @@
 """In parallel: which worker runs which file, and in what order.
 
 Starting a Spark session costs a worker many seconds, starting a broker a few. So two workers begin with the
-files that need Spark, each with its own half, and the others begin with those that need a broker. A worker
-that has finished its own files helps with the rest, file by file, so that all end at about the same time.
+files that need Spark, each with its own half. The others begin with those that start programs of their own,
+which take longest, and those that need a broker. A worker that has finished its own files helps with the
+rest, file by file, so that all end at about the same time.
 """
 
 from __future__ import annotations
