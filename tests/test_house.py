@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -45,6 +46,12 @@ def imported(path: Path) -> Iterator[str]:
             yield from by_string(node.value, package)
 
 
+@cache
+def imports_of(path: Path) -> list[str]:
+    """The same, read once for all tests."""
+    return list(imported(path))
+
+
 def by_string(text: str, package: tuple[str, ...]) -> Iterator[str]:
     """The module that a string names, if it does, as in ``import_module("..operators.table", __name__)``."""
     if not re.fullmatch(r"\.*\w+(\.\w+)*(:\w+)?", text):
@@ -72,7 +79,7 @@ def test_a_floor_imports_only_from_those_below() -> None:
     upwards = [
         f"{path.relative_to(ROOT)} imports {name}"
         for path in SOURCES
-        for name in imported(path)
+        for name in imports_of(path)
         if floor_of(name) > floor_of(named(path))
     ]
     assert upwards == []
@@ -82,7 +89,7 @@ def test_no_two_rooms_of_a_folder_import_each_other() -> None:
     """In no folder, by any detour: its rooms and modules can be read from the bottom up."""
     between: dict[str, dict[str, set[str]]] = {}
     for name, path in MODULES.items():
-        for target in {module_of(each) for each in imported(path)}:
+        for target in {module_of(each) for each in imports_of(path)}:
             here, there = name.split("."), target.split(".")
             while here[1:] and there[1:] and here[0] == there[0]:
                 here, there = here[1:], there[1:]
@@ -122,7 +129,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
     A family's one sketch and its many groups give each other, in two files of one folder: the one exception.
     """
-    below = {name: {module_of(at) for at in imported(path)} - {name} for name, path in MODULES.items()}
+    below = {name: {module_of(at) for at in imports_of(path)} - {name} for name, path in MODULES.items()}
     for name in below:
         if name.startswith("sketches.") and name.endswith(".groups"):
             below[name].discard(f"{name.removesuffix('groups')}sketch")
