@@ -147,7 +147,7 @@ class DecayedQuantiles(Staged):
         return [self._value(key) for key in self._at(qs)]
 
     def quantile_bounds(self, q: float) -> tuple[float, float]:
-        """The edges of the bucket that always contains the true quantile, except for rounding of the weights."""
+        """The edges of the bucket that always contains the true quantile, up to rounding of weights."""
         (key,) = self._at([q])
         lower, upper = self._edges(key)
         if not key:

@@ -91,7 +91,7 @@ class DDSketch(Sketch):
         return self
 
     def merge(self, other: Self) -> Self:
-        """Merge `other` into this sketch. Raises `SketchError` for a different accuracy, or too many values."""
+        """Merge `other`. Raises `SketchError` for a different accuracy, or too many values."""
         if not isinstance(other, DDSketch):
             raise SketchError(f"DDSketch: can't take in {other!r}")
         self._store.merge_image(0, other.to_bytes())

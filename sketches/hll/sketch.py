@@ -98,7 +98,7 @@ class HLL(DistinctCounter):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read a sketch from any HLL image of DataSketches or Spark. Raises `SketchError` for anything else."""
+        """Read any HLL image of DataSketches or Spark. Raises `SketchError` for anything else."""
         lg_k = data[3] if len(data) > 3 else 0
         sketch = cls(lg_k if 4 <= lg_k <= 21 else 4)
         _, fault = sketch._one._fold(*one_image(data))

@@ -93,7 +93,7 @@ class KLL(Sketch):
         return bool(state.depth[0] + state.grain[0] == 1)
 
     def normalized_rank_error(self, pmf: bool = False) -> float:
-        """The rank error as a share of n at 99 % confidence, 0 while exact; with `pmf`, that of an interval."""
+        """The rank error as a share of n at 99 % confidence, 0 while exact; `pmf`: of an interval."""
         return 0.0 if self.exact else normalized_rank_error(self.min_k, pmf)
 
     def _saw_nothing(self) -> bool:
@@ -176,7 +176,7 @@ class KLL(Sketch):
         return max(1 / self.n, rank - error), min(1 - 1 / self.n, rank + error)
 
     def cdf(self, points: Any) -> np.ndarray:
-        """The share of values up to each of the ascending `points`, then 1.0: one more than there are points."""
+        """The share of values up to each of the ascending `points`, and finally 1.0."""
         split = np.asarray(points, object)
         if split.ndim != 1:
             raise SketchError(f"KLL: points must be a list of numbers, got {points!r}")

@@ -105,7 +105,7 @@ class REQ(Sketch):
         return self
 
     def merge(self, other: Self) -> Self:
-        """Merge `other`, of any k, into this sketch. Raises `SketchError` if it is accurate at the other end."""
+        """Merge `other`, of any k. Raises `SketchError` if it is accurate at the other end."""
         if not isinstance(other, REQ):
             raise SketchError(f"REQ: can't take in {other!r}")
         self._store.merge_images(np.zeros(1, np.int64), *other._store.images())
