@@ -25,7 +25,7 @@ Names = str | Sequence[str]
 
 
 class QueryError(StreamgaugeError, RuntimeError):
-    """A question that the server refused or didn't answer; `status` is the HTTP status, 0 without an answer."""
+    """A question that the server refused or didn't answer; `status` is the HTTP status, 0 if none."""
 
     def __init__(self, status: int, said: str) -> None:
         super().__init__(said)

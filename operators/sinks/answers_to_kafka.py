@@ -21,12 +21,13 @@ class AnswersToKafka:
     """Send the answers of each closed window to a topic, one JSON message per group, each exactly once.
 
     The value has the answers of `query`: ``{"window_start": "2026-01-01T00:00:00+00:00", "window_end": …,
-    "lang": "en", "posts": 7, "users": {"estimate": …, "lower": …, "upper": …}}``. Estimates have the bounds, at the confidence, that their aggregates state. The key is the group's: the
-    text of a single key column, a JSON array of several, none without keys. Messages with the same key go to
-    the same partition, chosen as Java's clients do. The header `final` is 1 for a window that will not be
-    emitted again. A window that only silence has closed may be emitted again, complete, and then replaces the
-    earlier one by its `window_start` and key (count windows by their `window_id`). Dates are ISO 8601, bytes
-    are hexadecimal, and numbers that aren't finite are text: ``"NaN"``, ``"Infinity"``.
+    "lang": "en", "posts": 7, "users": {"estimate": …, "lower": …, "upper": …}}``. Estimates have the bounds,
+    at the confidence, that their aggregates state. The key is the group's: the text of a single key column, a
+    JSON array of several, none without keys. Messages with the same key go to the same partition, chosen as
+    Java's clients do. The header `final` is 1 for a window that will not be emitted again. A window that only
+    silence has closed may be emitted again, complete, and then replaces the earlier one by its `window_start`
+    and key (count windows by their `window_id`). Dates are ISO 8601, bytes are hexadecimal, and numbers that
+    aren't finite are text: ``"NaN"``, ``"Infinity"``.
 
     The topic is created with one partition if missing. Read it with
     ``isolation.level=read_committed``. Raises `ValueError` for a topic without a name.
