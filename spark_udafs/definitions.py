@@ -68,7 +68,7 @@ def check_same(before: str | None, after: str | None) -> None:
     if changes := differences(old, new) or _order(old, new) or _expressions(*trees):
         raise changed(changes)
     for sentence in rewritten(old, new):
-        log.warning("going on from a checkpoint that was written with another Polars or Python: %s", sentence)
+        log.warning("resuming from a checkpoint that was written with another Polars or Python: %s", sentence)
 
 
 def _order(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:

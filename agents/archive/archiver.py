@@ -317,7 +317,7 @@ class Archiver:
         else:
             last = last_segment(self._store, *where)
             assert last is not None
-            log.warning("another archiver has published %s; going on behind it", last.range_text)
+            log.warning("another archiver has published %s; continuing after it", last.range_text)
             self.account.dropped_files += 1
             following, self._moved = last.next_offset, True
         following_writer = self._writer(where, following, growing.topic_id)

@@ -24,7 +24,7 @@ def check_forwarding(stream: Stream, options: RunOptions) -> None:
             )
     if options.delivery == "effectively_once":
         raise ValueError(
-            'delivery="effectively_once": it leaves out what comes twice where the log is merged, and rows '
+            'delivery="effectively_once": it drops duplicates when the log is merged, but rows '
             f'that are sent on to {stream.sending.topic!r} are for any consumer; take "exactly_once", or '
             '"at_least_once" and leave out by the header "source" what came before'
         )

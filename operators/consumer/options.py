@@ -196,18 +196,16 @@ class RunOptions:
             address_of(self.metrics)
         if self.registry is not None and not hasattr(self.registry, "register"):
             raise TypeError(
-                f"registry is {self.registry!r}; give a prometheus_client.CollectorRegistry, or leave it out"
+                f"registry must be a prometheus_client.CollectorRegistry or None, got {self.registry!r}"
             )
         if self.on_window is not None and not callable(self.on_window):
-            raise TypeError(
-                f"on_window is {self.on_window!r}, which can't be called; write a function of one table"
-            )
+            raise TypeError(f"on_window must be a function of one table, got {self.on_window!r}")
         from ..sinks.sink import is_sink  # with all that makes and reads tables
 
         if not isinstance(self.sinks, list | tuple) or not all(map(is_sink, self.sinks)):
             raise TypeError(
-                f"sinks is {self.sinks!r}, not a list of sinks; write one such as "
-                'sinks=[AnswersToKafka("answers")]'
+                'sinks must be a list of sinks, such as sinks=[AnswersToKafka("answers")], '
+                f"got {self.sinks!r}"
             )
 
     def dead_letter_topic(self, topic: str) -> str | None:

@@ -99,7 +99,7 @@ def options_of(
     Raises `TypeError` and `ValueError` for streams and options that can't run together.
     """
     if not isinstance(streams, Mapping) or not streams:
-        raise TypeError(f'streams is {streams!r}; name each, as in {{"english": english, "others": others}}')
+        raise TypeError(f'streams must map names to streams, as in {{"english": english}}, got {streams!r}')
     for name, stream in streams.items():
         if not isinstance(name, str) or not re.fullmatch(STREAM_NAME, name):
             raise ValueError(
@@ -140,7 +140,9 @@ def _by_name(option: str, given: Any, streams: Mapping[str, Stream]) -> Mapping[
         return {}
     first = next(iter(streams))
     if not isinstance(given, Mapping):
-        raise TypeError(f'{option} is {given!r}; give it by the names of streams, as in {{"{first}": ...}}')
+        raise TypeError(
+            f'{option} must be given by names of streams, as in {{"{first}": ...}}, got {given!r}'
+        )
     if unknown := [name for name in given if name not in streams]:
         raise ValueError(f"{option} names {unknown[0]!r}, which is not a stream; there are {_named(streams)}")
     return given

@@ -79,7 +79,7 @@ class RowStream(StreamInput):
         """
         topics = topic_names(topic)
         if not isinstance(config, Mapping | None):
-            raise TypeError(f'config is {config!r}; write it as {{"security.protocol": "SSL"}}')
+            raise TypeError(f'config must be such as {{"security.protocol": "SSL"}}, got {config!r}')
         check_settings(config or {})
         decoded = decoded_columns(value, key)
         beside = message_columns(message, decoded)

@@ -67,9 +67,9 @@ class LookupTable:
         type, and `ValueError` for a setting that librdkafka doesn't know.
         """
         if not isinstance(topic, str) or not topic:
-            raise TypeError(f"the topic is {topic!r}; name one topic, as a string")
+            raise TypeError(f"topic must be the name of a topic, got {topic!r}")
         if not hasattr(value, "decode") or not hasattr(value, "schema"):
-            raise TypeError(f"value is {value!r}, not a decoder; write one, as in {_EXAMPLE}")
+            raise TypeError(f"value must be a decoder, as in {_EXAMPLE}, got {value!r}")
         key = pl.String if key is None else key
         decoded = hasattr(key, "decode") and hasattr(key, "schema")
         if not (decoded or key in (pl.String, pl.Binary) or _whole(key)):
@@ -144,7 +144,7 @@ class TableJoin:
         """Raise `TypeError` or `ValueError` unless rows of these columns can be joined."""
         for name in self.on:
             if not isinstance(name, str):
-                raise TypeError(f'join: on is {name!r}; name the column whose value is the key, on="user"')
+                raise TypeError(f'join: on must name the column with the key, as in on="user", got {name!r}')
             if name not in schema:
                 raise ValueError(f"join: no column {name!r} in {', '.join(schema)}")
         if len(self.on) != len(self.table.keys):

@@ -113,16 +113,16 @@ class Alerting:
 
     def __post_init__(self) -> None:
         if not isinstance(self.rules, list | tuple) or not all(isinstance(one, Rule) for one in self.rules):
-            raise TypeError(f"Alerting: rules is {self.rules!r}, not a list of rules")
+            raise TypeError(f"Alerting: rules must be a list of rules, got {self.rules!r}")
         if not isinstance(self.to, list | tuple) or not all(
             isinstance(one, SendingOutlet | WritingOutlet) for one in self.to
         ):
             raise TypeError(
-                f"Alerting: to is {self.to!r}, not a list of outlets; write one such as "
-                'to=[AlertsToKafka("alerts")]'
+                'Alerting: to must be a list of outlets, such as to=[AlertsToKafka("alerts")], '
+                f"got {self.to!r}"
             )
         if self.stale is not None and not microseconds(self.stale):
-            raise ValueError(f"Alerting: stale is {self.stale!r}; write a length of time, such as '10m'")
+            raise ValueError(f"Alerting: stale must be a duration such as '10m', got {self.stale!r}")
 
     def topics(self, origin: Origin, table_partitions: int) -> list[SinkTopic]:
         """See `operators.sinks.sink.StatefulSink`."""
@@ -250,7 +250,7 @@ class _PartitionAlerts:
             pending = [(Alert.from_dict(one["alert"]), one["to"]) for one in kept.get("pending", ())]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise SinkError(
-                f"what {self._alerting.name!r} remembers is damaged ({error!r}), so it isn't known what was "
+                f"the state of {self._alerting.name!r} is damaged ({error!r}), so it isn't known what was "
                 "reported; give the sink another name to start over"
             ) from None
         self._send_pending(pending)

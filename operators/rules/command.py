@@ -83,11 +83,11 @@ class Command:
         if self.accepts not in ("any", *_VERSIONS):
             raise ValueError(f"accepts must be one of any, {', '.join(_VERSIONS)}, got {self.accepts!r}")
         if isinstance(self.ignore, str) or not all(isinstance(one, str) for one in self.ignore):
-            raise TypeError(f'ignore is {self.ignore!r}; list keys, as in ["10.0.0.0/8"]')
+            raise TypeError(f'ignore must be a list of keys, as in ["10.0.0.0/8"], got {self.ignore!r}')
         for name in ("fired", "cleared"):
             content = getattr(self, name)
             if self.run and content is not None and not _is_arguments(content):
-                raise TypeError(f"{name} is {content!r}; write a program's arguments as a list of strings")
+                raise TypeError(f"{name} must be a list of strings, a program's arguments, got {content!r}")
             for text in _texts(content):
                 _check_template(name, text)
         if self.run and self.fired is None and self.cleared is None:
@@ -230,6 +230,8 @@ def commands_of(given: Any, where: str) -> tuple[Command, ...]:
             except (ValueError, TypeError) as error:
                 raise type(error)(f"{where}: command: {error}") from None
         if not isinstance(one, Command):
-            raise TypeError(f'{where}: command is {one!r}; write Command(topic="commands", fired=…)')
+            raise TypeError(
+                f'{where}: command must be such as Command(topic="commands", fired=…), got {one!r}'
+            )
         commands.append(one)
     return tuple(commands)

@@ -50,9 +50,9 @@ class Rule(ABC):
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise ValueError(f"{type(self).__name__}: the name is {self.name!r}; give each rule a name")
+            raise ValueError(f"{type(self).__name__}: name must be the rule's name, got {self.name!r}")
         if not isinstance(self.where, Mapping):
-            raise TypeError(f'{self._where}: where is {self.where!r}; write {{"key": "value"}}')
+            raise TypeError(f'{self._where}: where must be such as {{"key": "value"}}, got {self.where!r}')
 
         _ = self.commands
 
@@ -252,20 +252,20 @@ class LimitRule(Rule):
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.per, str) or any(not isinstance(name, str) for name in self.per):
-            raise TypeError(f'{self._where}: per is {self.per!r}; list names of keys, as in ["symbol"]')
+            raise TypeError(f'{self._where}: per must be a list of keys, as in ["symbol"], got {self.per!r}')
         if not isinstance(self.support, Mapping):
-            raise TypeError(f'{self._where}: support is {self.support!r}; write {{"requests": 100}}')
+            raise TypeError(f'{self._where}: support must be such as {{"n": 100}}, got {self.support!r}')
         if isinstance(self.report, str) or not isinstance(self.report, Sequence):
             raise TypeError(
-                f'{self._where}: report is {self.report!r}; write a list of answers, ["sample.values"]'
+                f'{self._where}: report must list answers, as in ["sample.values"], got {self.report!r}'
             )
         if not isinstance(self.unit, str):
-            raise TypeError(f'{self._where}: unit is {self.unit!r}; write a text, such as "°C"')
+            raise TypeError(f'{self._where}: unit must be a string such as "°C", got {self.unit!r}')
         for name in ("every", "surely", "each"):
             if not isinstance(given := getattr(self, name), bool):
                 raise TypeError(f"{self._where}: {name} must be True or False, got {given!r}")
         if any(not isinstance(path, str) or not path for path in self.paths()):
-            raise ValueError(f"{self._where}: value is {self.value!r}; name an answer of the stream")
+            raise ValueError(f"{self._where}: value must name an answer of the stream, got {self.value!r}")
         assert self.limit is not None
         assert self.holds is not None
         nothing = self.clear is None and not (self.holds.hold_us or self.holds.release_us or self.stale_after)

@@ -50,7 +50,7 @@ class AnswersToKafka:
     def __post_init__(self) -> None:
         if not isinstance(self.to, str) or not self.to:
             raise ValueError(
-                f'AnswersToKafka: the topic is {self.to!r}; name one, as in AnswersToKafka("answers")'
+                f'AnswersToKafka: topic must be a name, as in AnswersToKafka("answers"), got {self.to!r}'
             )
 
     def topic(self, origin: Origin) -> SinkTopic:

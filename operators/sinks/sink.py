@@ -246,7 +246,7 @@ def topics_of(sinks: Iterable[Sink], origin: Origin, table_partitions: int = 1) 
     topics = []
     names = [sink.name for sink in sinks if isinstance(sink, StatefulSink)]
     if double := {name for name in names if names.count(name) > 1}:
-        raise ValueError(f"two sinks keep their memory under the name {min(double)!r}; give one another name")
+        raise ValueError(f"sinks must have different names, got two {min(double)!r}; rename one")
     for sink in sinks:
         if isinstance(sink, StatefulSink):
             topics += sink.topics(origin, table_partitions)

@@ -59,7 +59,7 @@ class SketchesToKafka:
 
     def __post_init__(self) -> None:
         if microseconds(self.retention) < 1_000:
-            raise ValueError(f"retention is {self.retention!r}; write how long to keep windows, such as '7d'")
+            raise ValueError(f"retention must be a duration such as '7d', got {self.retention!r}")
 
     def topic(self, origin: Origin) -> SinkTopic:
         """See `MessageSink`."""

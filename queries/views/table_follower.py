@@ -80,7 +80,7 @@ class TableFollower:
                 self._begin()
                 self._follow()
             except _Moved as error:
-                log.warning("%s; beginning again with what is left", error)
+                log.warning("%s; starting again with the remaining messages", error)
             except Exception as error:
                 self._is_stale(reason_of(error, f"the table {self.table.name}"))
             self._stop.wait(_AGAIN_SECONDS)

@@ -99,7 +99,7 @@ class Sketching:
         anything but ``"append"``, ``"update"`` and ``"complete"``.
         """
         if outputMode not in ("append", "update", "complete"):
-            raise ValueError(f'outputMode: {outputMode!r} is not one of "append", "update" and "complete"')
+            raise ValueError(f'outputMode must be "append", "update" or "complete", got {outputMode!r}')
         return replace(self, mode=outputMode)
 
     def groupBy(self, *keys: str | Column | Windows | Sessions) -> Sketching:

@@ -124,7 +124,7 @@ def write_together(
 
 def _check_streams(streams: Any, sinks: Any) -> None:
     if not isinstance(streams, Mapping) or not streams:
-        raise TypeError(f'streams is {streams!r}; name each, as in {{"english": english, "others": others}}')
+        raise TypeError(f'streams must map names to streams, as in {{"english": english}}, got {streams!r}')
     for name, stream in streams.items():
         if not isinstance(name, str) or not re.fullmatch(STREAM_NAME, name):
             raise ValueError(
@@ -134,7 +134,9 @@ def _check_streams(streams: Any, sinks: Any) -> None:
             raise TypeError(f"streams: {name!r} is {stream!r}, not a stream")
         stream.check_on_brokers()
     if not isinstance(sinks, Mapping):
-        raise TypeError(f'sinks is {sinks!r}; give them by the streams\' names, as in {{"english": [sink]}}')
+        raise TypeError(
+            f'sinks must be given by names of streams, as in {{"english": [sink]}}, got {sinks!r}'
+        )
     if unknown := [name for name in sinks if name not in streams]:
         there = ", ".join(map(repr, streams))
         raise ValueError(f"sinks names {unknown[0]!r}, which is not a stream; there are {there}")

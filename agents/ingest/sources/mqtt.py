@@ -139,7 +139,7 @@ class MqttSource:
 
     def _disconnected(self, client: Any, _: Any, flags: Any, reason: Any, properties: Any) -> None:
         if reason.is_failure and self._refusal is None and not self.inbox.closed:
-            log.warning("the MQTT broker at %s is gone (%s); connecting again", self._settings.host, reason)
+            log.warning("the MQTT broker at %s disconnected (%s); reconnecting", self._settings.host, reason)
 
     def _arrived(self, client: mqtt.Client, _: Any, message: mqtt.MQTTMessage) -> None:
         values, keys = [bytes(message.payload)], [message.topic.encode()]

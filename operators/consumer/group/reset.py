@@ -73,10 +73,10 @@ def reset(
     >>> import streamgauge as sg
     >>> sg.reset("by-minute", "yesterday")
     Traceback (most recent call last):
-    ValueError: to is 'yesterday'; write "earliest", "latest", a datetime, or an offset
+    ValueError: to must be "earliest", "latest", a datetime or an offset, got 'yesterday'
     """
     if not isinstance(to, (datetime, int, Mapping)) and to not in ("earliest", "latest"):
-        raise ValueError(f'to is {to!r}; write "earliest", "latest", a datetime, or an offset')
+        raise ValueError(f'to must be "earliest", "latest", a datetime or an offset, got {to!r}')
     check_settings(config or {})
     settings = {"bootstrap.servers": servers(bootstrap_servers), **(config or {})}
     client = admin(settings)

@@ -112,11 +112,11 @@ class CheckpointStore:
             if not passing(fault):
                 raise
             if not self.behind and fault.code() not in LOST:
-                log.warning("the merger's place can't be kept now, later again: %s", fault.str())
+                log.warning("the merger's position can't be stored now, retrying later: %s", fault.str())
             self.behind = True
             return
         if self.behind:
-            log.warning("managed to keep the merger's place; going on")
+            log.warning("stored the merger's position; continuing")
         self.behind = False
         last = {p: self._saved[p].next_offset if p in self._saved else 0 for p in fresh}
         self._trim({p: place.next_offset for p, place in fresh.items() if place.next_offset > last[p]})

@@ -137,7 +137,7 @@ class MergeWorker:
                 self._save_checkpoint()
             self._outbox.check_empty()
         except Stopped as error:
-            log.warning("stopped before the merger's place was kept: %s", error)
+            log.warning("stopped before the merger's position was stored: %s", error)
         finally:
             self._last_known = self.states()
             self._leaving = True
@@ -284,7 +284,7 @@ class MergeWorker:
         if not accepted:
             about = {"topic": delta.topic, "partition": delta.partition, "offset": delta.first_offset}
             log.info(
-                "left out %s at offset %d: its range was in already", delta.range_text, offset, extra=about
+                "dropped %s at offset %d: its range was already merged", delta.range_text, offset, extra=about
             )
 
     def _check_split(self, headers: Any) -> None:
@@ -415,7 +415,7 @@ class MergeWorker:
         try:
             self._save_checkpoint()
         except KafkaException as error:
-            log.warning("what was handed over last will be again: %s", error)
+            log.warning("the last windows will be delivered again: %s", error)
         self._lost(consumer, partitions)
 
     def _lost(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:

@@ -223,7 +223,7 @@ class Outbox:
         problem = f"{many}, first {left[0].describe()}, could not be sent"
         if not self._origin.named:
             raise SinkError(f"{problem}; start the run again, or give it a group_id so that a later one can")
-        log.warning("%s; the next run of the group hands them over again", problem)
+        log.warning("%s; the next run of the group delivers them again", problem)
 
     def forget(self, partitions: Iterable[int]) -> None:
         """Drop what waits of these partitions: other members have them, and hand it over again."""
@@ -269,5 +269,5 @@ def _write(sink: WritingSink, window: ClosedWindow) -> None:
     except Exception as error:
         raise SinkError(
             f"{_describe(sink, window)} can't be written: {type(error).__name__}: {error}; the next run "
-            "of the group hands it over again"
+            "of the group delivers it again"
         ) from error

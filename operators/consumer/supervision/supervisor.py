@@ -243,7 +243,7 @@ class Supervisor:
         logged_topics = {topic for own in self._results.values() for topic in own.topics}
         self._topics.also(dict.fromkeys(logged_topics - self._known, ""), needed=False)
         for topic in self._topics.gone - self._gone:
-            log.warning("the topic %s is gone; the run goes on with what was counted of it", topic)
+            log.warning("the topic %s was deleted; the run continues with its counts so far", topic)
         self._gone = set(self._topics.gone)
         for own in self._results.values():
             own.update_topics(self._topics.partitions, fresh, self._gone)

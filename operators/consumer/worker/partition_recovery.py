@@ -199,5 +199,5 @@ class PartitionRecovery:
             f"(offsets {offset} … {low - 1})"
         )
         if self._plan.config.get("auto.offset.reset") not in ("earliest", "smallest", "beginning"):
-            raise ReadError(f'{problem}; to go on without them, set "auto.offset.reset" to "earliest"')
-        log.warning("%s; going on without them", problem)
+            raise ReadError(f'{problem}; to continue without them, set "auto.offset.reset" to "earliest"')
+        log.warning("%s; continuing without them", problem)

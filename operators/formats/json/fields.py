@@ -42,7 +42,7 @@ def field(path: str | Sequence[str], kind: Any, *, text: bool = False) -> JsonFi
     """
     names = tuple(path.split(".")) if isinstance(path, str) else tuple(path)
     if not names or not all(isinstance(name, str) for name in names):
-        raise TypeError(f'field: {path!r} is not a path; write it as "actor.id" or ["actor", "id"]')
+        raise TypeError(f'field: path must be such as "actor.id" or ["actor", "id"], got {path!r}')
     if text:
         kind = check_types("field", {".".join(names): kind})[".".join(names)]
     return JsonField(names, kind, text)

@@ -59,7 +59,7 @@ def csv(
     if delimiter == quote:
         raise ValueError(f"csv: delimiter and quote are both {delimiter!r}")
     if isinstance(null_values, str):
-        raise TypeError(f'csv: null_values is {null_values!r}; list the texts, as in ["", "NA"]')
+        raise TypeError(f'csv: null_values must be a list of strings, as in ["", "NA"], got {null_values!r}')
     check_many("csv", many)
     return Csv(check_types("csv", schema), delimiter, quote, tuple(null_values), header, many)
 

@@ -45,7 +45,7 @@ def text(pattern: str, schema: Mapping[str, Any], *, many: str | None = None) ->
     fields = check_types("text", schema)
     check_many("text", many)
     if not isinstance(pattern, str):
-        raise TypeError(f"text: the pattern is {pattern!r}; write it as a string")
+        raise TypeError(f"text: the pattern must be a string, got {pattern!r}")
     try:
         groups = pl.Series([""]).str.extract_groups(pattern).dtype
     except pl.exceptions.PolarsError as error:

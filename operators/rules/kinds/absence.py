@@ -42,9 +42,7 @@ class Absence(Rule):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self._duration("longer"):
-            raise ValueError(
-                f"{self._where}: longer is {self.longer!r}; write a length of time, such as '2h'"
-            )
+            raise ValueError(f"{self._where}: longer must be a duration such as '2h', got {self.longer!r}")
         self._duration("forget")
 
     @property
@@ -131,9 +129,7 @@ class Flatline(LimitRule):
                 f"the rule {self.name!r}: {limits[0]} is given; a flatline has only longer and within"
             )
         if not self._duration("longer"):
-            raise ValueError(
-                f"{self._where}: longer is {self.longer!r}; write a length of time, such as '6h'"
-            )
+            raise ValueError(f"{self._where}: longer must be a duration such as '6h', got {self.longer!r}")
         if isinstance(self.within, bool) or not isinstance(self.within, int | float) or not self.within >= 0:
             raise ValueError(f"{self._where}: within must be a number ≥ 0, got {self.within!r}")
         super().__post_init__()

@@ -67,9 +67,12 @@ class Change(LimitRule):
             if (given := getattr(self, name)) not in known:
                 raise ValueError(f"{self._where}: {name} must be one of {', '.join(known)}, got {given!r}")
         if isinstance(self.over, bool) or (isinstance(self.over, int) and self.over < 1):
-            raise ValueError(f"{self._where}: over is {self.over!r}; write 12 rows as 12, or a time as '24h'")
+            raise ValueError(
+                f"{self._where}: over must be a number of rows such as 12, or a duration such as '24h', "
+                f"got {self.over!r}"
+            )
         if not isinstance(self.over, int) and not self._duration("over"):
-            raise ValueError(f"{self._where}: over must be longer than nothing, got {self.over!r}")
+            raise ValueError(f"{self._where}: over must be longer than 0, got {self.over!r}")
         if self.against in ("ewma", "hour") and not isinstance(self.over, int):
             unit = "rows" if self.against == "ewma" else "days"
             raise ValueError(

@@ -61,7 +61,7 @@ class NewTerm(Rule):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self._duration("learn"):
-            raise ValueError(f"{self._where}: learn is {self.learn!r}; write a length of time, such as '1d'")
+            raise ValueError(f"{self._where}: learn must be a duration such as '1d', got {self.learn!r}")
         if 0 < self._duration("forget") <= self._duration("learn"):
             raise ValueError(
                 f"{self._where}: forget is {self.forget!r}, so terms are forgotten before learning ends; "
@@ -72,11 +72,9 @@ class NewTerm(Rule):
         if type(self.cap) is not int or self.cap < 0:
             raise ValueError(f"{self._where}: cap must be an integer ≥ 1, or 0 for none, got {self.cap!r}")
         if not self._duration("digest"):
-            raise ValueError(
-                f"{self._where}: digest is {self.digest!r}; write a length of time, such as '1d'"
-            )
+            raise ValueError(f"{self._where}: digest must be a duration such as '1d', got {self.digest!r}")
         if not isinstance(self.value, str):
-            raise TypeError(f"{self._where}: value is {self.value!r}; name an answer of the stream")
+            raise TypeError(f"{self._where}: value must name an answer of the stream, got {self.value!r}")
         if isinstance(self.least, bool) or not isinstance(self.least, int | float) or not self.least > 0:
             raise ValueError(f"{self._where}: least must be a number above 0, got {self.least!r}")
         if not isinstance(self.each, bool):

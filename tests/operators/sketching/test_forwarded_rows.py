@@ -146,7 +146,7 @@ def test_two_joined_streams_are_sent_as_pairs() -> None:
         (lambda: ORDERS.rows_to_kafka("out", key="nope"), "the key 'nope' is not a column"),
         (lambda: ORDERS.rows_to_kafka("out", value=as_bytes("nope")), "'nope' is not a column"),
         (lambda: ORDERS.rows_to_kafka("out", value=as_bytes("n")), "of type Int64, not String or Binary"),
-        (lambda: ORDERS.rows_to_kafka("out", value="json"), "encodes nothing; write as_json()"),
+        (lambda: ORDERS.rows_to_kafka("out", value="json"), "value must be an encoder: as_json()"),
         (lambda: ORDERS.group_by("user").rows_to_kafka("out"), "write key= in place of group_by"),
         (lambda: ORDERS.tumbling("1m").rows_to_kafka("out"), "windows already"),
         (

@@ -146,7 +146,7 @@ def test_another_polars_and_another_question_go_on_with_all_rows(posts, same, mo
     assert after.plan.table_topic == before.plan.table_topic
     assert (results.account, results.duplicates) == (account, 0)
     output = caplog.text
-    assert "goes on under another version of Polars" in output
+    assert "continues with another version of Polars" in output
     assert 'step 1 had col("user") != 13, and has (col("user") == 13).not_()' in output
     counted = {row["window_start"]: row for row in query(table).to_dicts()}
     rows = results.windows().to_dicts()
