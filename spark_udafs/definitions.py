@@ -87,8 +87,8 @@ def _expressions(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[st
 def changed(changes: Sequence[str]) -> DefinitionChanged:
     """The error that lists the differences, each in words."""
     return DefinitionChanged(
-        f"the checkpoint was made by another definition: {'; '.join(changes)}. Give the changed one a "
-        "checkpoint folder of its own, or undo the change"
+        f"the checkpoint was made by another definition: {'; '.join(changes)}. Give the changed one "
+        "another checkpoint folder, or undo the change"
     )
 
 

@@ -226,7 +226,7 @@ class Archiver:
             if not self._options.skip_lost:
                 raise ArchiveError(
                     f"the offsets {last.next_offset} to {first - 1} of {where} are gone from the topic, and "
-                    "were not archived; to go on without them, noted in the archive, archive with --skip-lost"
+                    "were not archived; to continue without them and record the gap, use --skip-lost"
                 )
             log.warning("the offsets %d to %d of %s are lost", last.next_offset, first - 1, where)
             writer.skip(last.next_offset, first)
@@ -302,7 +302,7 @@ class Archiver:
         if growing.topic_id and id_of(self._admin, where.topic) != growing.topic_id:
             raise ArchiveError(
                 f"the topic {where.topic!r} was deleted and recreated while it was archived; what was read "
-                f"since offset {writer.first_offset} is not kept. Archive the new topic to another folder"
+                f"since offset {writer.first_offset} is discarded. Archive the new topic to another folder"
             )
         segment, data = writer.finish(next_offset)
         last = last_segment(self._store, *where)

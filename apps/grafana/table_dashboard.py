@@ -32,7 +32,7 @@ def table_dashboard(url: str, tables: Sequence[Mapping[str, Any]]) -> dict[str, 
     for table in tables:
         if "columns" not in table:
             waits = table.get("waiting", "it is not ready")
-            raise ValueError(f"the table {table['table']!r} can't be asked yet: {waits}")
+            raise ValueError(f"the table {table['table']!r} can't be queried yet: {waits}")
         rows[table["table"]] = list(_panels(url.rstrip("/"), table))
     if not rows:
         raise ValueError(f"{url} serves no table")

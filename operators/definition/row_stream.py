@@ -262,9 +262,11 @@ class RowStream(StreamInput):
             raise ValueError("deduplicate: the stream is joined with another, and pairs are never duplicates")
         if self.looks_back:
             if self.looking_back == "deduplicate":
-                raise ValueError("deduplicate: it does so already; name all columns of the id in one call")
+                raise ValueError(
+                    "deduplicate: the stream has it already; name all columns of the id in one call"
+                )
             raise ValueError(
-                f"deduplicate: the stream has {self.looking_back}() already, and looks back once"
+                f"deduplicate: the stream has {self.looking_back}() already, and can look back only once"
             )
         within_us = None if within is None else microseconds(within)
         return self._then(Deduplicate(ids, within_us, limit, last, fpp, capacity))
@@ -297,7 +299,7 @@ class RowStream(StreamInput):
             )
         if self.looks_back:
             raise ValueError(
-                f"fill_forward: the stream has {self.looking_back}() already, and looks back once"
+                f"fill_forward: the stream has {self.looking_back}() already, and can look back only once"
             )
         return self._then(FillForward(column, (by,) if isinstance(by, str) else tuple(by), last))
 
@@ -380,7 +382,7 @@ class RowStream(StreamInput):
                 "join: matched= is for a table; of a stream's rows copy a column before the join"
             )
         if within is None:
-            raise TypeError('join: say how far the rows of a pair lie apart at most, as in within="10m"')
+            raise TypeError('join: set the largest distance between the rows of a pair, as in within="10m"')
         for stream in (self, other):
             stream._check_rows("join", bare=True)
             if stream.joined is not None:
@@ -460,7 +462,7 @@ class RowStream(StreamInput):
         for stream, own in zip(others, columns[1:]):
             if differences := differing_columns(columns[0], own, stream.reads("the other stream")):
                 raise ValueError(
-                    f"merge: the streams end in other columns: {'; '.join(differences)}. Make them alike "
+                    f"merge: the streams end in different columns: {'; '.join(differences)}. Make them alike "
                     "before they are merged, by select, with_columns or a cast"
                 )
         parts = [part for stream in streams for part in stream.parts()]
@@ -513,6 +515,6 @@ def _expression(name: str, value: Any) -> pl.Expr:
         return value if isinstance(value, pl.Expr) else pl.lit(value)
     except TypeError:
         raise TypeError(
-            f'{name}: {value!r} is not an expression; write one such as pl.col("price") * 2, or put rows '
-            "through a function of your own with .map_batches(...)"
+            f'{name}: {value!r} is not an expression; write one such as pl.col("price") * 2, or apply '
+            "your own function with .map_batches(...)"
         ) from None

@@ -146,7 +146,7 @@ class Stream(WindowedStream):
         windows, and for a topic that the stream reads; `TypeError` for a value that isn't an encoder.
         """
         if self.keys:
-            raise ValueError("rows_to_kafka: rows are sent on one by one; write key= in place of group_by")
+            raise ValueError("rows_to_kafka: rows are sent one by one; write key= in place of group_by")
         self._check_rows("rows_to_kafka", bare=True)
         named = (key,) if isinstance(key, str) else tuple(key)
         sending = Forwarding(topic, named, as_json() if value is None else value)
@@ -193,7 +193,7 @@ class Stream(WindowedStream):
         if self.sending is None and (not self.aggregates or self.window is None):
             raise ValueError(
                 'the stream has no aggregates yet; add .tumbling("1m").agg(posts=count()), or send its '
-                'rows on with .rows_to_kafka("topic")'
+                'rows with .rows_to_kafka("topic")'
             )
         return self
 
@@ -213,7 +213,7 @@ class Stream(WindowedStream):
         """Raise `ValueError` if the rows are sent on already."""
         if self.sending is not None:
             raise ValueError(
-                f"{verb}: the rows are sent on to {self.sending.topic!r}, which ends a stream; write "
+                f"{verb}: the rows are sent to {self.sending.topic!r}, which ends a stream; write "
                 f".{verb}(...) before .rows_to_kafka(...), or use the stream before it"
             )
 

@@ -201,8 +201,8 @@ class WindowedStream(RowStream):
         if self.looks_back or self.joined is not None:
             verb = "a join with another stream" if self.joined else f"{self.looking_back}()"
             raise ValueError(
-                f"count_window: the stream has {verb}, which depends on which rows come too late, and "
-                "windows by count have no late rows; take windows of time, such as .tumbling(...)"
+                f"count_window: the stream has {verb}, which depends on late rows, but count windows "
+                "have none; use windows of time, such as .tumbling(...)"
             )
         return self._windowed("count_window", ByCount.of(rows), "0s", None)
 

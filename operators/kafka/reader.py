@@ -258,7 +258,7 @@ class Reader:
             raise ReadError(f"Kafka at {self._address} refuses{at}: {fault.text}; check the settings")
         if fault.code in _POSITION_GONE and fault.where is not None:
             raise PositionGone(
-                f"offset {self._next.get(fault.where)} of{at} is no longer, or not yet, there: {fault.text}"
+                f"offset {self._next.get(fault.where)} of{at} does not exist any more, or yet: {fault.text}"
             )
         if fault.code in _NO_TOPIC and fault.where is not None:
             # Said of a broker that has just come back, too: ask again.

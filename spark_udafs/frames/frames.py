@@ -70,7 +70,7 @@ def sketch(frame: DataFrame) -> Sketching:
     """
     if not isinstance(frame, DataFrame):
         raise TypeError(
-            f"sketch takes a Spark DataFrame, got {frame!r}; spark.table and spark.createDataFrame give one, "
+            f"sketch accepts a Spark DataFrame, got {frame!r}; spark.table and createDataFrame return one, "
             "which is grouped afterwards: sketch(df).groupBy(...)"
         )
     check_worker_python(frame.sparkSession, plans=frame.isStreaming)
@@ -225,7 +225,7 @@ class Sketching:
         if isinstance(self.windows, Sessions) and self.mode == "update":
             raise ValueError(
                 'groupBy: Spark has no sessions in update mode, only in "append" and "complete"; '
-                "say one of these in outputMode(...)"
+                "set one of these with outputMode(...)"
             )
         late = None if self.lateness is None else request.columns.named(self.lateness[0], "withWatermark")
         if self.windows is not None and late != time:

@@ -130,5 +130,5 @@ class _Positions:
         if where in known and known[where].position.offset > end:
             raise RuntimeError(
                 f"the rows of {where} are sent up to offset {known[where].position.offset}, and this task "
-                f"ends at {end}: another attempt at it has come further, which is the one that counts"
+                f"ends at {end}: another attempt is ahead, and only that one counts"
             )

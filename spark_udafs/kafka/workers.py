@@ -93,7 +93,7 @@ def reading(
             reader.close()
         message = str(error)
         if isinstance(error, PositionGone):
-            message = f"{error.lost}; set the option failOnDataLoss to false to go on with what there is"
+            message = f"{error.lost}; set the option failOnDataLoss to false to continue with the rest"
         if isinstance(error, CorruptError):
             message += ", or with the option corruptBatches"
         raise RuntimeError(f"reading {place[0]}-{place[1]} from {start} to {end}: {message}") from None

@@ -72,8 +72,8 @@ def session(
     if master is not None and master.startswith("sc://"):
         if archive is not None:
             raise PackedEnvironmentError(
-                "archive: a Spark Connect server is given its workers' environment where it is started, by "
-                "spark.archives; docs/clusters.md says how"
+                "archive: the environment of a Spark Connect server's workers is set when it is started, "
+                "by spark.archives; see docs/clusters.md"
             )
         builder = SparkSession.builder.appName(name).remote(master)
         for key, value in (config or {}).items():
@@ -88,7 +88,7 @@ def session(
     local = master is not None and bool(local_threads(master))
     if archive is not None and running is not None:
         raise PackedEnvironmentError(
-            "archive: a session runs already, whose executors are what they are; stop it first"
+            "archive: a session is already running, and its executors can't be changed; stop it first"
         )
     own: dict[str, str] = {} if archive is None else _of_archive(archive, master, local, config or {})
     if running is None:

@@ -197,9 +197,9 @@ def write(
     for sink in sinks:
         if mode != "append" and getattr(sink, "once", False):
             raise ValueError(
-                f"write: {type(sink).__name__} keeps every window it is given, and in {mode} mode windows "
-                "come again as they change; SketchesToTable(..., upsert=True) replaces them, or a function "
-                "of yours"
+                f"write: {type(sink).__name__} stores every window, but in {mode} mode windows "
+                "are repeated as they change; use SketchesToTable(..., upsert=True), or your own function, "
+                "to replace them"
             )
     known: dict[str, str] = {}
     clocked = [sink for sink in sinks if getattr(sink, "clocked", False)]
@@ -255,7 +255,7 @@ def check_sinks(sinks: Iterable[Any]) -> None:
     for sink in sinks:
         if not callable(sink):
             raise TypeError(
-                f"write: {sink!r} is not a sink of Spark; streamgauge.spark has those, such as "
+                f"write: {sink!r} is not a sink for Spark; use one from streamgauge.spark, such as "
                 'streamgauge.spark.SketchesToParquet("windows")'
             )
 

@@ -103,9 +103,9 @@ class SketchesToTable:
                 there.sparkSession.sql(statement, {"comment": comment})
         if not is_described(commented := there.sparkSession.table(self._table)):
             raise ValueError(
-                f"SketchesToTable: the catalog of {self._table} keeps neither metadata nor comments of "
-                "columns, so no reader could say later what is in them; name a table of another catalog, or "
-                "let a function of yours write the answers"
+                f"SketchesToTable: the catalog of {self._table} stores neither metadata nor comments of "
+                "columns, so readers could not interpret the table later; name a table of another catalog, "
+                "or write the answers with your own function"
             )
         return commented
 
@@ -115,8 +115,8 @@ class SketchesToTable:
             return
         problem = "has no column" if self.once else "was made for batches that come once: it has a column"
         raise SketchError(
-            f"SketchesToTable: {self._table} {problem} {BATCH}; name another table, which is made if there "
-            "is none"
+            f"SketchesToTable: {self._table} {problem} {BATCH}; name another table, which is created if "
+            "missing"
         )
 
     def _check_partitions(self, spark: SparkSession, table: pa.Table) -> None:
@@ -142,8 +142,8 @@ class SketchesToTable:
             if "does not support MERGE" not in str(error):
                 raise
             raise ValueError(
-                f"SketchesToTable: {self._table} is in a format that has no MERGE, which upserts need; make "
-                "it in one that has, such as Delta or Iceberg. Closed windows, which come once, need no "
+                f"SketchesToTable: {self._table} is in a format that has no MERGE, which upserts need; "
+                "create it in one that has, such as Delta or Iceberg. Closed windows are written once and need no "
                 "upserts"
             ) from None
 

@@ -57,8 +57,8 @@ def check_apart(sources: Sequence[KafkaSource], written: Iterable[str | None]) -
     for topic in written:
         if topic and (takers := readers_of(sources, topic)):
             raise ValueError(
-                f"this run writes to the topic {topic!r} and reads {takers[0].topic}: what it writes would "
-                "come back as its input; write to another topic, or read fewer"
+                f"this run writes to the topic {topic!r} and reads {takers[0].topic}: it would read its "
+                "own output; write to another topic, or read fewer"
             )
 
 

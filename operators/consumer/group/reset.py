@@ -128,9 +128,7 @@ def _known_topics(client: Admin, group_id: str) -> list[str]:
         if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
             raise refused(error.args[0], f"read the offsets of {group_id!r}", group=group_id) from None
     if not offsets:
-        raise ValueError(
-            f"the group {group_id!r} has no offsets: check its name, or name the topics that it is to read"
-        )
+        raise ValueError(f"the group {group_id!r} has no offsets: check its name, or name its input topics")
     return sorted({place.topic for place in offsets})
 
 

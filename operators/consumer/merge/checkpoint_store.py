@@ -260,8 +260,7 @@ class CheckpointStore:
                 if fault is not None and fault.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                     self._may_trim = False
                     log.warning(
-                        "the table topic %r can't be trimmed and will grow; to have that done, allow DELETE "
-                        "on it",
+                        "the table topic %r can't be trimmed and will grow; allow DELETE on it",
                         self._plan.table_topic,
                     )
         if self._may_trim and places:

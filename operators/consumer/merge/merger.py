@@ -286,7 +286,7 @@ class Merger:
         known = self._sources.get(delta.topic)
         if known and delta.source and delta.source != known:
             raise DeltaError(
-                f"the delta {delta.range_text} is of another topic of that name, which was deleted and made "
+                f"the delta {delta.range_text} is of another topic of that name, which was deleted and "
                 "recreated; give the run a new group_id to begin with the new one"
             )
         self._sources[delta.topic] = known or delta.source
@@ -302,7 +302,7 @@ class Merger:
         if self._delivery == "at_most_once":
             return delta.first_offset > following
         raise DeltaError(
-            f"the delta {delta.range_text} is out of turn, the next offset is {following}; the table topic "
+            f"the delta {delta.range_text} is out of order; the next offset is {following}; the table topic "
             "is not what one stream wrote exactly once: start again with another group"
         )
 

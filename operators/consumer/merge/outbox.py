@@ -187,7 +187,7 @@ class Outbox:
         if since is not None and wall.monotonic() - since[0] > _SLOW_SECONDS:
             self._since = None
             log.warning(
-                "handing over %s takes more than %.0f s; nothing is lost, but until it returns no further "
+                "delivering %s takes more than %.0f s; nothing is lost, but until it returns no further "
                 "window is emitted, and the table topic %r grows on the brokers' disks",
                 *(describe_window(since[1]), _SLOW_SECONDS, self._table_topic),
             )
@@ -252,7 +252,7 @@ def _run_sink(step: Callable[[], list[Outgoing]], context: Callable[[], str]) ->
         return step()
     except OSError as error:
         raise SinkError(
-            f"{context()}: {type(error).__name__}: {error}; the next run of the group goes on from there"
+            f"{context()}: {type(error).__name__}: {error}; the next run of the group resumes from there"
         ) from error
 
 

@@ -77,7 +77,7 @@ class Supervisor:
         watched = [(own.figures, own.health) for own in self._results.values()]
         self._exposed.begin(watched, self._whole_health)
         log.info(
-            "began: %d input partitions, %d workers", sum(plans.partitions.values()), plan.options.workers
+            "started: %d input partitions, %d workers", sum(plans.partitions.values()), plan.options.workers
         )
         self._thread("run", self._supervise, done=self._done)
 

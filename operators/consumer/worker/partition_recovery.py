@@ -107,7 +107,7 @@ class PartitionRecovery:
         if place is None and known:
             raise DefinitionChanged(
                 f"the group {plan.group_id!r} has committed {where} without the stream {plan.name!r}: a run "
-                "of other streams is going on side by side; give one of them a group_id of its own"
+                "of other streams is active at the same time; give one of them another group_id"
             )
         if place is None:
             place = self._committed(plan, where, Position(low))

@@ -76,7 +76,7 @@ def rule_view(rules: Sequence[Rule], schema: pa.Schema, at: str | None) -> RuleV
     """
     names = [rule.name for rule in rules]
     if double := {name for name in names if names.count(name) > 1}:
-        raise ValueError(f"two rules are named {min(double)!r}; their alerts are told apart by name")
+        raise ValueError(f"two rules are named {min(double)!r}; their alerts are distinguished by name")
     keys = keys_of(schema)
     windows = declared_windows(schema)
     if windows is None:

@@ -152,7 +152,7 @@ def _bound(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise ServerError(
-            f"the port {port} of {host} can't be had ({error.strerror or error}): something else may "
-            "have it; choose another with --port, or 0 for a free one"
+            f"the port {port} of {host} can't be used ({error.strerror or error}): another program "
+            "may use it; choose another with --port, or 0 for a free one"
         ) from None
     return listener

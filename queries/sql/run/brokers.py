@@ -143,7 +143,7 @@ class Brokers:
         for going in ended:
             if not set(going.names) <= set(names):
                 raise ValueError(
-                    f"{', '.join(going.names)} share one reading of their topic and end together: write "
+                    f"{', '.join(going.names)} share one consumer of their topic and end together: write "
                     "TERMINATE ALL"
                 )
         self._written = [one for one in self._written if one[0] not in names]

@@ -161,9 +161,12 @@ def test_two_joined_streams_are_sent_as_pairs() -> None:
         (lambda: ORDERS.rows_to_kafka("out").group_by("user"), "write .group_by(...) before"),
         (
             lambda: check_sending(ORDERS.rows_to_kafka("out"), False, None),
-            "on_spark: the stream sends its rows on to 'out'",
+            "on_spark: the stream sends its rows to 'out'",
         ),
-        (lambda: check_sending(ORDERS.rows_to_kafka("out"), True, "out"), "takes the dead letters, too"),
+        (
+            lambda: check_sending(ORDERS.rows_to_kafka("out"), True, "out"),
+            "is also the topic of dead letters",
+        ),
         (lambda: described_stream(ORDERS.rows_to_kafka("out").definition()), "has no table to query"),
     ],
 )

@@ -95,7 +95,7 @@ def test_several_tables_and_steps_after_them() -> None:
     ("make", "reported"),
     [
         (lambda: posts().join("users", on="author"), "'users' is not a table"),
-        (lambda: posts().join(posts(), on="author"), "say how far the rows of a pair lie apart"),
+        (lambda: posts().join(posts(), on="author"), "set the largest distance between the rows of a pair"),
         (lambda: posts().join(USERS, on="nobody"), "no column 'nobody'"),
         (lambda: posts().join(USERS, on=5), "on must name the column with the key"),
         (lambda: posts().join(USERS, on=["author", "n"]), "has 1 columns, and on= names 2"),

@@ -58,7 +58,7 @@ def test_a_delta_out_of_turn_is_refused_by_its_range(first: int, following: int)
         assert merger.offer(wrong, 3)
         return
     with pytest.raises(
-        DeltaError, match=rf"posts\[0\] {first}…{following} is out of turn, the next offset is 100"
+        DeltaError, match=rf"posts\[0\] {first}…{following} is out of order; the next offset is 100"
     ):
         merger.offer(wrong, 3)
 
