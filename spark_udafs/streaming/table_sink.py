@@ -143,8 +143,8 @@ class SketchesToTable:
                 raise
             raise ValueError(
                 f"SketchesToTable: {self._table} is in a format that has no MERGE, which upserts need; "
-                "create it in one that has, such as Delta or Iceberg. Closed windows are written once and need no "
-                "upserts"
+                "create it in one that has, such as Delta or Iceberg. Closed windows are written once and "
+                "need no upserts"
             ) from None
 
 
