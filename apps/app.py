@@ -240,7 +240,7 @@ class App:
 
 
 def _head_of(path: Path) -> bytes:
-    """How a recording begins, be it a file or an archive."""
+    """The beginning of a recording, a file or an archive."""
     if path.is_dir():
         from .recordings.archived import head_of
 

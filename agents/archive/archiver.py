@@ -185,7 +185,7 @@ class Archiver:
         return inputs_of({topic: partitions_of(self._admin, topic) for topic in self._topics})
 
     def _begin(self, inputs: Collection[Input]) -> None:
-        """Have these partitions, and no others; those that are new go on where their files end."""
+        """Have these partitions, and no others; those that are new resume where their files end."""
         self._drop(set(self._growing) - set(inputs))
         new = [where for where in inputs if where not in self._growing]
         if new:

@@ -163,7 +163,7 @@ class AppQuery:
     def start(
         self, spark: SparkSession, idle_seconds: float, available_now: bool = False, filling: bool = False
     ) -> Running:
-        """Start it; with `filling` it gives out windows that fill."""
+        """Start it; with `filling` it emits windows that fill."""
         from ...spark_udafs.streaming.alerts import AlertingSink
         from ...spark_udafs.streaming.shared_query import write_together
 

@@ -93,7 +93,7 @@ class Decoder(Protocol):
     It must judge each message by itself, so that the same rows come out however messages are cut into
     batches, and it must pickle: with more than one worker its class has to be in a module, not in the script
     that is run. It refuses what it can't read, with a reason, and does not raise; refused messages become
-    dead letters. Only for what no message is to blame for, such as a service that is away, it raises
+    dead letters. Only for what no message is to blame for, such as a service that is unreachable, it raises
     `Unavailable`. It may be given values and keys alike.
 
     A decoder is a part of a stream's definition: its class's name, its `version` if it has one, and its

@@ -1,4 +1,4 @@
-"""Brokers that are away when a program starts are waited for, as they are by one that runs."""
+"""Brokers that are unreachable when a program starts are waited for, as they are by one that runs."""
 
 from __future__ import annotations
 

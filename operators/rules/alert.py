@@ -27,7 +27,7 @@ class Alert:
     `kind` is what it is about, `key` the values of the rule's keys, `at_us` when it was so (microseconds
     since 1970: the end of a window, or a reading's own time), `since_us` where the window began. `value` lies
     between `lower` and `upper`, with the confidence that the aggregate states; all three are the same for
-    what is exact. `limit` is what it was held against, `rule` the rule's name, `why` all of it in words.
+    what is exact. `limit` is what it was compared with, `rule` the rule's name, `why` all of it in words.
     `details` are further answers, as plain JSON, for programs that go on from here.
     `key_names` are the columns that the values of `key` are of, where that is known.
     """

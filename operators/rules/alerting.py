@@ -47,7 +47,7 @@ class SendingOutlet(Protocol):
 
 @runtime_checkable
 class WritingOutlet(Protocol):
-    """Where alerts go otherwise. After a crash the latest may come again, under the ids that they had."""
+    """Where alerts go otherwise. After a crash the latest may be repeated, under the ids that they had."""
 
     def begin(self) -> None:
         """Called before the first alert of a run. Raises what keeps it from taking any."""

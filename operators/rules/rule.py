@@ -345,7 +345,7 @@ class LimitRule(Rule):
 
     @property
     def limits_value(self) -> bool:
-        """Whether the limit is held against the value, or something else in its unit."""
+        """Whether the limit is compared with the value, or something else in its unit."""
         return True
 
     def figures(self, row: Row) -> Iterator[tuple[tuple[Any, ...], Figure | None]]:

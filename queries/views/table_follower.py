@@ -1,7 +1,7 @@
 """Follows a group's table topic into a `LiveTable`, in a thread of its own, for as long as it is served.
 
-When brokers are away the table is marked as stale and keeps its answers; when they are back it goes on. Where
-the log was deleted behind it meanwhile, it begins again at the earliest place that is left.
+When brokers are unreachable the table is marked as stale and keeps its answers; when they are back it goes
+on. Where the log was deleted behind it meanwhile, it begins again at the earliest place that is left.
 """
 
 from __future__ import annotations

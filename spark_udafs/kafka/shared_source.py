@@ -53,7 +53,7 @@ def bound_together(
 ) -> type[TogetherSource]:
     """A source for these streams, under a name of its own (`kafka.source.bound`).
 
-    With `filling` each micro-batch announces watermarks, so that windows that fill are given out. Raises
+    With `filling` each micro-batch announces watermarks, so that windows that fill are emitted. Raises
     `ValueError` for streams that can't be read together.
     """
     for name, stream in streams.items():

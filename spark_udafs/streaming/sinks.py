@@ -55,11 +55,11 @@ class Batch(NamedTuple):
 Sink = Callable[[SketchTable, Batch], None]
 """A function that takes the windows a micro-batch closed, as a table of sketches.
 
-One that keeps all windows it is given has an attribute `once` that is true: it can't take windows that come
-again as they change. One with an attribute `clocked` that is true is given each micro-batch, also one that
-closed no windows, and how far time is. One with an attribute `provisional` that is true is given windows that
-fill, too, where a query gives those out (`write_together`). One with a method ``beside(query)`` is given the
-query when it has begun.
+One that keeps all windows it is given has an attribute `once` that is true: it can't take windows that are
+emitted again as they change. One with an attribute `clocked` that is true is given each micro-batch, also one
+that closed no windows, and how far time is. One with an attribute `provisional` that is true is given windows
+that fill, too, where a query gives those out (`write_together`). One with a method ``beside(query)`` is given
+the query when it has begun.
 """
 
 
@@ -113,8 +113,9 @@ class SketchesToKafka:
     batch that was sent is not sent again. The transactional id is ``<prefix>-<query>-<topic>``. Read the
     topic with ``isolation.level=read_committed``. Any number of queries may share a sink.
 
-    A call waits while brokers are away. It raises `TopicError` if the topic doesn't exist, and `RuntimeError`
-    if Kafka refuses, with the right that is missing, or if a window is too large for a message.
+    A call waits while brokers are unreachable. It raises `TopicError` if the topic doesn't exist, and
+    `RuntimeError` if Kafka refuses, with the right that is missing, or if a window is too large for a
+    message.
 
     >>> import polars as pl
     >>> import streamgauge as sg

@@ -34,8 +34,8 @@ class SketchesToTable:
     which Spark's own Parquet tables don't. `as_table`, `rollup` and `read_table` don't see that column.
 
     With ``upsert=True`` rows replace those of the same window and keys, and there is no such column. This is
-    for ``sketch(df).outputMode("update")`` and ``"complete"``, whose windows come again and again, and needs
-    a table format that has MERGE, such as Delta and Iceberg; Spark's own Parquet tables don't have it.
+    for ``sketch(df).outputMode("update")`` and ``"complete"``, whose windows are emitted again and again, and
+    needs a table format that has MERGE, such as Delta and Iceberg; Spark's own Parquet tables don't have it.
 
     Raises `SketchError` for a table of another definition, with the difference, and for one that is no table
     of sketches; `ValueError` for one whose format has no MERGE where it is needed, for a catalog that

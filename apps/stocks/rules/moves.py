@@ -192,9 +192,9 @@ class ReturnScore(PriceRule):
 
 @dataclass(frozen=True)
 class SplitSeen(PriceRule):
-    """A session began with a split: prices before it are held against those after in the shares of today.
+    """A session began with a split: prices before it are compared with those after in the shares of today.
 
-    The limit is held against the number of new shares for an old one. All other fields are those of
+    The limit is compared with the number of new shares for an old one. All other fields are those of
     `PriceRule`.
     """
 

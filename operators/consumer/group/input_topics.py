@@ -86,7 +86,7 @@ class TopicSearch:
     def poll(self) -> InputTopics | None:
         """The topics that began to match since the last call, if it is time to look and there are any.
 
-        While brokers are away none are listed. Raises `TopicError` for a topic that two sources take.
+        While brokers are unreachable none are listed. Raises `TopicError` for a topic that two sources take.
         """
         if not self._has_patterns or time.monotonic() < self._due:
             return None

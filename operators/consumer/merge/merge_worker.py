@@ -1,8 +1,8 @@
 """The merging worker: follows the table topic, closes windows, remembers where to begin again.
 
 It is a member of a consumer group of its own, so that several mergers share the partitions of a table topic.
-After a restart it goes on at the first delta of its oldest window that was not handed over or may come again
-(`checkpoint_store`): so every such window is whole again.
+After a restart it goes on at the first delta of its oldest window that was not handed over or may be emitted
+again (`checkpoint_store`): so every such window is whole again.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class MergeWorker:
 
     The run's `on_window` gets the table of sketches of a closed window, from the thread of `run`: once in a
     run, or again, whole, if rows followed for one that only silence had closed. A window counts as handed
-    over once that call returns. If it raises, the window comes again, and after a crash so do those handed
-    over since the last commit. With several table partitions, each brings the windows of its own groups.
-    Tables that were handed over go to `closed`.
+    over once that call returns. If it raises, the window is emitted again, and after a crash so do those
+    handed over since the last commit. With several table partitions, each brings the windows of its own
+    groups. Tables that were handed over go to `closed`.
     """
 
     def __init__(

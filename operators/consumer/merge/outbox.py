@@ -60,7 +60,7 @@ class Outbox:
     """Hands windows over, in the order in which they closed.
 
     `emit` calls the run's `on_window` and the sinks that write or remember; what they raise ends the run, and
-    the window comes again in the next. What is to be sent waits until `mark_sent` or `forget`.
+    the window is emitted again in the next. What is to be sent waits until `mark_sent` or `forget`.
     """
 
     def __init__(self, plan: Plan) -> None:

@@ -30,7 +30,7 @@ class Beyond(LimitRule):
     hourly
         A past of its own for each hour of the day (UTC).
 
-    The limit is held against value/quantile: ``above=1`` is anything beyond it, ``above=2`` twice as much.
+    The limit is compared with value/quantile: ``above=1`` is anything beyond it, ``above=2`` twice as much.
     The past is kept in the buckets of DDSketch, so that the quantile is within 1 % of its value, and the
     figure has the bounds that follow from it; with ``surely=True`` they must be past the limit. Values at or
     below 0 count as less than all others, and a quantile among them says nothing. The value itself is not in

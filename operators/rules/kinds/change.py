@@ -33,10 +33,11 @@ class Change(LimitRule):
         How much of the past: a number of rows, or a duration such as ``"24h"``. Of "ewma" it is the span, a
         number of rows n with weight 2/(n + 1); of "hour" the span in days.
     by
-        What the limit is held against: the ``"difference"`` of value and baseline, its size (``"distance"``),
-        ``"times"`` (value/baseline), ``"percent"`` (100 · difference/baseline), ``"z"`` (difference/standard
-        deviation of the past), its size (``"deviation"``), or ``"poisson"``: how many standard deviations a
-        count is above what it would be if only chance had changed it, by Anscombe's 2(√(x+⅜) − √(μ+⅜)).
+        What the limit is compared with: the ``"difference"`` of value and baseline, its size
+        (``"distance"``), ``"times"`` (value/baseline), ``"percent"`` (100 · difference/baseline), ``"z"``
+        (difference/standard deviation of the past), its size (``"deviation"``), or ``"poisson"``: how many
+        standard deviations a count is above what it would be if only chance had changed it, by Anscombe's
+        2(√(x+⅜) − √(μ+⅜)).
     warm
         How many rows of the past there must be before anything is said.
     zone
