@@ -1,4 +1,4 @@
-"""A Spark session that is set up for this package."""
+"""A Spark session that is configured for this package."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _WORKER_PATH = f"./{_ARCHIVE}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/
 
 
 class PackedEnvironmentError(StreamgaugeError, ValueError):
-    """The archive for Spark's executors can't be used; the message says why."""
+    """The archive for Spark's executors can't be used; the message gives the reason."""
 
 
 def session(
@@ -43,7 +43,7 @@ def session(
     config: Mapping[str, str] | None = None,
     archive: str | Path | None = None,
 ) -> SparkSession:
-    """The running Spark session, or a new one that is set up for sketches.
+    """Return the running Spark session, or a new one that is configured for sketches.
 
     A new one gets: Python workers of this same interpreter, so that they find this package; state in
     RocksDB, so that open windows live outside Java's heap; Arrow batches of 65,536 rows; three minutes for
