@@ -75,7 +75,7 @@ class Rule(ABC):
 
     @property
     def needs_steps(self) -> bool:
-        """Whether it must know which windows lie between two, which only tumbling and hopping windows show."""
+        """Whether it must know which windows lie between two, as only tumbling and hopping ones show."""
         return False
 
     @property
@@ -132,7 +132,7 @@ class Rule(ABC):
         try:
             return microseconds(given)
         except (ValueError, TypeError) as error:
-            raise type(error)(f"{self._where}: {name} is {given!r}: {error}") from None
+            raise type(error)(f"{self._where}: {name}: {error}") from None
 
     def _alert(
         self,

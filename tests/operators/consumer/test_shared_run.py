@@ -224,7 +224,7 @@ def test_kill_9_of_a_worker_process_loses_and_repeats_nothing_of_any_stream(post
     ("given", "reported"),
     [
         ({"streams": {}}, r'streams must map names to streams, as in \{"english"'),
-        ({"streams": []}, "name each"),
+        ({"streams": []}, r"streams must map names .*, got \[\]"),
         ({"streams": {"a.b": None}}, r"'a\.b' is not a name of at most 40 letters"),
         ({"streams": {"a": 7}}, "'a' is 7, not a stream"),
         ({"delivery": "at_least_once"}, "delivery is 'at_least_once', and streams that run together"),

@@ -135,7 +135,7 @@ def test_what_is_away_is_waited_for_and_no_message_is_to_blame(caplog: pytest.Lo
     assert kept >= 3  # the group learns that this member is alive
     assert [record.getMessage() for record in caplog.records] == [
         "waiting to decode messages: the depot is away",
-        "managed to decode messages; going on",
+        "managed to decode messages; continuing",
     ]
 
 

@@ -60,7 +60,7 @@ def test_several_brokers_come_as_text_or_as_a_list() -> None:
 
 @pytest.mark.parametrize("wrong", [None, 9092, ["one:9092", 5], {"host": "one"}])
 def test_what_is_no_address_is_a_type_error(wrong) -> None:
-    with pytest.raises(TypeError, match='write "host:port", or a list'):
+    with pytest.raises(TypeError, match='must be "host:port" or a list'):
         posts(bootstrap_servers=wrong)
 
 

@@ -169,7 +169,7 @@ def test_what_is_remembered_is_read_again_or_refused() -> None:
     [
         ({"rules": HOT}, "rules must be a list of rules"),
         ({"rules": [HOT], "to": ["alerts"]}, "to must be a list of outlets"),
-        ({"rules": [HOT], "stale": "0s"}, "stale is '0s'"),
+        ({"rules": [HOT], "stale": "0s"}, "stale must be a duration"),
     ],
 )
 def test_what_can_not_be_sent_is_refused(given: dict, said: str) -> None:

@@ -157,7 +157,7 @@ def test_two_joined_streams_are_sent_as_pairs() -> None:
             lambda: ORDERS.rows_to_kafka("out").filter(pl.col("n") > 1),
             "write .filter(...) before .rows_to_kafka",
         ),
-        (lambda: ORDERS.rows_to_kafka("out").rows_to_kafka("more"), "sent on to 'out', which ends a stream"),
+        (lambda: ORDERS.rows_to_kafka("out").rows_to_kafka("more"), "sent to 'out', which ends a stream"),
         (lambda: ORDERS.rows_to_kafka("out").group_by("user"), "write .group_by(...) before"),
         (
             lambda: check_sending(ORDERS.rows_to_kafka("out"), False, None),

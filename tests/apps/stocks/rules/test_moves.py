@@ -175,7 +175,7 @@ def test_days_begin_where_the_market_is() -> None:
     [
         ({"hours": "16:00-09:30"}, "begin before they end"),
         ({"hours": "all"}, "hours must be such as 09:30-16:00"),
-        ({"zone": "Mars"}, "zone is 'Mars'"),
+        ({"zone": "Mars"}, "got 'Mars'"),
         ({"splits": 30}, "a percentage from 0 to 20"),
         ({"matching": "("}, "the rule 'r': "),
     ],

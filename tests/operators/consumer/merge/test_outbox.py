@@ -144,7 +144,7 @@ def test_a_callback_that_takes_long_is_named_once(
     held[0].emit(0, closed(), final=True)
     held[0].warn_if_slow()
     assert len(caplog.records) == 1
-    assert "handing over the window 2026-01-01 00:00:00" in caplog.text and "'table' grows" in caplog.text
+    assert "delivering the window 2026-01-01 00:00:00" in caplog.text and "'table' grows" in caplog.text
 
 
 def test_a_folder_that_can_not_be_made_is_named(tmp_path: Path) -> None:
