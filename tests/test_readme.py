@@ -56,7 +56,7 @@ def is_shown(printed: str, shown: str) -> bool:
 
 def posts_of_the_readme(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """The posts that its script sends, without a broker."""
-    posts = []
+    posts: list[dict[str, Any]] = []
 
     class Created:
         def create_topics(self, topics: Any) -> dict[str, Any]:
