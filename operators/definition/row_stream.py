@@ -131,10 +131,10 @@ class RowStream(StreamInput):
         return stream.over_archive(place)
 
     @classmethod
-    def from_schema(cls, schema: Mapping[str, Any], *, time: str | pl.Expr) -> Self:
+    def from_schema(cls, schema: Mapping[str, Any], *, time: str | pl.Expr | None = None) -> Self:
         """A stream of rows that the caller supplies as Polars frames with this schema.
 
-        Without a `time` there are no windows: `agg` keeps one row for each group. Raises `TypeError` for a
+        Without a `time` there are no windows: `agg` gives one row for each group. Raises `TypeError` for a
         time that is not a column or not a time.
         """
         types = pl.Schema(schema)
