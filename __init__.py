@@ -1,27 +1,27 @@
-"""Approximate analytics for streams that never end.
+"""Approximate analytics for endless streams.
 
-How many different, which are the most frequent, how are they spread, show me a fair sample: answered in
-bounded memory, with stated error bounds, on Spark and straight off Kafka.
+Distinct counts, most frequent items, distributions and samples, in bounded memory, with stated error bounds,
+on Spark and straight off Kafka.
 
     import streamgauge as sg
 
-    Stream, json, count, distinct, …    say what a topic is to answer; run(), start() and on_spark() count it
-    run_together, start_together        run several streams in one process, with one reading
-    StreamTester                        tries a stream out with no broker
-    sql                                 makes streams, and asks stored tables, by statements of SQL
-    AnswersToKafka, SketchesToParquet   are sinks: where a run's closed windows go
-    SketchTable                         is what runs, files and Spark give: answers, merges, shows itself
-    query, merge, compare               take such tables and others; read_table and compact stored ones
+    Stream, json, count, distinct, …    define a stream; run(), start() and on_spark() execute it
+    run_together, start_together        run several streams in one process with one consumer
+    StreamTester                        tests a stream without a broker
+    sql                                 defines streams and queries stored tables in SQL
+    AnswersToKafka, SketchesToParquet   are sinks for a run's closed windows
+    SketchTable                         is the result of runs, files and Spark: answers, merges, displays
+    query, merge, compare               work on such tables; read_table and compact on stored ones
     Client                              queries a query server
-    HLL, KLL, FrequentItems, …          are the sketches by themselves
+    HLL, KLL, FrequentItems, …          are the sketches themselves
 
     sg.rules                            limits, bursts, absence: rules over closed windows, and their alerts
-    sg.formats                          what formats of your own are written with
+    sg.formats                          types for your own formats
     sg.spark                            sessions, DataFrames, queries and sinks of Spark
-    sg.stored                           families that others' stored sketches are of
+    sg.stored                           families for sketches stored by other systems
     sg.errors                           all errors, and the base of them
 
-What is public is importable from here or from these modules; nothing heavy is imported before it is used.
+Everything public is importable from here or from these modules; heavy imports happen on first use.
 """
 
 from __future__ import annotations

@@ -7,28 +7,26 @@
     except sg.errors.TopicError as error:
         ...
 
-| error | what it says |
+| error | meaning |
 |---|---|
 | `SketchError` | bytes or tables that are not sketches, or not of one kind, and can't be merged |
 | `TopicError` | a topic that doesn't exist, was recreated, or has lost what a run needs |
-| `ReadError` | a partition that can't be read; `NoAnswer`, `PositionGone`, `CorruptError` say why |
-| `DefinitionChanged` | a group, or a checkpoint of Spark, that was made by another definition |
+| `ReadError` | a partition that can't be read, because of `NoAnswer`, `PositionGone` or `CorruptError` |
+| `DefinitionChanged` | a group, or a Spark checkpoint, that belongs to another definition |
 | `GroupInUse` | a group that can't be reset while it has members |
-| `StateLimitError` | open windows that take more memory than a run may |
-| `SinkError` | a sink that can't take a window |
-| `TooManyRows`, `TooManyIds` | a join of streams, or `deduplicate`, that would hold more than it may |
-| `WrongRows` | a function of yours that gave rows of other columns or types than it says |
-| `UnknownSchema`, `Unavailable` | a schema that the registry doesn't have, or a registry that can't be had |
-| `InputError` | a file or frame that can't be read, or whose columns are not the stream's |
-| `JavaError` | no Java for Spark or Kafka, or only one that is too old |
-| `OutletError` | an outlet that did not take a message of alerts |
-| `ArchiveError` | files that are no archive, or not a whole one, and what an archive can't go on with |
+| `StateLimitError` | open windows that exceed the memory limit of a run |
+| `SinkError` | a sink that can't accept a window |
+| `TooManyRows`, `TooManyIds` | a join of streams, or `deduplicate`, that exceeds its limit |
+| `WrongRows` | your function returned other columns or types than declared |
+| `UnknownSchema`, `Unavailable` | a schema that the registry doesn't have, or an unreachable registry |
+| `OutletError` | an outlet that did not accept a message |
+| `ArchiveError` | files that aren't a complete archive, or an archive that can't be continued |
 | `UnsafeKeyError` | a rule's key that a program must not get as an argument |
-| `PluginError` | an app or a rule of another package that can't be used |
-| `SqlError` | a statement of SQL that can't be run as it is written, with line and column |
+| `PluginError` | an app or rule from another package that can't be used |
+| `SqlError` | an SQL statement that can't be run, with line and column |
 | `QueryError` | a question that a query server refused |
 
-They are `ValueError`, `TypeError`, `LookupError` or `RuntimeError` of Python, too, where one of these fits.
+They are also Python's `ValueError`, `TypeError`, `LookupError` or `RuntimeError`, if one of these fits.
 """
 
 from .operators.archive.segment import ArchiveError

@@ -1,4 +1,4 @@
-"""What a format of your own is written with: for messages that are read, and for rows that are sent.
+"""Types for your own formats: decoders of messages, and encoders of rows.
 
     import streamgauge as sg
 
@@ -12,10 +12,10 @@
 | for | names |
 |---|---|
 | reading | `Decoder`: `Messages` in, rows and refusals out as `Decoded`, each refusal with a `Reason` |
-| a service that is away | `Unavailable`, raised by `decode`: no message is to blame |
+| an unreachable service | `Unavailable`, raised by `decode`: no message is to blame |
 | writing | `Encoder`: rows in, the values of messages out |
 
-The formats that there are already are the package's own: `json`, `csv`, `avro`, `protobuf`, `text`, `raw`,
+The built-in formats are in the package itself: `json`, `csv`, `avro`, `protobuf`, `text`, `raw`,
 `syslog` and `access_log`; rows are written by `as_json`, `as_avro` and `as_bytes`.
 """
 

@@ -1,4 +1,4 @@
-"""Rules over closed windows, the alerts that they raise, where alerts go, and rules of your own.
+"""Rules over closed windows, the alerts that they raise, outlets for alerts, and your own rules.
 
     import streamgauge as sg
 
@@ -9,13 +9,13 @@
 | for | names |
 |---|---|
 | limits of answers | `Threshold`, `Ratio`, `RollingSum`, `Change`, `Unusual`, `Beyond`, `StaLta` |
-| what is new, comes in bursts or stays away | `NewTerm`, `Burst`, `Absence`, `Flatline` |
+| new terms, bursts and silence | `NewTerm`, `Burst`, `Absence`, `Flatline` |
 | applying them | `Alerting`, a sink of a run; `read_rules` reads them from TOML |
-| where alerts go | `AlertsToConsole`, `AlertsToFile`, `AlertsToKafka`, `AlertsToWebhook`, `CommandsToKafka` |
-| to where people are | `AlertsToAlertmanager`, `AlertsToSlack`, `AlertsToMattermost`, `AlertsToEmail` |
-| | `AlertsToNtfy`, `AlertsToMqtt`; `read_outlets` reads them from TOML, `AlertSilence` holds alerts back |
-| what a rule has done | `Command`: a topic, a web address, MQTT or a program, as any rule's `command` |
-| a rule of your own | a subclass of `LimitRule`, which gives what it `Measured`, or of `Rule` |
+| outlets | `AlertsToConsole`, `AlertsToFile`, `AlertsToKafka`, `AlertsToWebhook`, `CommandsToKafka` |
+| outlets for people | `AlertsToAlertmanager`, `AlertsToSlack`, `AlertsToMattermost`, `AlertsToEmail` |
+| | `AlertsToNtfy`, `AlertsToMqtt`; `read_outlets` reads them from TOML, `AlertSilence` suppresses alerts |
+| reactions | `Command`: a topic, a web address, MQTT or a program, as any rule's `command` |
+| your own rules | a subclass of `LimitRule`, which returns a `Measured`, or of `Rule` |
 """
 
 from .operators.rules.alert import Alert

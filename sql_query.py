@@ -1,6 +1,6 @@
-"""What `from streamgauge import sql` gives: statements in Python, and the streams that they are.
+"""The public `sql`: SQL statements as streams and frames.
 
-As `stream` does, this stands above the definition and the engine, and only hands on.
+Like `stream`, this stands above the definition and the engine, and only delegates.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SqlStream(Stream):
-    """The stream of a query, which can be run as any other; `answers` gives the query's own rows.
+    """The stream of a query, which runs like any other; `answers` returns the query's own rows.
 
     >>> import streamgauge as sg
     >>> counts = sg.sql(
@@ -39,10 +39,10 @@ class SqlStream(Stream):
     sinks: tuple[Any, ...] = ()
 
     def answers(self, table: pa.Table) -> pl.DataFrame:
-        """The query's columns of closed windows, those for which HAVING holds.
+        """The query's columns for closed windows for which HAVING holds.
 
-        `table` is a table of this stream's sketches, such as that of `Summary.table`, or of `on_window`.
-        Raises `TypeError` for a query of rows, which has no windows.
+        `table` is a table of this stream's sketches, for example `Summary.table` or the argument of
+        `on_window`. Raises `TypeError` for a query of rows, which has no windows.
         """
         if self.selection is None:
             raise TypeError("answers: the query has no windows, and its rows are sent on one by one")
@@ -55,17 +55,17 @@ def sql(
     bootstrap_servers: str = "localhost:9092",
     config: Mapping[str, Any] | None = None,
 ) -> SqlStream | pl.DataFrame:
-    """What the last of some statements is: a stream for either engine, or a frame of rows.
+    """Return the result of the last statement: a stream for either engine, or a frame of rows.
 
-    A query of a topic, and a CREATE … AS SELECT or INSERT INTO … SELECT, is a `SqlStream`: nothing is read
-    before it is run, and its `sinks` are what a run needs to write its windows to the topic. A query of a
-    stored table, and SHOW, PRINT and DESCRIBE, are a frame. Statements before it only say what names mean;
-    none of them is run. `bootstrap_servers` and `config` are as in `Stream.from_kafka`.
+    A query of a topic, and a CREATE … AS SELECT or INSERT INTO … SELECT, gives a `SqlStream`: nothing is read
+    before it runs, and with its `sinks` a run writes its windows to the topic. A query of a stored table, and
+    SHOW, PRINT and DESCRIBE, give a frame. Earlier statements only define names; none of them is run.
+    `bootstrap_servers` and `config` are as in `Stream.from_kafka`.
 
         counts = sg.sql(open("counts.sql").read())
         counts.run(until="latest", sinks=counts.sinks)
 
-    Raises `SqlError`, which knows line and column, for what is wrong in a statement:
+    Raises `SqlError`, with line and column, for errors in a statement:
 
     >>> import streamgauge as sg
     >>> sg.sql("SELECT lnag FROM posts EMIT CHANGES")

@@ -1,4 +1,4 @@
-"""Families that exist to read, ask and merge what others stored: their sketches, and their aggregates.
+"""Sketches and aggregates of families that exist to read, query and merge stored sketches.
 
     import streamgauge as sg
 
@@ -7,13 +7,13 @@
 
 | question | sketch | aggregate | for a new table |
 |---|---|---|---|
-| how many different | `CPC` | `cpc` | `distinct` |
-| how many different, with totals | `Tuple` | `tuple` | `distinct_set` |
-| how are they spread | `ClassicQuantiles` | `classic_quantiles` | `kll_quantiles` |
-| show me some | `VarOpt` | `var_opt` | `weighted_sample` |
+| distinct values | `CPC` | `cpc` | `distinct` |
+| distinct values with totals | `Tuple` | `tuple` | `distinct_set` |
+| distribution | `ClassicQuantiles` | `classic_quantiles` | `kll_quantiles` |
+| sample | `VarOpt` | `var_opt` | `weighted_sample` |
 
-`REQ` and `TDigest`, once for stored sketches alone, are `streamgauge`'s own, as `tail_quantiles` and
-`tdigest_quantiles`; here they have their old names too.
+`REQ` and `TDigest`, once only for stored sketches, are now exported by `streamgauge`, as `tail_quantiles` and
+`tdigest_quantiles`; here they also have their old names.
 """
 
 from .operators.definition.aggregates import tail_quantiles as req

@@ -1,8 +1,8 @@
-"""What `from streamgauge import Stream` gives: a stream's definition that can also be run.
+"""The public `Stream`: a definition that can also be run.
 
-The definition (`operators.definition.stream.Stream`) knows no engine, and each engine takes it as an
-argument. This module stands above both and only hands on: no engine is imported before it is to run
-something, and nothing in the package imports this module.
+The definition (`operators.definition.stream.Stream`) is independent of engines, and each engine accepts it as
+an argument. This module stands above both and only delegates: no engine is imported before it is needed, and
+nothing in the package imports this module.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 @answers_in_our_words
 class Stream(Definition):
-    """A stream: what is read, how its rows are transformed, what is kept of them; and where it runs.
+    """A stream: what to read, how to transform rows, what to count; with methods to run it.
 
-    Begin with `from_kafka`, or with `from_schema` to try something out. Each further method gives a new
-    stream, so one can be the beginning of several. Nothing is read before `run`, `start` or `on_spark`.
+    Begin with `from_kafka`, or with `from_schema` to try something out. Each further method returns a new
+    stream, so you can derive several from one. Nothing is read before `run`, `start` or `on_spark`.
 
     >>> import polars as pl
     >>> import streamgauge as sg
@@ -78,13 +78,13 @@ class Stream(Definition):
 
     @with_run_options
     def run(self, *, progress: bool = True, **options: Unpack[RunKeywords]) -> Summary:
-        """Run as a Kafka consumer until the end, and give what came of it.
+        """Run as a Kafka consumer until the end, and return the result.
 
-        With ``until="latest"`` it ends when all messages that are there now are in. Without, it goes on until
-        Ctrl-C, SIGTERM or SIGHUP end it in order, unless the program handles those itself; the summary then
-        says `interrupted`. In a terminal a line says meanwhile how it is doing; ``progress=False`` leaves it
-        out. All other options are those of `start`, and it raises what `start` and `Run.wait` raise. A stream
-        that reads an archive ends at its end, and takes `on_window` and sinks that need no broker.
+        With ``until="latest"`` it ends when all messages that exist now are counted. Otherwise it runs until
+        Ctrl-C, SIGTERM or SIGHUP end it cleanly, unless the program handles these itself; the summary is then
+        marked `interrupted`. In a terminal it shows a progress line, unless ``progress=False``. All other
+        options are those of `start`, and it raises what `start` and `Run.wait` raise. A stream that reads an
+        archive ends at the archive's end, and accepts `on_window` and sinks that need no broker.
 
             posts.run(until="latest", workers=2).windows()
             posts.run(on_window=lambda table: print(table.answers()))
@@ -142,27 +142,27 @@ class Stream(Definition):
 
     @with_run_options
     def start(self, **options: Unpack[RunKeywords]) -> Run:
-        """Start as a Kafka consumer, and come back at once with the running stream in hand.
+        """Start as a Kafka consumer, and return the running stream immediately.
 
             run = posts.start(group_id="trends", on_window=lambda table: print(table.answers()))
             run.table().answers()  # the answers so far, those of windows that still fill included
             run.summary()          # what became of the messages, and how many wait
             run.stop()             # in order; run.wait() gives the last summary
 
-        What each option does, and which values it may have, stands with
-        `operators.consumer.options.RunOptions`. The most wanted: `on_window` gets the table of sketches of
-        each window as it closes; one that only silence has closed may come again, whole, with the rows that
-        followed, and replaces the earlier one by its `window_start` and keys. Runs of the same `group_id`
-        share the work, and a later one goes on where the last ended; without one the run is on its own, reads
-        from the start and leaves nothing behind. `workers` beyond one are processes of their own.
-        `dead_letters` names the topic for messages that can't be counted (``"<topic>.dead-letters"`` unless
-        named; None drops them). `sinks` take the closed windows, each exactly once:
+        `operators.consumer.options.RunOptions` describes each option and its values. The most common are:
+        `on_window` gets the table of sketches of each window as it closes; a window that only silence has
+        closed may be emitted again, complete, with the rows that followed: replace the earlier one by its
+        `window_start` and keys. Runs of the same `group_id` share the work, and a later run resumes where the
+        last one ended; without a group the run is independent, reads from the start and leaves nothing
+        behind. With more than one of `workers`, each is a process. `dead_letters` names the topic for
+        messages that can't be counted (``"<topic>.dead-letters"`` by default; None drops them). `sinks` get
+        the closed windows, each exactly once:
         ``[AnswersToKafka("answers"), SketchesToParquet("out"), SketchesToKafka()]``. ``metrics=9400`` serves
         Prometheus's metrics and the run's health.
 
-        Raises `TopicError` if the topic doesn't exist or is not the one that the group began with,
-        `DefinitionChanged` for a group that has another definition, with the difference in words, and
-        `ValueError` or `TypeError` for options that no run can have and for streams that can't run:
+        Raises `TopicError` if the topic doesn't exist or was recreated since the group began,
+        `DefinitionChanged` if the group has a different definition, with the difference, and `ValueError` or
+        `TypeError` for invalid options and for streams that can't run:
 
         >>> import polars as pl
         >>> import streamgauge as sg
@@ -188,19 +188,19 @@ class Stream(Definition):
         close_at_end: bool = False,
         options: Mapping[str, str] | None = None,
     ) -> DataFrame:
-        """The table of sketches as a DataFrame, merged in Spark, its windows closed in time.
+        """Return the table of sketches as a DataFrame, merged in Spark, with windows closed by event time.
 
             write(posts.on_spark(session()), "checkpoint", AnswersToConsole()).awaitTermination()
             posts.on_spark(session(), streaming=False).show()      # what is in the topic now, read once
 
-        `start` is where a new query begins, `max_per_trigger` the offsets a micro-batch reads at most;
-        `dead_letters` names the topic for messages that can't be counted (``"<topic>.dead-letters"`` unless
-        named; None drops them), `late` that for messages that come when all of their windows are over
+        `start` is where a new query begins, `max_per_trigger` the largest number of offsets per micro-batch.
+        `dead_letters` names the topic for messages that can't be counted (``"<topic>.dead-letters"`` by
+        default; None drops them), `late` the topic for messages whose windows are all over
         (``"<topic>.late-messages"`` if empty; None only counts them). Partitions that are silent for
-        `idle_seconds` hold no window open. With the trigger ``availableNow`` windows that are not
-        complete stay open for the next run; ``close_at_end=True`` closes them at the end of a run for good.
-        `options` are further ones of the source, in the names of Spark's own. See
-        `spark_udafs.streaming.run.on_spark` for what is promised of windows, and what is raised:
+        `idle_seconds` don't hold windows open. With the trigger ``availableNow``, incomplete windows stay
+        open for the next run; ``close_at_end=True`` closes them for good at the end of a run. `options` are
+        further options of the source, with the names of Spark's own. `spark_udafs.streaming.run.on_spark`
+        describes the promises for windows, and the exceptions:
 
         >>> import polars as pl
         >>> import streamgauge as sg

@@ -1,6 +1,6 @@
-"""What `from streamgauge import run_together` gives: streams in one process that share one reading.
+"""The public `run_together` and `start_together`: streams in one process that share one consumer.
 
-As `stream` does, this stands above the definition and the engine, and only hands on.
+Like `stream`, this stands above the definition and the engine, and only delegates.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ def run_together(
     progress: bool = True,
     **options: Unpack[SharedKeywords],
 ) -> dict[str, Summary]:
-    """Run several streams until their end, as `Stream.run` runs one, and give what came of each by its name.
+    """Run several streams until their end, as `Stream.run` does for one, and return their results by name.
 
-    Options are those of `start_together`. In a terminal a line for each stream says meanwhile how it is
-    doing; ``progress=False`` leaves them out. Raises what `start_together` and `RunTogether.wait` raise.
+    Options are those of `start_together`. In a terminal each stream has a progress line, unless
+    ``progress=False``. Raises what `start_together` and `RunTogether.wait` raise.
 
         english, others = posts.branch(pl.col("lang") == "en")
         found = run_together({"english": english.tumbling("1m").agg(users=distinct("user")),
@@ -58,26 +58,25 @@ def start_together(
     sinks: Mapping[str, Sequence[Sink]] | None = None,
     **options: Unpack[SharedKeywords],
 ) -> RunTogether:
-    """Start several streams that share one reading, and come back at once with all of them in hand.
+    """Start several streams that share one consumer, and return the running streams immediately.
 
         run = start_together({"english": english, "others": others}, group_id="posts", workers=2,
                              on_window={"english": show})
         run["english"].table().answers()
 
-    `streams` are by names of your choice; most often they are branches of one stream. They have one
-    membership in the group and one reader; a message is decoded once for all streams whose sources read it
-    alike, and a checkpoint is one transaction for all. Each has windows, a summary and a table topic of its
-    own, as the group ``<group_id>.<name>`` would have: ``streamgauge serve --group posts.english`` serves it.
-    Two of them that join topics join the same two, or none of each other's.
+    `streams` maps names of your choice to streams, most often branches of one stream. They share one
+    membership in the group and one reader; a message is decoded once for all streams that use the same
+    decoder, and a checkpoint is one transaction for all. Each has its own windows, summary and table topic,
+    like a group ``<group_id>.<name>``: ``streamgauge serve --group posts.english`` serves it. Two streams
+    that join topics must join the same two topics, or have none in common.
 
-    `on_window` and `sinks` are of one stream and given by its name; all other options are of all
-    (`operators.consumer.options.RunOptions`), and the windows of all share `state_bytes`.
+    `on_window` and `sinks` are set for each stream by name; all other options apply to all streams
+    (`operators.consumer.options.RunOptions`), and the windows of all share `state_bytes`. A group can only be
+    resumed with the same streams: a changed, additional or missing stream is refused by name. A stream that
+    fails ends all, and the error names it. The delivery is ``"exactly_once"``.
 
-    A group goes on with the same streams: a changed one is refused by name, and so is one more or one less. A
-    stream that fails ends all, and its error says which it was. Their delivery is ``"exactly_once"``.
-
-    Raises what `Stream.start` raises, with the stream's name, and `ValueError` for streams that no reader can
-    read together:
+    Raises what `Stream.start` raises, with the stream's name, and `ValueError` for streams that can't be read
+    together:
 
     >>> import polars as pl
     >>> import streamgauge as sg

@@ -212,7 +212,7 @@ class App:
             for one in self.formats:
                 if one.recognises(path, head):
                     return one
-        raise ValueError(f"{path} is of no format of {self.name}; name one with --format: {known}")
+        raise ValueError(f"{path} matches no format of {self.name}; name one with --format: {known}")
 
     def with_units(self, settings: Settings) -> App:
         """The app whose panels have the units that settings name, such as ``{value_unit}``."""
@@ -240,7 +240,7 @@ class App:
 
 
 def _head_of(path: Path) -> bytes:
-    """How a recording begins, be it a file or an archive."""
+    """The beginning of a recording, a file or an archive."""
     if path.is_dir():
         from .recordings.archived import head_of
 

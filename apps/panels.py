@@ -50,7 +50,7 @@ class LinesPanel:
 
 @dataclass(frozen=True)
 class SpreadPanel:
-    """How values are spread: the band of a quantile sketch's `ranks` over time, and a histogram of it all."""
+    """The distribution of values: a quantile sketch's `ranks` as a band over time, and a histogram."""
 
     title: str
     part: str

@@ -75,7 +75,7 @@ class Costs:
     merge_delta: float
     """A delta, whatever is in it."""
     close_row: float
-    """A group of a closed window, given out as an answer."""
+    """A group of a closed window, emitted as an answer."""
     row_bytes: float
     """A delta's row on the table topic."""
     state_bytes: float
@@ -158,7 +158,7 @@ def moved(delta: Delta, minutes: int, number: int) -> Delta:
 
 
 def close(merger: Merger) -> int:
-    """Give out what is due, as answers; how many groups."""
+    """Emit what is due, as answers; how many groups."""
     rows = 0
     while (groups := merger.due()) is not None:
         rows += len(groups)

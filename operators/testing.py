@@ -1,6 +1,6 @@
-"""Try out a stream without a broker, on a clock that you move: for the tests of your own streams.
+"""Test your streams without a broker, on a clock that you move.
 
-The real parts of the worker and the merger run, as in Kafka's `TopologyTestDriver`; only Kafka is left out.
+The real parts of the worker and the merger run, as in Kafka's `TopologyTestDriver`; only Kafka is replaced.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RefusedRow:
 
 @dataclass(frozen=True, slots=True)
 class LateRow:
-    """A row that came too late, and how many seconds its partition's watermark was past its last window."""
+    """A late row, and how many seconds its partition's watermark was past the end of its last window."""
 
     partition: int
     offset: int
@@ -63,12 +63,13 @@ class LateRow:
 
 
 class StreamTester:
-    """Feed rows, move the clock, see the windows that closed.
+    """Feed rows, move the clock, and get the windows that closed.
 
-    `partitions` is the number of partitions of each topic, `start` the time that the clock shows at first,
+    `partitions` is the number of partitions of each topic, `start` the initial time of the clock,
     `idle_seconds` the silence after which a partition is idle. Messages have the clock's time as their
-    timestamp. `refused` lists the rows that became dead letters, `late` those that a run with ``late=""``
-    would send on. `sinks` are those of a run: what they send is seen with `sent`, what they write they write.
+    timestamp. `refused` lists the rows that became dead letters, `late` the rows that a run with ``late=""``
+    would forward. `sinks` are those of a run: `sent` returns the messages that they send, and they really
+    write their files.
 
     >>> import polars as pl
     >>> import streamgauge as sg
@@ -112,11 +113,11 @@ class StreamTester:
 
     @property
     def account(self) -> Account:
-        """What became of all rows so far; after `finish`, of rows that found no partner in a join as well."""
+        """The account of all rows so far; after `finish`, including unmatched rows of a join."""
         return self._merger.state_at_end.account
 
     def figures(self) -> Figures:
-        """What a run would report of itself now: what its metrics are made of (see `Run.figures`).
+        """The figures that a run would report now (see `Run.figures`).
 
         `operators.watching.metrics.watch` shows them in a registry, without a port.
         """
@@ -139,10 +140,10 @@ class StreamTester:
         partition: int = 0,
         topic: str | None = None,
     ) -> Account:
-        """Let a partition receive rows; gives what became of them.
+        """Send rows to a partition; returns their account.
 
-        A stream of several topics needs to know which one; a topic that matches its pattern is there from
-        its first rows on. Raises `ValueError` for a topic that the stream doesn't read.
+        Name the topic if the stream has several; a topic that matches its pattern exists from its first rows
+        on. Raises `ValueError` for a topic that the stream doesn't read.
         """
         where = Input(self._topic(topic), partition)
         schema = self.stream.of_topic(where.topic).source.schema
@@ -174,10 +175,10 @@ class StreamTester:
         partition: int = 0,
         topic: str | None = None,
     ) -> Account:
-        """Let a partition receive messages, which the stream's own decoder reads; gives what became of them.
+        """Send messages to a partition, for the stream's own decoder; returns their account.
 
-        `timestamps` are the messages', the clock's time unless given. Raises `TypeError` for a stream that
-        reads no topic, `ValueError` for one of several without the topic.
+        `timestamps` are the messages' timestamps, by default the clock's time. Raises `TypeError` for a
+        stream that reads no topic, `ValueError` if the stream has several topics and none is named.
 
         >>> import polars as pl
         >>> import streamgauge as sg
@@ -203,11 +204,10 @@ class StreamTester:
         return self._merger.state.account - before
 
     def feed_batch(self, messages: Messages) -> None:
-        """Let a partition receive messages with their own topic, partition and offsets, as recorded.
+        """Send recorded messages with their own topic, partition and offsets.
 
-        The clock moves on to the latest of their timestamps. Offsets that are left out hold no message.
-        Raises `TypeError` for a stream that reads no topic, and `ValueError` for a topic that it doesn't
-        read.
+        The clock advances to the latest of their timestamps. Missing offsets have no message. Raises
+        `TypeError` for a stream that reads no topic, and `ValueError` for a topic that it doesn't read.
         """
         where = Input(self._topic(messages.topics[int(messages.topic[0])]), int(messages.partition[0]))
         self._now = max(self._now, int(messages.timestamp.max()) / 1000)
@@ -218,9 +218,9 @@ class StreamTester:
             self.feed_decoded(part, decoded)
 
     def feed_decoded(self, messages: Messages, decoded: Decoded) -> None:
-        """Let the partition that messages are of receive them, with the rows that were made of them.
+        """Send messages to their partition together with their decoded rows.
 
-        So streams that read a topic alike need not each decode it.
+        Streams with the same decoder then need not decode a topic each.
         """
         if not len(messages):
             return
@@ -239,10 +239,10 @@ class StreamTester:
         self._received(where)
 
     def feed_lookup(self, topic: str, rows: Mapping[Any, Mapping[str, Any] | None]) -> None:
-        """Give keys of a joined table their rows, by the name of its topic; None deletes a key.
+        """Set rows of a joined table by key, under the name of its topic; None deletes a key.
 
-        Of keys that are several columns, each is a tuple. Raises `ValueError` for a topic that the stream is
-        not joined with.
+        If a key has several columns, it is a tuple. Raises `ValueError` for a topic that the stream is not
+        joined with.
         """
         joined = [table for table in self.stream.tables if table.topic == topic]
         if not joined:
@@ -258,7 +258,7 @@ class StreamTester:
             self._tables[id(table)].update(keys, frame, np.where(gone, -1, numbers))
 
     def advance(self, seconds: float) -> StreamTester:
-        """Move the clock on while nothing arrives."""
+        """Advance the clock while nothing arrives."""
         self._now += seconds
         for where, progress in self._inputs.items():
             silence = self._silences[where]
@@ -271,7 +271,7 @@ class StreamTester:
     def windows(self) -> pl.DataFrame:
         """The answers of the windows that closed since the last call.
 
-        A window that only silence has closed may come again, whole (see `Stream.tumbling`).
+        A window that only silence has closed may be emitted again, complete (see `Stream.tumbling`).
         """
         return self.tables().answers()
 
@@ -281,9 +281,9 @@ class StreamTester:
         return SketchTable(closed.table())
 
     def filling(self) -> pl.DataFrame:
-        """The answers so far of windows that fill, if rows have come for them since the last call.
+        """The answers so far of open windows that have had rows since the last call.
 
-        That is what a run with ``emit="checkpoint"`` or ``"both"`` gives at a checkpoint.
+        A run with ``emit="checkpoint"`` or ``"both"`` emits these at a checkpoint.
         """
         tables = self._merger.updates()
         return query(pa.concat_tables(tables) if tables else schema_of(self.stream).empty_table())
@@ -291,8 +291,8 @@ class StreamTester:
     def finish(self) -> StreamTester:
         """Close all windows, as at the end of a bounded run.
 
-        Rows that wait for partners in a join are given without one. They go on waiting, as in a run that is
-        continued: a partner that is fed later changes the window, which comes again.
+        Rows buffered in a join are emitted without a partner. They stay buffered, as in a run that is
+        continued: a partner that is fed later changes the window, which is emitted again.
         """
         joined = self.stream.joined
         if joined is not None and joined.how != "inner":
@@ -308,7 +308,7 @@ class StreamTester:
         return self
 
     def restart(self) -> StreamTester:
-        """Let sinks that remember, such as `Alerting`, go on from what a run would have kept of them."""
+        """Restore sinks with a state, such as `Alerting`, from the state that a run would have stored."""
         memory = {name: folding.state() for name, folding in self._foldings.items()}
         self._foldings = self._restored_sinks(memory)
         return self
@@ -316,7 +316,7 @@ class StreamTester:
     def sent(self) -> list[Outgoing]:
         """The messages that `Stream.rows_to_kafka` or sinks would have sent since the last call, in order.
 
-        Their partition is -1 where the key decides it.
+        Their partition is -1 if the key determines it.
         """
         sent, self._sent = self._sent, []
         return sent

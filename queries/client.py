@@ -1,4 +1,4 @@
-"""Queries a query server from Python: the same questions, answers as Polars frames."""
+"""A client of the query server: the same questions, with answers as Polars frames."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Names = str | Sequence[str]
 
 
 class QueryError(StreamgaugeError, RuntimeError):
-    """A question that a server didn't answer; `status` is that of HTTP, 0 where nobody answered."""
+    """A question that the server refused or didn't answer; `status` is the HTTP status, 0 if none."""
 
     def __init__(self, status: int, said: str) -> None:
         super().__init__(said)
@@ -33,7 +33,7 @@ class QueryError(StreamgaugeError, RuntimeError):
 
 
 class Client:
-    """Queries the tables of a query server, which `streamgauge serve` starts.
+    """Query the tables of a query server, which `streamgauge serve` starts.
 
         with Client("http://127.0.0.1:8055", token="…") as client:
             client.ask("top-k", "posts", column="tags", last="1h", k=20).rows       # a Polars frame
@@ -41,14 +41,14 @@ class Client:
             for answer in client.live("rows", "posts", order="-posts", limit=10):
                 print(answer.rows, answer.final)
 
-    Each number comes with the bounds that its aggregate promises (`count`, `distinct`, … say at what
-    confidence); exact aggregates are exact. An `Answer` also says which windows it stands on, whether it is
-    final, and what is missing. `seconds` is how long an answer may take.
+    Each number has the bounds that its aggregate promises, at the confidence stated there (`count`,
+    `distinct`, …); exact aggregates are exact. An `Answer` also has the windows that it covers, whether it is
+    final, and what is missing. `seconds` limits the time of an answer.
 
-    Raises `QueryError` with the server's own words for what it refuses, and where no server answers;
-    `ValueError` for an address that isn't one.
+    Raises `QueryError` with the server's message if it refuses the question, and if no server answers;
+    `ValueError` for an invalid address.
 
-    Source: the question's parameters are those of the server's own page, ``/docs``.
+    The parameters of questions are documented on the server's page ``/docs``.
 
     >>> import streamgauge as sg
     >>> client = sg.Client("http://127.0.0.1:8055", token="not shown anywhere")
@@ -78,11 +78,11 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._http.close()
 
     def tables(self) -> list[dict[str, Any]]:
-        """The tables: what they are of, and how far they are. Raises `QueryError`."""
+        """The tables, their columns and their progress. Raises `QueryError`."""
         response = self._sent("GET", "/tables")
         return response.json()["tables"]
 
@@ -111,17 +111,18 @@ class Client:
         other_since: Moment | None = None,
         other_until: Moment | None = None,
     ) -> Answer:
-        """One answer; its rows have bounds beside each estimate.
+        """Ask one question; the rows of the answer have bounds beside each estimate.
 
         `question` is ``"rows"``, ``"distinct"``, ``"top-k"``, ``"quantiles"``, ``"cdf"``, ``"frequency"``,
-        ``"membership"``, ``"sample"`` or ``"sets"``. `since`, `until` and `last` choose windows, `keys` the
-        groups by values of their keys (several in a list, None for groups without), `by` the keys to keep,
-        the others merged (`[]`: all), `every` the length of windows to merge into (``"window"``: as they are,
-        ``"span"``: all into one). The others belong to single questions: `column` to all but rows, `columns`,
-        `order` and `limit` to rows, `k` to top-k, ranks `q` to quantiles, values `x` to cdf, `item` to
-        frequency and membership, and `other…` to sets. Items have the types of their column.
+        ``"membership"``, ``"sample"`` or ``"sets"``. `since`, `until` and `last` select windows, `keys`
+        selects groups by the values of their keys (several in a list, None for groups without one). `by`
+        names the keys to preserve, and all others are merged (`[]`: all); `every` is the length of windows to
+        merge into (``"window"``: as they are, ``"span"``: all into one). The others belong to single
+        questions: `column` to all but rows, `columns`, `order` and `limit` to rows, `k` to top-k, ranks `q`
+        to quantiles, values `x` to cdf, `item` to frequency and membership, and `other…` to sets. Items have
+        the types of their column.
 
-        Raises `QueryError` for what the server refuses, `ValueError` for a question that there isn't.
+        Raises `QueryError` if the server refuses the question, `ValueError` for an unknown question.
         """
         body = _body(
             question,
@@ -141,20 +142,20 @@ class Client:
         return from_arrow(self._sent("POST", path, json=body, headers={"Accept": ARROW}).content)
 
     def sql(self, text: str) -> Answer:
-        """The answer to one SELECT, whose FROM names a table of the server.
+        """Ask one SELECT whose FROM names a table of the server.
 
         `rows` are the query's own columns. `bounds` holds, for each column that is an estimate, a list of
-        ``[lower, upper]`` for each row. ``docs/sql.md`` says what a query can be.
+        ``[lower, upper]`` for each row. ``docs/sql.md`` describes the queries.
 
             text = "SELECT lang, APPROX_COUNT_DISTINCT(user) AS users FROM posts GROUP BY lang"
             client.sql(text).bounds["users"]
 
-        Raises `QueryError` with the server's own words, the line and the column among them.
+        Raises `QueryError` with the server's message, including line and column.
         """
         return from_arrow(self._sent("POST", "/sql", json={"sql": text}, headers={"Accept": ARROW}).content)
 
     def get(self, question: str, table: str, parameters: Mapping[str, Sequence[Any]]) -> Answer:
-        """One answer with its bounds, by the server's own parameters, each with a list of its values.
+        """Ask with the server's own parameters, each with a list of values; the answer has bounds.
 
         They are those of the page ``/docs``. Raises `QueryError`.
         """
@@ -183,10 +184,11 @@ class Client:
         limit: int | None = None,
         interval: Duration = "1s",
     ) -> Iterator[Answer]:
-        """The present answer, with its bounds, and a new one after each change, one an `interval` at most.
+        """Yield the current answer, with its bounds, and a new one after each change, at most one per
+        `interval`.
 
-        Its rows are as JSON has them: times are text, numbers that aren't finite, too. What it takes is as
-        for `ask`. It ends when the server does. Raises `QueryError` and `ValueError` as `ask` does.
+        Rows are as in JSON: times are text, and so are numbers that aren't finite. The arguments are those of
+        `ask`. It ends when the server does. Raises `QueryError` and `ValueError` as `ask` does.
         """
         body = _body(
             question,

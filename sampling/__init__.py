@@ -1,4 +1,4 @@
-"""Which rows stand for all?
+"""Samples: which rows represent the whole stream.
 
-One folder a sample, laid out as those of `sketches`; what they all stand on is in `core`.
+Each sample has a folder, laid out as in `sketches`; `core` has their common basis.
 """

@@ -1,9 +1,9 @@
-"""What is for Spark: a session, DataFrames into tables of sketches, where their windows go, and SQL.
+"""The Spark interface: sessions, DataFrames into tables of sketches, sinks, and SQL.
 
     import streamgauge as sg
 
     spark = sg.spark.session()
-    windows = stream.on_spark(spark)                       # of a stream's definition, or of any DataFrame:
+    windows = stream.on_spark(spark)                       # from a stream, or from any DataFrame:
     windows = sg.spark.sketch(posts).groupBy("lang").agg(users=sg.distinct("user"))
     sg.spark.write(windows, "checkpoint", sg.spark.SketchesToParquet("posts")).awaitTermination()
 
@@ -12,11 +12,11 @@
 | sessions, SQL functions and sources | `session`, `register`; `streamgauge.spark.functions` for columns |
 | tables of sketches | `sketch`, `sketch_parquet`, `window`, `rollup`, `with_definitions` |
 | Spark and Arrow | `as_table`, `as_frame` |
-| queries | `write`, which gives a `Running`; `account_of` |
+| queries | `write`, which returns a `Running`; `account_of` |
 | queries of several streams | `write_together`, `accounts_of` |
 | sinks for sketches | `SketchesToParquet`, `SketchesToKafka`, `SketchesToTable` |
 | sinks for answers and alerts | `AnswersToConsole`, `AlertingSink` |
-| a sink of your own | a function of a table of sketches and its `Batch` |
+| your own sink | a function of a table of sketches and its `Batch` |
 
 It needs PySpark: ``pip install 'streamgauge[spark]'``.
 """

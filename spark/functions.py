@@ -1,4 +1,4 @@
-"""Sketches as functions of Spark's columns, by the names that they have in SQL.
+"""Functions that create and query sketches in Spark columns, with the same names as in SQL.
 
     import streamgauge.spark.functions as S
 
@@ -6,8 +6,8 @@
     users.select("lang", S.answer_distinct("users").estimate)
 
 A string names a column, as in ``pyspark.sql.functions``; a function's further arguments are Python values.
-Nothing has to be registered for them. ``dir(S)`` lists the functions, ``help(S.sketch_distinct)`` describes
-one, and the page docs/spark_functions.md of all. `approx_top_k` and its kin are Spark's own, which PySpark
+They need no registration. ``dir(S)`` lists the functions, ``help(S.sketch_distinct)`` describes
+one, and docs/spark_functions.md all. `approx_top_k` and related functions are Spark's own, which PySpark
 leaves out.
 """
 

@@ -68,7 +68,7 @@ def check_same(before: str | None, after: str | None) -> None:
     if changes := differences(old, new) or _order(old, new) or _expressions(*trees):
         raise changed(changes)
     for sentence in rewritten(old, new):
-        log.warning("going on from a checkpoint that was written with another Polars or Python: %s", sentence)
+        log.warning("resuming from a checkpoint that was written with another Polars or Python: %s", sentence)
 
 
 def _order(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
@@ -87,8 +87,8 @@ def _expressions(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[st
 def changed(changes: Sequence[str]) -> DefinitionChanged:
     """The error that lists the differences, each in words."""
     return DefinitionChanged(
-        f"the checkpoint was made by another definition: {'; '.join(changes)}. Give the changed one a "
-        "checkpoint folder of its own, or undo the change"
+        f"the checkpoint was made by another definition: {'; '.join(changes)}. Give the changed one "
+        "another checkpoint folder, or undo the change"
     )
 
 

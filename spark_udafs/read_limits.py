@@ -44,6 +44,7 @@ def need_limits(source: str) -> None:
     """Raise `SparkTooOldError` where a source can't be a stream."""
     if ReadLimit.__module__ == __name__:
         raise SparkTooOldError(
-            f"a stream of {source} needs PySpark 4.2 or newer, and this is {pyspark.__version__}: older ones "
-            "don't tell a source where a query goes on. Batches work: spark.read, on_spark(streaming=False)"
+            f"a stream of {source} needs PySpark 4.2 or newer, and this is {pyspark.__version__}: older "
+            "ones don't tell a source where a query resumes. Batches work: spark.read, "
+            "on_spark(streaming=False)"
         )

@@ -36,7 +36,7 @@ def begin_again(what: str, tries: int) -> bool:
         return False
     log.warning(
         "%s: a Python process took longer to start than the 10 seconds that Spark gives it, as happens on a "
-        "busy machine; beginning again (%d of %d)",
+        "busy machine; starting again (%d of %d)",
         what,
         tries + 1,
         TRIES,

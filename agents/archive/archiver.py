@@ -185,7 +185,7 @@ class Archiver:
         return inputs_of({topic: partitions_of(self._admin, topic) for topic in self._topics})
 
     def _begin(self, inputs: Collection[Input]) -> None:
-        """Have these partitions, and no others; those that are new go on where their files end."""
+        """Have these partitions, and no others; those that are new resume where their files end."""
         self._drop(set(self._growing) - set(inputs))
         new = [where for where in inputs if where not in self._growing]
         if new:
@@ -226,7 +226,7 @@ class Archiver:
             if not self._options.skip_lost:
                 raise ArchiveError(
                     f"the offsets {last.next_offset} to {first - 1} of {where} are gone from the topic, and "
-                    "were not archived; to go on without them, noted in the archive, archive with --skip-lost"
+                    "were not archived; to continue without them and record the gap, use --skip-lost"
                 )
             log.warning("the offsets %d to %d of %s are lost", last.next_offset, first - 1, where)
             writer.skip(last.next_offset, first)
@@ -302,7 +302,7 @@ class Archiver:
         if growing.topic_id and id_of(self._admin, where.topic) != growing.topic_id:
             raise ArchiveError(
                 f"the topic {where.topic!r} was deleted and recreated while it was archived; what was read "
-                f"since offset {writer.first_offset} is not kept. Archive the new topic to another folder"
+                f"since offset {writer.first_offset} is discarded. Archive the new topic to another folder"
             )
         segment, data = writer.finish(next_offset)
         last = last_segment(self._store, *where)
@@ -317,7 +317,7 @@ class Archiver:
         else:
             last = last_segment(self._store, *where)
             assert last is not None
-            log.warning("another archiver has published %s; going on behind it", last.range_text)
+            log.warning("another archiver has published %s; continuing after it", last.range_text)
             self.account.dropped_files += 1
             following, self._moved = last.next_offset, True
         following_writer = self._writer(where, following, growing.topic_id)

@@ -264,7 +264,7 @@ class _Reading:
             elif key in kind.ignored:
                 self._get(f"{begin}.{key}", "")
                 log.warning(
-                    "%s, line %d: %s changes nothing here", self._source, self._properties[full].line, full
+                    "%s, line %d: %s has no effect here", self._source, self._properties[full].line, full
                 )
         return table
 

@@ -24,7 +24,7 @@ class LocalPositions:
         except OSError as error:
             raise IngestError(f"{self._path} can't be used: {error.strerror}") from None
         except ValueError:
-            raise IngestError(f"{self._path} is damaged; delete it to begin again") from None
+            raise IngestError(f"{self._path} is damaged; delete it to start over") from None
 
     def keep(self, changed: Positions) -> None:
         """Add these to the positions that survive."""

@@ -42,7 +42,7 @@ def reset(
     """Have the next run of a group count again from another place, once all its runs have ended.
 
     Open windows and what was counted and not handed over are dropped. Windows that were handed over stay, and
-    come again if their rows are read again.
+    are emitted again if their rows are read again.
 
         streamgauge groups reset by-minute --to earliest
 

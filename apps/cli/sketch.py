@@ -88,7 +88,7 @@ def sketch(
 
     if window and not time:
         raise typer.BadParameter("windows need --time, the column that holds the time", param_hint="--window")
-    asked: dict[str, Any] = {
+    aggregates: dict[str, Any] = {
         **{f"distinct_{name}": distinct_(name) for name in distinct or ()},
         **{f"top_{name}": top_k_(name, k=k) for name in top_k or ()},
         **{f"quantiles_{name}": quantiles_(name) for name in quantiles or ()},
@@ -101,7 +101,7 @@ def sketch(
             rows = rows.group_by(*by)
         if window:
             rows = rows.tumbling(window)
-        table = table_over(rows.agg(rows=count(), **asked), files, None, progress=True)
+        table = table_over(rows.agg(rows=count(), **aggregates), files, None, progress=True)
         if to is not None:
             table.write(to)
     answers = table.answers()

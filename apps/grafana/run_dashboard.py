@@ -41,20 +41,20 @@ def run_dashboard() -> dict[str, Any]:
     }
     rows = {
         "Does it run?": [
-            _stat("Healthy", "A run that failed, or stands still though messages wait, is not.", "healthy"),
+            _stat("Healthy", "0 if a run has failed, or is stalled while messages wait.", "healthy"),
             _stat("Ready", "Every partition has a worker, and the log was read to its end.", "ready"),
             _number(
                 "Unaccounted",
-                "Messages in no place of the account, or in two. Always 0.",
+                "Messages missing from the account, or counted twice. Always 0.",
                 "messages_unaccounted",
             ),
-            _number("Lag", "Messages that wait in the input.", "lag_messages"),
+            _number("Lag", "Unread messages in the input.", "lag_messages"),
             _number(
-                "Watermark behind", "From the watermark to the wall clock.", "watermark_lag_seconds", "s"
+                "Watermark lag", "Time from the watermark to the wall clock.", "watermark_lag_seconds", "s"
             ),
             _number(
-                "Standing still",
-                "For how long messages have waited with none counted.",
+                "Stalled",
+                "How long messages have waited with none counted.",
                 "stalled_seconds",
                 "s",
             ),
@@ -62,7 +62,7 @@ def run_dashboard() -> dict[str, Any]:
         "Messages": [
             GrafanaPanel(
                 "timeseries",
-                "Messages by what became of them",
+                "Messages by outcome",
                 "read = counted + filtered + late + dead-lettered; in a join of streams filtered may fall.",
                 [_rate("messages_total", "max by (group, outcome)", "{{group}} {{outcome}}")],
                 "cps",
@@ -78,13 +78,13 @@ def run_dashboard() -> dict[str, Any]:
             GrafanaPanel(
                 "timeseries",
                 "Lag of partitions",
-                "Messages that wait in each input partition.",
+                "Unread messages in each input partition.",
                 [_now("partition_lag_messages", "max by (group, topic, partition)", _PARTITION)],
             ),
             GrafanaPanel(
                 "timeseries",
                 "Late and missed, duplicates",
-                "Late messages that no topic gets; deltas left out, or counted twice (at_least_once).",
+                "Late messages sent to no topic; deltas dropped, or counted twice (at_least_once).",
                 [
                     _rate(f"{name}_total", "max by (group)", f"{{{{group}}}} {name}")
                     for name in ("messages_missed", "duplicate_deltas", "overlapping_deltas")
@@ -94,16 +94,16 @@ def run_dashboard() -> dict[str, Any]:
         ],
         "Time and windows": [
             _series(
-                "Watermark behind",
-                "From the watermark to the wall clock.",
+                "Watermark lag",
+                "Time from the watermark to the wall clock.",
                 "max",
                 "watermark_lag_seconds",
                 "s",
             ),
             GrafanaPanel(
                 "timeseries",
-                "Event time of partitions, behind now",
-                "The partition that is the furthest behind holds windows open, unless it is idle.",
+                "Event-time lag of partitions",
+                "The slowest partition holds windows open, unless it is idle.",
                 [
                     _now(
                         "partition_watermark_timestamp_seconds",
@@ -116,7 +116,7 @@ def run_dashboard() -> dict[str, Any]:
             GrafanaPanel(
                 "timeseries",
                 "Idle partitions",
-                "They hold no window open.",
+                "Idle partitions don't hold windows open.",
                 [
                     _target(
                         "sum by (group) (max by (group, topic, partition) "
@@ -133,21 +133,29 @@ def run_dashboard() -> dict[str, Any]:
                 "cps",
             ),
         ],
-        "What it holds": [
-            _series("Open windows", "Windows that still fill.", "sum", "open_windows"),
-            _series("Open groups", "Groups of windows that still fill.", "sum", "open_groups"),
-            _series("Bytes of open windows", "Their sketches.", "sum", "state_bytes", "bytes"),
+        "State": [
+            _series("Open windows", "Windows that are still open.", "sum", "open_windows"),
+            _series("Open groups", "Groups in open windows.", "sum", "open_groups"),
+            _series("Bytes of open windows", "Sketches of open windows.", "sum", "state_bytes", "bytes"),
             _series(
-                "Bytes of ids and joined tables", "Of deduplication and joins.", "sum", "kept_bytes", "bytes"
+                "Bytes of ids and joined tables",
+                "State of deduplication and joins.",
+                "sum",
+                "kept_bytes",
+                "bytes",
             ),
-            _series("Rows held up by joins", "For a silent partner.", "sum", "join_rows_held_up"),
-            _series("Messages a restart reads again", "Of the table topic.", "max", "replayed_messages"),
+            _series(
+                "Rows held up by joins", "Rows that wait for a silent partition.", "sum", "join_rows_held_up"
+            ),
+            _series(
+                "Messages that a restart rereads", "Messages of the table topic.", "max", "replayed_messages"
+            ),
         ],
         "Work": [
             GrafanaPanel(
                 "timeseries",
                 "Duration of checkpoints",
-                "Half of them take no longer, and 99 % of them.",
+                "Median and 99th percentile.",
                 [
                     _target(
                         f"histogram_quantile({q}, sum by (group, le) "
@@ -161,7 +169,7 @@ def run_dashboard() -> dict[str, Any]:
             GrafanaPanel(
                 "timeseries",
                 "Bytes of deltas",
-                "What is sent to the table topic.",
+                "Bytes sent to the table topic.",
                 [_rate("delta_size_bytes_sum", "sum by (group)")],
                 "Bps",
             ),
@@ -169,7 +177,7 @@ def run_dashboard() -> dict[str, Any]:
             GrafanaPanel(
                 "timeseries",
                 "Rebalances",
-                "How often partitions came or went, a second.",
+                "Rebalances per second.",
                 [_rate("rebalances_total", "sum by (group)")],
             ),
         ],
@@ -177,15 +185,15 @@ def run_dashboard() -> dict[str, Any]:
     rows["Alerts to people"] = [
         GrafanaPanel(
             "timeseries",
-            "Alerts by what became of them",
-            "Of all outlets of all processes that are scraped, whatever their group.",
+            "Alerts by result",
+            "All outlets of all scraped processes, of any group.",
             [_target(f"sum by (outlet, result) (rate(streamgauge_outlet_alerts_total{_RATE}))", _OUTLET)],
             "cps",
         ),
         GrafanaPanel(
             "timeseries",
-            "Alerts that wait",
-            "For their group, for an outlet that is away, or for a silence to end.",
+            "Pending alerts",
+            "Waiting for their group, an unreachable outlet, or the end of a silence.",
             [_target("sum by (outlet) (streamgauge_outlet_pending_alerts)", "{{outlet}}")],
         ),
     ]

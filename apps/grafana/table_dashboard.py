@@ -32,7 +32,7 @@ def table_dashboard(url: str, tables: Sequence[Mapping[str, Any]]) -> dict[str, 
     for table in tables:
         if "columns" not in table:
             waits = table.get("waiting", "it is not ready")
-            raise ValueError(f"the table {table['table']!r} can't be asked yet: {waits}")
+            raise ValueError(f"the table {table['table']!r} can't be queried yet: {waits}")
         rows[table["table"]] = list(_panels(url.rstrip("/"), table))
     if not rows:
         raise ValueError(f"{url} serves no table")
@@ -45,7 +45,7 @@ def _panels(url: str, table: Mapping[str, Any]) -> Iterator[GrafanaPanel]:
     yield GrafanaPanel(
         "stat",
         "Messages of the table topic not read yet",
-        "0 is a server that is up to date.",
+        "0 if the server is up to date.",
         [_target(base, {}, "", {"lag": "number"})],
         width=6,
         height=4,
@@ -53,7 +53,7 @@ def _panels(url: str, table: Mapping[str, Any]) -> Iterator[GrafanaPanel]:
     yield GrafanaPanel(
         "stat",
         "Windows",
-        "That the server has.",
+        "Windows stored by the server.",
         [_target(base, {}, "", {"windows": "number"})],
         width=6,
         height=4,
@@ -61,7 +61,7 @@ def _panels(url: str, table: Mapping[str, Any]) -> Iterator[GrafanaPanel]:
     yield GrafanaPanel(
         "table",
         "Watermark",
-        "Windows up to it are final.",
+        "Windows up to this time are final.",
         [_target(base, {}, "", {"watermark": "timestamp", "to": "timestamp"})],
         width=12,
         height=4,
@@ -75,7 +75,7 @@ def _panels(url: str, table: Mapping[str, Any]) -> Iterator[GrafanaPanel]:
     if counts and windowed:
         yield _series(
             "Exact figures of all groups",
-            "Of each window.",
+            "For each window.",
             [
                 _target(
                     f"{base}/rows?{_repeated('columns', counts)}",
@@ -91,7 +91,7 @@ def _panels(url: str, table: Mapping[str, Any]) -> Iterator[GrafanaPanel]:
         columns = {**keys, **dict.fromkeys(map(_path, counts), "number")}
         yield GrafanaPanel(
             "table",
-            f"Groups with the most of {counts[0]}",
+            f"Groups with the largest {counts[0]}",
             "Over the whole span.",
             [_target(f"{base}/rows?{_repeated('columns', counts)}", params, "rows", columns)],
         )
@@ -106,7 +106,7 @@ def _answers(base: str, column: Mapping[str, Any], windowed: bool) -> Iterator[G
     if "distinct" in questions and windowed:
         columns = _times({"estimate": "number", "lower": "number", "upper": "number"})
         yield _series(
-            f"{name}: how many different",
+            f"{name}: distinct values",
             "Each window's estimate, between its bounds.",
             [_target(f"{base}/distinct", over, "rows", columns)],
             dashed=("lower", "upper"),
@@ -114,7 +114,7 @@ def _answers(base: str, column: Mapping[str, Any], windowed: bool) -> Iterator[G
     if "quantiles" in questions and windowed:
         yield _series(
             f"{name}: quantiles",
-            "Of each window.",
+            "For each window.",
             [
                 _target(
                     f"{base}/quantiles",

@@ -85,7 +85,7 @@ def fences_in(path: str) -> tuple[Fence, ...]:
     names = [one.name for one in fences]
     if double := [name for name in names if names.count(name) > 1]:
         raise ValueError(
-            f"{where}: two features are named {double[0]!r}; their alerts are told apart by name"
+            f"{where}: two features are named {double[0]!r}; their alerts are distinguished by name"
         )
     if (edges := sum(1 for one in fences for _ in one.edges())) > _MOST_EDGES:
         raise ValueError(f"{where}: its areas have {edges:,} edges; simplify them to {_MOST_EDGES:,} at most")

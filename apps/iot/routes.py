@@ -37,7 +37,7 @@ class Routes:
     """Lines by their names, the lines of each route, and a digest of all.
 
     A line is its segments (n × 4: longitude and latitude of both ends, degrees). A segment is straight on a
-    map around the place that is held against it. Of segments of up to 5 km, at latitudes of up to 65°, that
+    map around the place that is compared with it. Of segments of up to 5 km, at latitudes of up to 65°, that
     is within a metre or two of the shortest way between the ends; the earth is treated as a sphere, which is
     wrong by 0.6 % of the distance at most.
     """

@@ -184,7 +184,7 @@ def _with_commands(
 
 @dataclass(frozen=True)
 class Live:
-    """An app's job on a topic of somebody's, and the group or folder by which it goes on where it ended.
+    """An app's job on a topic of somebody's, and the group or folder by which it resumes where it ended.
 
     `state` is the folder where Spark keeps its checkpoints and tables; `workers` and `metrics` are the
     consumer's. `stale` is after how long without any message an alert fires, `to` where alerts go. Raises

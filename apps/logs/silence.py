@@ -42,9 +42,7 @@ class Silence(Rule):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self._duration("longer"):
-            raise ValueError(
-                f"{self._where}: longer is {self.longer!r}; write a length of time, such as '1h'"
-            )
+            raise ValueError(f"{self._where}: longer must be a duration such as '1h', got {self.longer!r}")
         if isinstance(self.times, bool) or not isinstance(self.times, int | float) or not self.times >= 1:
             raise ValueError(f"{self._where}: times must be a number ≥ 1, got {self.times!r}")
         if type(self.warm) is not int or self.warm < 1:

@@ -28,7 +28,7 @@ _FOR_EVER_US = 2**61
 
 
 class WindowsTable:
-    """A table of the windows that it was given; one that comes again takes the place of the first.
+    """A table of the windows that it was given; one that is emitted again takes the place of the first.
 
     Those that fill are all given at a time, and take the place of all that filled before.
     """

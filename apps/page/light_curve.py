@@ -52,7 +52,7 @@ def light_curve(looks: Sequence[Look], title: str) -> str:
     """A picture of looks, the brightest on top; a note in its place where nothing was measured."""
     drawn = [look for look in looks if look.shown is not None]
     if not drawn:
-        return '<p class="note">Nothing was measured of this object.</p>'
+        return '<p class="note">This object has no measurements.</p>'
     axes = _Axes.of(drawn)
     colours = {band: f"series-{at % COLOURS}" for at, band in enumerate(bands_of(drawn))}
     marks = "".join(_mark(look, axes, colours[look.band]) for look in drawn)

@@ -122,7 +122,7 @@ def _alerting(job: Job, to: Sequence[Outlet], stale: str | None = None) -> dict[
 
 
 class _Windows:
-    """A part's windows; one that comes again takes the place of the first."""
+    """A part's windows; one that is emitted again takes the place of the first."""
 
     def __init__(self, seen: Callable[[pa.Table], None] | None) -> None:
         self._seen = seen

@@ -101,9 +101,9 @@ def _check_one_checkpoint(state: Path) -> None:
     if parts and not (checkpoint / "metadata").exists():
         raise DefinitionChanged(
             f"{checkpoint} holds a checkpoint for each part of the app ({', '.join(parts)}), as earlier "
-            "versions kept them; this version keeps one for the whole app, and can't go on from those. "
-            "Nothing was read. Name another folder with --state to count the topic from its beginning into "
-            "tables of its own, or let the version that made this one go on"
+            "versions kept them; this version keeps one for the whole app, and can't resume from "
+            "those. Nothing was read. Name another folder with --state to count the topic from its beginning "
+            "into tables of its own, or continue with the version that wrote this folder"
         )
 
 
@@ -163,7 +163,7 @@ class AppQuery:
     def start(
         self, spark: SparkSession, idle_seconds: float, available_now: bool = False, filling: bool = False
     ) -> Running:
-        """Start it; with `filling` it gives out windows that fill."""
+        """Start it; with `filling` it emits windows that fill."""
         from ...spark_udafs.streaming.alerts import AlertingSink
         from ...spark_udafs.streaming.shared_query import write_together
 

@@ -125,7 +125,7 @@ def degrees(written: str, hours: bool = False) -> float:
     if len(parts) == 1:
         return float(written)
     if len(parts) > 3:
-        raise ValueError(f"{written!r} is no angle; write 185.7288, or 12:22:54.9")
+        raise ValueError(f"{written!r} is not an angle; write 185.7288, or 12:22:54.9")
     sign = -1 if written.strip().startswith("-") else 1
     size = sum(abs(float(part)) / 60**at for at, part in enumerate(parts))
     return sign * size * (15 if hours else 1)

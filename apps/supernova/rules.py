@@ -57,11 +57,9 @@ class Once(Rule):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.value, str) or not self.value:
-            raise ValueError(f"{self._where}: value is {self.value!r}; name an answer of the stream")
+            raise ValueError(f"{self._where}: value must name an answer of the stream, got {self.value!r}")
         if not self._duration("forget"):
-            raise ValueError(
-                f"{self._where}: forget is {self.forget!r}; write a length of time, such as '365d'"
-            )
+            raise ValueError(f"{self._where}: forget must be a duration such as '365d', got {self.forget!r}")
 
     @property
     def over_at_once(self) -> bool:
@@ -130,8 +128,8 @@ class Candidate(Once):
             _ = self._places.all
         if self.page and not re.match(r"https?://[^/\s]+", self.page):
             raise ValueError(
-                f"{self._where}: page is {self.page!r}; write the address of the server that has the page, "
-                "such as http://desk:8055"
+                f"{self._where}: page must be the address of the page's server, such as http://desk:8055, "
+                f"got {self.page!r}"
             )
 
     @cached_property

@@ -18,7 +18,7 @@ class VolumeSurge(Change):
     mean_of
         Of how many windows; of the first ones, of as many as there are.
 
-    `least` is held against the window itself. All else is as `Change` says.
+    `least` is compared with the window itself. All else is as `Change` says.
     Raises `ValueError` for a field that it can't have.
 
     >>> surge = VolumeSurge("surge", value="posts", against="ewma", above=5, warm=20, over=100, mean_of=3)

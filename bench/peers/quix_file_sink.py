@@ -1,6 +1,6 @@
 """A topic into Parquet files by Quix Streams' file sink, run by the interpreter of its own environment.
 
-Usage: ``python quix_file_sink.py BOOTSTRAP TOPIC MESSAGES FOLDER``; prints messages a second of a processor.
+Usage: ``python quix_file_sink.py BOOTSTRAP TOPIC MESSAGES FOLDER``; prints messages per second of CPU time.
 """
 
 from __future__ import annotations

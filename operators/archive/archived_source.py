@@ -18,7 +18,7 @@ def recordings_of(source: KafkaSource) -> list[Recording]:
     topics = [topic for topic in known if matches(source.topics, topic)]
     if not topics:
         raise ArchiveError(
-            f"{source.archive} holds the topics {', '.join(sorted(known))}, and none that the stream reads: "
+            f"{source.archive} holds the topics {', '.join(sorted(known))}, but none that the stream reads: "
             f"{source.topic}"
         )
     return [Recording.open(source.archive, topic) for topic in topics]

@@ -125,7 +125,7 @@ def in_time(recordings: Sequence[Recording], limit: int = 20_000) -> Iterator[li
 
 
 class _Loaded:
-    """What is loaded of a partition and not given out yet, with the times (ms) at which it is due."""
+    """What is loaded of a partition and not returned yet, with the times (ms) at which it is due."""
 
     def __init__(self, batches: Iterator[Messages]) -> None:
         self._batches = batches
@@ -144,7 +144,7 @@ class _Loaded:
         return True
 
     def until(self, horizon: int) -> Slice:
-        """Give out what is due up to a time."""
+        """Return what is due up to a time."""
         assert self._messages is not None
         n = int(np.searchsorted(self.due, horizon, side="right"))
         given = self._messages.slice(0, n), self.due[:n]

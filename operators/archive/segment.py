@@ -147,7 +147,7 @@ def check_chain(segments: Iterable[Segment]) -> None:
             raise ArchiveError(
                 f"{segment.path}: {before.path} ends before offset {before.next_offset}, so "
                 f"{low} to {high - 1} {what}; "
-                "bring the missing file back, or move the later ones to another archive"
+                "restore the missing file, or move the later ones to another archive"
             )
         before = segment
 

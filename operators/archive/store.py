@@ -54,7 +54,7 @@ def store_of(place: str, options: Mapping[str, Any] | None = None) -> Store:
     except (ImportError, ValueError) as error:
         raise ArchiveError(
             f"{place}: there is no filesystem for {scheme}:// here ({error}); "
-            "pip install 'streamgauge[s3]' brings S3's, other packages of fsspec bring theirs"
+            "pip install 'streamgauge[s3]' installs S3's; other fsspec packages provide theirs"
         ) from None
 
 
@@ -145,7 +145,7 @@ class ObjectStore:
             return False
         except NotImplementedError as error:
             raise ArchiveError(
-                f"{self.name}: this store can't create a file only if it isn't there ({error}), so two "
+                f"{self.name}: this store can't create a file only if it doesn't exist ({error}), so two "
                 "archivers could overwrite each other; use a folder, S3, or another store that can"
             ) from None
         return True

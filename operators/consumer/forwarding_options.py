@@ -19,18 +19,18 @@ def check_forwarding(stream: Stream, options: RunOptions) -> None:
     for name in _OF_WINDOWS:
         if getattr(options, name) != getattr(usual, name):
             raise ValueError(
-                f"{name}: the stream sends its rows on to {stream.sending.topic!r}, so it has "
+                f"{name}: the stream sends its rows to {stream.sending.topic!r}, so it has "
                 "no windows; leave it out"
             )
     if options.delivery == "effectively_once":
         raise ValueError(
-            'delivery="effectively_once": it leaves out what comes twice where the log is merged, and rows '
-            f'that are sent on to {stream.sending.topic!r} are for any consumer; take "exactly_once", or '
-            '"at_least_once" and leave out by the header "source" what came before'
+            'delivery="effectively_once": it drops duplicates when the log is merged, but rows '
+            f'sent to {stream.sending.topic!r} are read by any consumer; use "exactly_once", '
+            'or "at_least_once" and drop duplicates by the header "source"'
         )
     if stream.sending.topic in (options.dead_letters, options.late):
         raise ValueError(
-            f"rows_to_kafka: {stream.sending.topic!r} takes the dead letters or the late messages, too"
+            f"rows_to_kafka: {stream.sending.topic!r} is also the topic of dead letters or late messages"
         )
 
 

@@ -1,4 +1,4 @@
-"""The options of a run as one value, checked when it is made."""
+"""The options of a run as one value, validated on creation."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
 
 class SharedKeywords(TypedDict, total=False):
-    """The keywords of `RunOptions` that are of all streams that run together, for ``**options``."""
+    """The keywords of `RunOptions` that apply to all streams that run together, for ``**options``."""
 
     delivery: DeliveryName
     until: Literal["latest"] | None
@@ -64,86 +64,86 @@ class RunOptions:
     """The options of a run.
 
     delivery
-        What is promised when a worker dies, is paused or cut off while it delivers what it has read:
+        What is promised if a worker dies, is paused or cut off while it delivers its results:
 
         | delivery | counts | dead letters | costs |
         |---|---|---|---|
         | `exactly_once` | exact | exact | a transaction each checkpoint |
-        | `effectively_once` | exact | may come twice | the log's end is read when partitions move |
-        | `at_least_once` | never too few | may come twice | the same |
+        | `effectively_once` | exact | may be repeated | the log's end is read when partitions move |
+        | `at_least_once` | never too few | may be repeated | the same |
         | `at_most_once` | never too many | may be lost | the same |
 
-        `exactly_once` sends deltas and commits places in one transaction; one that a dead worker left open
-        holds up readers for ``transaction.timeout.ms``. The others need no right to transactions.
-        `effectively_once` sends deltas, then commits. A worker that takes a partition up claims it in the
-        table topic, and goes on behind what is there: mergers leave out ranges that they have, and whatever
-        comes from before the claim (`work.partition_recovery`). `at_least_once` does the same without claims:
-        `Summary.overlaps` counts deltas that counted messages twice, as those of a worker that was paused
-        may. `at_most_once` commits first, and what a dying worker held is lost. Sinks get closed windows
-        exactly once in any case.
+        `exactly_once` sends deltas and commits positions in one transaction; a transaction left open by a
+        dead worker blocks readers for ``transaction.timeout.ms``. The others need no right to transactions.
+        `effectively_once` sends deltas, then commits. A worker that is assigned a partition claims it in the
+        table topic, and continues after the deltas there: mergers drop ranges that they already have, and all
+        deltas sent before the claim (`worker.partition_recovery`). `at_least_once` does the same without
+        claims: `Summary.overlaps` counts deltas that counted messages twice, for example from a worker that
+        was paused. `at_most_once` commits first, and results held by a dying worker are lost. Sinks get
+        closed windows exactly once in any case.
     until
         ``"latest"`` ends the run when all messages that exist at its start are counted; None runs for ever.
     on_window
-        Called with the table of sketches of each window as it closes, from the merger's thread. If it raises,
-        the run ends, and the next run of the group hands that window over again. A window that only silence
-        has closed may come again in any case, whole, with the rows that followed: replace the earlier one by
-        its `window_start` and keys (see `Stream.tumbling`).
+        Called with the table of sketches of each window as it closes, in the merger's thread. If it raises,
+        the run ends, and the next run of the group emits that window again. A window that only silence has
+        closed may be emitted again in any case, complete, with the rows that followed: replace the earlier
+        one by its `window_start` and keys (see `Stream.tumbling`).
     workers
-        The number of sketching workers. With more than one, each is a process of its own.
+        The number of sketching workers. With more than one, each is a process.
     group_id
-        The consumer group: runs of the same group share the work, and a later one goes on where the last one
-        ended. A group has one definition. Without a group the run is on its own and leaves nothing behind.
+        The consumer group: runs of the same group share the work, and a later run resumes where the last one
+        ended. A group has one definition. Without a group the run is independent and leaves nothing behind.
     start
-        Where a group that never ran begins: ``"earliest"`` with the first message of the topic, ``"latest"``
-        with messages that come from now on. Partitions added later are read from their beginning.
+        Where a new group begins: ``"earliest"`` with the first message of the topic, ``"latest"`` with
+        messages that arrive from now on. Partitions added later are read from their beginning.
     table_partitions
         The number of partitions of a new table topic: that many runs of a group can merge.
     dead_letters
         The topic for messages that can't be counted: ``"<topic>.dead-letters"`` if empty; None drops them.
     late
-        The topic for messages that come when all of their windows are over: ``"<topic>.late-messages"`` if
-        empty; None only counts them. They go there as they came, with a header `late_by` that says how late,
-        in the transaction of the checkpoint. What the merger alone knows to be late, since its partition had
-        been silent while others went on, is there as sketches only, and can't go there: such messages are
-        late in the account, and the metric ``messages_missed_total`` says how many they are.
+        The topic for messages whose windows are all over: ``"<topic>.late-messages"`` if empty; None only
+        counts them. They are sent unchanged, with a header `late_by` that states the delay, in the
+        transaction of the checkpoint. Messages that only the merger finds to be late, because their partition
+        was silent while others continued, exist only as sketches and can't be sent there: they are late in
+        the account, and the metric ``messages_missed_total`` counts them.
     emit
         When `on_window` gets windows: ``"close"``, as they close; ``"checkpoint"``, every
-        `checkpoint_seconds`, closed or not, as they are by then, if anything of them is new; ``"both"``. What
-        is given out while it fills comes again, whole: `SketchTable.is_final` tells. Sinks take closed
-        windows in any case. But with ``"close"``, a window that silence alone has closed comes again, also to
+        `checkpoint_seconds`, closed or open, if they have changed; ``"both"``. A window that is emitted while
+        it fills is emitted again, complete: `SketchTable.is_final` distinguishes them. Sinks only get closed
+        windows. But unless it is ``"close"``, a window that only silence has closed is emitted again, also to
         sinks, once it is final, even if no row followed for it.
     state_bytes
-        The bytes of memory that the windows which still fill may take in this process; no limit if None. A
-        worker whose sketches take a quarter of that delivers them before the next checkpoint is due. What a
-        worker must keep of windows by count, about 100 bytes a group, may take as much, and can't be moved to
-        disk: beyond that the run ends with a `StateLimitError`, whatever `at_limit` says.
+        The memory in bytes for open windows in this process; no limit if None. A worker whose sketches take a
+        quarter of that delivers them before the next checkpoint is due. The state of count windows in a
+        worker, about 100 bytes per group, may take as much, and can't be moved to disk: beyond that the run
+        ends with a `StateLimitError`, whatever `at_limit` is.
     at_limit
-        What happens when the windows take more: ``"spill"`` moves them to temporary files (TMPDIR says
-        where), from which they are read as they close; ``"refuse"`` ends the run with a `StateLimitError`
-        that names the largest. A later run of the group goes on where it ended.
+        What happens when the windows take more: ``"spill"`` moves them to temporary files (in TMPDIR), from
+        which they are read as they close; ``"refuse"`` ends the run with a `StateLimitError` that names the
+        largest. A later run of the group resumes where it ended.
     checkpoint_seconds
         The time between checkpoints, at which everything read is delivered.
     idle_seconds
         How long a partition must be silent, since its last row with an event time and with nothing left to
-        read, until it no longer holds windows open (see `Stream.tumbling`).
+        read, before it stops holding windows open (see `Stream.tumbling`).
     connect_seconds
-        How long a run that starts waits for brokers that are away. None waits for ever, as a run does whose
-        brokers go away while it runs; else a `TopicError` says that none answered.
+        How long a starting run waits for unreachable brokers. None waits for ever, as a run does if its
+        brokers become unreachable later; otherwise a `TopicError` reports that none answered.
     sinks
-        Where closed windows go besides: any of `AnswersToKafka`, `SketchesToKafka` and `SketchesToParquet`,
-        each with every window exactly once, whatever the `delivery` of rows. They belong to a run and not to
-        the stream's definition, which knows no engine and whose group goes on when a sink is added.
+        Further destinations of closed windows: any of `AnswersToKafka`, `SketchesToKafka` and
+        `SketchesToParquet`, each with every window exactly once, whatever the `delivery` of rows. They belong
+        to a run and not to the stream's definition, so a group can resume with an additional sink.
     metrics
-        Where Prometheus finds the run's metrics (``/metrics``), and others its health (``/health`` and
-        ``/ready``): a port of this machine, such as 9400 (0 takes a free one, see `Run.metrics_address`), or
-        ``"0.0.0.0:9400"`` for other machines too. Nothing is served if None.
+        The address of the run's Prometheus metrics (``/metrics``) and health (``/health`` and ``/ready``): a
+        port on this machine, such as 9400 (0 selects a free one, see `Run.metrics_address`), or
+        ``"0.0.0.0:9400"`` for other machines as well. Nothing is served if None.
     registry
-        A `prometheus_client.CollectorRegistry` of your own that is to show the metrics, with or without a
-        port; several runs may share one.
+        Your own `prometheus_client.CollectorRegistry` to which the metrics are added, with or without a port;
+        several runs may share one.
     keep_windows
-        The number of closed windows that an endless run keeps for `Run.table`; at most 1 GiB of them.
+        The number of closed windows that an endless run stores for `Run.table`; at most 1 GiB.
 
-    Raises `ValueError` or `TypeError`, naming the option, for a value that no run can have.
+    Raises `ValueError` or `TypeError`, naming the option, for an invalid value.
 
     >>> RunOptions(workers=0)
     Traceback (most recent call last):
@@ -196,22 +196,20 @@ class RunOptions:
             address_of(self.metrics)
         if self.registry is not None and not hasattr(self.registry, "register"):
             raise TypeError(
-                f"registry is {self.registry!r}; give a prometheus_client.CollectorRegistry, or leave it out"
+                f"registry must be a prometheus_client.CollectorRegistry or None, got {self.registry!r}"
             )
         if self.on_window is not None and not callable(self.on_window):
-            raise TypeError(
-                f"on_window is {self.on_window!r}, which can't be called; write a function of one table"
-            )
+            raise TypeError(f"on_window must be a function of one table, got {self.on_window!r}")
         from ..sinks.sink import is_sink  # with all that makes and reads tables
 
         if not isinstance(self.sinks, list | tuple) or not all(map(is_sink, self.sinks)):
             raise TypeError(
-                f"sinks is {self.sinks!r}, not a list of sinks; write one such as "
-                'sinks=[AnswersToKafka("answers")]'
+                'sinks must be a list of sinks, such as sinks=[AnswersToKafka("answers")], '
+                f"got {self.sinks!r}"
             )
 
     def dead_letter_topic(self, topic: str) -> str | None:
-        """Where the messages of a topic go that can't be counted, if anywhere.
+        """The topic for a topic's messages that can't be counted, if any.
 
         >>> RunOptions().dead_letter_topic("posts"), RunOptions(dead_letters=None).dead_letter_topic("posts")
         ('posts.dead-letters', None)
@@ -219,7 +217,7 @@ class RunOptions:
         return f"{topic}.dead-letters" if self.dead_letters == "" else self.dead_letters
 
     def late_topic(self, topic: str) -> str | None:
-        """Where the late messages of a topic go, if anywhere.
+        """The topic for a topic's late messages, if any.
 
         >>> RunOptions().late_topic("posts"), RunOptions(late="").late_topic("posts")
         (None, 'posts.late-messages')
@@ -228,9 +226,10 @@ class RunOptions:
 
 
 def with_run_options(function: F) -> F:
-    """A function that hands its ``**options`` on, with the fields of `RunOptions` in their place for `help`.
+    """A function that passes its ``**options`` on, with the fields of `RunOptions` in its signature for
+    `help`.
 
-    An option that it doesn't have is a `TypeError`, which names the nearest one.
+    An unknown option is a `TypeError`, which names the nearest one.
 
     >>> inspect.signature(with_run_options(lambda **options: None)).parameters["workers"]
     <Parameter "workers: 'int' = 1">

@@ -1,4 +1,4 @@
-"""A running stream: its workers, its merger, and what came of them so far."""
+"""A running stream: its workers, its merger, and the results so far."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .supervision.supervisor import Supervisor
 
 
 class Run(Supervisor):
-    """A running stream: see how it does with `summary`, end it with `stop` and `wait`.
+    """A running stream: `summary` reports its state, `stop` and `wait` end it.
 
     >>> import polars as pl
     >>> import streamgauge as sg
@@ -38,29 +38,29 @@ class Run(Supervisor):
         )
 
     def figures(self) -> Figures:
-        """What is known of it at this moment: the numbers that metrics, health and the progress line show.
+        """The current figures: the numbers that metrics, health and the progress line show.
 
-        Costs no question to a broker: what waits is what the last answer said, at most some seconds ago.
+        It asks no broker: the lag is from the last answer, at most a few seconds old.
         """
         return self._only.figures()
 
     def health(self) -> Health:
-        """Whether it does its work (`healthy`), and has begun to (`ready`); `why` not, in words.
+        """Whether the run is `healthy` and `ready`; `why` gives the reason if not.
 
-        It is not healthy once it has failed, or if messages have waited for a minute with none counted. It is
+        It is unhealthy once it has failed, or if messages have waited for a minute with none counted. It is
         ready once every input partition has a worker and its log was read to the end.
         """
         return self._only.health()
 
     def drain(self, seconds: float | None = None) -> Summary:
-        """Read no more, deliver what was read, close every window that may close, and wait for all that.
+        """Stop reading, deliver everything, close every window that may close, and wait for all of this.
 
-        `stop` does the same but gives the merger only some seconds for what lies in the log. Here it takes
-        all of it in, however long that takes, sinks have every closed window, and the place is kept. Windows
-        that may still get rows stay open for the next run of the group. Where another process merges, its
-        windows are its own affair.
+        `stop` does the same but gives the merger only a few seconds for the rest of the log. Here the merger
+        merges all of it, however long that takes, sinks get every closed window, and the position is stored.
+        Windows that may still get rows stay open for the next run of the group. If another process merges,
+        this does not cover its windows.
 
-        Raises what `wait` raises; after `seconds` it is a `TimeoutError`, and the draining goes on.
+        Raises what `wait` raises, and `TimeoutError` after `seconds`, while draining continues.
         """
         self._drained()
         return self.wait(seconds)
@@ -68,7 +68,7 @@ class Run(Supervisor):
     def wait(self, seconds: float | None = None, interrupted: bool = False) -> Summary:
         """Wait for the end; an unbounded run ends only by `stop` or an error.
 
-        Raises the error that ended it, and `TimeoutError` after `seconds`, while the run goes on.
+        Raises the error that ended it, and `TimeoutError` after `seconds`, while the run continues.
         """
         self._ended(seconds)
         return self.summary(interrupted)

@@ -1,4 +1,4 @@
-"""Several streams in one process that share one reading: their plans, and how they do."""
+"""Several streams in one process that share one consumer: their plans and their state."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _LONGEST = 200
 
 
 class RunTogether(Supervisor):
-    """Running streams that share one reading: ``run["tags"]`` is what one of them has come to.
+    """Running streams that share one consumer: ``run["tags"]`` is one of them.
 
-    That has `table`, `summary`, `figures` and `health` of its own, as a `Run` has. What is requested of all
-    at once (`stop`, `wait`, `drain`, `scale`) is requested here; iterating gives the names.
+    It has its own `table`, `summary`, `figures` and `health`, like a `Run`. `stop`, `wait`, `drain` and
+    `scale` here apply to all streams; iterating gives the names.
 
     >>> import polars as pl
     >>> import streamgauge as sg
@@ -63,7 +63,7 @@ class RunTogether(Supervisor):
         return self._results[name]
 
     def health(self) -> Health:
-        """Whether all do their work, and all have begun to; `why` one of them does not, in words."""
+        """Whether all are healthy and ready; `why` gives the reason if one is not."""
         return self._whole_health()
 
     def summaries(self, interrupted: bool = False) -> dict[str, Summary]:
@@ -71,18 +71,18 @@ class RunTogether(Supervisor):
         return {name: own.summary(interrupted) for name, own in self._results.items()}
 
     def wait(self, seconds: float | None = None, interrupted: bool = False) -> dict[str, Summary]:
-        """Wait for the end of all, and give the last summaries; unbounded, they end by `stop` or an error.
+        """Wait for the end of all, and return the last summaries; unbounded runs end by `stop` or an error.
 
         A stream that fails ends all. Its error is raised, with a note that names the stream; `TimeoutError`
-        after `seconds`, while they go on.
+        after `seconds`, while they continue.
         """
         self._ended(seconds)
         return self.summaries(interrupted)
 
     def drain(self, seconds: float | None = None) -> dict[str, Summary]:
-        """Read no more, deliver what was read, close all windows that may close (`Run.drain`), and wait.
+        """Stop reading, deliver everything, close all windows that may close (`Run.drain`), and wait.
 
-        Raises what `wait` raises; after `seconds` it is a `TimeoutError`, and the draining goes on.
+        Raises what `wait` raises, and `TimeoutError` after `seconds`, while draining continues.
         """
         self._drained()
         return self.wait(seconds)
@@ -94,12 +94,12 @@ def options_of(
     on_window: Mapping[str, OnWindow] | None,
     sinks: Mapping[str, Sequence[Sink]] | None,
 ) -> dict[str, RunOptions]:
-    """The options of each stream: `options` are of all, `on_window` and `sinks` are given by name.
+    """The options of each stream: `options` apply to all, `on_window` and `sinks` are given by name.
 
     Raises `TypeError` and `ValueError` for streams and options that can't run together.
     """
     if not isinstance(streams, Mapping) or not streams:
-        raise TypeError(f'streams is {streams!r}; name each, as in {{"english": english, "others": others}}')
+        raise TypeError(f'streams must map names to streams, as in {{"english": english}}, got {streams!r}')
     for name, stream in streams.items():
         if not isinstance(name, str) or not re.fullmatch(STREAM_NAME, name):
             raise ValueError(
@@ -140,7 +140,9 @@ def _by_name(option: str, given: Any, streams: Mapping[str, Stream]) -> Mapping[
         return {}
     first = next(iter(streams))
     if not isinstance(given, Mapping):
-        raise TypeError(f'{option} is {given!r}; give it by the names of streams, as in {{"{first}": ...}}')
+        raise TypeError(
+            f'{option} must be given by names of streams, as in {{"{first}": ...}}, got {given!r}'
+        )
     if unknown := [name for name in given if name not in streams]:
         raise ValueError(f"{option} names {unknown[0]!r}, which is not a stream; there are {_named(streams)}")
     return given

@@ -1,4 +1,4 @@
-"""One aggregate as a value: the family's name, the column and the parameters, and how it is written down."""
+"""One aggregate as a value: the family's name, the column, the parameters, and their JSON."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ METADATA = b"streamgauge"
 class Aggregate:
     """One aggregate: the family's name in the registry, the column, the parameters of sketch and answer.
 
-    `inputs` names the columns of further row-wise inputs. `typed` adds what the column's type decides; only
-    a typed aggregate can make groups. `item_kind` is part of that where hashes of values are kept: what may
-    be queried of them (`sketches.core.item_kinds`).
+    `inputs` names the columns of further row-wise inputs. `typed` adds the parameters that the column's type
+    determines; only a typed aggregate can create groups. If hashes of values are stored, these include
+    `item_kind`: the kind of values that may be queried (`sketches.core.item_kinds`).
 
     >>> import streamgauge as sg
     >>> users = aggregate("distinct", "user", lg_k=11)
@@ -53,9 +53,9 @@ class Aggregate:
         return [*([] if self.column is None else [self.column]), *self.inputs.values()]
 
     def typed(self, column_type: pa.DataType | None) -> Aggregate:
-        """The same aggregate with the parameters that its column's type decides.
+        """The same aggregate with the parameters that its column's type determines.
 
-        Raises `TypeError` if the family can't take such a column.
+        Raises `TypeError` if the family doesn't accept such a column.
         """
         if column_type is None:
             return self
@@ -94,7 +94,7 @@ class Aggregate:
         return fields if self.item_kind is None else {**fields, "item_kind": self.item_kind}
 
     def to_json(self) -> str:
-        """The definition as it stands in a field's metadata: the same text for the same aggregate."""
+        """The definition for a field's metadata: the same text for the same aggregate."""
         return json.dumps({"version": VERSION, **self.definition()}, sort_keys=True)
 
     @classmethod
@@ -124,7 +124,7 @@ def _read(text: str | bytes) -> tuple[Any, ...]:
 
 
 def arrow_type(text: str) -> pa.DataType:
-    """The Arrow type that `str` wrote.
+    """Parse an Arrow type from its `str`.
 
     >>> arrow_type("timestamp[us, tz=UTC]")
     TimestampType(timestamp[us, tz=UTC])

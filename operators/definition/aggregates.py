@@ -1,7 +1,7 @@
 """What a stream computes: an aggregate of a column, by name.
 
-Each function here makes the definition of one aggregate; `Stream.agg`, Spark's `sketch(df)` and the table of
-sketches understand it. In a list column each element counts; nulls are skipped. All raise `TypeError` for a
+Each function here returns the definition of one aggregate; `Stream.agg`, Spark's `sketch(df)` and the table
+of sketches accept it. In a list column each element counts; nulls are skipped. All raise `TypeError` for a
 column that isn't named by a string, and `SketchError` for a parameter out of range.
 """
 
@@ -11,12 +11,12 @@ from .aggregate import Aggregate, aggregate
 
 
 def distinct(column: str, lg_k: int = 12) -> Aggregate:
-    """How many different values: HyperLogLog with 2^lg_k registers.
+    """The number of distinct values: HyperLogLog with 2^lg_k registers.
 
     The relative standard error is 1.04 / √(2^lg_k), 1.6 % at 12; answers have bounds at 95.4 % confidence.
 
-    Nulls and empty strings are not counted, as in DataSketches; to have '' counted, turn it into a text that
-    the column has not before it is sketched.
+    Nulls and empty strings are not counted, as in DataSketches. To count '', first replace it with a string
+    that does not occur in the column.
 
     Source: Flajolet and others, HyperLogLog (2007); Apache DataSketches `hll`.
 
@@ -28,14 +28,14 @@ def distinct(column: str, lg_k: int = 12) -> Aggregate:
 
 
 def distinct_set(column: str, lg_k: int = 12) -> Aggregate:
-    """Which different values, as a set: Theta with the 2^lg_k smallest hashes.
+    """The set of distinct values: Theta with the 2^lg_k smallest hashes.
 
     Exact up to 2^lg_k values; beyond, the relative standard error is 1 / √(2^lg_k − 1), 1.6 % at 12, with
-    bounds at 95.4 % confidence. `compare` gives unions, intersections, differences and the Jaccard index of
-    two such columns; Spark has `theta_union`, `theta_intersection` and `theta_difference` for them.
+    bounds at 95.4 % confidence. `compare` returns unions, intersections, differences and the Jaccard index
+    of two such columns; Spark has `theta_union`, `theta_intersection` and `theta_difference` for them.
 
-    Nulls and empty strings are not counted, as in DataSketches; to have '' counted, turn it into a text that
-    the column has not before it is sketched.
+    Nulls and empty strings are not counted, as in DataSketches. To count '', first replace it with a string
+    that does not occur in the column.
 
     Source: Dasgupta, Lang, Rhodes, Thaler, ICDT 2016; Apache DataSketches `theta`.
 
@@ -47,13 +47,13 @@ def distinct_set(column: str, lg_k: int = 12) -> Aggregate:
 
 
 def quantiles(column: str, relative_accuracy: float = 0.01, weight: str | None = None) -> Aggregate:
-    """How values are spread: DDSketch; each quantile, tails included, is always within 1 % of its value.
+    """The distribution of values: DDSketch; each quantile, tails included, is always within 1 % of its value.
 
-    `relative_accuracy` sets another share. A million normal, lognormal or Pareto values take at most 14 kB.
-    In a column of whole numbers those below 50 are exact, and larger ones whole if that keeps within the 1 %.
-    Points in time are refused; ask for their `kll_quantiles`. A row counts as often as the number in column
-    `weight` says, which may be a fraction, such as one over the share of rows that were sampled; rows whose
-    weight is null or 0 are skipped, and a negative weight raises `ValueError`.
+    `relative_accuracy` sets another limit. A million normal, lognormal or Pareto values take at most 14 kB.
+    In a column of whole numbers, those below 50 are exact, and larger ones are rounded to whole numbers if
+    that stays within the 1 %. Points in time are refused; use `kll_quantiles` for them. A row counts as often
+    as the number in column `weight` says. It may be a fraction, for example 1 / (the share of rows that were
+    sampled). Rows with weight null or 0 are skipped, and a negative weight raises `ValueError`.
 
     Source: Masson, Rim, Lee, "DDSketch", VLDB 2019.
 
@@ -65,12 +65,12 @@ def quantiles(column: str, relative_accuracy: float = 0.01, weight: str | None =
 
 
 def kll_quantiles(column: str, k: int = 200, weight: str | None = None) -> Aggregate:
-    """How values are spread: KLL, which Spark and DataSketches can merge and query, too.
+    """The distribution of values: KLL, which Spark and DataSketches can merge and query as well.
 
-    The rank of an answer is off by at most 1.33 % (k = 200, at 99 % confidence), so a far quantile of skewed
-    values by up to a fifth of its value; k = 4000, 90 kB, brings ranks to 0.1 %. A row counts as often as the
-    whole number in column `weight` says, as a bucket of a histogram does; rows whose weight is null or 0 are
-    skipped, and a negative weight or a fraction raises `ValueError`.
+    The rank of an answer is off by at most 1.33 % (k = 200, at 99 % confidence), so an extreme quantile of
+    skewed values may be off by up to a fifth of its value; k = 4000, 90 kB, reduces the rank error to 0.1 %.
+    A row counts as often as the whole number in column `weight` says, for example the count of a histogram
+    bucket. Rows with weight null or 0 are skipped, and a negative weight or a fraction raises `ValueError`.
 
     Source: Karnin, Lang, Liberty, "Optimal Quantile Approximation in Streams", FOCS 2016.
 
@@ -84,12 +84,12 @@ def kll_quantiles(column: str, k: int = 200, weight: str | None = None) -> Aggre
 
 
 def tail_quantiles(column: str, k: int = 12, high_ranks: bool = True) -> Aggregate:
-    """How values are spread, the more accurate the nearer to the highest: REQ, for p99.9 and beyond.
+    """The distribution of values, most accurate near the highest: REQ, for p99.9 and beyond.
 
-    A rank is off by at most 2.2 % of its distance to rank 1 (k = 12, at 95.4 % confidence): what it calls
-    p99.99 lies between p99.9898 and p99.9902. Without `high_ranks` the lowest ranks are the accurate ones.
-    The error shrinks as k grows; at 12, four million values take 10 kB. Values are kept as 4-byte floats,
-    within 6e-8 of each; points in time, which those can't tell apart, are refused.
+    A rank is off by at most 2.2 % of its distance to rank 1 (k = 12, at 95.4 % confidence): a reported p99.99
+    lies between p99.9898 and p99.9902. Without `high_ranks` the lowest ranks are the accurate ones. The error
+    shrinks as k grows; at 12, four million values take 10 kB. Values are stored as 4-byte floats, within 6e-8
+    of each. Points in time are refused, because such floats can't distinguish them.
 
     Raises `TypeError` for a column that isn't named by a string, `SketchError` for a `k` that isn't even or
     outside 4 to 1024.
@@ -104,11 +104,11 @@ def tail_quantiles(column: str, k: int = 12, high_ranks: bool = True) -> Aggrega
 
 
 def tdigest_quantiles(column: str, k: int = 200) -> Aggregate:
-    """How values are spread, for those who read DataSketches' t-digests.
+    """The distribution of values, for readers of DataSketches' t-digests.
 
-    No error is promised, as a t-digest has none that holds for every stream; `docs/sketches.md` shows what
-    is measured. If nobody else reads the bytes, take `quantiles`, `kll_quantiles` or `tail_quantiles`, which
-    promise one. NaN and infinities are left out.
+    No error is promised, because no bound holds for every stream; `docs/sketches.md` shows measurements. If
+    no other system reads the bytes, use `quantiles`, `kll_quantiles` or `tail_quantiles`, which promise a
+    bound. NaN and infinities are skipped.
 
     Raises `TypeError` for a column that isn't named by a string, `SketchError` for a `k` outside 10 to 65535.
 
@@ -122,9 +122,9 @@ def tdigest_quantiles(column: str, k: int = 200) -> Aggregate:
 
 
 def frequency(column: str, eps: float = 0.001, confidence: float = 0.99, seed: int = 0) -> Aggregate:
-    """How often any value occurred, queried afterwards: a count-min sketch.
+    """How often any value occurred, chosen at query time: a count-min sketch.
 
-    An answer is never too low, and with probability `confidence` too high by at most `eps` of all rows.
+    An answer is never too low, and with probability `confidence` it is too high by at most `eps` of all rows.
 
     Source: Cormode, Muthukrishnan, "An Improved Data Stream Summary", J. Algorithms 2005.
 
@@ -136,11 +136,11 @@ def frequency(column: str, eps: float = 0.001, confidence: float = 0.99, seed: i
 
 
 def membership(column: str, capacity: int = 100_000, fpp: float = 0.01) -> Aggregate:
-    """Whether a value occurred, whichever is queried later: a blocked Bloom filter.
+    """Whether a value occurred, chosen at query time: a blocked Bloom filter.
 
-    A value that occurred is always found. One that did not is found with probability `fpp` at most, up to
-    `capacity` different values; beyond, more often. It takes 10.5 bits for each of `capacity` at 1 %. The
-    answer says how full it is; `Bloom.from_bytes(cell).contains(values)` looks values up.
+    A value that occurred is always found. A value that did not is found with probability `fpp` at most, up to
+    `capacity` distinct values; beyond that, more often. It takes 10.5 bits for each of `capacity` at 1 %. The
+    answer reports how full it is; `Bloom.from_bytes(cell).contains(values)` looks values up.
 
     Raises `TypeError` for a column that isn't named by a string, `SketchError` for parameters out of range.
 
@@ -162,9 +162,9 @@ def top_k(column: str, k: int = 10, max_size: int = 4096) -> Aggregate:
     """The `k` most frequent values, each with its estimated count and bounds.
 
     The true count always lies within the bounds, which are at most 3.5 / `max_size` of all values apart,
-    0.085 % at 4,096. So a value with more than that share is always found. `max_size` is a power of two from
-    8; at 4,096 a full sketch takes 50 kB and the bytes of its strings. `k` is only the question: tables of
-    different `k` merge, and each query has its own. Values are whole numbers or strings.
+    0.085 % at 4,096. A value with a larger share is therefore always found. `max_size` is a power of two from
+    8; at 4,096 a full sketch takes 50 kB plus the bytes of its strings. `k` belongs to the question: tables
+    with different `k` can be merged, and each query has its own. Values are whole numbers or strings.
 
     Raises `TypeError` for a column that isn't named by a string, `SketchError` for parameters out of range.
 
@@ -183,11 +183,11 @@ def top_k(column: str, k: int = 10, max_size: int = 4096) -> Aggregate:
 
 
 def sample(column: str, k: int = 100) -> Aggregate:
-    """`k` values that stand for all: every set of `k` values is equally likely to be the sample.
+    """A uniform sample of `k` values: every set of `k` values is equally likely to be the sample.
 
-    A share read off the sample is within √(ln(40) / 2k) of the true one at 95 % confidence, 0.14 at k = 100
-    and 0.043 at 1,000; the answer gives it as `error`. With no more than `k` values the sample is all of
-    them. To sample several columns together, make a struct of them first, as in
+    A share estimated from the sample is within √(ln(40) / 2k) of the true one at 95 % confidence, 0.14 at k =
+    100 and 0.043 at 1,000; the answer reports it as `error`. If there are at most `k` values, the sample
+    contains all of them. To sample several columns together, combine them into a struct first, as in
     ``.with_columns(row=pl.struct("user", "text"))``.
 
     Raises `TypeError` for a column that isn't named by a string, `SketchError` for a `k` out of range.
@@ -207,9 +207,9 @@ def sample(column: str, k: int = 100) -> Aggregate:
 
 
 def weighted_sample(column: str, weight: str, k: int = 100) -> Aggregate:
-    """`k` values, drawn one after another in proportion to the numbers in column `weight`, none twice.
+    """`k` values drawn without replacement, in proportion to the numbers in column `weight`.
 
-    That is exactly how they are distributed; there is no error to bound.
+    The sample has exactly this distribution; there is no error to bound.
 
     Source: Efraimidis, Spirakis, "Weighted random sampling with a reservoir", 2006.
 
@@ -221,9 +221,9 @@ def weighted_sample(column: str, weight: str, k: int = 100) -> Aggregate:
 
 
 def stratified_sample(column: str, key: str, k: int = 10, capacity: int = 100_000) -> Aggregate:
-    """`k` values for each value of column `key`, at most `capacity` in all, each key's uniformly.
+    """A uniform sample of `k` values for each value of column `key`, at most `capacity` in all.
 
-    A share read off a key's m values is within 1.36 / √m of that key's at 95 % confidence.
+    A share estimated from a key's m values is within 1.36 / √m of the key's true one at 95 % confidence.
 
     >>> import streamgauge as sg
     >>> sg.stratified_sample("text", key="lang", k=3).inputs
@@ -235,7 +235,7 @@ def stratified_sample(column: str, key: str, k: int = 10, capacity: int = 100_00
 def hash_sample(column: str, key: str, p: float = 0.01) -> Aggregate:
     """All values of a share `p` of the keys in column `key`: the same keys in every stream and window.
 
-    Of m keys it holds p·m, within 2·√(m·p·(1 − p)) at 95 % confidence, and all values of each, exactly.
+    Of m keys it contains p·m, within 2·√(m·p·(1 − p)) at 95 % confidence, and exactly all values of each.
 
     Source: Duffield, Grossglauser, "Trajectory Sampling", SIGCOMM 2000.
 
@@ -249,7 +249,7 @@ def hash_sample(column: str, key: str, p: float = 0.01) -> Aggregate:
 def bernoulli_sample(column: str, p: float = 0.01) -> Aggregate:
     """Each value with probability `p`, independently.
 
-    Of n values it holds p·n, within 2·√(n·p·(1 − p)) at 95 % confidence.
+    Of n values it contains p·n, within 2·√(n·p·(1 − p)) at 95 % confidence.
 
     >>> import streamgauge as sg
     >>> sg.bernoulli_sample("text", p=0.001).params
@@ -259,9 +259,9 @@ def bernoulli_sample(column: str, p: float = 0.01) -> Aggregate:
 
 
 def recent_sample(column: str, window: float = 3600.0, k: int = 100) -> Aggregate:
-    """`k` values of the last `window` seconds of event time, and of any shorter span, uniformly.
+    """A uniform sample of `k` values from the last `window` seconds of event time, or any shorter span.
 
-    A share read off it is within 1.36 / √k of the true one at 95 % confidence.
+    A share estimated from it is within 1.36 / √k of the true one at 95 % confidence.
 
     Source: Babcock, Datar, Motwani, "Sampling from a Moving Window", SODA 2002.
 
@@ -273,9 +273,10 @@ def recent_sample(column: str, window: float = 3600.0, k: int = 100) -> Aggregat
 
 
 def decayed_sample(column: str, half_life: float = 3600.0, k: int = 100) -> Aggregate:
-    """`k` values, where the chance of a value halves with every `half_life` seconds of age.
+    """`k` values; the chance of a value halves with every `half_life` seconds of age.
 
-    They are distributed exactly as draws without replacement by these chances; there is no error to bound.
+    They are distributed exactly like draws without replacement with these chances; there is no error to
+    bound.
 
     Source: Cormode, Shkapenyuk, Srivastava, Xu, "Forward Decay", ICDE 2009, section V.
 
@@ -287,7 +288,7 @@ def decayed_sample(column: str, half_life: float = 3600.0, k: int = 100) -> Aggr
 
 
 def decayed_count(column: str, half_life: float = 3600.0) -> Aggregate:
-    """How many values, where one counts half as much for every `half_life` seconds of age.
+    """The number of values; the weight of a value halves with every `half_life` seconds of age.
 
     Exact up to rounding.
 
@@ -301,7 +302,7 @@ def decayed_count(column: str, half_life: float = 3600.0) -> Aggregate:
 
 
 def decayed_quantiles(column: str, half_life: float = 3600.0, relative_accuracy: float = 0.01) -> Aggregate:
-    """How values are spread, with the weights of `decayed_count`.
+    """The distribution of values, with the weights of `decayed_count`.
 
     Each quantile is always within 1 % of its value, or the share that `relative_accuracy` sets.
 
@@ -315,7 +316,7 @@ def decayed_quantiles(column: str, half_life: float = 3600.0, relative_accuracy:
 
 
 def sliding_distinct(column: str, window: float = 3600.0, lg_k: int = 12) -> Aggregate:
-    """How many different values in the last `window` seconds of event time, and in any shorter span.
+    """The number of distinct values in the last `window` seconds of event time, and in any shorter span.
 
     The relative standard error is 1.04 / √(2^lg_k), 1.6 % at 12; answers have bounds at 95.4 % confidence.
 
@@ -333,10 +334,10 @@ def sliding_membership(
 ) -> Aggregate:
     """Whether a value occurred in the last `window` seconds of event time, or in any shorter span.
 
-    A value that did is always found. One that did not, nor shortly before (1/128 of `window`), is found with
-    probability `fpp` at most, while such a span has up to `capacity` different values; with more it is found
-    more often, and the answer says how often. It takes 10.5 bytes for each of `capacity` at 1 %, however long
-    the stream; `SlidingBloom.from_bytes(cell).contains(values)` looks values up.
+    A value that did is always found. A value that did not, nor shortly before (1/128 of `window`), is found
+    with probability `fpp` at most, while such a span has up to `capacity` distinct values; with more it is
+    found more often, and the answer reports how often. It takes 10.5 bytes for each of `capacity` at 1 %,
+    however long the stream; `SlidingBloom.from_bytes(cell).contains(values)` looks values up.
 
     Raises `TypeError` for a column that isn't named by a string, `SketchError` for parameters out of range.
 
@@ -360,9 +361,9 @@ def count(column: str | None = None) -> Aggregate:
 
 
 def sum(column: str) -> Aggregate:
-    """The sum: exact for whole numbers, kept wider than int64; for floats a double, exact up to rounding.
+    """The sum: exact for whole numbers, stored wider than int64; for floats a double, exact up to rounding.
 
-    Sums of whole numbers are answered as int64, and as decimals if a window's sum is beyond that; on Spark
+    Sums of whole numbers are returned as int64, or as decimals if a window's sum exceeds that; on Spark
     always as decimals.
 
     >>> import streamgauge as sg
@@ -405,8 +406,8 @@ def max(column: str) -> Aggregate:
 def first(column: str) -> Aggregate:
     """The value with the earliest event time. Exact.
 
-    Of several with that time it is the one that Kafka had first: the lowest offset of the lowest partition.
-    Rows of a DataFrame or an Arrow table have no such order; of theirs it is the smallest value.
+    If several rows have that time, it is the first in Kafka: the lowest offset of the lowest partition. Rows
+    of a DataFrame or an Arrow table have no such order; there it is the smallest value.
 
     >>> import streamgauge as sg
     >>> sg.first("price").columns
@@ -418,8 +419,8 @@ def first(column: str) -> Aggregate:
 def last(column: str) -> Aggregate:
     """The value with the latest event time. Exact.
 
-    Of several with that time it is the one that Kafka had last: the highest offset of the highest partition.
-    Rows of a DataFrame or an Arrow table have no such order; of theirs it is the largest value.
+    If several rows have that time, it is the last in Kafka: the highest offset of the highest partition. Rows
+    of a DataFrame or an Arrow table have no such order; there it is the largest value.
 
     >>> import streamgauge as sg
     >>> sg.last("price").columns

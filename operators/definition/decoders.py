@@ -97,13 +97,13 @@ def decoded_columns(value: Decoder, key: Decoder | None) -> dict[str, Any]:
     for name, decoder in {"value": value, **({} if key is None else {"key": key})}.items():
         if not hasattr(decoder, "decode") or not hasattr(decoder, "schema"):
             raise TypeError(
-                f'{name} is {decoder!r}, not a decoder; write one such as {name}=json({{"user": pl.String}})'
+                f'{name} must be a decoder, such as {name}=json({{"user": pl.String}}), got {decoder!r}'
             )
     columns = dict(value.schema)
     for column in {} if key is None else key.schema:
         if column in columns:
             raise ValueError(
-                f"key: {column!r} is a column of the value already; name one of the two otherwise, as in "
+                f"key: {column!r} is already a column of the value; rename one of the two, as in "
                 f'json({{"key_{column}": field("{column}", pl.String)}})'
             )
     return {**columns, **({} if key is None else key.schema)}

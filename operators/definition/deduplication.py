@@ -59,7 +59,7 @@ class Deduplicate:
             raise ValueError(f"deduplicate: limit must be an integer ≥ 1, got {self.limit!r}")
         if (self.within_us is None) == (self.last is None):
             raise ValueError(
-                "deduplicate: say how far duplicates lie apart at most, either in event time, as in "
+                "deduplicate: set the largest distance between duplicates, either in event time, as in "
                 'within="10m", or in messages of a partition, as in last=100_000'
             )
         if self.last is not None and (type(self.last) is not int or not 1 <= self.last <= self.limit):
@@ -68,7 +68,9 @@ class Deduplicate:
                 f"{self.limit:,}, got {self.last!r}"
             )
         if self.within_us is not None and self.within_us < 1:
-            raise ValueError("deduplicate: within is empty; write how far duplicates lie apart at most")
+            raise ValueError(
+                "deduplicate: within must be a duration above 0, the largest distance between duplicates"
+            )
         if self.fpp is not None or self.capacity is not None:
             self._check_filter()
 

@@ -57,7 +57,7 @@ def described_stream(definition: Mapping[str, Any]) -> DescribedStream:
             f"reads form {VERSION}: use the version that runs the stream"
         )
     if sent := definition.get("to"):
-        raise ValueError(f"the stream sends its rows on to {sent.get('topic')!r}, and has no table to query")
+        raise ValueError(f"the stream sends its rows to {sent.get('topic')!r}, and has no table to query")
     try:
         keys = {name: _type(text) for name, text in definition["keys"]}
         aggregates = {

@@ -31,7 +31,7 @@ class Forwarding:
         for name in self.key:
             if not isinstance(name, str):
                 raise TypeError(
-                    f'rows_to_kafka: key= names a column or several, got {name!r}; write key="user"'
+                    f'rows_to_kafka: key must name one or more columns, as in key="user", got {name!r}'
                 )
             if name not in schema:
                 raise ValueError(
@@ -39,8 +39,8 @@ class Forwarding:
                 )
         if isinstance(self.value, type) or not isinstance(self.value, Encoder):
             raise TypeError(
-                f"rows_to_kafka: value is {self.value!r}, which encodes nothing; write as_json(), "
-                'as_avro(...) or as_bytes("column")'
+                'rows_to_kafka: value must be an encoder: as_json(), as_avro(...) or as_bytes("column"), '
+                f"got {self.value!r}"
             )
         if not schema:
             raise ValueError("rows_to_kafka: the rows have no columns")

@@ -167,7 +167,7 @@ def _check_keys(left: Mapping[str, Any], right: Mapping[str, Any], on: Sequence[
         raise TypeError('join: name the column that both streams have, as in on="user"')
     for name in on:
         if not isinstance(name, str):
-            raise TypeError(f'join: on is {name!r}; name the column that both streams have, on="user"')
+            raise TypeError(f'join: on must name a column of both streams, as in on="user", got {name!r}')
         for side, schema in (("left", left), ("right", right)):
             if name not in schema:
                 raise ValueError(f"join: no column {name!r} in {', '.join(schema)} of the {side} stream")

@@ -1,4 +1,6 @@
-"""Rows of a source, transformed: the part of a stream's definition that comes before groups and windows."""
+"""Rows of a source and the steps that transform them: the part of a stream's definition before groups and
+windows.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ from .topic_patterns import topic_names
 
 @dataclass(frozen=True, eq=False)
 class RowStream(StreamInput):
-    """Rows, and the verbs that say where they come from and what is done with each of them."""
+    """Rows, with the methods that define their source and their transformation."""
 
     @classmethod
     def from_kafka(
@@ -44,40 +46,40 @@ class RowStream(StreamInput):
         key: Decoder | None = None,
         tombstones: Tombstones = "refuse",
     ) -> Self:
-        """A stream of the messages of `topic`, decoded by `value`, such as ``json({"user": pl.String})``.
+        """A stream of the messages of `topic`, decoded by `value`, for example ``json({"user": pl.String})``.
 
         There may be several: ``["orders", "refunds"]``, or a pattern, ``"^metrics\\\\."``, with the ``^``
-        that librdkafka wants of one. Topics that begin to match during a run are picked up within seconds, or
-        within ``topic.metadata.refresh.interval.ms`` where `config` has it; if one is deleted, the run ends
-        with an error, and the next one goes on without it. A pattern takes no topics of dead letters and no
+        that librdkafka requires. Topics that begin to match during a run are picked up within seconds, or
+        within ``topic.metadata.refresh.interval.ms`` if `config` sets it; if a topic is deleted, the run ends
+        with an error, and the next run continues without it. A pattern never matches dead-letter topics or
         table topics.
 
-        `time` is the column, or an expression over the decoded columns, that holds the event time; without
-        it the messages' own timestamps are used. Text is read as ISO 8601, in UTC unless it names an
-        offset; for numbers name the unit, as in ``time=pl.from_epoch("at", time_unit="ms")``.
+        `time` is the column, or an expression over the decoded columns, with the event time; without it the
+        messages' own timestamps are used. Text is parsed as ISO 8601, in UTC unless it has an offset; for
+        numbers give the unit, as in ``time=pl.from_epoch("at", time_unit="ms")``.
 
-        `message` requests columns of what comes with the value: ``["key", "offset"]``, or under names of
-        your own, ``{"user": "key", "trace": "header:trace-id"}``. There are ``key`` (text; ``key_bytes`` for
-        its bytes), ``partition``, ``offset``, ``timestamp``, ``timestamp_type`` (``create`` or ``append``),
+        `message` adds columns of message metadata: ``["key", "offset"]``, or under your own names,
+        ``{"user": "key", "trace": "header:trace-id"}``. Available are ``key`` (text; ``key_bytes`` for its
+        bytes), ``partition``, ``offset``, ``timestamp``, ``timestamp_type`` (``create`` or ``append``),
         ``header:NAME`` (the text of the last header of that name) and ``headers``, all of them as a list.
         `key` is a decoder of keys, such as ``key=json({"id": pl.Int64})``, whose columns stand beside the
-        value's; they are null where a message has no key.
+        value's; they are null if a message has no key.
 
         Messages without a value, which delete their key in a compacted topic, are dead letters, whatever the
         format; with ``tombstones="skip"`` they count as filtered, and with ``tombstones="keep"`` each is a
         row whose columns of the value are null.
 
-        If a broker holds bytes that are no longer messages (a wrong checksum, an impossible length), a run
-        ends with an error that names the partition and the offset. With ``corrupt="skip"`` it goes on
-        behind them, and each of their offsets counts as a dead letter.
+        If a broker stores damaged bytes (a wrong checksum, an impossible length), a run ends with an error
+        that names the partition and the offset. With ``corrupt="skip"`` it continues after them, and each of
+        their offsets counts as a dead letter.
 
-        `bootstrap_servers` is ``"host:port"``, several with commas between or as a list; `config` holds
+        `bootstrap_servers` is ``"host:port"``, or several separated by commas or in a list; `config` has
         further librdkafka settings. Raises `TypeError` for a time that is not a column or not a time, and
         `ValueError` for a setting that librdkafka doesn't know.
         """
         topics = topic_names(topic)
         if not isinstance(config, Mapping | None):
-            raise TypeError(f'config is {config!r}; write it as {{"security.protocol": "SSL"}}')
+            raise TypeError(f'config must be such as {{"security.protocol": "SSL"}}, got {config!r}')
         check_settings(config or {})
         decoded = decoded_columns(value, key)
         beside = message_columns(message, decoded)
@@ -101,12 +103,12 @@ class RowStream(StreamInput):
         key: Decoder | None = None,
         tombstones: Tombstones = "refuse",
     ) -> Self:
-        """A stream of an archived topic's messages, read from its files in place of brokers.
+        """A stream of an archived topic's messages, read from files in place of brokers.
 
-        `place` is the folder or URL that `streamgauge archive --to` was given; its folder of one topic,
-        ``"archive/topic=posts"``, needs no `topic`. All else is as for `from_kafka`, so the definition is
-        that of the live stream. Nothing is read before `run`, which ends at the end of what is archived, or
-        ``on_spark(spark, streaming=False)``; `over_archive` says what they give.
+        `place` is the folder or URL passed to `streamgauge archive --to`; the folder of one topic,
+        ``"archive/topic=posts"``, needs no `topic`. Everything else is as for `from_kafka`, so the definition
+        is the same as the live stream's. Nothing is read before `run`, which ends at the end of the archive,
+        or ``on_spark(spark, streaming=False)``; `over_archive` describes their results.
 
         Raises what `from_kafka` raises, and `TypeError` without a topic.
 
@@ -130,9 +132,9 @@ class RowStream(StreamInput):
 
     @classmethod
     def from_schema(cls, schema: Mapping[str, Any], *, time: str | pl.Expr | None = None) -> Self:
-        """A stream of rows that the caller brings as Polars frames of this schema.
+        """A stream of rows that the caller supplies as Polars frames with this schema.
 
-        Without a `time` there are no windows: `agg` keeps one row for each group. Raises `TypeError` for a
+        Without a `time` there are no windows: `agg` gives one row for each group. Raises `TypeError` for a
         time that is not a column or not a time.
         """
         types = pl.Schema(schema)
@@ -142,15 +144,15 @@ class RowStream(StreamInput):
         """Keep the rows for which all predicates hold.
 
         Raises `TypeError` for anything but expressions, and `ValueError` for columns that don't exist, for
-        expressions that look at other rows, and after `group_by` or `agg`. So do `with_columns` and `select`.
+        expressions that use other rows, and after `group_by` or `agg`. So do `with_columns` and `select`.
         """
         return self._with(Step("filter", predicates))
 
     def with_columns(self, *columns: pl.Expr, **named: pl.Expr) -> Self:
         """Add columns, or replace them.
 
-        A text names a column, as in Polars; write ``pl.lit("a")`` for the text itself. Raises `TypeError` and
-        `ValueError` as `filter` does.
+        A string names a column, as in Polars; write ``pl.lit("a")`` for the string itself. Raises `TypeError`
+        and `ValueError` as `filter` does.
         """
         return self._with(Step("with_columns", _expressions(columns, named)))
 
@@ -173,17 +175,17 @@ class RowStream(StreamInput):
     def map_batches(
         self, function: Callable[[Any], Any], schema: Mapping[str, Any], *, batches: Batches = "polars"
     ) -> Self:
-        """Put rows through a function of your own, many at a time; `schema` has the columns that it gives.
+        """Apply your own function to batches of rows; `schema` has the columns of its result.
 
-        The function gets a `polars.DataFrame` with all columns there are, or a `pyarrow.RecordBatch` with
-        ``batches="arrow"``, and gives one of the same height: a row for each, in their order, with at least
-        the columns of `schema`, which are those of the rows from here on. To drop rows, filter after it; to
-        multiply them, give lists and explode.
+        The function gets a `polars.DataFrame` with all columns, or a `pyarrow.RecordBatch` with
+        ``batches="arrow"``, and returns one of the same height: one row for each, in the same order, with at
+        least the columns of `schema`, which are the columns of the rows from here on. To drop rows, filter
+        after it; to multiply them, return lists and explode them.
 
-        **It must look at each row by itself**: how messages are cut into batches is not promised, and is
-        another way after a restart. If it raises, the rows on which it does so by themselves become dead
-        letters. If it gives another number of rows, or other columns or types than it promised, the run ends
-        with an error that names it. It is part of the stream's definition by its name and its code.
+        **It must treat each row independently**: the division into batches is not defined, and differs after
+        a restart. If it raises, the rows that cause it become dead letters. If it returns a different number
+        of rows, or different columns or types than declared, the run ends with an error that names it. Its
+        name and code are part of the stream's definition.
 
         >>> import polars as pl
         >>> import streamgauge as sg
@@ -195,8 +197,8 @@ class RowStream(StreamInput):
         >>> tester.feed([{"text": text, "at": "2026-01-01T00:00:01"} for text in ("a", "abc")])
         Account(read=2, counted=1, filtered=1, late=0, dead_lettered=0)
 
-        Raises `TypeError` for what is not a function, or a schema that does not name columns and their Polars
-        types, and `ValueError` for another `batches`, and after `group_by` or `agg`.
+        Raises `TypeError` for anything but a function, or for a schema that does not map columns to Polars
+        types, and `ValueError` for any other `batches`, and after `group_by` or `agg`.
         """
         return self._then(FunctionStep(function, schema, batches))
 
@@ -209,38 +211,38 @@ class RowStream(StreamInput):
         fpp: float | None = None,
         capacity: int | None = None,
     ) -> Self:
-        """Keep a row only if none of its id came before it, less than `within` away in event time.
+        """Keep a row only if no earlier row has the same id, less than `within` away in event time.
 
-        That is what a producer's retries and a repeated delivery need: the first row counts, the others are
-        filtered, in either order of their event times, whatever became of those before: an id that keeps
-        coming more often than once in `within` counts once. The id is a column, or several together; rows
-        with a null in one are kept.
+        Use it for a producer's retries and repeated deliveries: the first row counts and the others are
+        filtered, in either order of their event times. Filtered rows count as earlier rows as well, so an id
+        that keeps recurring more often than once in `within` counts once. The id is a column, or several
+        together; rows with a null in one are kept.
 
-        It looks at one partition at a time. Duplicates that a producer's key, or its own retries, put into
-        one partition are found; the same id in two partitions counts twice. It is exact, for rows that are
-        not late: an id is kept, in about 100 bytes, until all rows within its reach would be late. That takes
-        `within`, the delay and a window's length of event time; a row from a clock that is ahead is kept for
-        as long as it is ahead. If a partition has more than `limit` ids within reach, the run ends with an
-        error: give the topic more partitions, choose a shorter `within`, or raise the limit, which is no part
-        of the definition.
+        It works within each partition. It finds duplicates that a producer's key, or its own retries, put
+        into one partition; the same id in two partitions counts twice. It is exact for rows that are not
+        late: an id is stored, in about 100 bytes, until all rows within its reach would be late. That takes
+        `within`, the delay and a window's length of event time; an id from a clock that is ahead is stored
+        for as much longer. If a partition has more than `limit` ids within reach, the run ends with an error:
+        give the topic more partitions, choose a shorter `within`, or raise the limit, which is not part of
+        the definition.
 
-        With `last` instead of `within` a row is compared with those of the last so many messages of its
-        partition, whatever their times: then windows of days take no more memory than those of seconds.
+        With `last` instead of `within`, a row is compared with the last `last` messages of its partition,
+        whatever their times: then windows of days take no more memory than windows of seconds.
 
-        With `fpp` and `capacity` memory is fixed, and ids are kept as `SlidingBloom` keeps values: in 19
-        bytes for each of `capacity` at 0.1 %, 12 at 1 %, times the stretches of two `within` that `within`,
-        the delay and a window together touch. These are two if windows are short, five for windows of an
-        hour and a `within` of ten minutes. Every duplicate is still dropped. So is another row with
-        probability `fpp` at most, which the account counts as filtered like a duplicate, while a partition
-        has up to `capacity` ids in `within`; and a row whose id came up to 1/128 of `within` too long ago.
-        If the partition has more ids, the run ends with an error rather than dropping more rows: raise
-        `capacity`, which is no part of the definition. A row that comes out of order is also compared with
-        later rows of its id, however much later, so let `capacity` allow for the ids of that time, and keep
-        to exact ids if ids come again on purpose.
+        With `fpp` and `capacity` memory is fixed, and ids are stored as in `SlidingBloom`: in 19 bytes for
+        each of `capacity` at 0.1 %, 12 at 1 %, times the number of intervals of two `within` that `within`,
+        the delay and a window together touch. That number is two for short windows, and five for windows of
+        an hour and a `within` of ten minutes. Every duplicate is still dropped. While a partition has up to
+        `capacity` ids in `within`, any other row is dropped with probability `fpp` at most, and the account
+        counts it as filtered, like a duplicate; a row whose id occurred up to 1/128 of `within` too long ago
+        is dropped as well. If the partition has more ids, the run ends with an error rather than dropping
+        more rows: raise `capacity`, which is not part of the definition. A row that is out of order is also
+        compared with later rows of its id, however much later, so let `capacity` allow for the ids of that
+        time, and use exact ids if ids are reused on purpose.
 
-        A worker that takes a partition up reads those rows again and counts nothing of them; keep the topic's
-        retention longer than that stretch, or the run warns that ids may count twice. From this step on event
-        time is judged: rows that a later step filters still move it.
+        A worker that is assigned a partition rereads those rows without counting them. Keep the topic's
+        retention longer than that, or the run warns that ids may count twice. Event time is evaluated at this
+        step: rows that a later step filters still move it.
 
         >>> import polars as pl
         >>> import streamgauge as sg
@@ -250,29 +252,32 @@ class RowStream(StreamInput):
         >>> sg.StreamTester(once).feed(rows)
         Account(read=3, counted=2, filtered=1, late=0, dead_lettered=0)
 
-        Raises `ValueError` unless one of `within` and `last` is given, for one that is no duration or no
-        number up to the limit, a limit below 1, only one of `fpp` and `capacity`, either of them out of range
-        or together with `last` or `limit`, columns that don't exist, a second `deduplicate`, and after
-        `group_by` or `agg`, and `TypeError` for ids that aren't names of columns, or are lists or structs.
+        Raises `ValueError` unless exactly one of `within` and `last` is given, if it isn't a duration or a
+        number up to the limit, for a limit below 1, for only one of `fpp` and `capacity`, for either of them
+        out of range or together with `last` or `limit`, for columns that don't exist, for a second
+        `deduplicate`, and after `group_by` or `agg`; `TypeError` for ids that aren't names of columns, or are
+        lists or structs.
         """
         if self.joined is not None:
             raise ValueError("deduplicate: the stream is joined with another, and pairs are never duplicates")
         if self.looks_back:
             if self.looking_back == "deduplicate":
-                raise ValueError("deduplicate: it does so already; name all columns of the id in one call")
+                raise ValueError(
+                    "deduplicate: the stream has it already; name all columns of the id in one call"
+                )
             raise ValueError(
-                f"deduplicate: the stream has {self.looking_back}() already, and looks back once"
+                f"deduplicate: the stream has {self.looking_back}() already, and can look back only once"
             )
         within_us = None if within is None else microseconds(within)
         return self._then(Deduplicate(ids, within_us, limit, last, fpp, capacity))
 
     def fill_forward(self, column: str, *, by: str | Sequence[str], last: int = 10_000) -> Self:
-        """Where `column` is null, take its last value before, among rows with the same values in `by`.
+        """Replace nulls in `column` by the previous value among rows with the same values in `by`.
 
-        So lines of a log that don't say it get the address of their connection. It looks at the last so many
-        messages of the row's own partition, whatever their times. Rows with a null in `by` stay as they are.
-        A worker that takes a partition up reads those messages again and counts nothing of them. From this
-        step on event time is judged: rows that a later step filters still move it.
+        For example, log lines without an address get the address of their connection. It considers the last
+        messages of the row's own partition, whatever their times. Rows with a null in `by` stay unchanged. A
+        worker that is assigned a partition rereads those messages without counting them. Event time is
+        evaluated at this step: rows that a later step filters still move it.
 
         >>> import polars as pl
         >>> import streamgauge as sg
@@ -285,8 +290,8 @@ class RowStream(StreamInput):
         [(None, 1), ('::1', 2)]
 
         Raises `TypeError` and `ValueError` for columns that aren't names or don't exist, for a number of
-        messages below 1, for a stream that looks back already or is joined with another, and after
-        `group_by` or `agg`.
+        messages below 1, for a stream that already looks back or is joined with another, and after `group_by`
+        or `agg`.
         """
         if self.joined is not None:
             raise ValueError(
@@ -294,7 +299,7 @@ class RowStream(StreamInput):
             )
         if self.looks_back:
             raise ValueError(
-                f"fill_forward: the stream has {self.looking_back}() already, and looks back once"
+                f"fill_forward: the stream has {self.looking_back}() already, and can look back only once"
             )
         return self._then(FillForward(column, (by,) if isinstance(by, str) else tuple(by), last))
 
@@ -309,41 +314,41 @@ class RowStream(StreamInput):
         limit: int | None = None,
         matched: str = "",
     ) -> Self:
-        """Put the columns of a table's row, or of another stream's rows, beside each row.
+        """Join each row with a table's row, or with another stream's rows.
 
         **A table**: the row whose key is in the column, or columns, `on`. With ``how="inner"`` rows whose key
-        the table doesn't have are filtered; with ``"left"`` they stay, with nulls. A null is no key. A column
-        of the table whose name is in use gets the suffix. `matched` names a column of Booleans besides, true
-        where the table had the key: a row of nothing but nulls may be one that it has.
+        is not in the table are filtered; with ``"left"`` they stay, with nulls. A null is not a key. A column
+        of the table whose name is already used gets the suffix. `matched` names an additional Boolean column
+        that is true if the table has the key; without it, you can't tell a missing key from a row of nulls.
 
-        A row is joined with the table as it is when the row is worked on, not as it was at the row's time:
-        an update counts from when it is read, a moment after it was written. So a row that is read again
-        after a crash may meet a newer table. Every worker process reads the whole table before it counts
-        its first row, and keeps all of it in memory. `LookupTable` has an example.
+        A row is joined with the table as of the time of processing, not as of the row's event time: an update
+        takes effect when it is read, a moment after it was written. A row that is reread after a crash may
+        therefore see a newer table. Every worker process reads the whole table before it counts its first
+        row, and holds it in memory. `LookupTable` has an example.
 
         **A stream**: all its rows with the same values in `on` whose event times are at most `within` before
-        or after the row's, as with `JoinWindows` in Kafka Streams. Each such pair is a row, of the later of
-        the two event times, with the columns of both; those of `on` once. It is given once, when the second
-        of the two arrives. With ``how="left"`` rows that found no partner are given too, with nulls and
-        their own event time, and with ``"outer"`` those of either side: as soon as each row that could be
-        their partner would be late. A null is no key, and finds no partner.
+        or after the row's, as with `JoinWindows` in Kafka Streams. Each such pair becomes a row with the
+        later of the two event times and the columns of both; those of `on` occur once. It is emitted once,
+        when the second of the two arrives. With ``how="left"`` unmatched rows are emitted as well, with nulls
+        and their own event time, and with ``"outer"`` those of both sides: as soon as every row that could be
+        their partner would be late. A null is not a key, and never matches.
 
-        Both topics must have the same number of partitions, and their messages the same keys, as `on` or
-        something it decides: rows meet their partners only in partitions of one number. A run checks the
-        number; it can't check the keys. A late row finds no partner, and neither does a dead letter; which
-        pairs the other rows make does not depend on which topic is read first, nor on restarts. A message is
-        filtered when it comes, and counted instead once it is part of a row of the result.
+        Both topics must have the same number of partitions, and their messages must be keyed by `on` or
+        something that it determines: rows are matched only between partitions with the same number. A run
+        checks the number of partitions; it can't check the keys. Late rows and dead letters are never
+        matched. The pairs of all other rows depend neither on which topic is read first nor on restarts. A
+        message counts as filtered when it arrives, and as counted once it is part of a row of the result.
 
-        Rows wait in memory until all that could be their partners would be late: that takes `within`, the
-        delay and a window's length of event time, of the *other* topic's partition. While that one is silent
-        they wait on. If a partition of one side has more than `limit` rows waiting (5 million if None), the
-        run ends with an error. A left or outer join holds windows open for as much longer, and while rows
-        wait for a partition that is silent, since only its rows show that no partner comes, and a row that
-        was given without one can't be recalled. A warning names it, and the metric `join_rows_held_up`
-        counts the rows; a message with a later event time and a null in `on` ends the wait, and so does the
-        end of a bounded run (docs/streams.md). A worker that takes partitions up reads waiting rows
-        again: keep the retention of both topics longer than twice `within`, the delay and a window. Only
-        ``delivery="exactly_once"`` commits the places of both topics together, so a run takes no other.
+        Rows are buffered in memory until every possible partner would be late. That takes `within`, the delay
+        and a window's length of event time in the *other* topic's partition, and longer while that partition
+        is silent. If one side has more than `limit` rows buffered in a partition (5 million if None), the run
+        ends with an error. A left or outer join holds windows open for as much longer, also while rows wait
+        for a silent partition, because only its rows show that no partner will come, and an emitted row can't
+        be recalled. A warning names the partition, and the metric `join_rows_held_up` counts the rows; a
+        message with a later event time and a null in `on` ends the wait, and so does the end of a bounded run
+        (docs/streams.md). A worker that is assigned partitions rereads buffered rows: keep the retention of
+        both topics longer than twice `within`, the delay and a window. Only ``delivery="exactly_once"``
+        commits the positions of both topics together, so a run accepts no other.
 
         >>> import polars as pl
         >>> import streamgauge as sg
@@ -357,10 +362,9 @@ class RowStream(StreamInput):
         >>> tester.feed([{"ad": 2, "at": 1_767_225_630}], topic="clicks")
         Account(read=1, counted=2, filtered=-1, late=0, dead_lettered=0)
 
-        Raises `TypeError` for what is neither a table nor a stream of a topic, and for columns of types that
-        differ, and `ValueError` for columns that don't exist, names that are in use on both sides, another
-        `how`, `within` or `limit` of a table, streams that can't be joined, and after `group_by`, windows or
-        `agg`.
+        Raises `TypeError` for anything but a table or a stream of a topic, and for columns of different
+        types; `ValueError` for columns that don't exist, names that both sides use, an unknown `how`,
+        `within` or `limit` for a table, streams that can't be joined, and after `group_by`, windows or `agg`.
         """
         named = tuple(on) if isinstance(on, (list, tuple)) else (on,)
         if isinstance(other, LookupTable):
@@ -378,7 +382,7 @@ class RowStream(StreamInput):
                 "join: matched= is for a table; of a stream's rows copy a column before the join"
             )
         if within is None:
-            raise TypeError('join: say how far the rows of a pair lie apart at most, as in within="10m"')
+            raise TypeError('join: set the largest distance between the rows of a pair, as in within="10m"')
         for stream in (self, other):
             stream._check_rows("join", bare=True)
             if stream.joined is not None:
@@ -397,7 +401,7 @@ class RowStream(StreamInput):
         return replace(self, source=source, time=None, steps=())
 
     def branch(self, *predicates: pl.Expr) -> tuple[Self, ...]:
-        """Divide the rows: a stream for each predicate, and a last one for the rows of none of them.
+        """Divide the rows: a stream for each predicate, and a last one for all other rows.
 
         A row goes to the first predicate that holds; null counts as false. The streams are ordinary ones:
         transform each, and run it by itself or `merge` them again.
@@ -425,9 +429,9 @@ class RowStream(StreamInput):
         return (*chosen, self.filter(*none))
 
     def merge(self, *others: RowStream) -> Self:
-        """The rows of several streams as those of one: later steps, keys, windows and aggregates are of all.
+        """Merge several streams into one: later steps, keys, windows and aggregates apply to all rows.
 
-        Each stream keeps its own topics, decoder, event time and steps up to here; all must end in the same
+        Each stream has its own topics, decoder, event time and steps up to here; all must end with the same
         columns. A window closes when all their partitions are past it. Branches of one stream are merged
         without reading it twice.
 
@@ -442,8 +446,8 @@ class RowStream(StreamInput):
         >>> tester.finish().windows()["n"].to_list()
         [2]
 
-        Raises `TypeError` for what is not a stream, and `ValueError` for streams with other columns, with the
-        difference in words, for streams that no run can read together, and after `group_by` or windows.
+        Raises `TypeError` for anything but streams, and `ValueError` for streams with different columns, with
+        the difference, for streams that can't be read together, and after `group_by` or windows.
         """
         streams: list[RowStream] = [self, *others]
         for stream in streams:
@@ -458,7 +462,7 @@ class RowStream(StreamInput):
         for stream, own in zip(others, columns[1:]):
             if differences := differing_columns(columns[0], own, stream.reads("the other stream")):
                 raise ValueError(
-                    f"merge: the streams end in other columns: {'; '.join(differences)}. Make them alike "
+                    f"merge: the streams end in different columns: {'; '.join(differences)}. Make them alike "
                     "before they are merged, by select, with_columns or a cast"
                 )
         parts = [part for stream in streams for part in stream.parts()]
@@ -511,6 +515,6 @@ def _expression(name: str, value: Any) -> pl.Expr:
         return value if isinstance(value, pl.Expr) else pl.lit(value)
     except TypeError:
         raise TypeError(
-            f'{name}: {value!r} is not an expression; write one such as pl.col("price") * 2, or put rows '
-            "through a function of your own with .map_batches(...)"
+            f'{name}: {value!r} is not an expression; write one such as pl.col("price") * 2, or apply '
+            "your own function with .map_batches(...)"
         ) from None

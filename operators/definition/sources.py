@@ -91,7 +91,7 @@ class KafkaSource:
         """The messages in order, in as few parts as the decoder doesn't fail on, and the rows of each.
 
         A message on which it fails by itself is refused, with its error. `wait` is called while what the
-        decoder needs is away, before it tries again; without it `Unavailable` is raised.
+        decoder needs is unreachable, before it tries again; without it `Unavailable` is raised.
         """
         while True:
             try:

@@ -1,8 +1,8 @@
-"""The definition of a stream: what is read, how rows are transformed, what is kept of them.
+"""The definition of a stream: what to read, how to transform rows, what to count.
 
-A `Stream` is a value: every method gives a new one, it pickles, and it knows no engine. Engines take it as
-their argument: `operators.consumer.runner` runs it straight off Kafka, `spark_udafs.streaming.run` on Spark,
-with the same expressions, the same sketches and the same table.
+A `Stream` is a value: every method returns a new one, it can be pickled, and it is independent of engines.
+Engines accept it as an argument: `operators.consumer.runner` runs it straight off Kafka,
+`spark_udafs.streaming.run` on Spark, with the same expressions, the same sketches and the same table.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .windowed_stream import WindowedStream
 class Stream(WindowedStream):
     """A stream's definition.
 
-    Every method gives the type it was called on, so that a subclass stays one.
+    Every method returns the type that it was called on, so a subclass is preserved.
 
     >>> import polars as pl
     >>> from streamgauge.operators.definition.aggregates import count, distinct
@@ -77,11 +77,10 @@ class Stream(WindowedStream):
         return replace(self, keys=keys)
 
     def agg(self, *unnamed: Aggregate, **aggregates: Aggregate) -> Self:
-        """What to keep of each window and group, by the name of its column in the table.
+        """Set the aggregates of each window and group, by the name of their column in the table.
 
-        Raises `TypeError` for anything but named aggregates, and for columns of types that an aggregate can't
-        take; `ValueError` for columns that don't exist, names that are in use, and without windows. Rows of
-        frames and files need none: all of them are in one then.
+        Raises `TypeError` for anything but named aggregates, and for columns of types that an aggregate
+        doesn't accept; `ValueError` for columns that don't exist, names already used, and without windows.
         """
         self._check_open("agg")
         if unnamed:
@@ -112,22 +111,22 @@ class Stream(WindowedStream):
         delay: Duration = "1m",
         max_ahead: Duration | None = "1h",
     ) -> Self:
-        """Send the rows on to a topic, one message each, instead of sketching them; ends the stream.
+        """Send the rows to a topic, one message each, instead of sketching them; this ends the stream.
 
-        `key` names the column, or several, that the message's key is made of: the text of one, a JSON array
-        of several. Messages of one key lie in one partition, the one that Java's clients choose. Without a
-        key, the rows of an input partition all go to one partition. Either way they stay in the order in
-        which they were read. `value` makes the rest: `as_json` by default, `as_avro`, `as_bytes`,
-        or an encoder of your own. Each message has the header ``source``, ``topic/partition/offset`` of the
-        message that it comes from; rows of two joined streams have none. The topic is created if missing,
-        with as many partitions as the largest input topic, on the brokers that the stream is read from.
+        `key` names the column or columns of the message key: the text of a single column, or a JSON array of
+        several. Messages with the same key go to the same partition, chosen as Java's clients do. Without a
+        key, all rows of an input partition go to one partition. Either way they stay in the order in which
+        they were read. `value` encodes the rest: `as_json` by default, `as_avro`, `as_bytes`, or your own
+        encoder. Each message has the header ``source`` with the ``topic/partition/offset`` of its original
+        message; rows of two joined streams have none. The topic is created if missing, with as many
+        partitions as the largest input topic, on the brokers that the stream reads from.
 
-        With ``delivery="exactly_once"`` rows, account and places are one transaction, and readers with
-        ``isolation.level=read_committed`` see each row once. With ``"at_least_once"`` rows may come again
-        after a crash, with the same ``source``; with ``"at_most_once"`` rows may be lost, and none comes
-        twice. ``"effectively_once"`` is refused: it leaves out what comes twice where it is read, and a topic
-        of rows may be read by any consumer. A message whose rows are sent is counted. One with a row that
-        can't be encoded is a dead letter; a row that is larger than the topic takes ends the run.
+        With ``delivery="exactly_once"`` rows, account and positions are one transaction, and readers with
+        ``isolation.level=read_committed`` see each row once. With ``"at_least_once"`` rows may be repeated
+        after a crash, with the same ``source``; with ``"at_most_once"`` rows may be lost, but none is
+        repeated. ``"effectively_once"`` is refused: it drops duplicates when they are merged, but any
+        consumer may read a topic of rows. A message whose rows are sent is counted. A message with a row that
+        can't be encoded is a dead letter; a row that exceeds the topic's limit ends the run.
 
         Event time only matters after `deduplicate` or a join of two streams. There a row is late when its
         partition is more than `delay` past it, and `max_ahead` is as for `tumbling`.
@@ -143,11 +142,11 @@ class Stream(WindowedStream):
         >>> sent.key, sent.value
         (b'ann', b'{"user":"ann","n":2}')
 
-        Raises `ValueError` for what can't be a topic, for columns that don't exist, after `group_by` and
-        windows, and for a topic that the stream reads; `TypeError` for a value that encodes nothing.
+        Raises `ValueError` for an invalid topic name, for columns that don't exist, after `group_by` and
+        windows, and for a topic that the stream reads; `TypeError` for a value that isn't an encoder.
         """
         if self.keys:
-            raise ValueError("rows_to_kafka: rows are sent on one by one; write key= in place of group_by")
+            raise ValueError("rows_to_kafka: rows are sent one by one; write key= in place of group_by")
         self._check_rows("rows_to_kafka", bare=True)
         named = (key,) if isinstance(key, str) else tuple(key)
         sending = Forwarding(topic, named, as_json() if value is None else value)
@@ -161,7 +160,7 @@ class Stream(WindowedStream):
         )
 
     def definition(self) -> dict[str, Any]:
-        """Everything that decides the result, as plain JSON, without where it runs and how it connects."""
+        """Everything that determines the result, as plain JSON, without engine and connection."""
         types = self.columns
         source = self.source
         parts = {"parts": [p.definition() for p in source.parts]} if isinstance(source, MergedSource) else {}
@@ -190,11 +189,11 @@ class Stream(WindowedStream):
         return fingerprint_of(self.definition())
 
     def complete(self) -> Self:
-        """The stream itself. Raises `ValueError` if it has no aggregates yet and can't be run."""
+        """Return the stream itself. Raises `ValueError` if it has no aggregates yet and can't be run."""
         if self.sending is None and (not self.aggregates or self.window is None):
             raise ValueError(
                 'the stream has no aggregates yet; add .tumbling("1m").agg(posts=count()), or send its '
-                'rows on with .rows_to_kafka("topic")'
+                'rows with .rows_to_kafka("topic")'
             )
         return self
 
@@ -214,7 +213,7 @@ class Stream(WindowedStream):
         """Raise `ValueError` if the rows are sent on already."""
         if self.sending is not None:
             raise ValueError(
-                f"{verb}: the rows are sent on to {self.sending.topic!r}, which ends a stream; write "
+                f"{verb}: the rows are sent to {self.sending.topic!r}, which ends a stream; write "
                 f".{verb}(...) before .rows_to_kafka(...), or use the stream before it"
             )
 

@@ -20,11 +20,11 @@ _EXAMPLE = 'LookupTable.from_kafka("users", value=json({"country": pl.String}))'
 
 @dataclass(frozen=True, eq=False)
 class LookupTable:
-    """A topic read as a table: the latest message of each key is its row.
+    """A topic read as a table: the row of a key is its latest message.
 
-    What Kafka calls a compacted topic, such as the changes of a database's table. A stream joins it by
-    `Stream.join`. Each worker reads it whole before it counts its first row, keeps it up to date, and holds
-    it in memory: about the size of its values as columns and 50 bytes a key.
+    Usually a compacted topic, such as the changes of a database's table. A stream joins it with
+    `Stream.join`. Each worker reads it completely before it counts its first row, keeps it up to date, and
+    holds it in memory: about the size of its values as columns, plus 50 bytes per key.
 
     >>> import polars as pl
     >>> import streamgauge as sg
@@ -56,20 +56,20 @@ class LookupTable:
     ) -> LookupTable:
         """The table of the latest messages of `topic`, their values decoded by `value`.
 
-        `key` is the Polars type of the messages' keys: text unless said, a whole number written as text
-        (``pl.Int64``), or bytes (``pl.Binary``); or a decoder of theirs, such as ``json({"id": pl.Int64})``,
-        whose columns together are the key. A message with a null value deletes its key. So does one that
-        can't be decoded, with a warning: what the key's row is now isn't known. Messages without a key, or
-        with one that is not of its type, are left out with a warning.
+        `key` is the Polars type of the messages' keys: text by default, a whole number written as text
+        (``pl.Int64``), or bytes (``pl.Binary``); or a decoder for them, such as ``json({"id": pl.Int64})``,
+        whose columns together are the key. A message with a null value deletes its key. So does a message
+        that can't be decoded, with a warning, because the key's current row is then unknown. Messages without
+        a key, or with a key of another type, are skipped with a warning.
 
-        `bootstrap_servers` and `config` are as in `Stream.from_kafka`; the user needs the right READ on the
-        topic. Raises `TypeError` for a topic that isn't named, a value that isn't a decoder, and keys of
-        another type, and `ValueError` for a setting that librdkafka doesn't know.
+        `bootstrap_servers` and `config` are as in `Stream.from_kafka`; the Kafka user needs READ on the
+        topic. Raises `TypeError` for a missing topic name, a value that isn't a decoder, and keys of another
+        type, and `ValueError` for a setting that librdkafka doesn't know.
         """
         if not isinstance(topic, str) or not topic:
-            raise TypeError(f"the topic is {topic!r}; name one topic, as a string")
+            raise TypeError(f"topic must be the name of a topic, got {topic!r}")
         if not hasattr(value, "decode") or not hasattr(value, "schema"):
-            raise TypeError(f"value is {value!r}, not a decoder; write one, as in {_EXAMPLE}")
+            raise TypeError(f"value must be a decoder, as in {_EXAMPLE}, got {value!r}")
         key = pl.String if key is None else key
         decoded = hasattr(key, "decode") and hasattr(key, "schema")
         if not (decoded or key in (pl.String, pl.Binary) or _whole(key)):
@@ -93,7 +93,7 @@ class LookupTable:
 
     @property
     def decoders(self) -> list[Decoder]:
-        """Those of the values and, if they have one, of the keys."""
+        """The decoders of the values and, if there is one, of the keys."""
         return [source.value for source in (self.source, self.key_source) if source is not None]
 
     def definition(self) -> str:
@@ -113,7 +113,7 @@ class Lookup(Protocol):
     """A table's rows by their keys, as they are now."""
 
     def find(self, keys: Sequence[pl.Series]) -> np.ndarray:
-        """The number of each key's row; -1 for keys that the table doesn't have, and for nulls."""
+        """The number of each key's row; -1 for keys that are not in the table, and for nulls."""
 
     def gather(self, numbers: np.ndarray) -> pl.DataFrame:
         """The rows of these numbers; nulls for -1."""
@@ -121,10 +121,10 @@ class Lookup(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class TableJoin:
-    """A row beside the table's row whose key are its values in the columns `on`.
+    """A join of rows with the table's rows that have their values in the columns `on` as the key.
 
-    `matched` names a column that says whether the table has such a row; empty for none. `lookup` is where the
-    rows are found; without one, as in a definition, only its columns are known.
+    `matched` names a column that records whether the table has such a row; empty for none. `lookup` finds the
+    rows; without one, as in a definition, only its columns are known.
     """
 
     table: LookupTable
@@ -137,14 +137,14 @@ class TableJoin:
 
     @property
     def drops_rows(self) -> bool:
-        """Whether rows without a partner are left out."""
+        """Whether unmatched rows are dropped."""
         return self.how == "inner"
 
     def check(self, schema: Mapping[str, Any]) -> None:
         """Raise `TypeError` or `ValueError` unless rows of these columns can be joined."""
         for name in self.on:
             if not isinstance(name, str):
-                raise TypeError(f'join: on is {name!r}; name the column whose value is the key, on="user"')
+                raise TypeError(f'join: on must name the column with the key, as in on="user", got {name!r}')
             if name not in schema:
                 raise ValueError(f"join: no column {name!r} in {', '.join(schema)}")
         if len(self.on) != len(self.table.keys):
@@ -199,7 +199,7 @@ class TableJoin:
         return frame.map_batches(joined, schema=pl.Schema({**schema, **types}), **pushed)
 
     def bound(self, lookup: Lookup) -> TableJoin:
-        """The same with rows to be found."""
+        """The same join with a lookup."""
         return replace(self, lookup=lookup)
 
     def _named(self, schema: Sequence[str] | Mapping[str, Any]) -> list[str]:

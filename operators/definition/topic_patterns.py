@@ -25,8 +25,8 @@ def topic_names(topic: str | Sequence[str]) -> tuple[str, ...]:
     names = (topic,) if isinstance(topic, str) else topic
     if not isinstance(names, Sequence) or not names or not all(isinstance(one, str) and one for one in names):
         raise TypeError(
-            f"the topic is {topic!r}; name one as a string, several as a list, or give a pattern such as "
-            r'"^metrics\\."'
+            "topic must be a name, a list of names, or a pattern such as "
+            rf'"^metrics\\.", got {topic!r}'
         )
     for one in names:
         if is_pattern(one):

@@ -1,4 +1,4 @@
-"""The windows of a stream's definition: which there are, and when they close."""
+"""The windows of a stream's definition: their kinds, and when they close."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .row_stream import RowStream
 
 @dataclass(frozen=True, eq=False)
 class WindowedStream(RowStream):
-    """Rows cut into windows of event time.
+    """Rows divided into windows of event time.
 
-    A row is late `delay_us` behind its partition; one more than `max_ahead_us` ahead of the clock has a
-    broken event time (-1: every time is believed).
+    A row is late if it is `delay_us` behind its partition; a row more than `max_ahead_us` ahead of the clock
+    has an invalid event time (-1: every time is accepted).
     """
 
     window: StreamWindows | None = None
@@ -30,7 +30,7 @@ class WindowedStream(RowStream):
 
     @property
     def closing_delay_us(self) -> int:
-        """How far behind the watermark windows close: rows that wait for partners in vain come so late."""
+        """How far behind the watermark windows close: unmatched rows of a join are emitted that late."""
         if self.window is None or self.joined is None or self.joined.how == "inner":
             return self.delay_us
         return self.delay_us + self.joined.within_us + self.window.last_end(0)
@@ -40,39 +40,39 @@ class WindowedStream(RowStream):
             raise ValueError(f"{verb}: the stream has windows already; write .{verb}(...) before them")
 
     def tumbling(self, every: str, *, delay: Duration = "10s", max_ahead: Duration | None = "1h") -> Self:
-        """Windows of length `every`, side by side.
+        """Windows of length `every` that don't overlap.
 
-        A window is given out once all partitions are `delay` past its end. A row is late, and left out, if
-        its partition was that far before it, or if its window was given out for good. When partitions are
-        silent for a run's `idle_seconds`, windows that have rows close without them; those that are still
-        silent when the stream wakes are waited for as long. A partition with unread messages, or messages
+        A window is emitted once all partitions are `delay` past its end. A row is late, and dropped, if its
+        partition was already that far ahead of it, or if its window was closed for good. If partitions are
+        silent for a run's `idle_seconds`, windows with rows close without them; when the stream wakes, it
+        waits as long for partitions that are still silent. A partition with unread messages, or with messages
         behind an open transaction, is not silent.
 
-        A window that only the silence of all partitions has closed is given out and kept: rows that follow
-        for it count, and if there are any it is given out again, whole, when it closes next. It is final once
-        rows are `delay` past its end, or after another hour of silence. On Spark it is final when it is given
-        out.
+        A window that only the silence of all partitions has closed is emitted and retained: later rows for it
+        count, and if there are any, it is emitted again, complete, when it next closes. It is final once rows
+        are `delay` past its end, or after another hour of silence. On Spark a window is final when it is
+        emitted.
 
         A row with an event time more than `max_ahead` past the wall clock, or past its message's timestamp,
-        is a dead letter and does not move time. In a recording, a row that far past those before it counts,
-        but time jumps only once 20 rows in a row lie there. With None every time is believed.
+        is a dead letter and does not move time. In a recording, a row that far past the previous ones counts,
+        but time jumps only once 20 consecutive rows are there. With None every time is accepted.
 
-        Raises `ValueError` for text that isn't a duration, and if the stream has windows already.
+        Raises `ValueError` for text that isn't a duration, and if the stream already has windows.
         """
         return self._windowed("tumbling", Tumbling.every(every), delay, max_ahead)
 
     def hopping(
         self, size: str, *, every: str, delay: Duration = "10s", max_ahead: Duration | None = "1h"
     ) -> Self:
-        """Windows of length `size` that begin `every` so often, so that each row is in several.
+        """Overlapping windows of length `size`, one beginning every `every`.
 
-        They are aligned to 1970-01-01 00:00 UTC. A window is given out if any row is in it, with the groups
-        that have rows in it: so the first rows show in windows that began before them. Rows are sketched
-        once, by the pieces that windows are made of, whatever the overlap. A row that is late for some of its
-        windows counts in the others. `delay`, `max_ahead` and what closes windows are as for `tumbling`.
+        They are aligned to 1970-01-01 00:00 UTC. A window is emitted if it has any row, with the groups that
+        have rows in it, so the first rows are also in windows that began before them. Rows are sketched once,
+        in panes, whatever the overlap. A row that is late for some of its windows counts in the others.
+        `delay`, `max_ahead` and the closing of windows are as for `tumbling`.
 
-        Raises `ValueError` for text that isn't a duration, for an `every` that is longer than `size`, which
-        would leave rows out, for windows of more than 100,000 pieces, and if the stream has windows already.
+        Raises `ValueError` for text that isn't a duration, for an `every` longer than `size`, which would
+        skip rows, for windows of more than 100,000 panes, and if the stream already has windows.
 
         >>> import polars as pl
         >>> import streamgauge as sg
@@ -87,21 +87,20 @@ class WindowedStream(RowStream):
     def cumulate(
         self, size: str, *, every: str, delay: Duration = "10s", max_ahead: Duration | None = "1h"
     ) -> Self:
-        """Windows that begin every `size` and end every `every` from there: a total so far, at each step.
+        """Windows that begin every `size` and grow by `every`: the total so far, at each step.
 
-        That is Flink's ``CUMULATE``: ``cumulate("1d", every="1m")`` gives a day's total each minute, the last
-        at midnight (UTC), and starts over. A window is given out, with all groups that have had rows since it
-        began, at each step from the first such row on, whether or not more have come. Windows that begin
-        together are told apart by `window_end`, so replace by `window_start`, `window_end` and keys. Rows are
-        sketched once, and each step's are merged once. A row that is late for some of its windows counts in
-        the others. The table topic keeps a period's deltas until it is over, and a restart reads them again.
-
-        `merge` and `rollup` with ``every`` take the windows of full length, so a period counts once it is
-        over; a server that answers for a whole span uses the latest of each period. `delay`, `max_ahead`
-        and what closes windows are as for `tumbling`.
+        This is Flink's ``CUMULATE``: ``cumulate("1d", every="1m")`` gives a day's total each minute, the last
+        at midnight (UTC), and starts over. From the first row on, a window is emitted at each step, with all
+        groups that have had rows since it began, whether or not new rows have arrived. Windows with the same
+        beginning differ in `window_end`, so replace by `window_start`, `window_end` and keys. Rows are
+        sketched once, and the rows of each step are merged once. A row that is late for some of its windows
+        counts in the others. The table topic stores a period's deltas until the period is over, and a restart
+        rereads them. `merge` and `rollup` with ``every`` use the windows of full length, so a period counts
+        once it is over; a server that answers for a whole span uses the latest window of each period.
+        `delay`, `max_ahead` and the closing of windows are as for `tumbling`.
 
         Raises `ValueError` for text that isn't a duration, for an `every` that doesn't divide `size`, for
-        more than 100,000 steps in a window, and if the stream has windows already.
+        more than 100,000 steps in a window, and if the stream already has windows.
 
         >>> import polars as pl
         >>> import streamgauge as sg
@@ -116,18 +115,18 @@ class WindowedStream(RowStream):
     def sliding(
         self, size: str, *, step: str = "1s", delay: Duration = "10s", max_ahead: Duration | None = "1h"
     ) -> Self:
-        """For each group, the last `size` of its rows, whenever it has a row.
+        """For each group, its rows of the last `size`, emitted whenever it has a row.
 
-        Time is cut into steps of length `step`. For each group and each step in which it has a row, there is
-        one window: it ends with that step, and begins `size` before. So a group is given out as often as it
-        has rows, and no more than once a step, where `hopping` with ``every=step`` gives it out for as long
-        as a window holds any of its rows. These are the windows of Quix Streams' `sliding_window`, or those
-        of Kafka Streams' `SlidingWindows` that end with a row, to within a step: a sketch can't take single
-        rows back, so rows are sketched by steps. A row counts in those of its windows that have not ended
-        when it comes. `delay`, `max_ahead` and what closes windows are as for `tumbling`.
+        Time is divided into steps of length `step`. For each group and each step in which it has a row, there
+        is one window, which ends with that step and begins `size` before. A group is therefore emitted as
+        often as it has rows, at most once per step, whereas `hopping` with ``every=step`` emits it as long as
+        a window contains any of its rows. These are the windows of Quix Streams' `sliding_window`, or of
+        Kafka Streams' `SlidingWindows` that end with a row, to within a step: a sketch can't remove single
+        rows, so rows are sketched by steps. A row counts in all of its windows that have not ended when it
+        arrives. `delay`, `max_ahead` and the closing of windows are as for `tumbling`.
 
         Raises `ValueError` for text that isn't a duration, for a `step` that doesn't divide `size`, for more
-        than 100,000 steps in a window, and if the stream has windows already.
+        than 100,000 steps in a window, and if the stream already has windows.
 
         >>> import polars as pl
         >>> import streamgauge as sg
@@ -143,14 +142,15 @@ class WindowedStream(RowStream):
         """For each group, its rows up to a pause of `gap`: rows less than `gap` apart are in one session.
 
         In the table a session begins with its first row and ends `gap` after its last, as with Spark's
-        `session_window`. It is given out once all partitions are `delay` past that end, together with the
-        others for which that is so. A row is late once its partition is `delay` past the end of the session
-        that it would be by itself; one that comes after its group's session has ended, and is not late, is of
-        the next. A session that silence alone has closed comes again when it is final, and before if it gets
-        longer: it then replaces those of its keys that it covers. `SketchesToParquet` and `SketchesToKafka`
-        wait until it is final. `max_ahead` and what closes windows are as for `tumbling`.
+        `session_window`. It is emitted once all partitions are `delay` past that end, together with all
+        others for which this holds. A row is late once its partition is `delay` past the end of the session
+        that the row would form alone; a row that arrives after its group's session has ended, and is not
+        late, belongs to the next session. A session that only silence has closed is emitted again when it is
+        final, and earlier if it grows: it then replaces the sessions of its keys that it covers.
+        `SketchesToParquet` and `SketchesToKafka` wait until it is final. `max_ahead` and the closing of
+        windows are as for `tumbling`.
 
-        Raises `ValueError` for text that isn't a duration, and if the stream has windows already.
+        Raises `ValueError` for text that isn't a duration, and if the stream already has windows.
 
         >>> import polars as pl
         >>> import streamgauge as sg
@@ -164,30 +164,30 @@ class WindowedStream(RowStream):
         return self._windowed("session", Session.of(gap), delay, max_ahead)
 
     def count_window(self, rows: int) -> Self:
-        """For each group, its first so many rows, then the next so many, whenever they come.
+        """For each group, windows of a fixed number of consecutive rows, whenever they arrive.
 
-        That is Flink's `countWindow`. Rows are counted in the order of their offsets, within each partition
-        of the input: where a group's rows lie in one partition, as in a topic that is keyed by the group, its
-        windows hold its rows one after the other; where they don't, each partition has windows of its own. A
-        message that `explode` made several rows of may be in two windows.
+        This is Flink's `countWindow`. Rows are counted in the order of their offsets, within each partition
+        of the input. If a group's rows lie in one partition, as in a topic that is keyed by the group, its
+        windows contain its rows one after the other; otherwise each partition has its own windows. The rows
+        of one message (after `explode`) may be in two windows.
 
         In the table a window begins with the earliest event time of its rows and ends a microsecond after the
-        latest. Windows of a group may lie alike, so one more key tells them apart: `window_id` names the
-        message with which it began, such as ``posts[3]:1042`` (and ``posts[3]:1042.2`` for the third row of
-        that message). No row is late. A window is given out, and final, once it is full; one that isn't stays
-        open, however long, and shows with ``emit="checkpoint"``, in `run.table()` and at the end of a bounded
-        run. A worker knows the place of each group that has an open window, which takes about 100 bytes of
-        memory (`state_bytes` limits it), and who takes its partitions up reads the places from the table
-        topic. That topic keeps all that was sent since the oldest open window began, and a restart reads it
-        again: the metric `replayed_messages` shows how much that is. Where some groups hardly ever have a
-        row, filter those out, or take a `session`, which time ends.
+        latest. Windows of a group may have the same times, so an additional key distinguishes them:
+        `window_id` names the message with which the window began, such as ``posts[3]:1042`` (and
+        ``posts[3]:1042.2`` for the third row of that message). No row is late. A window is emitted, and
+        final, once it is full. An incomplete window stays open, however long, and is visible with
+        ``emit="checkpoint"``, in `run.table()` and at the end of a bounded run. A worker remembers the
+        position of each group with an open window, in about 100 bytes of memory (`state_bytes` limits this);
+        its successor reads the positions from the table topic. That topic stores all deltas since the oldest
+        open window began, and a restart rereads them: the metric `replayed_messages` shows their number. If
+        some groups hardly ever have a row, filter them out, or use a `session`, which ends by time.
 
-        With ``delivery="at_least_once"`` a window may hold a row twice after a fault, and with
-        ``"at_most_once"`` lack one; otherwise each holds exactly so many. Not for `deduplicate`, which needs
-        to know when a row is too late, nor for query servers, which refuse it.
+        With ``delivery="at_least_once"`` a window may contain a row twice after a fault, and with
+        ``"at_most_once"`` lack one; otherwise each has exactly this number. It can't follow `deduplicate`,
+        which needs to know when a row is too late, and query servers refuse it.
 
-        Raises `TypeError` and `ValueError` for a number of rows that isn't one, and `ValueError` if the
-        stream has windows already.
+        Raises `TypeError` and `ValueError` for an invalid number of rows, and `ValueError` if the stream
+        already has windows.
 
         >>> import polars as pl
         >>> import streamgauge as sg
@@ -201,8 +201,8 @@ class WindowedStream(RowStream):
         if self.looks_back or self.joined is not None:
             verb = "a join with another stream" if self.joined else f"{self.looking_back}()"
             raise ValueError(
-                f"count_window: the stream has {verb}, which depends on which rows come too late, and "
-                "windows by count have no late rows; take windows of time, such as .tumbling(...)"
+                f"count_window: the stream has {verb}, which depends on late rows, but count windows "
+                "have none; use windows of time, such as .tumbling(...)"
             )
         return self._windowed("count_window", ByCount.of(rows), "0s", None)
 

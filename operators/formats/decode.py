@@ -18,8 +18,8 @@ class Decoded:
     """The rows of a batch of messages, and the messages that are not rows.
 
     Row ``i`` of `frame` is message ``rows[i]`` of the batch; `rows` is None if all messages are rows.
-    `refused` holds the numbers of the other messages, ascending, and `reasons` a reason for each. `skipped`
-    are those that are left out on purpose, and count as filtered: tombstones, if the stream says so.
+    `refused` has the numbers of the other messages, ascending, and `reasons` a reason for each. `skipped` are
+    messages dropped on purpose, which count as filtered: tombstones, if the stream skips them.
     """
 
     frame: pl.DataFrame
@@ -88,17 +88,17 @@ def _typed(frame: pl.DataFrame, wrong: Sequence[str], schema: Mapping[str, Any])
 
 
 class Decoder(Protocol):
-    """Turns the bytes of messages into rows. `json` makes one; any object with these two members will do.
+    """Decodes messages into rows. `json` returns one; any object with these two members is a decoder.
 
-    It must judge each message by itself, so that the same rows come out however messages are cut into
-    batches, and it must pickle: with more than one worker its class has to be in a module, not in the script
-    that is run. It refuses what it can't read, with a reason, and does not raise; refused messages become
-    dead letters. Only for what no message is to blame for, such as a service that is away, it raises
-    `Unavailable`. It may be given values and keys alike.
+    It must judge each message independently, so that the rows don't depend on batches, and it must be
+    picklable: with more than one worker its class has to be in a module, not in the script that is run. It
+    refuses unreadable messages with a reason and does not raise; refused messages become dead letters. Only
+    if no message is to blame, for example because a service is unreachable, it raises `Unavailable`. It may
+    decode values or keys.
 
     A decoder is a part of a stream's definition: its class's name, its `version` if it has one, and its
-    attributes. A group or a checkpoint is refused to another one. Attributes that can't be written down, such
-    as a connection, are refused with `TypeError`, unless a method ``definition()`` gives the version and the
+    attributes. A group or a checkpoint refuses a different one. Attributes that can't be serialised, such as
+    a connection, are refused with `TypeError`, unless a method ``definition()`` returns the version and the
     parameters as plain JSON.
 
     >>> import streamgauge as sg

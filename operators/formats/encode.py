@@ -1,4 +1,4 @@
-"""Rows to the bytes of messages: JSON objects, or a column that holds the bytes already."""
+"""Encode rows as messages: JSON objects, or a column that already contains the bytes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .jsonable import json_text, json_texts, jsonable, objects
 
 @runtime_checkable
 class Encoder(Protocol):
-    """Makes the values of messages of rows, for `Stream.rows_to_kafka`: write your own as a class like this.
+    """Encodes rows as message values, for `Stream.rows_to_kafka`: write your own as a class like this.
 
-    It pickles, and is part of a stream's definition.
+    It must be picklable, and is part of a stream's definition.
 
     >>> import polars as pl
     >>> import streamgauge as sg
@@ -33,7 +33,7 @@ class Encoder(Protocol):
         """Raise `TypeError` or `ValueError` unless rows of these columns can be encoded."""
 
     def encode(self, rows: pl.DataFrame) -> Sequence[bytes | None]:
-        """A value for each row, None for a tombstone. What it raises for one row makes that a dead letter."""
+        """A value for each row, None for a tombstone. A row for which it raises becomes a dead letter."""
 
     def definition(self) -> dict[str, Any]:
         """Its name and its parameters, as plain JSON."""
@@ -81,10 +81,10 @@ class AsBytes:
 
 
 def as_json() -> AsJson:
-    """Each row as a JSON object, a member a column: what `Stream.rows_to_kafka` sends by default.
+    """Encode each row as a JSON object with a member per column: the default of `Stream.rows_to_kafka`.
 
-    Times are ISO 8601, bytes hexadecimal, numbers that aren't finite text (``"NaN"``, ``"Infinity"``), and
-    nulls stay, as null. Choose and rename columns by `select` before.
+    Times are ISO 8601, bytes hexadecimal, numbers that aren't finite are text (``"NaN"``, ``"Infinity"``),
+    and nulls stay null. Choose and rename columns with `select` first.
 
     >>> import polars as pl
     >>> import streamgauge as sg
@@ -95,9 +95,9 @@ def as_json() -> AsJson:
 
 
 def as_bytes(column: str) -> AsBytes:
-    """The text or the bytes in a column as they are; a null is a message without a value, a tombstone.
+    """Send the text or bytes of a column unchanged; a null is a message without a value, a tombstone.
 
-    For formats of your own: make the column by `map_batches`. Raises `TypeError` for what isn't a name.
+    For your own formats, compute the column with `map_batches`. Raises `TypeError` for anything but a name.
 
     >>> import polars as pl
     >>> import streamgauge as sg

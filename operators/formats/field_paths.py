@@ -25,7 +25,7 @@ def paths_of(
     """
     if isinstance(columns, str) or not isinstance(columns, (Sequence, Mapping)) or not columns:
         raise TypeError(
-            f'{who}: columns is {columns!r}; list fields, as in ["user", "actor.id"], or map columns'
+            f'{who}: columns must list fields, as in ["user", "actor.id"], or map columns, got {columns!r}'
         )
     path_of = columns if isinstance(columns, Mapping) else {path: path for path in columns}
     if not all(isinstance(part, str) for pair in path_of.items() for part in pair):

@@ -49,7 +49,7 @@ def message_columns(
     taken.
     """
     if isinstance(parts, str) or not isinstance(parts, (Sequence, Mapping)):
-        raise TypeError(f'message is {parts!r}; list parts, as in ["key", "offset"], or map columns to them')
+        raise TypeError(f'message must list parts, as in ["key", "offset"], or map columns, got {parts!r}')
     columns = dict(parts) if isinstance(parts, Mapping) else {part: part for part in parts}
     for name, part in columns.items():
         if not isinstance(name, str) or not isinstance(part, str):

@@ -149,7 +149,7 @@ class Registry:
             raise self._unavailable(what, f"no answer of a registry: {self._clean(error)}", False) from None
 
     def _unavailable(self, what: str, reason: str, passing: bool) -> Unavailable:
-        return Unavailable(f"the schema registry {self.address} failed to give {what}: {reason}", passing)
+        return Unavailable(f"the schema registry {self.address} failed to return {what}: {reason}", passing)
 
     def _clean(self, error: object) -> str:
         text = without_secrets(str(error).split("\n")[0], self.settings)

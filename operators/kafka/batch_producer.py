@@ -195,7 +195,7 @@ class BatchProducer:
         if name not in self._topics:
             topic = self._rd.rd_kafka_topic_new(self._handle, name.encode(), None)
             if not topic:
-                raise KafkaException(KafkaError(KafkaError._INVALID_ARG, f"{name!r} is no topic's name"))
+                raise KafkaException(KafkaError(KafkaError._INVALID_ARG, f"{name!r} is not a topic's name"))
             self._topics[name] = topic
         return self._topics[name]
 

@@ -1,4 +1,4 @@
-"""Brokers that are away when a program starts are waited for, as they are by one that runs."""
+"""Brokers that are unreachable when a program starts are waited for, as they are by one that runs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def wait_for_brokers(
             faults.append(error.args[0])
             admin.poll(0)
         else:
-            log.warning("a broker answers at %s; going on", client.address)
+            log.warning("a broker answers at %s; continuing", client.address)
             return
         if any(fault.code() in _HERE for fault in faults):
             return  # and the next request says what is wrong

@@ -20,7 +20,7 @@ class ReadAhead:
 
     Reading, decompressing and gathering need no GIL, so they run beside decoding and sketching. One batch
     ahead is best: what comes while the owner is busy makes the next one longer, which costs less a message.
-    The reader is this object's own until `close`; positions are those of what was given out, not of what was
+    The reader is this object's own until `close`; positions are those of what was returned, not of what was
     read.
     """
 
@@ -47,11 +47,11 @@ class ReadAhead:
         return messages
 
     def positions(self) -> dict[TopicPartition, int]:
-        """For each partition the offset after everything that was given out; see `Reader.positions`."""
+        """For each partition the offset after everything that was returned; see `Reader.positions`."""
         return self._positions
 
     def close(self) -> None:
-        """Give the reader back; what was read and not given out is dropped."""
+        """Give the reader back; what was read and not returned is dropped."""
         self._closing.set()
         self._thread.join()
 

@@ -62,9 +62,10 @@ class Reader:
     unless ``isolation.level`` says otherwise. Raw record batches are read where that client has all the
     settings, else ``consume()``; `source` forces one of them.
 
-    While brokers are away it waits, says so once (logger ``streamgauge.kafka``, `waiting`), and goes on when
-    they return. Raises `ReadError` where waiting won't help: no broker at the start, a topic or partition
-    that doesn't exist, a position that is no longer there, no permission. One thread at a time may read.
+    While brokers are unreachable it waits, says so once (logger ``streamgauge.kafka``, `waiting`), and goes
+    on when they return. Raises `ReadError` where waiting won't help: no broker at the start, a topic or
+    partition that doesn't exist, a position that is no longer there, no permission. One thread at a time may
+    read.
 
         with Reader({"bootstrap.servers": "box:9092"}, {("posts", 0): EARLIEST}) as reader:
             while (messages := reader.read()) is not None:
@@ -258,7 +259,7 @@ class Reader:
             raise ReadError(f"Kafka at {self._address} refuses{at}: {fault.text}; check the settings")
         if fault.code in _POSITION_GONE and fault.where is not None:
             raise PositionGone(
-                f"offset {self._next.get(fault.where)} of{at} is no longer, or not yet, there: {fault.text}"
+                f"offset {self._next.get(fault.where)} of{at} does not exist any more, or yet: {fault.text}"
             )
         if fault.code in _NO_TOPIC and fault.where is not None:
             # Said of a broker that has just come back, too: ask again.
@@ -270,7 +271,7 @@ class Reader:
         self.waiting = fault.text
 
     def _delivered(self, messages: Messages) -> Messages:
-        """Move the positions past messages that are being given out."""
+        """Move the positions past messages that are being returned."""
         if (broken := messages.broken) is not None:
             self._next[broken.topic, broken.partition] = broken.next
             log.warning(

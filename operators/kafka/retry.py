@@ -59,5 +59,5 @@ class Retry:
     def done(self) -> None:
         """It worked."""
         if self._reason is not None:
-            log.warning("managed to %s; going on", self._what)
+            log.warning("managed to %s; continuing", self._what)
             self._reason = None

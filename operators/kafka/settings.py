@@ -38,7 +38,7 @@ def check_settings(config: Mapping[str, Any], obeyed: Collection[str] = ()) -> N
     words = c.create_string_buffer(512)
     for name, value in config.items():
         if not isinstance(name, str):
-            raise ValueError(f'a Kafka setting is named {name!r}; names are strings such as "client.id"')
+            raise ValueError(f'names of Kafka settings must be strings such as "client.id", got {name!r}')
         if callable(value) or name in _UNCHECKED or rd is None:
             continue
         conf = rd.rd_kafka_conf_new()
@@ -60,9 +60,9 @@ def servers(given: str | Sequence[str]) -> str:
     """
     listed = given.split(",") if isinstance(given, str) else given
     if not isinstance(listed, (list, tuple)) or not all(isinstance(one, str) for one in listed):
-        raise TypeError(f'bootstrap_servers is {given!r}; write "host:port", or a list of such')
+        raise TypeError(f'bootstrap_servers must be "host:port" or a list of these, got {given!r}')
     if not listed or not all(one.strip() for one in listed):
-        raise ValueError(f'bootstrap_servers is {given!r}; name a broker at least, as "host:port"')
+        raise ValueError(f'bootstrap_servers must name at least one broker as "host:port", got {given!r}')
     return ",".join(one.strip() for one in listed)
 
 

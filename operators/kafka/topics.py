@@ -258,7 +258,7 @@ def ensure_topic(client: Admin, topic: str, partitions: int, config: Mapping[str
         _retry_if_lost(made)
     except TimeoutError:
         raise TopicError(
-            f"no broker at {client.address} made the topic {topic!r} in time; try again"
+            f"no broker at {client.address} created the topic {topic!r} in time; try again"
         ) from None
     except KafkaException as error:
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:

@@ -19,17 +19,16 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """One thing that a rule says about one key; times are event times.
+    """One report of a rule about one key; times are event times.
 
-    `state` is ``"fired"`` when an event begins and ``"cleared"`` when it is over; ``"unknown"`` when too long
-    ago a reading said that it lasts (`stale_after` of its rule). ``"withdrawn"`` takes back
-    what was said of a window that only silence had closed, if the rows that followed for it say otherwise.
-    `kind` is what it is about, `key` the values of the rule's keys, `at_us` when it was so (microseconds
-    since 1970: the end of a window, or a reading's own time), `since_us` where the window began. `value` lies
-    between `lower` and `upper`, with the confidence that the aggregate states; all three are the same for
-    what is exact. `limit` is what it was held against, `rule` the rule's name, `why` all of it in words.
-    `details` are further answers, as plain JSON, for programs that go on from here.
-    `key_names` are the columns that the values of `key` are of, where that is known.
+    `state` is ``"fired"`` when an event begins and ``"cleared"`` when it is over; ``"unknown"`` if the last
+    reading is too old (`stale_after` of its rule). ``"withdrawn"`` retracts the report about a window that
+    only silence had closed, if later rows contradict it. `kind` is the kind of event, `key` the values of the
+    rule's keys, `at_us` its time (microseconds since 1970: the end of a window, or a reading's own time),
+    `since_us` the beginning of the window. The true value lies between `lower` and `upper`, with the
+    confidence that the aggregate states; all three are equal for exact values. `limit` is the limit that it
+    was compared with, `rule` the rule's name, `why` the reason in words. `details` are further answers for
+    programs, as plain JSON. `key_names` are the columns of the values in `key`, if known.
     """
 
     rule: str
@@ -49,15 +48,15 @@ class Alert:
 
     @property
     def id(self) -> str:
-        """16 hexadecimal digits, the same whenever and wherever the same is said, and of nothing else."""
+        """16 hexadecimal digits, the same for the same report anywhere and at any time, and unique to it."""
         identity = [self.app, self.rule, self.state, list(self.key), self.at_us]
         return hashlib.sha256(json.dumps(jsonable(identity)).encode()).hexdigest()[:16]
 
     @property
     def lasts(self) -> bool | None:
-        """Whether its event is on after it; None if that isn't known.
+        """Whether its event is active after it; None if that isn't known.
 
-        One that is withdrawn says in its `details` what it was.
+        A withdrawn alert has the earlier state in its `details`.
         """
         if self.state == "withdrawn":
             return {"fired": False, "cleared": True}.get(self.details.get("withdrawn", "fired"))
@@ -65,7 +64,7 @@ class Alert:
 
     @property
     def plain_key(self) -> Any:
-        """The key as JSON has it: one value as it is, several as a list, none as null."""
+        """The key for JSON: a single value as it is, several as a list, none as null."""
         parts = jsonable(list(self.key))
         return parts[0] if len(parts) == 1 else parts or None
 
@@ -96,7 +95,7 @@ class Alert:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Alert:
-        """What `to_dict` gave."""
+        """Read an alert from `to_dict`'s result."""
         key = fields["key"]
         parts = () if key is None else tuple(key) if isinstance(key, list) else (key,)
         value, lower, upper, limit = (fields[name] for name in ("value", "lower", "upper", "limit"))

@@ -36,7 +36,9 @@ _MOST_PENDING = 1_000
 
 @runtime_checkable
 class SendingOutlet(Protocol):
-    """Where alerts go as Kafka messages, exactly once: in the transaction that keeps the merger's place."""
+    """An outlet that sends alerts as Kafka messages, exactly once: in the transaction that stores the
+    merger's position.
+    """
 
     def topic(self) -> SinkTopic:
         """The topic that it writes to."""
@@ -47,13 +49,13 @@ class SendingOutlet(Protocol):
 
 @runtime_checkable
 class WritingOutlet(Protocol):
-    """Where alerts go otherwise. After a crash the latest may come again, under the ids that they had."""
+    """Any other outlet. After a crash the latest alerts may be repeated, with the same ids."""
 
     def begin(self) -> None:
-        """Called before the first alert of a run. Raises what keeps it from taking any."""
+        """Called before the first alert of a run. Raises if it can't accept any."""
 
     def write(self, alert: Alert) -> None:
-        """Take an alert, or give it up after a time and count that: a run goes on without it."""
+        """Write an alert, or give it up after a time and count this; the run continues without it."""
 
 
 Outlet = SendingOutlet | WritingOutlet
@@ -66,29 +68,29 @@ class Alerting:
     """Apply rules to the closed windows of a run, and report each event once.
 
     rules
-        `Threshold`, `Ratio`, `RollingSum`, `Change`, `Absence`, `Flatline`, `NewTerm`, or rules of your own
+        `Threshold`, `Ratio`, `RollingSum`, `Change`, `Absence`, `Flatline`, `NewTerm`, or your own rules
         (`operators.rules.rule`).
     to
-        Where alerts go: `AlertsToKafka`, `CommandsToKafka`, `AlertsToConsole` (standard output, the default),
+        The outlets: `AlertsToKafka`, `CommandsToKafka`, `AlertsToConsole` (standard output, the default),
         `AlertsToFile`, `AlertsToWebhook`; `AlertsToAlertmanager`, `AlertsToSlack`, `AlertsToMattermost`,
         `AlertsToEmail`, `AlertsToNtfy`, `AlertsToMqtt`.
     at
-        The name of a key that holds times: each row of the table is then a reading and not a window, and
-        rules see every reading, in the order of these times. The stream is grouped by it as well:
-        ``.group_by("sensor", "at").tumbling("1m", delay="10s")``; the window is how long readings are waited
-        for.
+        The name of a key that contains times: each row of the table is then a reading and not a window, and
+        rules see every reading, in the order of these times. Group the stream by it as well:
+        ``.group_by("sensor", "at").tumbling("1m", delay="10s")``; window and delay are how long late readings
+        are accepted.
     stale
-        After how long without any message, by the wall clock, an alert says that the feed is stale.
+        How long there may be no message, by the wall clock, before an alert reports that the feed is stale.
     app
-        A name that every alert carries.
+        A name to include in every alert.
     name
-        What its memory is kept under, if a run has several.
+        The name of its state, if a run has several.
 
-    What the rules remember is kept in the table topic together with the place of the merger, so that a
-    restart, or another worker that takes over, reports nothing twice and forgets nothing. A window that only
-    silence has closed is looked at at once; if rows follow and say otherwise, the alert is withdrawn.
+    The state of the rules is stored in the table topic together with the merger's position, so a restart, or
+    another worker that takes over, neither repeats nor loses an alert. A window that only silence has closed
+    is evaluated immediately; if later rows contradict it, the alert is withdrawn.
 
-    Raises `ValueError` or `TypeError`, when it is made or when the run starts, for rules that don't suit the
+    Raises `ValueError` or `TypeError`, on creation or when the run starts, for rules that don't suit the
     stream.
 
     >>> import polars as pl
@@ -113,16 +115,16 @@ class Alerting:
 
     def __post_init__(self) -> None:
         if not isinstance(self.rules, list | tuple) or not all(isinstance(one, Rule) for one in self.rules):
-            raise TypeError(f"Alerting: rules is {self.rules!r}, not a list of rules")
+            raise TypeError(f"Alerting: rules must be a list of rules, got {self.rules!r}")
         if not isinstance(self.to, list | tuple) or not all(
             isinstance(one, SendingOutlet | WritingOutlet) for one in self.to
         ):
             raise TypeError(
-                f"Alerting: to is {self.to!r}, not a list of outlets; write one such as "
-                'to=[AlertsToKafka("alerts")]'
+                'Alerting: to must be a list of outlets, such as to=[AlertsToKafka("alerts")], '
+                f"got {self.to!r}"
             )
         if self.stale is not None and not microseconds(self.stale):
-            raise ValueError(f"Alerting: stale is {self.stale!r}; write a length of time, such as '10m'")
+            raise ValueError(f"Alerting: stale must be a duration such as '10m', got {self.stale!r}")
 
     def topics(self, origin: Origin, table_partitions: int) -> list[SinkTopic]:
         """See `operators.sinks.sink.StatefulSink`."""
@@ -142,12 +144,12 @@ class Alerting:
 
     @cached_property
     def outlets(self) -> tuple[Outlet, ...]:
-        """Where alerts go, and the commands of rules that follow from them."""
+        """The outlets, and the commands of rules."""
         return (*self.to, *command_outlets(self.rules))
 
     @cached_property
     def notifying(self) -> dict[str, NotifyingOutlet]:
-        """The outlets whose alerts wait in memory, by names that are the same in the next run."""
+        """The outlets with pending alerts in memory, by names that are stable across runs."""
         by_name: dict[str, NotifyingOutlet] = {}
         for outlet in self.outlets:
             if isinstance(outlet, NotifyingOutlet):
@@ -156,7 +158,7 @@ class Alerting:
         return by_name
 
     def view(self, origin: Origin) -> RuleView:
-        """How its rules look at a stream's table. Raises `ValueError` for rules that don't suit it."""
+        """The rules' view of a stream's table. Raises `ValueError` for rules that don't suit it."""
         assert origin.schema is not None
         return rule_view(self.rules, origin.schema, self.at)
 
@@ -170,7 +172,7 @@ class Alerting:
         return _PartitionAlerts(self, self.view(origin), partition)
 
     def deliver(self, alerts: Iterable[Alert]) -> list[Outgoing]:
-        """Write alerts to the outlets that write; gives the messages of those that send."""
+        """Write alerts to the writing outlets; returns the messages of the sending ones."""
         messages: list[Outgoing] = []
         for alert in alerts:
             for outlet in self.outlets:
@@ -250,7 +252,7 @@ class _PartitionAlerts:
             pending = [(Alert.from_dict(one["alert"]), one["to"]) for one in kept.get("pending", ())]
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise SinkError(
-                f"what {self._alerting.name!r} remembers is damaged ({error!r}), so it isn't known what was "
+                f"the state of {self._alerting.name!r} is damaged ({error!r}), so it isn't known what was "
                 "reported; give the sink another name to start over"
             ) from None
         self._send_pending(pending)

@@ -1,4 +1,4 @@
-"""What a rule has done when an event begins and when it is over: a message, a request, a program."""
+"""The reaction of a rule when an event begins and when it is over: a message, a request, a program."""
 
 from __future__ import annotations
 
@@ -27,31 +27,32 @@ _LONGEST = 200
 
 
 class UnsafeKeyError(StreamgaugeError, ValueError):
-    """A key that a program must not get as a part of its arguments."""
+    """A key that must not be passed to a program as an argument."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """Do something when an event of a rule fires, and something else when it clears; once for each alert.
+    """Send or run something when an event of a rule fires, and when it clears; once for each alert.
 
     topic, webhook, mqtt, run
-        Where the command goes, one of them: a Kafka topic, exactly once, in the transaction that keeps the
-        merger's place; an address of the web, by POST; ``mqtt://HOST:PORT/TOPIC``; or a program.
+        The destination, one of: a Kafka topic, exactly once, in the transaction that stores the merger's
+        position; a web address, by POST; ``mqtt://HOST:PORT/TOPIC``; or a program.
     fired, cleared
-        What is sent: anything that JSON has, which names the state that is wanted (``{"ac": "off"}``), so
-        that doing it twice does no harm. Of a program, its arguments: a list of strings. Without one of them
-        nothing is done in that state; without both the message names rule and state. An event that is
-        withdrawn is answered as if it had cleared.
+        The content: any JSON that names the desired state (``{"ac": "off"}``), so that sending it twice does
+        no harm. For a program, its arguments: a list of strings. Without one of them nothing happens in that
+        state; without both the message names rule and state. A withdrawn event is treated as if it had
+        cleared.
     accepts
-        The keys that it is for: ``"any"``, ``"address"`` (of the Internet), ``"ipv4"`` or ``"ipv6"``.
+        The keys that it applies to: ``"any"``, ``"address"`` (IP addresses), ``"ipv4"`` or ``"ipv6"``.
     ignore
-        Keys that it is never for, as fail2ban's `ignoreip`: addresses, networks (``"10.0.0.0/8"``), values.
+        Keys that it never applies to, like fail2ban's `ignoreip`: addresses, networks (``"10.0.0.0/8"``),
+        values.
 
-    In texts ``$key``, ``$rule``, ``$kind``, ``$app``, ``$state``, ``$at``, ``$since``, ``$value``,
-    ``$limit``, ``$id`` and ``$why`` stand for what the alert says; ``$$`` is a dollar. A text that is one of
-    them alone keeps its type in JSON. A program is started without a shell, with the alert as JSON on its
-    standard input; its arguments hold a key only if that is plain (letters, digits, and ``. : @ % + , / = -``
-    behind the first), and it isn't started for another one. After a crash the last one may be started again.
+    In strings ``$key``, ``$rule``, ``$kind``, ``$app``, ``$state``, ``$at``, ``$since``, ``$value``,
+    ``$limit``, ``$id`` and ``$why`` are replaced by the alert's fields; ``$$`` is a dollar sign. A string
+    that is only one of them keeps its type in JSON. A program is started without a shell, with the alert as
+    JSON on its standard input. It is started only if a key among its arguments is plain (letters, digits, and
+    ``. : @ % + , / = -`` after the first). After a crash the last one may be started again.
 
     >>> import streamgauge as sg
     >>> ban = sg.rules.Command(run="nft", fired=["add", "element", "inet", "f", "banned", "{ $key }"])
@@ -60,7 +61,7 @@ class Command:
     >>> ban.content(alert)
     ['add', 'element', 'inet', 'f', 'banned', '{ 192.0.2.1 }']
 
-    Raises `ValueError` or `TypeError` for what can't be sent.
+    Raises `ValueError` or `TypeError` for content that can't be sent.
     """
 
     topic: str = ""
@@ -83,11 +84,11 @@ class Command:
         if self.accepts not in ("any", *_VERSIONS):
             raise ValueError(f"accepts must be one of any, {', '.join(_VERSIONS)}, got {self.accepts!r}")
         if isinstance(self.ignore, str) or not all(isinstance(one, str) for one in self.ignore):
-            raise TypeError(f'ignore is {self.ignore!r}; list keys, as in ["10.0.0.0/8"]')
+            raise TypeError(f'ignore must be a list of keys, as in ["10.0.0.0/8"], got {self.ignore!r}')
         for name in ("fired", "cleared"):
             content = getattr(self, name)
             if self.run and content is not None and not _is_arguments(content):
-                raise TypeError(f"{name} is {content!r}; write a program's arguments as a list of strings")
+                raise TypeError(f"{name} must be a list of strings, a program's arguments, got {content!r}")
             for text in _texts(content):
                 _check_template(name, text)
         if self.run and self.fired is None and self.cleared is None:
@@ -95,11 +96,11 @@ class Command:
 
     @property
     def destination(self) -> tuple[str, str]:
-        """The kind of where it goes, and its name."""
+        """The kind of its destination, and its name."""
         return next((name, getattr(self, name)) for name in _DESTINATIONS if getattr(self, name))
 
     def content(self, alert: Alert) -> Any:
-        """What is sent for an alert; None for nothing. Raises `UnsafeKeyError` for a key that isn't plain."""
+        """The content for an alert; None for nothing. Raises `UnsafeKeyError` for a key that isn't plain."""
         if not self._concerns(alert.plain_key):
             return None
         if alert.lasts is None:
@@ -191,15 +192,16 @@ def _network(text: str) -> Any:
 
 
 def command_of(text: str, cleared: str = "") -> Command:
-    """The command that a setting names: a place such as ``topic:NAME``, an address, or a program's line.
+    """The command that a setting describes: a destination such as ``topic:NAME``, an address, or a command
+    line.
 
-    `cleared` is a program's line when the event is over. The words of a line are split as a shell does it,
-    and no shell runs it.
+    `cleared` is the command line when the event is over. Lines are split like a shell does, but run without
+    one.
 
     >>> command_of("nft add element inet filter banned '{ $key }'").fired[-1]
     '{ $key }'
 
-    Raises `ValueError` for what is no such place or line.
+    Raises `ValueError` for anything else.
     """
     if text.startswith("topic:"):
         return Command(topic=text.removeprefix("topic:"))
@@ -215,7 +217,7 @@ def command_of(text: str, cleared: str = "") -> Command:
 
 
 def commands_of(given: Any, where: str) -> tuple[Command, ...]:
-    """The commands that a rule was given: one, several, or as a rules file has them.
+    """The commands of a rule: one, several, or as in a rules file.
 
     Raises `ValueError` or `TypeError`, naming the rule and what is wrong.
     """
@@ -230,6 +232,8 @@ def commands_of(given: Any, where: str) -> tuple[Command, ...]:
             except (ValueError, TypeError) as error:
                 raise type(error)(f"{where}: command: {error}") from None
         if not isinstance(one, Command):
-            raise TypeError(f'{where}: command is {one!r}; write Command(topic="commands", fired=…)')
+            raise TypeError(
+                f'{where}: command must be such as Command(topic="commands", fired=…), got {one!r}'
+            )
         commands.append(one)
     return tuple(commands)

@@ -1,7 +1,7 @@
-"""What every rule is: a fold over windows in their order, whose state is plain JSON.
+"""The base of every rule: a fold over windows in their order, with plain JSON as its state.
 
-A kind of rule says how it looks at a row (`LimitRule.measure`); limits, hysteresis, holds, cooldown, and that
-each event is reported once, are here. A kind of your own is a subclass.
+A kind of rule defines how it evaluates a row (`LimitRule.measure`); this module handles limits, hysteresis,
+holds and cooldown, and reports each event once. Your own kinds are subclasses.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ STALE = "2d"
 
 @dataclass(frozen=True)
 class Rule(ABC):
-    """A rule with a name. `where` names values of keys: other rows don't concern it.
+    """A rule with a name. `where` names values of keys, and other rows are ignored.
 
-    `kind` says what its alerts are about, the kind of the rule unless given. `command` is what is done when
-    an event fires and when it clears: a `Command`, or several. Raises `ValueError` or `TypeError`, naming the
-    rule and the field, for a value that it can't have.
+    `kind` is the kind of its alerts, by default the kind of the rule. `command` is carried out when an event
+    fires and when it clears: a `Command`, or several. Raises `ValueError` or `TypeError`, naming the rule and
+    the field, for an invalid value.
     """
 
     name: str
@@ -50,15 +50,15 @@ class Rule(ABC):
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise ValueError(f"{type(self).__name__}: the name is {self.name!r}; give each rule a name")
+            raise ValueError(f"{type(self).__name__}: name must be the rule's name, got {self.name!r}")
         if not isinstance(self.where, Mapping):
-            raise TypeError(f'{self._where}: where is {self.where!r}; write {{"key": "value"}}')
+            raise TypeError(f'{self._where}: where must be such as {{"key": "value"}}, got {self.where!r}')
 
         _ = self.commands
 
     @cached_property
     def commands(self) -> tuple[Command, ...]:
-        """What is done when its events fire and clear."""
+        """The commands that are carried out when its events fire and clear."""
         return commands_of(self.command, self._where)
 
     @property
@@ -70,7 +70,7 @@ class Rule(ABC):
         return {"keys": {}}
 
     def paths(self) -> Iterable[str]:
-        """The answers it looks at, so that they can be looked for in the stream."""
+        """The answers that it reads, to be checked against the stream."""
         return ()
 
     @property
@@ -80,7 +80,7 @@ class Rule(ABC):
 
     @property
     def of_readings(self) -> str | None:
-        """The name of a field that was given and makes sense of readings only."""
+        """The name of a field that was set but applies only to readings."""
         return None
 
     @property
@@ -90,10 +90,10 @@ class Rule(ABC):
 
     @property
     def together(self) -> Sequence[str] | None:
-        """The keys in which rows agree that it must see together, in one partition of the table topic.
+        """The keys by which rows must be together in one partition of the table topic.
 
-        None if what it says of a group follows from that group's rows alone; none of the keys, as here, if it
-        may follow from any row.
+        None if its alerts for a group depend only on that group's rows; an empty tuple, as here, if they may
+        depend on any row.
         """
         return ()
 
@@ -101,18 +101,21 @@ class Rule(ABC):
     def window(
         self, state: RuleState, rows: Sequence[Row], start_us: int, end_us: int, step_us: int
     ) -> Iterator[Alert]:
-        """Look at all rows of the next window. `step_us` is from one window's end to the next one's, or 0."""
+        """Evaluate all rows of the next window.
+
+        `step_us` is the time from one window's end to the next, or 0.
+        """
 
     def advance(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
-        """Learn that all windows that end at or before `time_us` were seen."""
+        """Advance time: all windows that end at or before `time_us` were seen."""
         yield from ()
 
     def names(self) -> Iterable[str]:
-        """The keys it names, so that they can be looked for in the stream."""
+        """The keys that it names, to be checked against the stream."""
         return self.where
 
     def key_names(self, keys: Sequence[str]) -> Sequence[str]:
-        """Of which columns the parts of its alerts' keys are, in a stream that has these keys."""
+        """The columns of the parts of its alerts' keys, in a stream with these keys."""
         return keys
 
     def concerned(self, rows: Iterable[Row]) -> Iterator[Row]:
@@ -129,7 +132,7 @@ class Rule(ABC):
         try:
             return microseconds(given)
         except (ValueError, TypeError) as error:
-            raise type(error)(f"{self._where}: {name} is {given!r}: {error}") from None
+            raise type(error)(f"{self._where}: {name}: {error}") from None
 
     def _alert(
         self,
@@ -148,9 +151,9 @@ class Rule(ABC):
 
 
 class Measured(NamedTuple):
-    """What a rule holds against its limit, and in words what it is.
+    """The value that a rule compares with its limit, and its description in words.
 
-    With too little behind it (`enough` is False) it is past no limit.
+    Without enough support (`enough` is False) it is past no limit.
     """
 
     figure: Figure
@@ -160,53 +163,54 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True)
 class LimitRule(Rule):
-    """A rule that fires when something is past a limit, and clears when it is back.
+    """A rule that fires when a value is past a limit, and clears when it is back.
 
     value
-        The answer to look at: the name of an aggregate, such as ``"posts"``, or one of its parts, such as
+        The answer to evaluate: the name of an aggregate, such as ``"posts"``, or a part of one, such as
         ``"latency.p99"``.
     above, at_least, below, at_most
         The limit: one of them.
     clear
-        Hysteresis: the event is over when the value is this or beyond; without it, as soon as the value is
-        not past the limit.
+        Hysteresis: the event is over when the value reaches this or lies beyond; without it, as soon as the
+        value is no longer past the limit.
     hold, release
-        How long the value must be past the limit to fire, and back to clear. A reading counts until the next
-        one of its key says otherwise, so that an event begins, or is over, between two of them, at the very
-        end of the hold. A window counts with its length; a gap between a key's windows that is longer than
-        `hold` begins the hold again.
+        How long the value must be past the limit to fire, and back to clear. A reading is valid until the
+        next one of its key, so an event may begin, or end, between two readings, exactly at the end of the
+        hold. A window counts with its length; a gap between a key's windows that is longer than `hold`
+        restarts the hold.
     stale_after
         How long a reading's event lasts without another reading of its key before it is reported as
-        ``"unknown"``: two days unless given, or as long as `hold` and `release` if these are longer. The
-        next reading past the limit fires it again; one that is back clears it.
+        ``"unknown"``: two days by default, or as long as `hold` and `release` if these are longer. The next
+        reading past the limit fires it again; a reading that is back clears it.
     cooldown
-        Events of a key fire so far apart. One that begins too early fires if it still lasts then.
+        The shortest time between two fired events of a key. An event that begins earlier fires afterwards if
+        it still lasts.
     every
-        Every row past the limit fires by itself; nothing is cleared.
+        Every row past the limit fires separately; nothing is cleared.
     mute
         With `every`: a key that fires on more than this share of its rows, such as 0.2, is reported once as
-        muted, and again with how many were kept back once it fires on less than half of it. Each key is
-        remembered for that.
+        muted, and again with the number of suppressed alerts once it fires on less than half of that share.
+        Every key is stored for this.
     surely
-        An estimate is past the limit only if its bound is.
+        An estimate is past the limit only if its nearer bound is.
     each
-        The value is a list, as of a `top_k`: each item is a key of its own.
+        The value is a list, such as a `top_k`: each item is a key of its own.
     absent
-        What the value is in a window that has no row of the key, such as 0 for a count. Unless given, such
-        a window says nothing.
+        The value for a window without a row of the key, such as 0 for a count. By default such a window is
+        ignored.
     per
-        The keys whose rows are one series, with one memory and one event at a time: all keys unless given. So
-        ``per=("symbol",)`` holds trades, which have a key each, against the symbol's others. What is reported
-        of `every` row has the row's own key all the same.
+        The keys whose rows form one series, with one memory and one event at a time: by default all keys. For
+        example, ``per=("symbol",)`` compares trades, which have a key each, with the symbol's other trades.
+        Alerts with `every` still have the row's own key.
     support
-        Other answers, and how large they must be for the value to mean anything: ``{"requests": 100}`` for a
-        quantile of them. A row with less says nothing.
+        Other answers, and their smallest values for which the value counts: ``{"requests": 100}`` for a
+        quantile of them. Rows with less are ignored.
     report
-        Other answers that are reported with an event, such as ``["sample.values"]``.
+        Other answers to include in an alert, such as ``["sample.values"]``.
     unit
-        The value's unit, such as ``"°C"``: said with it wherever an event's reason does.
+        The value's unit, such as ``"°C"``, for an event's reason.
 
-    A kind of your own says what it holds against the limit, given the row, a memory of the row's key (plain
+    Your own kind returns the value to compare with the limit, given the row, a memory of the row's key (plain
     JSON, which it may change) and the answer:
 
     >>> import streamgauge as sg
@@ -223,7 +227,7 @@ class LimitRule(Rule):
     >>> [alert.why for row in rows for alert in rule.window(state, [row], row.start_us, row.at_us, 1)]
     ['grew: at least 2']
 
-    Raises `TypeError` or `ValueError`, naming the rule and the field, for a value that it can't have.
+    Raises `TypeError` or `ValueError`, naming the rule and the field, for an invalid value.
     """
 
     value: str = field(default="", kw_only=True)
@@ -252,20 +256,20 @@ class LimitRule(Rule):
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.per, str) or any(not isinstance(name, str) for name in self.per):
-            raise TypeError(f'{self._where}: per is {self.per!r}; list names of keys, as in ["symbol"]')
+            raise TypeError(f'{self._where}: per must be a list of keys, as in ["symbol"], got {self.per!r}')
         if not isinstance(self.support, Mapping):
-            raise TypeError(f'{self._where}: support is {self.support!r}; write {{"requests": 100}}')
+            raise TypeError(f'{self._where}: support must be such as {{"n": 100}}, got {self.support!r}')
         if isinstance(self.report, str) or not isinstance(self.report, Sequence):
             raise TypeError(
-                f'{self._where}: report is {self.report!r}; write a list of answers, ["sample.values"]'
+                f'{self._where}: report must list answers, as in ["sample.values"], got {self.report!r}'
             )
         if not isinstance(self.unit, str):
-            raise TypeError(f'{self._where}: unit is {self.unit!r}; write a text, such as "°C"')
+            raise TypeError(f'{self._where}: unit must be a string such as "°C", got {self.unit!r}')
         for name in ("every", "surely", "each"):
             if not isinstance(given := getattr(self, name), bool):
                 raise TypeError(f"{self._where}: {name} must be True or False, got {given!r}")
         if any(not isinstance(path, str) or not path for path in self.paths()):
-            raise ValueError(f"{self._where}: value is {self.value!r}; name an answer of the stream")
+            raise ValueError(f"{self._where}: value must name an answer of the stream, got {self.value!r}")
         assert self.limit is not None
         assert self.holds is not None
         nothing = self.clear is None and not (self.holds.hold_us or self.holds.release_us or self.stale_after)
@@ -284,7 +288,7 @@ class LimitRule(Rule):
 
     @cached_property
     def holds(self) -> Holds:
-        """The hold times, the cooldown, and for how long a reading says what is so."""
+        """The hold times, the cooldown, and how long a reading is valid."""
         hold, release, cooldown = (self._duration(name) for name in ("hold", "release", "cooldown"))
         longest = max(hold, release)
         if not self.stale_after:
@@ -332,24 +336,24 @@ class LimitRule(Rule):
         return [*(self.per if self.per and not self.every else keys), *([self.value] if self.each else ())]
 
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
-        """What to hold against the limit; None if nothing can be said of this row.
+        """The value to compare with the limit; None if this row gives none.
 
-        `memory` is the key's own, plain JSON, to read and to change. While there is anything in it the key is
-        kept, however long it has no rows, unless `forgets` says otherwise.
+        `memory` is the key's own, plain JSON, to read and to change. While it is not empty the key is stored,
+        however long it has no rows, unless `forgets` allows dropping it.
         """
         return Measured(figure, f"{self.value} is {self.with_unit(figure)}")
 
     def with_unit(self, text: Any) -> str:
-        """A figure of the value, or what stands for one, with the value's unit behind it."""
+        """A figure of the value, or its text, followed by the value's unit."""
         return f"{text} {self.unit}" if self.unit else str(text)
 
     @property
     def limits_value(self) -> bool:
-        """Whether the limit is held against the value, or something else in its unit."""
+        """Whether the limit is compared with the value, or something else in its unit."""
         return True
 
     def figures(self, row: Row) -> Iterator[tuple[tuple[Any, ...], Figure | None]]:
-        """The figures of a row, each with what is added to its key."""
+        """The figures of a row, each with the part that is added to its key."""
         enough = all(self._enough(row, path, least) for path, least in self.support.items())
         answer = answer_at(row.answers, self.value)
         if not self.each:
@@ -405,7 +409,7 @@ class LimitRule(Rule):
         return {}
 
     def forgets(self, memory: dict[str, Any]) -> bool:
-        """Whether a key that is at rest may be forgotten with this memory."""
+        """Whether a key at rest may be dropped with this memory."""
         return not memory
 
     def _evaluate(

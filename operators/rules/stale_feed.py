@@ -7,7 +7,7 @@ from .alert import Alert, State
 
 
 class StaleFeed:
-    """Fires when no message has come for longer than `patience`, and clears when messages come again.
+    """Fires when no message has come for longer than `patience`, and clears when messages arrive again.
 
     `on` is whether it has fired and not yet cleared. A restart begins to wait again.
 

@@ -18,16 +18,16 @@ _ROWS = 50_000
 
 @dataclass(frozen=True)
 class AnswersToKafka:
-    """Send the answers of each closed window to a topic, one JSON message a group, each exactly once.
+    """Send the answers of each closed window to a topic, one JSON message per group, each exactly once.
 
-    The value holds what `query` answers: ``{"window_start": "2026-01-01T00:00:00+00:00", "window_end": …,
-    "lang": "en", "posts": 7, "users": {"estimate": …, "lower": …, "upper": …}}``; estimates have the bounds,
-    at the confidence, that their aggregates state. The key is the group's: the text of one key column, a JSON
-    array of several, none without keys. Messages of one key lie in one partition, the one that Java's clients
-    choose. The header `final` is 1 for a window that will not come again; one that only silence has closed
-    may, whole, and then replaces the earlier by its `window_start` and key (of windows by count, by its
-    `window_id`). Dates are ISO 8601, bytes are
-    hexadecimal, and numbers that aren't finite are text: ``"NaN"``, ``"Infinity"``.
+    The value has the answers of `query`: ``{"window_start": "2026-01-01T00:00:00+00:00", "window_end": …,
+    "lang": "en", "posts": 7, "users": {"estimate": …, "lower": …, "upper": …}}``. Estimates have the bounds,
+    at the confidence, that their aggregates state. The key is the group's: the text of a single key column, a
+    JSON array of several, none without keys. Messages with the same key go to the same partition, chosen as
+    Java's clients do. The header `final` is 1 for a window that will not be emitted again. A window that only
+    silence has closed may be emitted again, complete, and then replaces the earlier one by its `window_start`
+    and key (count windows by their `window_id`). Dates are ISO 8601, bytes are hexadecimal, and numbers that
+    aren't finite are text: ``"NaN"``, ``"Infinity"``.
 
     The topic is created with one partition if missing. Read it with
     ``isolation.level=read_committed``. Raises `ValueError` for a topic without a name.
@@ -50,7 +50,7 @@ class AnswersToKafka:
     def __post_init__(self) -> None:
         if not isinstance(self.to, str) or not self.to:
             raise ValueError(
-                f'AnswersToKafka: the topic is {self.to!r}; name one, as in AnswersToKafka("answers")'
+                f'AnswersToKafka: topic must be a name, as in AnswersToKafka("answers"), got {self.to!r}'
             )
 
     def topic(self, origin: Origin) -> SinkTopic:
@@ -68,7 +68,7 @@ class AnswersToKafka:
 
 
 def answer_headers(window: ClosedWindow) -> list[tuple[str, bytes]]:
-    """The headers of a message with answers: whose they are, and whether they are final."""
+    """The headers of a message with answers: their group and definition, and whether they are final."""
     return [("fingerprint", window.origin.fingerprint.encode()), ("final", b"%d" % window.final)]
 
 

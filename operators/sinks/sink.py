@@ -1,20 +1,20 @@
-"""What a sink is: something that takes the closed windows of a run, each once.
+"""The protocols of sinks, which get the closed windows of a run, each once.
 
-There are three kinds, by how a window that was handed over before a crash is known again:
+There are three kinds, which differ in how they recognise a window delivered before a crash:
 
-- a `MessageSink` makes Kafka messages of a window. The merger sends them in one transaction with its place in
-  the table topic, so that readers with ``isolation.level=read_committed`` see each window as often as it was
-  handed over, and never half of it;
-- a `WritingSink` writes a window elsewhere, under a name that follows from the window. After a crash the
-  window comes again and replaces what was written;
-- a `StatefulSink` remembers what it was given. Its memory goes to the table topic with the merger's position,
-  and so do the messages it makes of a window, as a `MessageSink`'s do.
+- a `MessageSink` makes Kafka messages of a window. The merger sends them in one transaction with its position
+  in the table topic, so readers with ``isolation.level=read_committed`` see each window as often as it was
+  delivered, and never half of it;
+- a `WritingSink` writes a window elsewhere, under a name derived from the window. After a crash the window is
+  delivered again and replaces the written one;
+- a `StatefulSink` has a state. The state is stored in the table topic with the merger's position, and so are
+  the messages that it makes of a window, like a `MessageSink`'s.
 
-A log that is caught up with closes windows by the thousand. A sink that sends or remembers gets all that
-closed together in one call if it says so (`takes_several`).
+A merger that catches up with a log closes windows by the thousand. A sink that sends or has a state gets all
+windows that closed together in one call if it supports this (`takes_several`).
 
-A window that only silence has closed comes again in either case, whole, if rows followed for it
-(`Stream.tumbling`); it is `final` when it can't.
+A window that only silence has closed is delivered again in any case, complete, if rows followed for it
+(`Stream.tumbling`); it is `final` if this can't happen.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from ..windows.window import EARLIEST
 
 
 class SinkError(StreamgaugeError):
-    """A sink can't take a window; the message names both. The next run of the group hands it over again."""
+    """A sink can't accept a window; the message names both. The next run of the group delivers it again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Whose windows they are: the run's group, its definition, and the keys of its table.
+    """The origin of windows: the run's group, its definition, and the keys of its table.
 
-    `named` says whether the group's name was chosen by the user. `digest` tells streams apart that write to
-    the same place. It is that of the group's name, or, for runs on their own, whose groups have no name that
-    stays, that of the stream's whole definition. `schema` is that of the stream's table of sketches.
+    `named` is true if the user chose the group's name. `digest` distinguishes streams that write to the same
+    place: it is a digest of the group's name, or, for runs without a `group_id`, of the stream's whole
+    definition. `schema` is that of the stream's table of sketches.
     """
 
     group_id: str
@@ -61,7 +61,7 @@ class Origin:
 
     @classmethod
     def of(cls, stream: Stream, group_id: str, named: bool) -> Origin:
-        """That of a run of `stream`."""
+        """The origin of a run of `stream`."""
         definition = {part: value for part, value in stream.definition().items() if part != "written_by"}
         value = group_id if named else json.dumps(definition, sort_keys=True)
         fingerprint = stream.fingerprint()
@@ -71,10 +71,10 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class ClosedWindow:
-    """What is handed over: a window's groups, of those in one partition of the table topic.
+    """A closed window: its groups in one partition of the table topic.
 
-    `table` is a `SketchTable`, and `answers` what it answers, of live sketches. `final` says that it will not
-    come again.
+    `table` is a `SketchTable`, and `answers` are its answers, from live sketches. `final` is true if it will
+    not be delivered again.
     """
 
     groups: WindowGroups
@@ -84,27 +84,27 @@ class ClosedWindow:
 
     @property
     def table(self) -> SketchTable:
-        """The table of sketches, whose bytes are made once somebody wants them."""
+        """The table of sketches, which are serialised only on request."""
         return SketchTable.of_groups(self.groups)
 
     def answers(self, columns: Sequence[str] | None = None) -> pl.DataFrame:
-        """The answers of some columns, or of all, behind times and keys, as `query` has them of the table."""
+        """The answers of some columns, or of all, after times and keys, as `query` returns them."""
         return self.groups.answers(columns)
 
     @property
     def without_edges(self) -> bool:
-        """Whether it holds windows that have no edges in common: sessions, or windows by count."""
+        """Whether it contains windows without common edges: sessions or count windows."""
         windows = declared_windows(self.groups.schema)
         return windows is not None and not windows.common_edges
 
     @property
     def may_grow(self) -> bool:
-        """Whether it holds windows without common edges that may come again, longer, in place of these."""
+        """Whether it contains windows without common edges that may later be replaced by longer ones."""
         return self.without_edges and not self.final
 
     @property
     def digest(self) -> str:
-        """Of its windows and groups, whatever is kept of them."""
+        """A digest of its windows and groups, whatever their aggregates."""
         table = self.groups.table
         rows = to_ipc(table.select([START, END, *keys_of(table.schema)]), None)
         return hashlib.sha256(rows).hexdigest()[:16]
@@ -122,7 +122,9 @@ class ClosedWindow:
 
 @dataclass(frozen=True, slots=True)
 class SinkTopic:
-    """A topic that a sink writes to, and how it is made if it isn't there; 0: as many as the table topic."""
+    """A topic that a sink writes to, and its partitions if it has to be created; 0: as many as the table
+    topic.
+    """
 
     name: str
     partitions: int
@@ -131,33 +133,33 @@ class SinkTopic:
 
 @runtime_checkable
 class MessageSink(Protocol):
-    """A sink whose messages are sent in the transaction that keeps the merger's place."""
+    """A sink whose messages are sent in the transaction that stores the merger's position."""
 
     def topic(self, origin: Origin) -> SinkTopic:
         """The topic that it writes to. Raises `ValueError` for a run that can't have this sink."""
 
     def messages(self, window: ClosedWindow) -> Iterator[Outgoing]:
-        """A window's messages; the same for the same window, as often as it is called."""
+        """A window's messages, always the same for the same window."""
 
 
 @runtime_checkable
 class WritingSink(Protocol):
-    """A sink that writes a window itself, so that writing it again leaves it there once."""
+    """A sink that writes a window itself, idempotently."""
 
     def begin(self, origin: Origin) -> None:
         """Called before the first window. Raises `ValueError` for a run that can't have this sink."""
 
     def write(self, window: ClosedWindow) -> None:
-        """Write a window. An `OSError` is tried again for a while; anything else ends the run."""
+        """Write a window. It is retried for a while on `OSError`; any other error ends the run."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """How far a run has come, for sinks that remember: what passes while no window closes.
+    """The progress of a run, for sinks with a state, while no window closes.
 
-    Windows that end at or before `final_us` were handed over for good, those up to `due_us` for now (event
-    times in microseconds). `read` is how many messages the whole group has read by `now`, the wall clock's
-    time. While nothing comes, `clock_us` is the event time that it is by that clock.
+    Windows that end at or before `final_us` were delivered for good, those up to `due_us` provisionally
+    (event times in microseconds). `read` is the number of messages that the whole group has read by `now`,
+    the wall-clock time. While nothing arrives, `clock_us` is the event time by that clock.
     """
 
     final_us: int
@@ -168,34 +170,34 @@ class RunProgress:
 
 
 class PartitionSink(Protocol):
-    """What a `StatefulSink` remembers of one partition of the table topic."""
+    """The state of a `StatefulSink` for one partition of the table topic."""
 
     def update(self, window: ClosedWindow) -> list[Outgoing]:
-        """Take a window in; gives the messages that it makes of it."""
+        """Process a window; returns the resulting messages."""
 
     def advance(self, progress: RunProgress) -> list[Outgoing]:
-        """Learn how far the run has come; gives the messages that follow from that."""
+        """Process the run's progress; returns the resulting messages."""
 
     def state(self) -> str:
-        """All it remembers, as JSON, for `resume`."""
+        """The whole state, as JSON, for `restore`."""
 
     def restore(self, memory: str) -> None:
-        """Take up a memory."""
+        """Restore a state."""
 
 
 @runtime_checkable
 class StatefulSink(Protocol):
-    """A sink whose memory is kept with the merger's place, under its `name`."""
+    """A sink whose state is stored with the merger's position, under its `name`."""
 
     @property
     def name(self) -> str:
-        """What its memory is kept under: no two sinks of a run have the same."""
+        """The name of its state, unique among the sinks of a run."""
 
     def topics(self, origin: Origin, table_partitions: int) -> list[SinkTopic]:
         """The topics it writes to. Raises `ValueError` for a run that can't have this sink."""
 
     def for_partition(self, origin: Origin, partition: int) -> PartitionSink:
-        """An empty memory for one partition of the table topic."""
+        """An empty state for one partition of the table topic."""
 
 
 Sink = MessageSink | WritingSink | StatefulSink
@@ -204,18 +206,18 @@ your own with `begin` and `write`."""
 
 
 def takes_several(sink: MessageSink | StatefulSink) -> bool:
-    """Whether it takes several windows that closed together as one `ClosedWindow`, in their order.
+    """Whether it accepts several windows that closed together as one `ClosedWindow`, in their order.
 
-    One that does says so by an attribute ``several_windows = True``; others get each window by itself.
+    Such a sink has an attribute ``several_windows = True``; others get each window separately.
     """
     return bool(getattr(sink, "several_windows", False))
 
 
 def keys_together(sinks: Iterable[Sink], origin: Origin) -> tuple[str, ...] | None:
-    """The keys by which a run spreads groups over the partitions of its table topic; None: by all keys.
+    """The keys by which a run partitions groups over its table topic; None: by all keys.
 
-    A sink that remembers, and must see groups together that agree in some keys only, says so by a method
-    ``together(origin)``, which gives these keys; none of them if it must see all groups.
+    A sink with a state that must see all groups with the same values of some keys together has a method
+    ``together(origin)``, which returns these keys; an empty tuple if it must see all groups.
     """
     asking = (sink.together(origin) for sink in sinks if hasattr(sink, "together"))
     keys = common_keys(asking)
@@ -223,7 +225,7 @@ def keys_together(sinks: Iterable[Sink], origin: Origin) -> tuple[str, ...] | No
 
 
 def common_keys(choices: Iterable[Sequence[str] | None]) -> tuple[str, ...] | None:
-    """The keys that are in all choices; None where each is None, which stands for all keys.
+    """The keys that all choices have in common; None if each is None, which stands for all keys.
 
     >>> common_keys([None, ("symbol", "venue"), ("symbol",)]), common_keys([None]), common_keys([(), ("a",)])
     (('symbol',), None, ())
@@ -235,7 +237,7 @@ def common_keys(choices: Iterable[Sequence[str] | None]) -> tuple[str, ...] | No
 
 
 def is_sink(given: object) -> bool:
-    """Whether a run can take it as a sink."""
+    """Whether a run accepts it as a sink."""
     return not isinstance(given, type) and isinstance(given, MessageSink | WritingSink | StatefulSink)
 
 
@@ -244,7 +246,7 @@ def topics_of(sinks: Iterable[Sink], origin: Origin, table_partitions: int = 1) 
     topics = []
     names = [sink.name for sink in sinks if isinstance(sink, StatefulSink)]
     if double := {name for name in names if names.count(name) > 1}:
-        raise ValueError(f"two sinks keep their memory under the name {min(double)!r}; give one another name")
+        raise ValueError(f"sinks must have different names, got two {min(double)!r}; rename one")
     for sink in sinks:
         if isinstance(sink, StatefulSink):
             topics += sink.topics(origin, table_partitions)

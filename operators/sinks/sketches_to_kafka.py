@@ -1,4 +1,4 @@
-"""Closed windows as tables of sketches on a topic: what query servers and later merges read.
+"""Closed windows as tables of sketches on a topic, for query servers and later merges.
 
 A window is a message for each partition of the table topic that has groups in it, in the partition of the
 same number, or several parts if it is too large for one (`consumer.log.chunked_records`). Headers, in decimal
@@ -7,9 +7,9 @@ digits or plain text:
 | header | what |
 |---|---|
 | `kind` | ``window`` |
-| `fingerprint` | that of the definition |
+| `fingerprint` | the definition's fingerprint |
 | `start`, `end` | of the window, in microseconds since 1970: the earliest and the latest, if it has several |
-| `final` | 1 if it will not come again, 0 if rows may still follow |
+| `final` | 1 if it will not be sent again, 0 if rows may still follow |
 | `sending`, `part` | of each part, if there are several |
 
 The value is the table as an Arrow IPC stream, compressed by zstd (`table.schema.from_ipc` reads it). A later
@@ -42,10 +42,10 @@ def windows_topic(group_id: str, fingerprint: str) -> str:
 
 @dataclass(frozen=True)
 class SketchesToKafka:
-    """Keep the tables of closed windows on the topic ``<group>.windows.<fingerprint>``, each exactly once.
+    """Store the tables of closed windows on the topic ``<group>.windows.<fingerprint>``, each exactly once.
 
-    ``streamgauge serve`` and the query server read it; `retention` is how long Kafka keeps a window after it
-    was acknowledged, and holds where the run makes the topic. It needs a run with a `group_id`.
+    ``streamgauge serve`` and the query server read it; `retention` is how long Kafka stores a window after it
+    was acknowledged; it applies if the run creates the topic. It needs a run with a `group_id`.
 
     Raises `ValueError` for a retention that isn't a duration, and, when the run starts, without a `group_id`.
 
@@ -59,7 +59,7 @@ class SketchesToKafka:
 
     def __post_init__(self) -> None:
         if microseconds(self.retention) < 1_000:
-            raise ValueError(f"retention is {self.retention!r}; write how long to keep windows, such as '7d'")
+            raise ValueError(f"retention must be a duration such as '7d', got {self.retention!r}")
 
     def topic(self, origin: Origin) -> SinkTopic:
         """See `MessageSink`."""

@@ -15,17 +15,17 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class SketchesToParquet:
-    """Write the table of sketches of each closed window to a file in `folder`, where it stays once.
+    """Write the table of sketches of each closed window to a file in `folder`, exactly once.
 
-    Files lie in a folder for each day, ``window_date=2026-01-01``, which Spark and others take as a column to
-    filter by. A file's name follows from the window, its partition of the table topic and the group (or, for
-    a run without a `group_id`, the stream's whole definition): a window that comes again, after a crash or
-    because rows followed a silence, replaces its own file and no other. So several groups and streams may
-    write to one folder. Readers see all of a file or nothing.
+    Files lie in a folder for each day, ``window_date=2026-01-01``, which Spark and others can use as a column
+    to filter by. A file's name is derived from the window, its partition of the table topic and the group
+    (or, for a run without a `group_id`, the stream's whole definition): a window that is written again, after
+    a crash or because rows followed a silence, replaces only its own file. Several groups and streams may
+    therefore share a folder. Readers see a whole file or none.
 
-    `read_table`, ``streamgauge query FOLDER`` and ``spark.read.parquet`` read the folder. There is a
-    file for each window and partition: merge old days into one file if windows are short. Disks that are full
-    or away are waited for, half a minute; then the run ends with a `SinkError`, and the next one writes the
+    `read_table`, ``streamgauge query FOLDER`` and ``spark.read.parquet`` read the folder. There is a file for
+    each window and partition: if windows are short, compact old days (`compact`). If the disk is full or
+    unavailable, the run waits half a minute; then it ends with a `SinkError`, and the next run writes the
     window.
 
     >>> from tempfile import TemporaryDirectory
@@ -44,7 +44,7 @@ class SketchesToParquet:
     folder: str | Path
 
     def begin(self, origin: Origin) -> None:
-        """See `WritingSink`. Raises `ValueError` for a key that is named as the folders are."""
+        """See `WritingSink`. Raises `ValueError` for a key with the folders' name."""
         if DAY in origin.keys:
             raise ValueError(
                 f"SketchesToParquet: {DAY!r} is what its folders are named after, and a key of this stream; "

@@ -1,4 +1,4 @@
-"""What became of every message that was read."""
+"""The outcome of every message that was read."""
 
 from __future__ import annotations
 

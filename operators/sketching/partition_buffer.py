@@ -120,7 +120,7 @@ class PartitionBuffer:
         self.remarks.report_due()
 
     def decoded(self, source: Decoding, messages: Messages) -> Iterator[tuple[Messages, Decoded]]:
-        """What `source` makes of messages, waited for as long as what it needs is away."""
+        """What `source` makes of messages, waited for as long as what it needs is unreachable."""
         wait = None if self._patience is None else self._wait
         for part, decoded in source.decoded(messages, wait):
             if self._patience is not None:

@@ -4,7 +4,7 @@ Of two rows the later one meets the earlier one if that is less than the gap bef
 one's own session would not have ended by the watermark that the later one's partition had reached before it:
 a session that has ended takes no more rows. So what belongs together depends on each partition's order of
 rows alone, not on how they were cut into batches and deltas, nor on which delta came first, and a session may
-be given out once all partitions' watermarks have passed its end.
+be emitted once all partitions' watermarks have passed its end.
 
 Of a stretch of rows that belong together three times say all that the question needs: its first row's, its
 last row's, and its **barrier**, the smallest over its rows of the row's time or the watermark before it,

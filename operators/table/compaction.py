@@ -1,8 +1,8 @@
-"""Many small files of sketches into few that are fast to ask: a folder a day, sorted by keys and time.
+"""Rewrite many small files of sketches into few that are fast to query: a folder per day, sorted.
 
-Each file's row groups are small and sorted by the keys, so that a query for one key reads its row groups
-alone: Parquet's statistics say which these are. `stored.read_table`, Spark and every other reader of Parquet
-skip the rest.
+Each file's row groups are small and sorted by the keys, so a query for one key reads only its row groups,
+which Parquet's statistics identify. `stored.read_table`, Spark and every other reader of Parquet skip the
+rest.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _SOURCES = b"streamgauge.sources"
 
 
 def compact(folder: str | Path, into: str | Path) -> list[Path]:
-    """Write the table of sketches in a folder's files again, one file a day; gives the files.
+    """Rewrite a folder's table of sketches into one file per day; returns the files.
 
-    `into` is another folder; in it ``window_date=2026-01-01/sketches.parquet`` holds the windows that begin
-    on that day (UTC), sorted by the keys and then by time. Rows of one window and group become one, as in
-    `merge`. What was there of a day is replaced at once and whole, so that it can be done again, after a
-    crash or because there are more files; days that the folder doesn't have stay. Only a day at a time is in
-    memory. Compact days that are over: a window written after that is not in them. A table without windows
-    becomes one file, ``sketches.parquet``.
+    `into` is another folder; its ``window_date=2026-01-01/sketches.parquet`` has the windows that begin on
+    that day (UTC), sorted by the keys and then by time. Rows of one window and group become one, as in
+    `merge`. The existing file of a day is replaced atomically, so you can compact again after a crash or when
+    there are more files; days that the folder doesn't have stay. Only one day at a time is in memory. Compact
+    days that are over: windows written later are not included. A table without windows becomes one file,
+    ``sketches.parquet``.
 
-    Raises `SketchError` before anything is written for files that aren't tables of sketches or have
-    different definitions, also from one day to another and from what `into` has already, and for a day in
-    `into` that was made of files which are not in the folder any more: it would lose their rows. Raises
-    `FileNotFoundError` if there are none, and `ValueError` if `into` is the folder itself or in it.
+    Raises `SketchError` before it writes anything: for files that aren't tables of sketches; for different
+    definitions, also between days and with files already in `into`; and for a day in `into` that was made of
+    files which are no longer in the folder, because their rows would be lost. Raises `FileNotFoundError` if
+    there are none, and `ValueError` if `into` is the folder itself or in it.
 
     >>> from tempfile import mkdtemp
     >>> import polars as pl

@@ -9,14 +9,14 @@ from .sketch_table import SketchTable
 
 
 def query(table: ArrowStream) -> pl.DataFrame:
-    """The answers of every window and group, in the table's order: `SketchTable.answers` of any such table.
+    """Return the answers of every window and group, in the table's order, like `SketchTable.answers`.
 
     Exact aggregates are plain columns. `distinct` becomes a struct (estimate, lower, upper), `quantiles` and
     `kll_quantiles` a struct (n, quantiles: a list of q, value, lower, upper), `top_k` a list of structs
-    (item, estimate, lower, upper) and `sample` a struct (n, values, and the error at 95 % of a share read
-    off the sample).
-    Bounds hold with the confidence that the family states: always for `quantiles` and `top_k`, 95.4 % for
-    `distinct`, 99 % for `kll_quantiles`. Raises `SketchError` for a table of something else.
+    (item, estimate, lower, upper) and `sample` a struct (n, values, and the error at 95 % of a share
+    estimated from the sample). Bounds hold with the confidence that the family states: always for `quantiles`
+    and `top_k`, 95.4 % for `distinct`, 99 % for `kll_quantiles`. Raises `SketchError` for a table of anything
+    but sketches.
 
     >>> import polars as pl
     >>> import streamgauge as sg

@@ -1,10 +1,10 @@
-"""Compare sets of distinct values: how many are in either, in both, in one only, and how alike they are.
+"""Compare sets of distinct values: union, intersection, difference and Jaccard index.
 
     both = compare(table, "buyers", "visitors")                       # two columns of one table
     stayed = compare(today, "users", "users", yesterday, by=["lang"])  # one column of two tables
 
-The columns are those of `distinct_set`, made by the consumer or Spark, or Theta sketches that were stored
-before. Spark's own `theta_union`, `theta_intersection` and `theta_difference` do the same without bounds.
+The columns are `distinct_set` aggregates from the consumer or Spark, or stored Theta sketches. Spark's own
+`theta_union`, `theta_intersection` and `theta_difference` do the same without bounds.
 """
 
 from __future__ import annotations
@@ -31,17 +31,18 @@ def compare(
     other_table: ArrowStream | None = None,
     by: Sequence[str] | None = None,
 ) -> pl.DataFrame:
-    """Union, intersection, difference and likeness of two columns of sets, by group, with bounds at 95.4 %.
+    """Union, intersection, difference and Jaccard index of two columns of sets, by group, with bounds at 95.4
+    %.
 
-    `other` is a column of `other_table` if one is given. Groups are the windows and keys of `table`, or the
-    keys (or `window_start` and `window_end`) that `by` names, all else merged: name keys alone to compare
-    different windows. A group that only one table has is compared with the empty set.
+    `other` is a column of `other_table` if one is given. Groups are the windows and keys of `table`, or only
+    the keys (or `window_start` and `window_end`) in `by`, with everything else merged: name only keys to
+    compare different windows. A group that only one table has is compared with the empty set.
 
-    Gives the columns of the group and, each a struct of estimate, lower and upper: `union`, `intersection`,
-    `difference` (in `one`, not in `other`) and `jaccard` (the share of the union that both have). Exact up to
-    2^lg_k different values; beyond, the relative standard error of an intersection or difference is that of a
-    count times √(union / result). Raises `SketchError` for columns that aren't a `distinct_set`, and
-    `ValueError` for groups that the tables don't have.
+    Returns the columns of the group and, each a struct of estimate, lower and upper: `union`, `intersection`,
+    `difference` (in `one`, not in `other`) and `jaccard` (intersection / union). Exact up to 2^lg_k distinct
+    values; beyond that, the relative standard error of an intersection or difference is that of a count times
+    √(union / result). Raises `SketchError` for columns that aren't a `distinct_set`, and `ValueError` for
+    groups that the tables don't have.
 
     >>> from datetime import datetime
     >>> import polars as pl

@@ -1,4 +1,4 @@
-"""A table of sketches as a value: asked, merged, rolled up, compared, shown and written by its methods."""
+"""A table of sketches as a value, with methods to query, merge, roll up, compare, show and write it."""
 
 from __future__ import annotations
 
@@ -47,21 +47,21 @@ _SHOWN = 10
 class SketchTable:
     """A table of sketches: a row for each window and group, a column for each aggregate.
 
-    `table` is a ``pyarrow.Table``, or anything else with ``__arrow_c_stream__``, whose columns' metadata say
-    what they are of; `read_table`, a run and Spark give such tables. `answers` gives numbers, each with the
-    bounds that its aggregate promises, at the confidence that stands with the aggregate. Times are
-    `window_start` and `window_end`, in UTC; a table without windows has neither. Nothing changes a table:
-    `merge`, `rollup`, `slice`, `filter` and `sort_by` give new ones.
+    `table` is a ``pyarrow.Table``, or anything else with ``__arrow_c_stream__``, whose column metadata
+    contain the definitions; `read_table`, a run and Spark return such tables. `answers` returns numbers, each
+    with the bounds that its aggregate promises, at the confidence that the aggregate states. Times are
+    `window_start` and `window_end`, in UTC; a table without windows has neither. Tables are immutable:
+    `merge`, `rollup`, `slice`, `filter` and `sort_by` return new ones.
 
-    What closes in a run is answered from the sketches as they live; their bytes are made once somebody wants
-    them. ``pa.table(table)``, ``pl.DataFrame(table)`` and whatever else reads Arrow streams take it as it
-    is. Of what a ``pyarrow.Table`` has there are `schema`, `column_names`, `num_rows`, `column` (which square
-    brackets call, too), `to_pylist`, `slice`, `filter` and `sort_by`; `to_arrow` gives all of it. Notebooks
+    A window that closes in a run is answered from its live sketches; serialised bytes are produced only on
+    request. ``pa.table(table)``, ``pl.DataFrame(table)`` and all other readers of Arrow streams accept it. Of
+    the members of a ``pyarrow.Table`` it has `schema`, `column_names`, `num_rows`, `column` (also with square
+    brackets), `to_pylist`, `slice`, `filter` and `sort_by`; `to_arrow` returns the whole table. Notebooks
     show the first windows with their answers.
 
-    Tables are equal if their columns, definitions and rows are, final or not.
+    Tables are equal if their columns, definitions and rows are equal, final or not.
 
-    Raises `SketchError` for a table of something else, `TypeError` for what is no table at all.
+    Raises `SketchError` for a table of anything but sketches, `TypeError` for anything but a table.
 
     >>> import polars as pl
     >>> import streamgauge as sg
@@ -91,15 +91,15 @@ class SketchTable:
 
     @classmethod
     def of_groups(cls, groups: WindowGroups) -> SketchTable:
-        """That of groups, live or not."""
+        """The table of groups, live or not."""
         made = cls.__new__(cls)
         made._groups = groups
         return made
 
     def answers(self, columns: Sequence[str] | None = None) -> pl.DataFrame:
-        """The answers of these columns, or of all, behind the windows and the keys, in the table's order.
+        """The answers of these columns, or of all, after the windows and the keys, in the table's order.
 
-        Exact aggregates are plain columns, and estimates structs that hold their bounds, which `query` lists.
+        Exact aggregates are plain columns, and estimates are structs with their bounds, which `query` lists.
         Raises `ValueError` for columns that aren't aggregates of this table.
         """
         if columns:
@@ -112,16 +112,16 @@ class SketchTable:
         return answers if self._has_windows else answers.drop(START, END)
 
     def merge(self, *others: ArrowStream) -> SketchTable:
-        """This table and others of the same definition as one: rows of one window and group become one.
+        """Merge this table with others of the same definition: rows of one window and group become one.
 
         Merging adds nothing to a sketch's error. Raises `SketchError` for other definitions.
         """
         return merge([self, *others])
 
     def rollup(self, every: Duration | None = None, by: Sequence[str] | None = None) -> SketchTable:
-        """Its windows merged to those of one length, and its groups to those of fewer keys.
+        """Merge windows into coarser windows, and groups into those of fewer keys.
 
-        `every` and `by`, and what is raised, are those of the function `merge`.
+        `every`, `by` and the exceptions are those of the function `merge`.
         """
         return merge([self], by, every)
 
@@ -132,25 +132,25 @@ class SketchTable:
         other_table: ArrowStream | None = None,
         by: Sequence[str] | None = None,
     ) -> pl.DataFrame:
-        """Union, intersection, difference and likeness of two columns of sets, with bounds at 95.4 %.
+        """Union, intersection, difference and Jaccard index of two columns of sets, with bounds at 95.4 %.
 
-        `other` is a column of `other_table` if one is given. It is the function `compare`, which tells of
-        groups and of what is raised.
+        `other` is a column of `other_table` if one is given. The function `compare` describes the groups and
+        the exceptions.
         """
         return compare(self, one, other, other_table, by)
 
     def drop_answers(self) -> None:
-        """Hold the sketches alone: answers are made again when somebody asks, as of a table that is kept."""
+        """Release cached answers and hold only the sketches; answers are computed again on request."""
         self._groups = self._groups.alone()
 
     @property
     def is_final(self) -> bool | None:
-        """Whether it holds only windows that get no more rows; None where that isn't known.
+        """Whether it contains only windows that get no more rows; None if that isn't known.
 
-        A window is final when all partitions' event time has passed its end by the stream's delay. One that
-        silence alone has closed is not, and neither is one that was given out at a checkpoint while it filled
-        (``emit="both"``): if rows follow, it comes again, whole. None of a table that was merged, or comes
-        from Spark, where each window is given out once.
+        A window is final when all partitions' event time has passed its end by the stream's delay. A window
+        that only silence has closed is not final, and neither is one that was emitted at a checkpoint while
+        it filled (``emit="both"``): if rows follow, it is emitted again, complete. The value is None for a
+        table that was merged, or comes from Spark, where each window is emitted once.
 
         >>> import streamgauge as sg
         >>> import polars as pl
@@ -166,23 +166,23 @@ class SketchTable:
         return self._groups.final
 
     def to_arrow(self) -> pa.Table:
-        """The ``pyarrow.Table``: sketches are binary, and the metadata holds their definitions."""
+        """The ``pyarrow.Table``: sketches are binary, and the metadata contains their definitions."""
         return drop_all_time(self._groups.table)
 
     def to_polars(self) -> pl.DataFrame:
-        """The table, its sketches as bytes, as a Polars frame, which keeps no definitions."""
+        """The table as a Polars frame, with sketches as bytes and without definitions."""
         return pl.DataFrame(pl.from_arrow(self.to_arrow()))
 
     def to_pandas(self) -> pd.DataFrame:
-        """The table, its sketches as bytes, as a frame of pandas, which keeps no definitions."""
+        """The table as a pandas frame, with sketches as bytes and without definitions."""
         return self.to_arrow().to_pandas()
 
     def write(self, path: str | Path) -> None:
         """Write it to a file, for `read_table`: Parquet, or Arrow IPC if the name ends in one of its endings.
 
-        These are ``.arrow``, ``.arrows`` and ``.ipc``; Parquet's are ``.parquet`` and ``.pq``. Spark and
-        whatever else reads Parquet reads the file, too. One that is there is replaced at once and whole.
-        Raises `ValueError` for other endings, `OSError` where the file can't be written.
+        These are ``.arrow``, ``.arrows`` and ``.ipc``; Parquet's are ``.parquet`` and ``.pq``. Spark and all
+        other readers of Parquet can read the file. An existing file is replaced atomically. Raises
+        `ValueError` for other endings, `OSError` if the file can't be written.
 
         >>> from tempfile import mkdtemp
         >>> import streamgauge as sg
@@ -215,11 +215,11 @@ class SketchTable:
 
     @property
     def num_rows(self) -> int:
-        """How many windows and groups there are."""
+        """The number of rows: windows times groups."""
         return len(self._groups)
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """A column; of an aggregate its sketches as bytes. Raises `KeyError` for one that isn't there."""
+        """A column; for an aggregate, its sketches as bytes. Raises `KeyError` for a missing column."""
         if name not in self.column_names:
             raise KeyError(f"{name!r} is not a column of {self.column_names}")
         columns = self._groups.columns
@@ -232,7 +232,7 @@ class SketchTable:
         return self.to_arrow().to_pylist()
 
     def slice(self, offset: int = 0, length: int | None = None) -> SketchTable:
-        """Rows that follow each other: `length` of them, or all from `offset` on."""
+        """Consecutive rows: `length` of them, or all from `offset` on."""
         rows = len(self)
         end = rows if length is None else min(rows, offset + length)
         return SketchTable.of_groups(self._groups.slice(min(offset, rows), end))
@@ -326,10 +326,9 @@ def merge(
 ) -> SketchTable:
     """Merge the rows that have the same window and keys into one table.
 
-    `by` names the keys to keep (all of them if None, none if empty). `every` makes windows of that length;
-    the tables' own windows must fit into them. Overlapping windows hold rows twice, so `every` takes those
-    that lie end to end, and a new window is as complete as they are. Merging adds nothing to a sketch's
-    error.
+    `by` names the keys to preserve (all if None, none if empty). `every` is the length of the new windows,
+    into which the tables' own windows must fit. Overlapping windows contain rows twice, so `every` uses those
+    that lie end to end, and a new window is as complete as these. Merging adds nothing to a sketch's error.
 
     Raises `ValueError` without tables, for keys that the tables don't have, and for an empty length; raises
     `SketchError` for tables of different definitions, for windows that don't fit, and for overlapping

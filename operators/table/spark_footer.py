@@ -135,9 +135,9 @@ def check_rows(column: Any, definition: str | None) -> None:
         definition = others.pop(0)
     if others:
         raise SketchError(
-            f"the rows are of different definitions, which can't be in one table: some have {definition}; "
-            f"others have {others[0]}. Tables of both were united or appended; take them one by one, by "
-            f"the column {DEFINED}"
+            f"the rows have different definitions and can't be in one table: some have {definition}; "
+            f"others have {others[0]}. Tables of both were united or appended; separate them by the "
+            f"column {DEFINED}"
         )
 
 

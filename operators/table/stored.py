@@ -24,7 +24,7 @@ _SPARK = b"org.apache.spark.version"
 
 
 def read(path: Path) -> pa.Table:
-    """The table in a file, or those of all files in a folder, merged.
+    """Read the table in a file, or the merged tables of all files in a folder.
 
     Raises `SketchError` if a file doesn't hold a table of sketches, `FileNotFoundError` if there is none.
     """
@@ -37,12 +37,12 @@ def read_table(
     until: datetime | None = None,
     keys: Mapping[str, Any] | None = None,
 ) -> SketchTable:
-    """A stored table of sketches, or a part of it, from a file or a folder of Parquet or Arrow IPC.
+    """Read a stored table of sketches, or a part of it, from a file or a folder of Parquet or Arrow IPC.
 
-    `since` and `until` are the edges of a span: windows that start and end in it. `keys` holds the values
-    that groups must have, such as ``{"symbol": "ACME"}``; a list means any of several, None the groups
-    without one. Only row groups of Parquet that may hold such rows are read, and only the folders of those
-    days (``window_date=…``); `compact` writes tables so that these are few.
+    `since` and `until` select windows that start and end between them. `keys` has the values that groups must
+    have, such as ``{"symbol": "ACME"}``; a list means any of several, None the groups without one. Only row
+    groups of Parquet that may contain such rows are read, and only the folders of those days
+    (``window_date=…``); `compact` writes tables so that these are few.
 
     Raises `SketchError` for files that aren't tables of sketches or have different definitions,
     `FileNotFoundError` if there are none, and `ValueError` for keys that the table doesn't have.
@@ -77,7 +77,7 @@ def read_table(
 
 
 def read_group_rows(path: Path) -> pa.Table:
-    """As `read`, but what isn't a sketch shows when it is used."""
+    """As `read`, but bytes that aren't a sketch only raise when they are used."""
     files = files_of(path)
     tables = tables_of(files)
     table = group_rows(tables)
@@ -91,7 +91,7 @@ def tables_of(files: Sequence[Path], where: pc.Expression | None = None) -> list
 
 
 def schema_in(file: Path) -> pa.Schema:
-    """The schema of the table in a file, without reading a row where it is Parquet."""
+    """The schema of the table in a file; for Parquet, without reading a row."""
     return _one(file, pc.scalar(False)).schema
 
 
@@ -172,7 +172,7 @@ def _is_spark_s(file: Path) -> bool:
 def merged_of(files: Sequence[Path], where: pc.Expression | None = None) -> pa.Table:
     """The tables in files, or the rows of them for which `where` holds, merged.
 
-    Raises `SketchError` for files that differ, and where only names of folders tell groups apart.
+    Raises `SketchError` for different definitions, and if groups differ only in names of folders.
     """
     tables = tables_of(files, where)
     table = merge_tables(tables)
@@ -202,7 +202,7 @@ def _check_folders(files: Sequence[Path], tables: Sequence[pa.Table]) -> None:
 
 
 def moment(text: str | None) -> datetime | None:
-    """An option's time: ISO 8601, UTC where it names no zone. Raises `ValueError` if it is not a time.
+    """An option's time: ISO 8601, in UTC unless it has a zone. Raises `ValueError` if it is not a time.
 
     >>> moment("2026-06-01T12:00").isoformat()
     '2026-06-01T12:00:00+00:00'

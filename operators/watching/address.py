@@ -18,5 +18,5 @@ def address_of(given: str | int) -> tuple[str, int]:
     """
     host, _, port = str(given).rpartition(":")
     if isinstance(given, bool) or not (port.isascii() and port.isdigit()) or int(port) > 65_535:
-        raise ValueError(f'metrics is {given!r}; write a port, such as 9400, or "host:port"')
+        raise ValueError(f'metrics must be a port, such as 9400, or "host:port", got {given!r}')
     return host.removeprefix("[").removesuffix("]") or _LOOPBACK, int(port)

@@ -1,7 +1,7 @@
-"""Structured logs: each record of ours says which run it is about, and a formatter writes it as JSON.
+"""Structured logs: each record names its run, and a formatter writes it as JSON.
 
-All loggers of the package are below `streamgauge`. Their records have the fields `FIELDS`: those that a call
-gives as ``extra=``, and of the rest those of the run whose thread it is. So every handler can use them.
+All loggers of the package are below `streamgauge`. Their records have the fields `FIELDS`, from the call's
+``extra=`` and otherwise from the thread's run, so every handler can use them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _about: ContextVar[Mapping[str, Any]] = ContextVar("streamgauge-run", default=Ma
 
 
 class AboutRun(logging.Filter):
-    """Gives a record the fields that it lacks."""
+    """Add the missing fields to a record."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Always lets the record pass."""
@@ -55,7 +55,7 @@ def about(**fields: Any) -> Iterator[None]:
 class JsonFormatter(logging.Formatter):
     """A record as one line of JSON: `time`, `level`, `logger`, `message`, `FIELDS`, and `error` if any.
 
-    Logins within URLs are hidden, as in all that streamgauge logs.
+    Credentials in URLs are hidden, as in everything that streamgauge logs.
 
     >>> import streamgauge as sg
     >>> fields = {"name": "streamgauge.kafka", "levelname": "INFO", "msg": "no http://a:x@box", "created": 0}
@@ -93,13 +93,13 @@ class _TextFormatter(LogFormatter):
 def log_to(
     stream: TextIO | None = None, *, format: LogFormat = "text", level: int | str = logging.INFO
 ) -> Callable[[], None]:
-    """Write what streamgauge logs to `stream` (standard error by default), as text or as lines of JSON.
+    """Write streamgauge's log to `stream` (standard error by default), as text or as lines of JSON.
 
-    For programs that set up no logging themselves; others give a handler of their own the formatter that
-    this one uses, `streamgauge.JsonFormatter`. The records of worker processes come
-    here, too. Gives what undoes it: call that before calling this again.
+    Use it in programs that don't configure logging themselves; others can use the formatter
+    `streamgauge.JsonFormatter` in their own handler. It includes the records of worker processes. It returns
+    a function that undoes it: call that before calling this again.
 
-    Raises `ValueError` for another format or an unknown level.
+    Raises `ValueError` for an unknown format or level.
 
     >>> import io, json
     >>> import streamgauge as sg

@@ -15,8 +15,8 @@ ever, and yet the rows with which it wakes must not be late because of its silen
   as long as it took them to become idle.
 
 A window that is closed for good stays closed: rows that come for it are late. A window that is closed for now
-was given out as well. Where it can be given out again (`operators.consumer`), rows that come for it count;
-where a window can be given out only once (Spark's append mode), it is final.
+was emitted as well. Where it can be emitted again (`operators.consumer`), rows that come for it count;
+where a window can be emitted only once (Spark's append mode), it is final.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class PartitionTime:
 
     `seen_us` is the latest event time that is believed. The last `ahead` rows were too far from it to be
     believed; they lay from `low_us` to `high_us`. `rows` counts rows up to `CONFIRMED`. Windows that end at
-    or before `closed_us` have been given out, whatever the partition has seen.
+    or before `closed_us` have been emitted, whatever the partition has seen.
     """
 
     seen_us: int = EARLIEST

@@ -68,9 +68,9 @@ class ByCount:
     def of(cls, rows: int) -> ByCount:
         """Windows of so many rows. Raises `TypeError` for what is no whole number, `ValueError` below 1."""
         if type(rows) is not int:
-            raise TypeError(f"count_window: {rows!r} is not a number of rows; write .count_window(100)")
+            raise TypeError(f"count_window: rows must be an integer, as in .count_window(100), got {rows!r}")
         if rows < 1:
-            raise ValueError(f"count_window: a window has at least one row, not {rows}")
+            raise ValueError(f"count_window: rows must be an integer ≥ 1, got {rows}")
         return cls(rows)
 
     def definition(self) -> dict[str, str]:

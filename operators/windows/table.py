@@ -36,7 +36,8 @@ class TableWindows:
     common_edges: ClassVar[bool] = True
     """Whether windows of different groups begin and end together."""
     merging: ClassVar[bool] = False
-    """Whether rows between two windows of a group make one of them, so that one may come again, longer."""
+    """Whether rows between two windows of a group make one of them, so that one may be emitted again, longer.
+    """
     apart: ClassVar[bool] = False
     """Whether windows of one group may overlap in ways that only the rows show."""
     all_time: ClassVar[bool] = False

@@ -35,7 +35,7 @@ class Parameter:
 
 KINDS = {
     "rows": "The answers of each window and group, all columns or some, each with its bounds.",
-    "distinct": "How many different values, with bounds.",
+    "distinct": "The number of distinct values, with bounds.",
     "top-k": "The most frequent values, with bounds of their counts.",
     "quantiles": "The values at chosen ranks, with bounds.",
     "cdf": "The share of values that are at most x, with bounds.",

@@ -86,8 +86,8 @@ EXAMPLES: Mapping[str, str] = {
 
 _HEAD = """# SQL: functions
 
-This page is made from the registries that the planner itself reads, and each value in it is computed
-(`python -m streamgauge.queries.sql.reference`). What they mean together is in [SQL](sql.md).
+This page is generated from the planner's own registries, and each value on it is computed
+(`python -m streamgauge.queries.sql.reference`). [SQL](sql.md) explains the statements.
 """
 
 
@@ -111,27 +111,27 @@ def value_of(expression: str) -> tuple[Any, str]:
 
 
 def _no_column(node: Any) -> Any:
-    raise LookupError(f"an example is of constants, got {node.name}")
+    raise LookupError(f"an example must consist of constants, got {node.name}")
 
 
 def _aggregates() -> list[str]:
     lines = [
         "## Aggregates",
         "",
-        "By the names of other systems, each of which is one of the registry's below:",
+        "Names of other systems, and the aggregate of the registry below that each one stands for:",
         "",
-        "| name | is |",
+        "| name | aggregate |",
         "|---|---|",
     ]
     lines += [f"| `{', '.join(names)}` | `{target}` |" for target, names in _other_names().items()]
     lines += [
         "",
-        "By the registry's names. Parameters follow the column in this order, or are named, as in",
-        "`QUANTILES(price, relative_accuracy => 0.001)`. Those that are asked at ranks take",
-        "`ranks => 0.99` or `ranks => ARRAY[0.5, 0.99]` besides. With `weight => column` a row counts as",
-        "often as that says; `APPROX_PERCENTILE(column, weight, 0.99)` takes it second, as Trino's does.",
+        "The registry's names. Parameters follow the column in this order, or are named, as in",
+        "`QUANTILES(price, relative_accuracy => 0.001)`. Quantile aggregates also accept",
+        "`ranks => 0.99` or `ranks => ARRAY[0.5, 0.99]`. With `weight => column` a row counts as often",
+        "as that column says; in `APPROX_PERCENTILE(column, weight, 0.99)` it is second, as in Trino.",
         "",
-        "| name and parameters | answers |",
+        "| name and parameters | answer |",
         "|---|---|",
     ]
     for name in sorted(FAMILIES):
@@ -140,8 +140,8 @@ def _aggregates() -> list[str]:
         lines.append(f"| `{_call_of(name)}` | {_summary_of(name)} |")
     lines += [
         "",
-        "`LOWER_BOUND(aggregate)` and `UPPER_BOUND(aggregate)` are the bounds of any of them. Stored sets",
-        "are combined by " + ", ".join(f"`{name}`" for name in SET_FUNCTIONS) + f"; `{ESTIMATE}`",
+        "`LOWER_BOUND(aggregate)` and `UPPER_BOUND(aggregate)` return the bounds of any of them. Stored",
+        "sets are combined by " + ", ".join(f"`{name}`" for name in SET_FUNCTIONS) + f"; `{ESTIMATE}`",
         "around them is allowed.",
     ]
     return lines
@@ -196,8 +196,8 @@ def _scalars() -> list[str]:
         lines.append(f"| `{_arguments_of(shown)}`{also} | `{EXAMPLES[shown]}` | `{text}`, {kind} |")
     lines += [
         "",
-        "Beside them `CASE`, `CAST`, `TRY_CAST`, `EXTRACT(part FROM time)`, `BETWEEN`, `IN`, `LIKE`,",
-        "`ILIKE`, `IS [NOT] DISTINCT FROM`, `||`, and of stored tables `NOW()`.",
+        "SQL's own `CASE`, `CAST`, `TRY_CAST`, `EXTRACT(part FROM time)`, `BETWEEN`, `IN`, `LIKE`,",
+        "`ILIKE`, `IS [NOT] DISTINCT FROM` and `||` work as well, and for stored tables `NOW()`.",
     ]
     return lines
 

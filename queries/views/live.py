@@ -114,7 +114,7 @@ class LiveTable:
             self._changed()
 
     def merge_message(self, partition: int, offset: int, value: bytes | None, headers: Any) -> None:
-        """Take in a message of the log. Raises `DeltaError` for one that is damaged or out of turn."""
+        """Take in a message of the log. Raises `DeltaError` for one that is damaged or out of order."""
         merger = self._mergers[partition]
         with self._lock:
             if merge_message(merger, self._gathers[partition], offset, value, headers) is None:

@@ -92,7 +92,7 @@ def table_topic_of(client: Admin, group_id: str) -> str:
     if len(names) > 1:
         raise TopicError(
             f"the group {group_id!r} has several table topics, of different definitions: {', '.join(names)}; "
-            "delete those that are not used any more"
+            "delete those that are no longer used"
         )
     return names[0]
 
@@ -125,7 +125,7 @@ def find_start(client: Admin, config: Mapping[str, Any], group_id: str) -> LogSt
         )
     if stream.window is not None and not stream.window.of_time:
         raise ValueError(
-            f"the stream of {topic!r} has windows by count, which have no span of time to query; hand "
+            f"the stream of {topic!r} has windows by count, which have no span of time to query; send "
             "them to a sink, such as AnswersToKafka or SketchesToParquet"
         )
     for snapshot in snapshots:

@@ -1,7 +1,7 @@
 """Follows a group's table topic into a `LiveTable`, in a thread of its own, for as long as it is served.
 
-When brokers are away the table is marked as stale and keeps its answers; when they are back it goes on. Where
-the log was deleted behind it meanwhile, it begins again at the earliest place that is left.
+When brokers are unreachable the table is marked as stale and keeps its answers; when they are back it goes
+on. Where the log was deleted behind it meanwhile, it begins again at the earliest place that is left.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class TableFollower:
                 self._begin()
                 self._follow()
             except _Moved as error:
-                log.warning("%s; beginning again with what is left", error)
+                log.warning("%s; starting again with the remaining messages", error)
             except Exception as error:
                 self._is_stale(reason_of(error, f"the table {self.table.name}"))
             self._stop.wait(_AGAIN_SECONDS)

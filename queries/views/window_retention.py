@@ -19,7 +19,7 @@ MOST_BYTES = 1024 * 1024 * 1024
 
 
 class WindowRetention:
-    """Closed windows; one that comes again replaces the first, and the oldest go first.
+    """Closed windows; one that is emitted again replaces the first, and the oldest go first.
 
     `keep_us` is the span that is kept, before the end of the newest window; `most_bytes` what all may take.
     `dropped_us` is the end of the newest window that was dropped, and `for_room` whether any was dropped for

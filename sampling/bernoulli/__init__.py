@@ -1,4 +1,4 @@
-"""A fixed share of the rows, each row on its own."""
+"""A fixed share of the rows, each chosen independently."""
 
 from .groups import BernoulliSampleGroups
 from .sketch import BernoulliSample

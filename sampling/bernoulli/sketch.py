@@ -1,4 +1,4 @@
-"""A fixed share of the rows, each row on its own."""
+"""A fixed share of the rows, each chosen independently."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .groups import BernoulliSampleGroups
 
 
 class BernoulliSample(Uniform, Share):
-    """Each row with probability p, on its own: a sample that grows with the stream.
+    """Each row with probability p, independently: a sample that grows with the stream.
 
-    Of n rows it holds a binomial number of mean n·p, with 95 % confidence within 2·sqrt(n·p·(1 − p)) + 1 of
-    it. A count of rows read off it, divided by p, is unbiased. Between two sampled rows it jumps a geometric
-    number of rows. Merging puts both together: exact, associative and commutative. Memory is n·p items and 16
-    bytes each. Raises `SketchError` for a p out of range, samples of another p, and bytes that are not a
-    Bernoulli sample; `seed` is as in `Reservoir`.
+    From n rows it contains a binomial number with mean n·p, with 95 % confidence within 2·sqrt(n·p·(1 − p)) +
+    1 of it. A number of its rows, divided by p, is an unbiased estimate for the stream. Between two sampled
+    rows it skips a geometric number of rows. Merging unites both samples: exact, associative and commutative.
+    Memory is n·p items and 16 bytes each. Raises `SketchError` for a p out of range, samples of another p,
+    and bytes that are not a Bernoulli sample; `seed` is as in `Reservoir`.
 
     Source: Särndal, Swensson, Wretman, "Model Assisted Survey Sampling", 1992, section 3.2; Hoeffding,
     "Probability Inequalities for Sums of Bounded Random Variables", JASA 1963, for `error`.

@@ -1,1 +1,1 @@
-"""What every sample stands on: items, priorities, heaps, jumps and bytes."""
+"""The basis of every sample: items, priorities, heaps, skips and bytes."""

@@ -1,4 +1,4 @@
-"""A sample in which a row's chance halves with every half-life: the recent, with some of the old."""
+"""A sample in which a row's chance halves with every half-life: mostly recent rows, and some old ones."""
 
 from .groups import DecayedReservoirGroups
 from .sketch import DecayedReservoir

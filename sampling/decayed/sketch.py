@@ -1,4 +1,4 @@
-"""A sample in which a row's chance halves with every half-life: the recent, with some of the old."""
+"""A sample in which a row's chance halves with every half-life: mostly recent rows, and some old ones."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from .groups import DecayedReservoirGroups
 
 
 class DecayedReservoir(Jumping):
-    """k rows, each with a chance in proportion to 2^(−age / half_life): the older, the rarer, never cut off.
+    """k rows, each with a chance in proportion to 2^(−age / half_life), without a cut-off.
 
-    For looking at what a stream is like now without forgetting what it was. At any time, `values` is
-    distributed as k draws without replacement, each among the rows left in proportion to their decayed
-    weights; about half of the sample is of the last half-life if rows come at an even rate.
+    It shows what a stream is like now without forgetting what it was. At any time, `values` is distributed
+    like k draws without replacement, each in proportion to the decayed weights of the remaining rows; if rows
+    arrive at an even rate, about half of the sample is from the last half-life.
 
-    A row's weight is 2^(time / half_life), fixed when it comes (forward decay, see `decay`), so samples need
-    no clock, rows may come late, and merging is exact, associative and commutative. `half_life` is a
-    timedelta or seconds, times are timestamps or int64 microseconds since 1970; priorities are doubles, which
-    tell times up to 2100 10^−6 of a half-life apart if it is a second or more. Memory is k items and 16 bytes
-    each. `seed` is as in `Reservoir`. Raises `SketchError` for parameters out of range, samples of another
-    half-life, and bytes that aren't a decayed reservoir.
+    A row's weight is 2^(time / half_life), fixed on arrival (forward decay, see `decay`), so samples need no
+    clock, rows may be late, and merging is exact, associative and commutative. `half_life` is a timedelta or
+    seconds, times are timestamps or int64 microseconds since 1970; priorities are doubles, which distinguish
+    times up to 2100 that are 10^−6 of a half-life apart if it is a second or more. Memory is k items and 16
+    bytes each. `seed` is as in `Reservoir`. Raises `SketchError` for parameters out of range, samples of
+    another half-life, and bytes that aren't a decayed reservoir.
 
     Source: Cormode, Shkapenyuk, Srivastava, Xu, "Forward Decay", ICDE 2009, section IV-B; Efraimidis,
     Spirakis, "Weighted Random Sampling with a Reservoir", IPL 2006.
@@ -44,7 +44,7 @@ class DecayedReservoir(Jumping):
         return cls(k, parameter)
 
     def update(self, values: Any, time: Any = None) -> Self:
-        """Add values with their event times, one a row, or one for all."""
+        """Add values with their event times, one per row or one for all."""
         return self._update(values, time=time)
 
 

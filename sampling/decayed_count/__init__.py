@@ -1,4 +1,4 @@
-"""How many rows there were, the older the less they count: decayed by the weights of `DecayedReservoir`."""
+"""The number of rows, weighted by age: decayed with the weights of `DecayedReservoir`."""
 
 from .groups import DecayedCountGroups
 from .sketch import DecayedCount

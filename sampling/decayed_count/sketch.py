@@ -1,4 +1,4 @@
-"""How many rows there were, the older the less they count: decayed by the weights of `DecayedReservoir`."""
+"""The number of rows, weighted by age: decayed with the weights of `DecayedReservoir`."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from .images import read_image
 
 
 class DecayedCount(Sketch):
-    """How many rows there were, each counting 2^(−age / half_life): what is going on now, without a window's
-    edge.
+    """The number of rows, each weighted by 2^(−age / half_life): the current rate, without a window's edge.
 
-    The same weights as `DecayedReservoir` and `DecayedQuantiles` (forward decay, see `decay`): kept without a
-    clock, rows may come late and in any order. `half_life` is a timedelta or seconds, times are timestamps or
-    int64 microseconds since 1970, `now` is one of those. Promise: exact up to rounding, a share of (n +
-    8)·2^−52 at most, which `bounds` gives, always; any cut, order and merging give the same up to that. At an
-    even rate of r rows a second the count comes to r·half_life / ln 2. Raises `SketchError` for half-lives
-    out of range, counts of another half-life, and bytes that are not a decayed count.
+    It has the same weights as `DecayedReservoir` and `DecayedQuantiles` (forward decay, see `decay`): it
+    needs no clock, and rows may be late and in any order. `half_life` is a timedelta or seconds, times are
+    timestamps or int64 microseconds since 1970, `now` is one of those. Promise: always exact up to rounding,
+    a share of at most (n + 8)·2^−52, which `bounds` returns; any batching, order and merging give the same up
+    to that. At an even rate of r rows per second the count is r·half_life / ln 2. Raises `SketchError` for
+    half-lives out of range, counts of another half-life, and bytes that are not a decayed count.
 
     Source: Cormode, Shkapenyuk, Srivastava, Xu, "Forward Decay", ICDE 2009, section IV-A.
 
@@ -45,29 +44,29 @@ class DecayedCount(Sketch):
 
     @property
     def n(self) -> int:
-        """Rows seen, nulls not counted."""
+        """The number of rows seen, without nulls."""
         return int(self._groups._state["n"][0])
 
     def update(self, values: Any, time: Any = None) -> Self:
-        """Count values by their event times, one a row, or one for all; nulls are skipped."""
+        """Count values by their event times, one per row or one for all; nulls are skipped."""
         rows = as_rows(values)
         self._groups._count(np.zeros(rows.length, np.int64), rows, time)
         return self
 
     def merge(self, other: Self) -> Self:
-        """Add another's rows. Raises `SketchError` if its half-life is another."""
+        """Add the other's rows. Raises `SketchError` for a different half-life."""
         if not isinstance(other, DecayedCount):
             raise SketchError(f"DecayedCount: can't take in {other!r}")
         self._groups.merge(np.zeros(1, np.int64), other._groups.to_arrow())
         return self
 
     def to_bytes(self) -> bytes:
-        """The half-life, the weight with its epoch, the rows and the latest of their times, in 48 bytes."""
+        """The half-life, the weight with its epoch, the number of rows and their latest time, in 48 bytes."""
         return self._groups.to_arrow()[0].as_py()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """The count of those bytes. Raises `SketchError` for anything else."""
+        """Read a count from its bytes. Raises `SketchError` for anything else."""
         count = cls(read_image(bytes(data))[0])
         count._groups.merge(np.zeros(1, np.int64), pa.array([bytes(data)], pa.binary()))
         return count
@@ -75,12 +74,12 @@ class DecayedCount(Sketch):
     def estimate(self, now: datetime | int | None = None) -> float:
         """The decayed count as of `now`, by default of the latest row.
 
-        Raises `ValueError` for a `now` before the latest row, which would count for more than one.
+        Raises `ValueError` for a `now` before the latest row, whose weight would exceed one.
         """
         return float(self._groups.counts(now)[0])
 
     def bounds(self, now: datetime | int | None = None) -> tuple[float, float]:
-        """(lower, upper) of the decayed count: what rounding may have made of it, always."""
+        """(lower, upper) of the decayed count: the certain limits of rounding."""
         count, share = self.estimate(now), (self.n + 8) * 2.0**-52
         # What has decayed to less than the smallest doubles is off by some of them instead.
         least = (self.n + 8) * 2.0**-1074 if self.n else 0.0

@@ -1,4 +1,4 @@
-"""How values are spread, the older the less they count: decayed by the weights of `DecayedReservoir`."""
+"""The distribution of values, weighted by age: decayed with the weights of `DecayedReservoir`."""
 
 from .groups import DecayedQuantilesGroups
 from .sketch import DecayedQuantiles

@@ -1,4 +1,4 @@
-"""How values are spread, the older the less they count: decayed by the weights of `DecayedReservoir`."""
+"""The distribution of values, weighted by age: decayed with the weights of `DecayedReservoir`."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ _MOST = (1 << 62) - 1
 
 
 class DecayedQuantiles(Staged):
-    """Quantiles of a stream in which a value counts 2^(−age / half_life): of what is going on now.
+    """Quantiles of a stream in which each value is weighted by 2^(−age / half_life).
 
-    The weights of `DecayedReservoir` and `DecayedCount` (forward decay, see `decay`) in the buckets of
-    `DDSketch`. Promise, always: each quantile is off by at most `relative_accuracy` of a value at which the
-    decayed weight of the smaller values comes to that share, up to rounding (10^−9 of the weight);
-    `quantile_bounds` gives the edges of its bucket. Merging adds nothing to that; any cut and order give the
+    It has the weights of `DecayedReservoir` and `DecayedCount` (forward decay, see `decay`) in the buckets of
+    `DDSketch`. Promise, always: each quantile is off by at most `relative_accuracy` from a value at which the
+    decayed weight of the smaller values reaches that share, up to rounding (10^−9 of the weight);
+    `quantile_bounds` returns the edges of its bucket. Merging adds no error; any batching and order give the
     same up to rounding. Magnitudes below 2.2e-308 count as zero; NaN and nulls are skipped. Memory is 16
-    bytes for each bucket in use: 115 a factor of ten at 1 %. A row later than all others by 1,074 half-lives
-    outweighs them entirely.
+    bytes for each bucket in use: 115 per factor of ten at 1 %. A row that is 1,074 half-lives later than all
+    others outweighs them entirely.
 
     `half_life` is a timedelta or seconds, times are timestamps or int64 microseconds since 1970. Raises
-    `SketchError` for parameters out of range, sketches of others, and bytes that are not decayed quantiles.
+    `SketchError` for parameters out of range, sketches with other parameters, and bytes that are not decayed
+    quantiles.
 
     Source: Cormode, Shkapenyuk, Srivastava, Xu, "Forward Decay", ICDE 2009, section IV-C; Masson, Rim, Lee,
     "DDSketch", VLDB 2019.
@@ -73,11 +74,11 @@ class DecayedQuantiles(Staged):
 
     @property
     def n(self) -> int:
-        """Values seen, NaN and nulls not counted."""
+        """The number of values seen, without NaN and nulls."""
         return self._n
 
     def update(self, values: Any, time: Any = None) -> Self:
-        """Add numbers with their event times, one a row, or one for all; NaN and nulls are skipped."""
+        """Add numbers with their event times, one per row or one for all; NaN and nulls are skipped."""
         self._add_staged(self._staged(values, time))
         return self
 
@@ -119,7 +120,7 @@ class DecayedQuantiles(Staged):
         self._epoch, self._n = newest, self._n + n
 
     def merge(self, other: Self) -> Self:
-        """Add another's values. Raises `SketchError` if its half-life or accuracy is another."""
+        """Add the other's values. Raises `SketchError` for a different half-life or accuracy."""
         self._refuse_merge(other)
         if other._n:
             self._add(other._keys, other._weights, other._epoch, other._n)
@@ -138,7 +139,7 @@ class DecayedQuantiles(Staged):
             raise SketchError(f"{self.family}: a sketch counts at most {_MOST} values, and has {self._n}")
 
     def quantile(self, q: float) -> float:
-        """The value at which the decayed weight comes to the share q. Raises `SketchError` while empty."""
+        """The value at which the decayed weight reaches the share q. Raises `SketchError` while empty."""
         return self.quantiles([q])[0]
 
     def quantiles(self, qs: Any) -> list[float]:
@@ -146,7 +147,7 @@ class DecayedQuantiles(Staged):
         return [self._value(key) for key in self._at(qs)]
 
     def quantile_bounds(self, q: float) -> tuple[float, float]:
-        """The edges of the bucket that the true quantile lies in, always, but for rounding of the weights."""
+        """The edges of the bucket that always contains the true quantile, up to rounding of weights."""
         (key,) = self._at([q])
         lower, upper = self._edges(key)
         if not key:
@@ -204,7 +205,7 @@ class DecayedQuantiles(Staged):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """The sketch of those bytes. Raises `SketchError` for anything else."""
+        """Read a sketch from its bytes. Raises `SketchError` for anything else."""
         data = bytes(data)
         if len(data) < _HEAD.size or data[:5] != _MAGIC + bytes([_VERSION]):
             raise SketchError(f"{cls.family}: these {len(data)} bytes are not decayed quantiles")

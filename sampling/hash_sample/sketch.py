@@ -11,12 +11,12 @@ from .groups import HashSampleGroups
 class HashSample(Share):
     """All rows of a share p of the keys: the same users in every stream, so that their rows can be joined.
 
-    Of m different keys it holds a binomial number of mean m·p, chosen by a hash of the key alone, and of
-    those keys every row: what is counted per key (sessions, journeys, repeat purchases) is exact for them.
-    With 95 % confidence the number of keys is within 2·sqrt(m·p·(1 − p)) + 1 of its mean; the choice is the
-    same in each run, so repeating does not average it out. Merging puts both together. Memory is the rows
-    sampled and 16 bytes each. Raises `SketchError` for a p out of range, samples of another p, and bytes that
-    are not a hash sample; `TypeError` where no keys are given.
+    From m distinct keys it contains a binomial number with mean m·p, chosen only by a hash of the key, with
+    all rows of these keys: figures per key (sessions, journeys, repeat purchases) are exact for them. With 95
+    % confidence the number of keys is within 2·sqrt(m·p·(1 − p)) + 1 of its mean; the choice is the same in
+    each run, so repetition does not average it out. Merging unites both samples. Memory is the sampled rows
+    and 16 bytes each. Raises `SketchError` for a p out of range, samples of another p, and bytes that are not
+    a hash sample; `TypeError` if keys are missing.
 
     Source: Duffield, Grossglauser, "Trajectory Sampling for Direct Traffic Observation", SIGCOMM 2000.
 
@@ -37,7 +37,7 @@ class HashSample(Share):
         return cls(parameter)
 
     def update(self, values: Any, key: Any = None) -> Self:
-        """Add values with their keys, one a row."""
+        """Add values with their keys, one per row."""
         return self._update(values, key=key)
 
 

@@ -1,4 +1,4 @@
-"""A uniform sample of a stream: every set of k rows equally likely, however it was split and merged."""
+"""A uniform sample of a stream: every set of k rows is equally likely, however the stream was split."""
 
 from .groups import ReservoirGroups
 from .sketch import Reservoir

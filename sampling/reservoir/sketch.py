@@ -1,4 +1,4 @@
-"""A uniform sample of a stream: every set of k rows equally likely, however it was split and merged."""
+"""A uniform sample of a stream: every set of k rows is equally likely, however the stream was split."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from .groups import ReservoirGroups
 
 
 class Reservoir(Uniform, Jumping):
-    """k rows that stand for all: each set of k rows of the stream is equally likely to be the sample.
+    """A uniform sample of k rows: each set of k rows of the stream is equally likely to be the sample.
 
-    For looking at rows, and for estimating anything that can be computed from rows: a share read off the
-    sample is within ``error(confidence)`` of the stream's, 0.043 at 95 % for k = 1,000 (Hoeffding 1963;
+    Use it to look at rows, and to estimate anything that can be computed from rows: a share estimated from
+    the sample is within ``error(confidence)`` of the stream's, 0.043 at 95 % for k = 1,000 (Hoeffding 1963;
     sampling without replacement is no worse). Items may be of any Arrow type, records included. Memory is k
     items and 16 bytes each.
 
-    Every row has a random priority and the k greatest are kept, so merging takes the k greatest of both: it
-    is exact, associative and commutative, and merged parts are distributed as one sample of the whole. Once
-    full it jumps over the rows that would not enter (A-ExpJ with equal weights).
+    Every row has a random priority and the k greatest are stored. Merging takes the k greatest of both, so it
+    is exact, associative and commutative, and merged parts are distributed like one sample of the whole. Once
+    full it skips the rows that would not enter (A-ExpJ with equal weights).
 
-    `seed` makes a run repeatable; the random state is then kept in the bytes. Without one every sample draws
-    its own. Give the parts of one stream different seeds, or none. Raises `SketchError` for a k out of range,
-    items that don't fit earlier ones, and bytes that aren't a reservoir.
+    `seed` makes a run repeatable; the random state is then stored in the bytes. Without a seed every sample
+    draws its own. Give the parts of one stream different seeds, or none. Raises `SketchError` for a k out of
+    range, items that don't fit earlier ones, and bytes that aren't a reservoir.
 
     Source: Efraimidis, Spirakis, "Weighted Random Sampling with a Reservoir", IPL 2006; Hoeffding,
     "Probability Inequalities for Sums of Bounded Random Variables", JASA 1963.

@@ -17,17 +17,18 @@ from .groups import SlidingWindowSampleGroups
 
 
 class SlidingWindowSample(BottomK):
-    """k rows of the last time span, uniformly: each set of k rows of any span up to now is equally likely.
+    """A uniform sample of k rows from the last time span: each set of k rows of any span up to now is equally
+    likely.
 
     The span ends with the latest row seen, or at a given time, and is `window` long or shorter: one sample
-    answers for the last minute, ten minutes and hour. Rows may come late and in any order.
+    answers for the last minute, ten minutes and hour. Rows may be late and in any order.
 
-    Every row has a random priority and its time. It keeps the rows that are among the k greatest of some span
-    that ends now, k·(1 + ln(rows in the window / k)) of them on average, at 24 bytes each besides the item (a
-    priority sample for k items). Merging is exact, associative and commutative; if two differ in k, the
-    smaller k wins. `window` is a timedelta or seconds, times are
-    timestamps or int64 microseconds since 1970; `seed` is as in `Reservoir`. Raises `SketchError` for
-    parameters out of range, samples of another window, and bytes that aren't a sliding sample.
+    Every row has a random priority and its time. The sample stores the rows that are among the k greatest of
+    some span that ends now, k·(1 + ln(rows in the window / k)) of them on average, at 24 bytes each in
+    addition to the item (a priority sample for k items). Merging is exact, associative and commutative; if
+    two differ in k, the smaller k wins. `window` is a timedelta or seconds, times are timestamps or int64
+    microseconds since 1970; `seed` is as in `Reservoir`. Raises `SketchError` for parameters out of range,
+    samples of another window, and bytes that aren't a sliding sample.
 
     Source: Babcock, Datar, Motwani, "Sampling from a Moving Window over Streaming Data", SODA 2002.
 
@@ -55,15 +56,15 @@ class SlidingWindowSample(BottomK):
         return self._groups._format.parameter
 
     def update(self, values: Any, time: Any = None) -> Self:
-        """Add values with their event times, one a row, or one for all."""
+        """Add values with their event times, one per row or one for all."""
         return self._update(values, time=time)
 
     def values(self, window: timedelta | float | None = None, now: datetime | int | None = None) -> pa.Array:
         """A uniform sample of the rows later than `now` − `window`, in random order.
 
         `now` is the latest time seen unless given (a datetime or microseconds since 1970). Raises
-        `ValueError` for a span longer than the sample's own, or a `now` before the latest row: what lay there
-        may be gone.
+        `ValueError` for a span longer than the sample's own, or a `now` before the latest row, whose rows may
+        be gone.
         """
         parts = self._parts()
         if not len(parts.times):
@@ -81,7 +82,8 @@ class SlidingWindowSample(BottomK):
         return parts.items.take(pa.array(inside))
 
     def error(self, confidence: float = 0.95) -> float:
-        """How far a share read off `values` is from the last window's, at most; 0 if all its rows are there.
+        """The largest error of a share estimated from `values` for the last window; 0 if all its rows are
+        there.
 
         Hoeffding's bound sqrt(ln(2 / (1 − confidence)) / 2m) for m items.
         """
@@ -89,7 +91,7 @@ class SlidingWindowSample(BottomK):
         return error if items == self.k < self.n else 0.0
 
     def to_columns(self) -> pa.Table:
-        """All rows kept: `priority` (double, greatest first), `time` (int64 microseconds) and `item`."""
+        """All stored rows: `priority` (double, greatest first), `time` (int64 microseconds) and `item`."""
         parts = self._parts()
         return pa.table({"priority": parts.priority, "time": parts.times, "item": parts.items})
 

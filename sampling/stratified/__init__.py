@@ -1,4 +1,4 @@
-"""A uniform sample of each key's rows, so that small keys are seen beside large ones."""
+"""A uniform sample of each key's rows, so that rare keys are represented beside frequent ones."""
 
 from .groups import StratifiedReservoirGroups
 from .sketch import StratifiedReservoir

@@ -1,4 +1,4 @@
-"""A uniform sample of each key's rows, so that small keys are seen beside large ones."""
+"""A uniform sample of each key's rows, so that rare keys are represented beside frequent ones."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from .groups import StratifiedReservoirGroups
 
 
 class StratifiedReservoir(BottomK):
-    """k rows of each key, uniformly: for each key every set of k of its rows is equally likely.
+    """A uniform sample of k rows for each key: for each key every set of k of its rows is equally likely.
 
-    For comparing keys of very different sizes: users, shops, error codes. The whole holds at most `capacity`
-    items: when k of each key would be more, k falls for all keys alike to what fits (`k` tells); when there
-    are more keys than `capacity`, one row is kept of each of `capacity` keys, those of smallest hash, which
-    are a uniform sample of the keys. What is kept of a key stays a uniform sample of all its rows, and `n` of
-    a key counts them all. A share read off a key's m items is within sqrt(ln(40) / 2m) of the key's at 95 %
-    (Hoeffding 1963).
+    Use it to compare keys of very different sizes: users, shops, error codes. It stores at most `capacity`
+    items in all. If k rows for each key would exceed this, k is lowered for all keys alike (`k` returns it).
+    If there are more keys than `capacity`, it stores one row for each of the `capacity` keys with the
+    smallest hashes, which are a uniform sample of the keys. The stored rows of a key stay a uniform sample of
+    all its rows, and a key's `n` counts all of them. A share estimated from a key's m items is within
+    sqrt(ln(40) / 2m) of the key's true one at 95 % (Hoeffding 1963).
 
     Merging is exact, associative and commutative; the smaller k wins. Keys may be of any type that can be
-    hashed, records included, and null is a key; they are told apart by 64 bits of MurmurHash3. Memory is up
-    to `capacity` items and 16 bytes each, and 90 bytes a key; `seed` is as in `Reservoir`. Raises
+    hashed, including records, and null is a key; they are distinguished by 64 bits of MurmurHash3. Memory is
+    up to `capacity` items and 16 bytes each, and 90 bytes per key; `seed` is as in `Reservoir`. Raises
     `SketchError` for parameters out of range, samples of another capacity, and bytes that aren't a stratified
     sample.
 
@@ -54,23 +54,23 @@ class StratifiedReservoir(BottomK):
 
     @property
     def capacity(self) -> int:
-        """Items kept over all keys, at most."""
+        """The largest number of items stored over all keys."""
         return int(self._groups._format.parameter)
 
     def __len__(self) -> int:
         return int(self._groups._pool.sizes[0])
 
     def update(self, values: Any, key: Any = None) -> Self:
-        """Add values with their keys, one a row, or one for all."""
+        """Add values with their keys, one per row or one for all."""
         return self._update(values, key=key)
 
     def strata(self) -> pa.Table:
-        """A row a key: `key`, `n` (its rows seen, nulls aside) and `items`, a list of those kept."""
+        """One row per key: `key`, `n` (its rows seen, without nulls) and `items`, the list of stored rows."""
         table: pa.Table = self._groups._pool.table()
         return table.drop_columns("group")
 
     def values(self) -> pa.Table:
-        """A row an item: `key` and `item`, key by key, each key's in random order."""
+        """One row per item: `key` and `item`, key by key, each key's items in random order."""
         table = self.strata().combine_chunks()
         items, rows = elements(table.column("items").combine_chunks())
         return pa.table({"key": table.column("key").take(pa.array(rows)), "item": items})
@@ -78,7 +78,7 @@ class StratifiedReservoir(BottomK):
     def answer(self) -> dict[str, Any]:
         """``{"n": rows seen, "strata": [{"key", "n", "values", "error"}, …]}``, as JSON can hold it.
 
-        `error` is how far a share read off a key's values is from that of all its rows, at most, at 95 %.
+        `error` is the largest difference between a share in a key's values and in all its rows, at 95 %.
         """
         strata = []
         for row in self.strata().to_pylist():

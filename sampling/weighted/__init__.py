@@ -1,4 +1,4 @@
-"""A sample in proportion to weights: the heavier a row, the likelier it is sampled, none twice."""
+"""A sample without replacement, in proportion to weights."""
 
 from .groups import WeightedReservoirGroups
 from .sketch import WeightedReservoir

@@ -1,4 +1,4 @@
-"""A sample in proportion to weights: the heavier a row, the likelier it is sampled, none twice."""
+"""A sample without replacement, in proportion to weights."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from .groups import WeightedReservoirGroups
 
 
 class WeightedReservoir(Jumping):
-    """k rows drawn in proportion to their weights, one after the other, none twice.
+    """k rows drawn without replacement, in proportion to their weights.
 
-    Exactly: the sample, in the order of `values`, is distributed as k draws without replacement, each among
-    the rows left in proportion to their weights (successive sampling). So the first item is row i with
-    probability w_i / Σw, a row that weighs half of all is in any sample with k ≥ 2 most of the time, and
-    with k well below Σw / max w a row's chance is close to k·w_i / Σw. A row of weight 0 is never sampled.
+    The sample, in the order of `values`, is distributed exactly like k draws without replacement, each in
+    proportion to the weights of the remaining rows (successive sampling). So the first item is row i with
+    probability w_i / Σw, a row with half of the total weight is usually in any sample with k ≥ 2, and with k
+    well below Σw / max w a row's chance is close to k·w_i / Σw. A row of weight 0 is never sampled.
 
-    Every row has the priority −E / w and the k greatest are kept (Efraimidis and Spirakis 2006), so merging
-    is exact, associative and commutative. Once full it adds up weights until an exponential jump is over
-    (their A-ExpJ). Memory is k items and 16 bytes each; `seed` is as in `Reservoir`. Raises `ValueError` for
-    weights other than 0 and those from 1e-280 to 1e280, `SketchError` for a k out of range and bytes that
-    aren't a weighted reservoir.
+    Every row has the priority −E / w and the k greatest are stored (Efraimidis and Spirakis 2006), so merging
+    is exact, associative and commutative. Once full it sums weights until an exponential skip is over (their
+    A-ExpJ). Memory is k items and 16 bytes each; `seed` is as in `Reservoir`. Raises `ValueError` for weights
+    other than 0 or between 1e-280 and 1e280, `SketchError` for a k out of range and bytes that aren't a
+    weighted reservoir.
 
     Source: Efraimidis, Spirakis, "Weighted Random Sampling with a Reservoir", IPL 2006.
 
@@ -40,7 +40,7 @@ class WeightedReservoir(Jumping):
         return cls(k)
 
     def update(self, values: Any, weight: Any = 1.0) -> Self:
-        """Add values with their weights, one a row, or one for all."""
+        """Add values with their weights, one per row or one for all."""
         return self._update(values, weight=weight)
 
     def values(self) -> Any:

@@ -1,4 +1,4 @@
-"""Was this value there before? Bits by hash: no, for certain, or probably yes."""
+"""Whether a value occurred before: a Bloom filter, which answers certainly no or probably yes."""
 
 from .groups import BloomGroups
 from .sketch import Bloom

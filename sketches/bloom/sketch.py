@@ -1,4 +1,4 @@
-"""Was this value there before? Bits by hash: no, for certain, or probably yes.
+"""Whether a value occurred before: a Bloom filter, which answers certainly no or probably yes.
 
 Source: Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors", 1970; layouts in `update`.
 """
@@ -38,19 +38,19 @@ def _sample() -> np.ndarray:
 class Bloom(Sketch):
     """Membership of longs, floats, strings and binary values.
 
-    Promise: a value that was added is always found. One that was not is found with probability `fpp` at most,
-    as long as no more than `capacity` different values were added; beyond, more often (`rate` says how often
-    now). Merging filters equals the filter of all their values.
+    Promise: a value that was added is always found. A value that was not is found with probability `fpp` at
+    most, as long as at most `capacity` distinct values were added; beyond that, more often (`rate` returns
+    the current probability). Merged filters equal the filter of all their values.
 
-    Values are of one kind, whole numbers, floats, texts or times; a query of another kind is converted
+    All values are of one kind: whole numbers, floats, strings or times. A query of another kind is converted
     or refused (`core.item_kinds`).
 
-    ``layout="blocked"``, the default, touches one cache line a value and takes somewhat more memory than the
-    classic kind: 10.5 bits a value at 1 % (classic: 9.6), 16.9 at 0.1 % (14.4). ``"spark_v1"`` and
-    ``"spark_v2"`` are equal to the byte to those of Spark's ``BloomFilter.create(capacity, fpp)`` (version 2
-    since Spark 4.1; not for floats). They have Spark's own size, and its two hashes miss `fpp` in filters for
-    less than some 1,000 values: measured up to 2 times at 1 %, 14 times at 0.1 %, 200 times at 0.01 %; `rate`
-    says. `seed` chooses other hash functions (not in version 1).
+    ``layout="blocked"``, the default, touches one cache line per value and takes somewhat more memory than a
+    classic filter: 10.5 bits per value at 1 % (classic: 9.6), 16.9 at 0.1 % (14.4). ``"spark_v1"`` and
+    ``"spark_v2"`` have the same bytes as Spark's ``BloomFilter.create(capacity, fpp)`` (version 2 since Spark
+    4.1; not for floats). They have Spark's size, and Spark's two hashes exceed `fpp` in filters for less than
+    about 1,000 values: measured up to 2 times at 1 %, 14 times at 0.1 %, 200 times at 0.01 %; `rate` returns
+    it. `seed` chooses other hash functions (not in version 1).
 
     Raises `SketchError` for parameters out of range, `TypeError` for floats in Spark's layouts and for types
     that have no hash.
@@ -106,10 +106,10 @@ class Bloom(Sketch):
             yield part, keys_of(some, self.layout, self.seed)
 
     def admit(self, values: Any) -> np.ndarray:
-        """Add values one after the other; for each (nulls left out) whether it certainly was not there yet.
+        """Add values one after the other; return for each (without nulls) whether it certainly was new.
 
-        What a stream needs to drop duplicates: a repeated value is never admitted again, a new one is turned
-        away with probability `rate`.
+        Use it to drop duplicates from a stream: a repeated value is never admitted again, a new one is
+        rejected with probability `rate`.
 
         >>> import streamgauge as sg
         >>> sg.Bloom().admit([1, 2, 1]).tolist()
@@ -123,10 +123,11 @@ class Bloom(Sketch):
         return new
 
     def contains(self, values: Any) -> np.ndarray:
-        """For every value (nulls left out): False if it certainly was not added, True if it probably was.
+        """Return for every value (without nulls) False if it certainly was not added, True if it probably
+        was.
 
-        Raises `TypeError` for values of another kind, and `SketchError` for numbers that none of the filter's
-        kind equals.
+        Raises `TypeError` for values of another kind, and `SketchError` for numbers that equal no value of
+        the filter's kind.
 
         >>> import streamgauge as sg
         >>> 1 in sg.Bloom().update([1.0]), 1.0 in sg.Bloom().update([1])
@@ -153,8 +154,9 @@ class Bloom(Sketch):
 
     @property
     def rate(self) -> float:
-        """Probability that a value never added is found now; of small filters in Spark's layouts as a fixed
-        random sample of 32,768 keys finds it."""
+        """Probability that a value never added is found now; for small filters in Spark's layouts, measured
+        with a fixed random sample of 32,768 keys.
+        """
         if self.layout == "blocked":
             return float(kernels.lane_fill(self._words))
         set_bits = self._set_bits()
@@ -169,7 +171,8 @@ class Bloom(Sketch):
         return int(np.bitwise_count(self._words).sum())
 
     def count(self) -> float:
-        """About how many different values were added, from the share of bits set; infinite if all are.
+        """Estimate of the number of distinct values added, from the share of bits set; infinite if all are
+        set.
 
         >>> import streamgauge as sg
         >>> round(sg.Bloom().update(range(1000)).count())
@@ -188,27 +191,28 @@ class Bloom(Sketch):
         self.item_kind = joint_kind(self.item_kind, other.item_kind, self.family, verb)
 
     def merge(self, other: Self) -> Self:
-        """Add the other's values. Raises `SketchError` for another capacity, fpp, layout or seed."""
+        """Add the other's values. Raises `SketchError` for a different capacity, fpp, layout or seed."""
         self._match(other, "merge")
         self._words |= other._words
         return self
 
     def intersect(self, other: Self) -> Self:
-        """Keep what both may contain: all common values, and no more false positives than either has.
+        """Intersect with the other filter: all common values stay, with no more false positives than either
+        had.
 
-        Raises `SketchError` for another capacity, fpp, layout or seed.
+        Raises `SketchError` for a different capacity, fpp, layout or seed.
         """
         self._match(other, "intersect")
         self._words &= other._words
         return self
 
     def answer(self) -> dict[str, Any]:
-        """The approximate number of values, and how often a value that was never added is found."""
+        """The estimated number of values, and the probability that a value never added is found."""
         count = self.count()
         return {"count": None if math.isinf(count) else round(count), "rate": self.rate}
 
     def to_bytes(self) -> bytes:
-        """The bytes of the layout: Spark's own, or those of `images`."""
+        """The bytes in the filter's layout: Spark's own, or those of `images`."""
         return write(self._as_image(self.item_kind if self._words.max() else None))
 
     def _image(self) -> bytes:
@@ -219,7 +223,7 @@ class Bloom(Sketch):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """The filter in bytes of any of the layouts. Raises `SketchError` for anything else."""
+        """Read a filter from bytes of any layout. Raises `SketchError` for anything else."""
         bloom = cls.__new__(cls)
         bloom._set(parse(data))
         return bloom

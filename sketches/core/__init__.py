@@ -1,1 +1,1 @@
-"""What every family stands on: the protocol, hashing, columns of values, group numbers."""
+"""The basis of every family: the protocol, hashing, columns of values, group numbers."""

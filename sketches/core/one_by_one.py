@@ -1,4 +1,4 @@
-"""Many sketches of a family that has no arrays for many: an object a group, for what others stored."""
+"""Many sketches of a family without arrays for many: one object per group, for stored families."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from .protocol import Groups, Sketch, SketchError
 
 
 class Staged(Sketch):
-    """A sketch that says whether it accepts what it is given before anything is changed.
+    """A sketch that validates its input before it changes anything.
 
-    A sketch that can say so without a copy overrides `_staged` and `_add_staged`, and makes `update` of the
-    two.
+    A sketch that can validate without a copy overrides `_staged` and `_add_staged`, and composes `update` of
+    the two.
     """
 
     def _staged(self, values: Any, *args: Any, **inputs: Any) -> Any:
@@ -37,11 +37,11 @@ class Staged(Sketch):
 
 
 class OneByOne(Groups):
-    """One sketch object a group, made when the group first sees a value.
+    """One sketch object per group, created at the group's first value.
 
-    Subclasses name their sketch as `_single`, and in `_read` the parameters that its `from_bytes` needs.
-    Updates cost a call a group and batch, merges a call a row. The sketch is a `Staged` one, so that all
-    groups' rows are accepted before any is changed.
+    Subclasses name their sketch in `_single`, and in `_read` the parameters that its `from_bytes` needs.
+    Updates cost one call per group and batch, merges one call per row. The sketch is `Staged`, so all groups'
+    rows are validated before any is changed.
     """
 
     _single: ClassVar[type[Staged]]
@@ -89,7 +89,10 @@ class OneByOne(Groups):
         self.item_kind = item_kind
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
-        """Fold serialised sketches in, nulls skipped. Raises `SketchError`, naming the row, for others."""
+        """Merge serialised sketches; nulls are skipped.
+
+        Raises `SketchError`, naming the row, for other bytes.
+        """
         numbers, values = as_images(groups, column, self._n, self._single.family)
         others, coming = [], Counter[int]()
         for at, image in enumerate(values.to_arrow().to_pylist() if len(values) else ()):

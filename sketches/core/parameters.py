@@ -1,4 +1,4 @@
-"""What a constructor is given, checked alike in every family: errors name the family and the parameter."""
+"""Validation of constructor arguments, the same in every family: errors name family and parameter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from .protocol import SketchError
 
 
 def whole(family: str, name: str, value: Any, least: int, most: int = 2**63 - 1) -> int:
-    """A whole number from `least` to `most`, as an int. Raises `SketchError` for all else, 8.0 and True too.
+    """A whole number from `least` to `most`, as an int.
+
+    Raises `SketchError` for anything else, also 8.0 and True.
 
     >>> whole("KLL", "k", np.int32(200), 8, 65535)
     200
@@ -46,7 +48,7 @@ def seeded(family: str, seed: Any) -> int | None:
 
 
 def real(family: str, name: str, value: Any, least: float, most: float, within: bool = False) -> float:
-    """A number from `least` to `most`, the two left out if `within`. Raises `SketchError` for all else.
+    """A number from `least` to `most`, exclusive if `within`. Raises `SketchError` for anything else.
 
     >>> real("Bloom", "fpp", 0.01, 0, 1, within=True)
     0.01
@@ -81,7 +83,7 @@ def seconds(family: str, name: str, span: Any) -> float:
 
 
 def deviations(family: str, std_devs: Any) -> int:
-    """How many standard deviations bounds are for: 1, 2 or 3. Raises `SketchError` for all else.
+    """The number of standard deviations of bounds: 1, 2 or 3. Raises `SketchError` for anything else.
 
     >>> deviations("HLL", np.int64(2))
     2
@@ -103,7 +105,7 @@ def described(value: Any) -> Any:
 
 
 def flag(family: str, name: str, value: Any) -> bool:
-    """True or False. Raises `SketchError` for 0, 1 and all else."""
+    """True or False. Raises `SketchError` for anything else, also 0 and 1."""
     if not isinstance(value, (bool, np.bool_)):
         raise SketchError(f"{family}: {name} must be True or False, got {value!r}")
     return bool(value)

@@ -1,7 +1,7 @@
-"""What every sketch can do, alone and by the thousand.
+"""The protocols of a sketch, and of many sketches in one set of arrays.
 
-`Sketch` is one sketch. `Groups` is many of one family in one set of arrays, addressed by group number; the
-table of sketches is made of them. A family is one module that defines one of each.
+`Sketch` is one sketch. `Groups` is many sketches of one family in one set of arrays, addressed by group
+number; tables of sketches consist of them. Each family defines one of each.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class SketchError(StreamgaugeError, ValueError):
 
 
 def required_kind(family: str, kind: str | None, kinds: Iterable[str]) -> str:
-    """The kind of item that a caller says an image is of. Raises `SketchError` where it is left open.
+    """The kind of the items in an image, given by the caller. Raises `SketchError` if it is missing.
 
-    Images of some families don't say what their items are: read as another kind they would give numbers all
-    the same, and wrong ones.
+    Images of some families don't record the kind of their items: read as another kind, they would silently
+    give wrong numbers.
     """
     if kind is None:
         kind_list = " or ".join(f'"{one}"' for one in kinds)
@@ -39,16 +39,16 @@ def required_kind(family: str, kind: str | None, kinds: Iterable[str]) -> str:
 class Sketch(Shared, ABC):
     """One mergeable summary of a stream, with a stated error.
 
-    Subclasses promise: `update` of any cut of a stream into batches gives what item by item gives; `merge`
-    is associative and commutative, and one that saw nothing changes nothing, whatever its size parameter;
-    `from_bytes(to_bytes())` gives an equal sketch; nulls are skipped; threads may share a sketch, and take
-    turns (`locking`). A call that raises has changed nothing: all that is given is converted and validated
-    before anything is changed. That holds for numbers too large to be counted, too: a family counts 2^62
-    values or more, unless its class says otherwise, and refuses what is beyond.
+    Subclasses promise: `update` gives the same result for any batching of a stream; `merge` is associative
+    and commutative, and merging an empty sketch changes nothing, whatever its size parameter;
+    `from_bytes(to_bytes())` gives an equal sketch; nulls are skipped; sketches are thread-safe, and calls are
+    serialised (`locking`). A call that raises has changed nothing, because all input is converted and
+    validated first. This includes counts that are too large: a family counts at least 2^62 values, unless its
+    class says otherwise, and refuses more.
 
-    Two sketches are equal (``==``) that are of one family, have the same parameters and the same bytes. For
-    some families these depend on the order of the values, too, so equal data may give unequal sketches. A
-    sketch can be changed, so it can't be hashed: it can't be a key of a dict or a member of a set.
+    Two sketches are equal (``==``) if they have the same family, parameters and bytes. In some families the
+    bytes also depend on the order of the values, so equal data may give unequal sketches. Sketches are
+    mutable and therefore not hashable: they can't be keys of a dict or members of a set.
     """
 
     family: ClassVar[str]
@@ -62,7 +62,7 @@ class Sketch(Shared, ABC):
 
     @abstractmethod
     def update(self, values: Any) -> Self:
-        """Add a scalar or a column of any sort that `columns.as_values` takes; returns the sketch itself.
+        """Add a scalar, or a column of any sort that `columns.as_values` accepts; returns the sketch itself.
 
         Further row-wise inputs have the same names in all families, alone and in groups: ``weight``,
         ``time``, ``key`` and ``value``.
@@ -70,20 +70,20 @@ class Sketch(Shared, ABC):
 
     @abstractmethod
     def merge(self, other: Self) -> Self:
-        """Fold `other` in, in place; returns itself. Raises `SketchError` if they can't be merged."""
+        """Merge `other` into this sketch; returns itself. Raises `SketchError` if they can't be merged."""
 
     @abstractmethod
     def to_bytes(self) -> bytes:
-        """The sketch in the bytes its field uses."""
+        """The sketch in the bytes that its field uses."""
 
     @classmethod
     @abstractmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """The sketch those bytes hold. Raises `SketchError` for anything else."""
+        """Read a sketch from its bytes. Raises `SketchError` for anything else."""
 
     @abstractmethod
     def answer(self) -> Any:
-        """The usual question's answer with its bounds, as plain Python values that JSON can hold."""
+        """The answer to the usual question with its bounds, as plain Python values for JSON."""
 
     def copy(self) -> Self:
         """An independent equal sketch."""
@@ -142,8 +142,8 @@ Single = TypeVar("Single", bound=Sketch)
 class Groups(Shared, ABC):
     """Many sketches of one family and one set of parameters, side by side in arrays.
 
-    Group numbers run from 0 to ``len(self) - 1``. A group that has seen little costs little. A call that
-    raises has changed nothing in any group, unless its family says so of `merge`.
+    Group numbers run from 0 to ``len(self) - 1``. A group with few values costs little. A call that raises
+    has changed nothing in any group, unless the family documents otherwise for `merge`.
     """
 
     aggregate: ClassVar[Aggregated] = Aggregated()
@@ -169,17 +169,17 @@ class Groups(Shared, ABC):
     def update(self, groups: np.ndarray, values: Any, *args: Any, **inputs: Any) -> None:
         """Add values to their groups: `groups[i]` (any integer dtype) is the group of row `i`.
 
-        A null is skipped; of a list column every element counts towards its row's group. A family names the
-        further row-wise inputs that it takes, such as ``weight``; others raise `TypeError`.
+        Nulls are skipped; every element of a list counts towards its row's group. A family names the further
+        row-wise inputs that it accepts, such as ``weight``; others raise `TypeError`.
         """
 
     @abstractmethod
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
-        """Fold serialised sketches in: `column[i]`, as `to_arrow` wrote it, into group `groups[i]`."""
+        """Merge serialised sketches: `column[i]`, as written by `to_arrow`, into group `groups[i]`."""
 
     @abstractmethod
     def to_arrow(self) -> pa.Array:
-        """One value a group, in group order: the sketch's bytes as `binary`, or a plain exact value."""
+        """One value per group, in group order: the sketch's bytes as `binary`, or a plain exact value."""
 
     @abstractmethod
     def __getitem__(self, group: int) -> Any:
@@ -195,13 +195,13 @@ class Groups(Shared, ABC):
         return [self[group].answer(**question) for group in range(len(self))]
 
     def shares(self) -> dict[str, np.ndarray] | None:
-        """Numbers of each group (float64) whose sums over sketches limit what their union may answer.
+        """Numbers for each group (float64) whose sums over sketches limit the answer of their union.
 
-        None where a family knows none. The answer of the union is at most `union_limits` of the sums, so that
-        it can be known, without merging, which groups can't be among the largest.
+        None if a family has no such numbers. The answer of the union is at most `union_limits` of the sums,
+        so groups that can't be among the largest are known without merging.
         """
         return None
 
     def union_limits(self, sums: dict[str, np.ndarray]) -> np.ndarray:
-        """At most the estimates of unions whose sketches' `shares` add up to these (float64)."""
+        """Upper limits of the estimates of unions whose sketches' `shares` have these sums (float64)."""
         raise NotImplementedError

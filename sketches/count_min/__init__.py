@@ -1,4 +1,4 @@
-"""How often did this value occur? Counters by hash, for any value, queried after the fact."""
+"""How often a value occurred, for any value chosen at query time: a count-min sketch."""
 
 from .groups import CountMinGroups
 from .heavy_hitters import HeavyHitters

@@ -1,10 +1,10 @@
-"""How often did this value occur? Counters by hash, for any value, queried after the fact.
+"""How often a value occurred, for any value chosen at query time: a count-min sketch.
 
 Source: Cormode and Muthukrishnan, "An Improved Data Stream Summary: The Count-Min Sketch and its
 Applications", 2005; conservative update: Estan and Varghese 2002. Hash functions and bytes are Spark's
-(`count_min_sketch` in SQL, `DataFrame.stat.countMinSketch`), which can build such sketches but gives no way
-to merge or ask them in SQL or Python. While few counters are in use the bytes are our own, a hundredth as
-long (`images_sparse`); both are read, and `to_spark` writes Spark's in any case.
+(`count_min_sketch` in SQL, `DataFrame.stat.countMinSketch`), which can build such sketches but can't merge or
+query them in SQL or Python. While few counters are in use, the bytes are in our own format, a hundredth as
+long (`images_sparse`); both are read, and `to_spark` always writes Spark's.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ _NO_FACTORS = np.empty(0, np.uint64)
 
 
 class CountMin(Sketch):
-    """Frequencies of longs, strings and binary values, from above.
+    """Upper estimates of the frequencies of longs, strings and binary values.
 
-    Promise: an estimate is never too small, and too large by at most ``eps`` of all weight with probability
-    `confidence`, for each value queried. It takes ``ceil(2 / eps)`` counters in each of ``ceil(log2(1 / (1 −
-    confidence)))`` rows: 112 kB by default. `seed` chooses the hash functions of longs; strings have the same
-    with each, as in Spark. Only sketches of the same three can be merged, and those built by Spark with the
-    same three equal `to_spark` to the byte.
-    Of a single row (a confidence of up to 0.5) several seeds choose the same function: such sketches are
-    equal and merge.
+    Promise: an estimate is never too small, and with probability `confidence` it is too large by at most
+    ``eps`` of all weight, for each value queried. It takes ``ceil(2 / eps)`` counters in each of
+    ``ceil(log2(1 / (1 − confidence)))`` rows: 112 kB by default. `seed` selects the hash functions for longs;
+    those for strings don't depend on it, as in Spark. Only sketches with the same three parameters can be
+    merged, and Spark's sketches with the same three have the same bytes as `to_spark`. With a single row (a
+    confidence of up to 0.5) several seeds select the same function: such sketches are equal and can be
+    merged.
 
-    The promise is of hash functions that treat all values alike. Spark's for longs nearly do, but send two
-    longs exactly 2^63 apart to the same counters whatever the seed, and of strings those whose two hashes of
-    32 bits are the same or opposite, one pair in 2^63.
+    The promise assumes hash functions that treat all values alike. Spark's nearly do, but they map two longs
+    exactly 2^63 apart to the same counters whatever the seed, and two strings whose two 32-bit hashes are the
+    same or opposite, one pair in 2^63.
 
-    ``conservative=True`` raises only the counters that must be: estimates come out closer, but such a sketch
+    ``conservative=True`` raises only the counters that must rise: estimates are closer, but such a sketch
     can't be merged, subtracted or multiplied.
 
     Raises `SketchError` for parameters out of range and sketches that don't fit together, `TypeError` for
-    floats and types that have no hash, and `OverflowError` for weights that add up to more than int64 holds.
+    floats and types that have no hash, and `OverflowError` for weights whose sum exceeds int64.
 
     Source: Cormode, Muthukrishnan, "An Improved Data Stream Summary", J. Algorithms 2005; Estan, Varghese,
     "New Directions in Traffic Measurement", SIGCOMM 2002, section 3.3.2 (conservative update); Spark's
@@ -81,7 +81,7 @@ class CountMin(Sketch):
 
     @property
     def eps(self) -> float:
-        """The largest error, as a share of `total`, that the confidence holds for."""
+        """The largest error at this confidence, as a share of `total`."""
         return 2 / self._width
 
     @property
@@ -95,10 +95,10 @@ class CountMin(Sketch):
         return int(self.eps * self.total)
 
     def update(self, values: Any, weight: Any = None) -> Self:
-        """Count values, each with its weight (a whole number from 0) if given.
+        """Count values, each with its weight (a whole number from 0), if given.
 
         Raises `SketchError` for floats that aren't whole (cast them), `ValueError` for weights that are
-        negative or not one a value, `OverflowError` where all weights together exceed int64.
+        negative or not one per value, `OverflowError` if the sum of all weights exceeds int64.
         """
         column = accepted(values, self.item_kind)
         heavy = _NONE if weight is None else column.per_value(as_weights(weight, column.length))
@@ -113,9 +113,10 @@ class CountMin(Sketch):
         return self
 
     def estimates(self, values: Any) -> np.ndarray:
-        """The estimate of every value (nulls left out) as int64.
+        """The estimate of every value (without nulls) as int64.
 
-        Raises `TypeError` for values of another kind (`core.item_kinds`), `SketchError` for floats not whole.
+        Raises `TypeError` for values of another kind (`core.item_kinds`), `SketchError` for floats that
+        aren't whole.
         """
         column = accepted(values, self.item_kind)
         out = np.empty(len(column), np.int64)
@@ -124,7 +125,7 @@ class CountMin(Sketch):
         return out
 
     def estimate(self, value: Any) -> int:
-        """How often one value occurred, or more: `error` more at most, at the confidence.
+        """Upper estimate of how often one value occurred: at most `error` too large, at the confidence.
 
         Raises `ValueError` for a column of values.
         """
@@ -161,9 +162,9 @@ class CountMin(Sketch):
         return self
 
     def subtract(self, other: Self) -> Self:
-        """Take away a sketch of a part of this stream, such as a window that expired.
+        """Subtract a sketch of a part of this stream, such as an expired window.
 
-        Raises `SketchError` where it can't be a part, as a counter would become negative.
+        Raises `SketchError` if it can't be a part, because a counter would become negative.
 
         >>> import streamgauge as sg
         >>> hour, minute = sg.CountMin().update([1, 1, 2]), sg.CountMin().update([1])
@@ -181,9 +182,9 @@ class CountMin(Sketch):
         return self.copy().subtract(other) if isinstance(other, CountMin) else NotImplemented
 
     def inner_product(self, other: Self) -> int:
-        """Size of the join: the sum over all values of both frequencies multiplied, or more.
+        """Upper estimate of the size of the join: the sum over all values of the product of both frequencies.
 
-        Too large by at most ``eps`` of both totals multiplied, with probability `confidence`.
+        It is too large by at most ``eps`` times the product of both totals, with probability `confidence`.
 
         >>> import streamgauge as sg
         >>> sg.CountMin().update(["a", "a", "b"]).inner_product(sg.CountMin().update(["a"]))
@@ -195,14 +196,14 @@ class CountMin(Sketch):
         return int((self._table.astype(object) * other._table).sum(axis=1).min())
 
     def answer(self) -> dict[str, Any]:
-        """Total weight, and the error that estimates keep with which confidence."""
+        """Total weight, and the error of estimates with its confidence."""
         return {"total": self.total, "error": self.error, "confidence": self.confidence}
 
     def to_bytes(self) -> bytes:
-        """Our own sparse bytes while they take at most a quarter of Spark's, else Spark's.
+        """The bytes: our own sparse format if it takes at most a quarter of Spark's, otherwise Spark's.
 
-        Behind Spark's stand the kind of the items, and the seed where the hash functions leave it open: bytes
-        that Spark doesn't read.
+        Spark's bytes are followed by the kind of the items, and by the seed if the hash functions leave it
+        open; Spark doesn't read these bytes.
         """
         return self._written(self.seed, self.item_kind if self.total else None)
 
@@ -214,7 +215,7 @@ class CountMin(Sketch):
         return self.to_spark() + tail(seed, self._depth, kind) if sparse is None else sparse
 
     def to_spark(self) -> bytes:
-        """Spark's bytes. Those of a conservative sketch answer too, but must not be merged.
+        """Spark's bytes. Bytes of a conservative sketch can be queried, but must not be merged.
 
         >>> import streamgauge as sg
         >>> len(sg.CountMin().update("a").to_spark()), len(sg.CountMin().update("a").to_bytes())
@@ -225,10 +226,10 @@ class CountMin(Sketch):
 
     @classmethod
     def from_bytes(cls, data: bytes, conservative: bool = False) -> Self:
-        """The sketch in Spark's bytes or our own; Spark's don't say if it was updated conservatively.
+        """Read a sketch in Spark's bytes or our own; Spark's don't record conservative updates.
 
-        Nor do Spark's say the seed: of those that give the hash functions, several only where there is a
-        single row, the sketch has the smallest. Raises `SketchError` for anything else.
+        Spark's bytes don't record the seed either: the sketch gets the smallest seed that gives its hash
+        functions (only with a single row there are several). Raises `SketchError` for anything else.
         """
         if data[: len(MAGIC)] == MAGIC:
             image = parse_sparse(data)
@@ -254,12 +255,12 @@ class CountMin(Sketch):
 
 
 def seed_of(seed: int) -> int:
-    """A seed as Spark takes it. Raises `SketchError` for one beyond int32."""
+    """A seed as Spark accepts it. Raises `SketchError` for one beyond int32."""
     return whole("count-min", "seed", seed, -(1 << 31), (1 << 31) - 1)
 
 
 def shape(eps: float, confidence: float) -> tuple[int, int]:
-    """Depth and width as Spark takes them. Raises `SketchError` for parameters out of range."""
+    """Depth and width as Spark computes them. Raises `SketchError` for parameters out of range."""
     eps = real("count-min", "eps", eps, 0, 1, within=True)
     confidence = real("count-min", "confidence", confidence, 0, 1, within=True)
     width = math.ceil(2 / eps)
@@ -270,7 +271,10 @@ def shape(eps: float, confidence: float) -> tuple[int, int]:
 
 
 def accepted(values: Any, item_kind: str | None) -> Values:
-    """Longs, strings or binary, of this kind if one is known. Raises `SketchError` for floats not whole."""
+    """Longs, strings or binary, of this kind if one is known.
+
+    Raises `SketchError` for floats that aren't whole.
+    """
     column = as_items(values, item_kind, "count-min")
     if column.kind != "float64":
         return column
@@ -280,7 +284,7 @@ def accepted(values: Any, item_kind: str | None) -> Values:
 
 
 def keys_of(column: Values, factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What kernels take: longs with the rows' factors, or pairs of hashes without."""
+    """The kernels' input: longs with the rows' factors, or pairs of hashes without."""
     if column.kind in ("string", "binary"):
         return hash_pairs(column), _NO_FACTORS
     return column.numbers.view(np.int64), factors

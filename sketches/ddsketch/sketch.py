@@ -24,20 +24,20 @@ _FAR = 1 << 40
 class DDSketch(Sketch):
     """Quantiles of a stream of numbers to a relative error of value, in logarithmic buckets.
 
-    Error promised, always: each quantile is off by at most `relative_accuracy` of the true value, but for
-    rounding, also far in the tail and after any merging, up to the largest double; magnitudes below γ
-    2.23e-308 (γ = (1 + a) / (1 − a) for an accuracy of a; 2.27e-308 at 1 %) count as zero, which bounds show.
-    Positive, negative and infinite values and zeros are kept apart; NaN and nulls are skipped. Memory is one
-    count for each bucket between the smallest and largest magnitude: 115 buckets a factor of ten at 1 %.
-    Counts are doubles, as in the bytes: exact up to 2^53 values, to 16 digits beyond; from 2^62 on more are
-    refused.
+    Error promised, always: each quantile is off by at most `relative_accuracy` of the true value, except for
+    rounding, also far in the tail and after any merging, up to the largest double. Magnitudes below γ
+    2.23e-308 (γ = (1 + a) / (1 − a) for an accuracy of a; 2.27e-308 at 1 %) count as zero, which the bounds
+    include. Positive, negative and infinite values and zeros are stored separately; NaN and nulls are
+    skipped. Memory is one count for each bucket between the smallest and largest magnitude: 115 buckets per
+    factor of ten at 1 %. Counts are doubles, as in the bytes: exact up to 2^53 values, to 16 digits beyond.
+    Counts of 2^62 and more are refused.
 
-    Of whole numbers (`kind` "long") quantiles are doubles that are whole wherever a whole number keeps the
-    promise, and magnitudes below (1 − a) / 2a for an accuracy of a, 49.5 at 1 %, come out exact. Where a
-    bucket holds two whole numbers and neither is close enough to the other (58 and 59), the quantile lies
-    between them: 58.5. Bounds are whole numbers.
+    For whole numbers (`kind` "long") quantiles are doubles, and whole wherever a whole number satisfies the
+    promise; magnitudes below (1 − a) / 2a for an accuracy of a, 49.5 at 1 %, are exact. If a bucket contains
+    two whole numbers and neither is close enough to the other (58 and 59), the quantile lies between them:
+    58.5. Bounds are whole numbers.
 
-    The bytes are the published protobuf of DataDog's DDSketch with its logarithmic mapping; they don't say
+    The bytes are the published protobuf of DataDog's DDSketch with its logarithmic mapping; they don't record
     the kind. Raises `SketchError` for an accuracy outside 0.0001 … 0.5, an unknown kind or more values than
     can be counted, `TypeError` for values that are not numbers.
 
@@ -67,16 +67,16 @@ class DDSketch(Sketch):
 
     @property
     def n(self) -> int | float:
-        """The weight of the values seen, NaN and nulls not counted; a fraction only if weights were."""
+        """The weight of the values seen, without NaN and nulls; a fraction only if weights were fractions."""
         (total,) = seen_by(self._store).tolist()
         return int(total) if total == int(total) else total
 
     def update(self, values: Any, weight: Any = None) -> Self:
-        """Add numbers, each as often as its `weight` says if given; NaN and nulls of either are skipped.
+        """Add numbers, each as often as its `weight` says, if given; NaN and nulls in either are skipped.
 
-        A weight, one a row or one for all, is a number from 0 that may be a fraction, as counts are doubles,
-        here and in the protobuf. Raises `TypeError` for other types, `ValueError` for weights that are
-        negative or not finite, `SketchError` where they add up to 2^62 or more.
+        A weight, one per row or one for all, is a number from 0; it may be a fraction, because counts are
+        doubles here and in the protobuf. Raises `TypeError` for other types, `ValueError` for weights that
+        are negative or not finite, `SketchError` if their sum reaches 2^62.
 
         >>> import streamgauge as sg
         >>> sg.DDSketch().update([10, 20], weight=[1.5, 0.5]).n
@@ -91,7 +91,7 @@ class DDSketch(Sketch):
         return self
 
     def merge(self, other: Self) -> Self:
-        """Fold `other` in. Raises `SketchError` for another relative accuracy, or too many values."""
+        """Merge `other`. Raises `SketchError` for a different accuracy, or too many values."""
         if not isinstance(other, DDSketch):
             raise SketchError(f"DDSketch: can't take in {other!r}")
         self._store.merge_image(0, other.to_bytes())
@@ -103,7 +103,7 @@ class DDSketch(Sketch):
 
     @classmethod
     def from_bytes(cls, data: bytes, kind: Kind = "double") -> Self:
-        """The sketch of a protobuf with logarithmic buckets. Raises `SketchError` for anything else."""
+        """Read a sketch from a protobuf with logarithmic buckets. Raises `SketchError` for anything else."""
         gamma = read_image(data)[0]
         sketch = cls((gamma - 1) / (gamma + 1), kind)
         sketch._store.merge_image(0, data)
@@ -118,14 +118,15 @@ class DDSketch(Sketch):
         return self._at(qs).value.tolist()
 
     def quantile_bounds(self, q: float) -> tuple[float, float]:
-        """Between them the true quantile always lies, by all 13 definitions that NumPy knows, the nine
-        of Hyndman and Fan among them: the edges of the buckets of the ranks ⌊q n⌋ − 1 to ⌈q n⌉ from 0,
-        as much further apart as rounding may put a value beyond them."""
+        """The bounds between which the true quantile always lies, by all 13 definitions in NumPy, including
+        the nine of Hyndman and Fan: the edges of the buckets of the ranks ⌊q n⌋ − 1 to ⌈q n⌉ from 0, widened
+        by as much as rounding may move a value beyond them.
+        """
         estimates = self._at([q])
         return estimates.lower.tolist()[0], estimates.upper.tolist()[0]
 
     def quantiles_within(self, qs: Any) -> tuple[list[float], list[float], list[float]]:
-        """The values at several shares, and their lower and upper bounds, found in one go."""
+        """The values at several shares, and their lower and upper bounds, computed together."""
         estimates = self._at(qs)
         return estimates.value.tolist(), estimates.lower.tolist(), estimates.upper.tolist()
 
@@ -138,9 +139,9 @@ class DDSketch(Sketch):
         return float(counts[signs * (_FAR + keys) <= own].sum() / counts.sum())
 
     def rank_bounds(self, x: float) -> tuple[float, float]:
-        """The shares between which the true rank of `x` always lies: without and with its bucket.
+        """The bounds between which the true rank of `x` always lies: without and with its bucket.
 
-        For an `x` so close to an edge that rounding may have put values like it in either bucket (within
+        If `x` is so close to an edge that rounding may have put equal values into either bucket (within
         10^−10 of it at an accuracy of 1 %), without and with both.
         """
         signs, keys, counts = self._buckets()

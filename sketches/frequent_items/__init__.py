@@ -1,4 +1,4 @@
-"""Which items are the most frequent? Counters with bounds, for strings and longs."""
+"""The most frequent items, for strings and longs: counters with bounds."""
 
 from .groups import FrequentItemsGroups
 from .sketch import FrequentItems

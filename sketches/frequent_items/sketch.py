@@ -1,12 +1,13 @@
-"""Which items are the most frequent? Counters with bounds, for strings and longs.
+"""The most frequent items, for strings and longs: counters with bounds.
 
 Misra and Gries' counters with the purge of Anderson and others: when a map is full, the median of its
-counters is subtracted from all of them and what falls to zero is dropped. Every count that was subtracted is
-in `offset`, so the true frequency of an item lies between its counter and its counter plus `offset`, always.
+counters is subtracted from all of them, and counters that reach zero are dropped. `offset` is the sum of all
+subtracted counts, so the true frequency of an item always lies between its counter and its counter plus
+`offset`.
 
 Source: Misra and Gries 1982; Anderson, Bevan, Lang, Liberty, Rhodes, Thaler, "A High-Performance Algorithm
 for Identifying Frequent Items in Data Streams", IMC 2017; Agarwal and others, "Mergeable Summaries", 2012.
-Bytes as Apache DataSketches has them, see `images`.
+The bytes are those of Apache DataSketches; see `images`.
 """
 
 from __future__ import annotations
@@ -42,15 +43,14 @@ class FrequentItems(Sketch):
 
     `max_size` is the size of DataSketches' map, a power of two from 8: at most three quarters of it are
     counted at a time. Promise, for every item and with certainty: ``lower ≤ frequency ≤ upper``, and
-    ``upper − lower`` (`error`, one number for all items) is at most ``3.5 / max_size`` of the stream's
-    weight (2.7 in fact, as purges take the true median), merged sketches included. So an item with more than
-    that share of the stream is always found. At 4,096, the default, that is 0.085 % of the stream; a full
-    sketch takes 50 kB and its strings in bytes, up to four times that in memory.
+    ``upper − lower`` (`error`, one number for all items) is at most ``3.5 / max_size`` of the stream's weight
+    (in practice 2.7, because purges use the true median), also for merged sketches. An item with a larger
+    share of the stream is therefore always found. At 4,096, the default, that is 0.085 % of the stream; a
+    full sketch takes 50 kB plus its strings in bytes, and up to four times that in memory.
 
-    What is counted, `kind`, is "string" or "long" (whole numbers); by default the first values decide.
-
-    Merged with a sketch of another `max_size`, it takes the larger one; the promise is then the smaller
-    one's. Merging is commutative to the counter, and associative up to the bounds.
+    `kind` is the type of the items, "string" or "long" (whole numbers); by default the first values decide.
+    After merging with a sketch of another `max_size`, the sketch has the larger size and the promise of the
+    smaller one. Merging is commutative to the counter, and associative up to the bounds.
 
     Source: Anderson, Bevan, Lang, Liberty, Rhodes, Thaler, "A High-Performance Algorithm for Identifying
     Frequent Items in Data Streams", IMC 2017; Apache DataSketches.
@@ -96,7 +96,9 @@ class FrequentItems(Sketch):
 
     @property
     def item_kind(self) -> str | None:
-        """The kind of the values (`core.item_kinds`): which sort of times longs are, too."""
+        """The kind of the values (`core.item_kinds`), which also distinguishes the sorts of times among
+        longs.
+        """
         return self._groups.item_kind
 
     @item_kind.setter
@@ -105,22 +107,22 @@ class FrequentItems(Sketch):
 
     @property
     def max_size(self) -> int:
-        """Size of the largest map; three quarters of it are counted at most."""
+        """Size of the largest map; at most three quarters of it hold counters."""
         return self._groups.max_size
 
     @property
     def kind(self) -> Kind:
-        """What is counted: "string" or "long"; until the first values decide, "string"."""
+        """The type of the items: "string" or "long"; "string" until the first values decide."""
         return self._groups.kind
 
     @property
     def weight(self) -> int:
-        """Sum of all weights: the rows counted, where none were given."""
+        """Sum of all weights: the number of rows if none were given."""
         return int(self._groups._tables.groups["weight"][0])
 
     @property
     def error(self) -> int:
-        """Upper minus lower bound, the same for every item; 0 as long as all of them fitted."""
+        """Upper minus lower bound, the same for every item; 0 as long as all items fit."""
         return int(self._groups._tables.groups["offset"][0])
 
     def _saw_nothing(self) -> bool:
@@ -131,21 +133,21 @@ class FrequentItems(Sketch):
         return int(self._groups._tables.groups["active"][0])
 
     def update(self, values: Any, weight: Any = None) -> Self:
-        """Count values, each with its weight (a whole number from 0) if given.
+        """Count values, each with its weight (a whole number from 0), if given.
 
         Raises `TypeError` for values of the other kind, `SketchError` for unsigned ones beyond int64,
-        `ValueError` for weights that are negative or not one a value, `OverflowError` where all weights
-        together exceed int64.
+        `ValueError` for weights that are negative or not one per value, `OverflowError` if the sum of all
+        weights exceeds int64.
         """
         return self._change(values, weight, deleting=False)
 
     def delete(self, values: Any, weight: Any = None) -> Self:
-        """Take back values that were counted before, for streams with retractions (SpaceSaving±).
+        """Remove values that were counted before, for streams with retractions (SpaceSaving±).
 
-        Bounds stay certain as long as no more of a value is deleted than was added. `error` does not shrink
-        but when nothing is left: it is at most ``3.5 / max_size`` of all weight ever added, so of what is
-        left at most `α` times that share where no more than ``1 − 1/α`` of it was deleted. Raises as `update`
-        does, and `ValueError` for more weight than there is, or where it shows that a value was not there.
+        Bounds stay certain as long as no value is deleted more often than it was added. `error` shrinks only
+        when nothing is left: it is at most ``3.5 / max_size`` of all weight ever added, and therefore at most
+        `α` times that share of the remaining weight if at most ``1 − 1/α`` was deleted. Raises as `update`
+        does, and `ValueError` if the weight exceeds the total, or if a value evidently was not there.
 
         >>> import streamgauge as sg
         >>> sg.FrequentItems().update(["a", "a", "b"]).delete(["a", "b"]).top()
@@ -171,7 +173,7 @@ class FrequentItems(Sketch):
         return self
 
     def bounds(self, item: Any) -> tuple[int, int]:
-        """Lower and upper bound of one item's frequency; (0, `error`) for an item not counted now.
+        """Lower and upper bound of one item's frequency; (0, `error`) for an item without a counter.
 
         Raises `ValueError` for a column of items.
 
@@ -188,14 +190,14 @@ class FrequentItems(Sketch):
         return count, count + self.error
 
     def estimate(self, item: Any) -> int:
-        """The upper bound of an item counted now, 0 for any other, as DataSketches has it."""
+        """The upper bound of an item that has a counter, 0 for any other, as in DataSketches."""
         lower, upper = self.bounds(item)
         return upper if lower else 0
 
     def top(self, k: int = 10) -> list[Item]:
         """The `k` items with the largest counters, the largest first; equal ones by item.
 
-        Those whose lower bound exceeds the next item's upper bound are certainly in order.
+        An item whose lower bound exceeds the next item's upper bound is certainly in the right place.
         """
         k = whole("frequent items", "k", k, 0)
         items, counts = self._groups._ranked(0)
@@ -213,9 +215,9 @@ class FrequentItems(Sketch):
     ) -> list[Item]:
         """All items more frequent than `threshold` (default and least: `error`), the largest first.
 
-        ``no_false="positives"``: only items that certainly are (lower bound above it). ``"negatives"``: all
-        that possibly are (upper bound above it), so that none is missed. Raises `ValueError` for another
-        word.
+        ``no_false="positives"`` returns only items that certainly are (lower bound above it); ``"negatives"``
+        returns all that possibly are (upper bound above it), so that none is missed. Raises `ValueError` for
+        any other value.
 
         >>> import streamgauge as sg
         >>> tags = sg.FrequentItems().update(["a", "b", "a"])
@@ -243,10 +245,10 @@ class FrequentItems(Sketch):
 
     @classmethod
     def from_bytes(cls, data: bytes, kind: Kind | None = None) -> Self:
-        """The sketch an image of that kind holds.
+        """Read a sketch from an image of this kind.
 
-        Images from here say their kind; of those that Java, C++ and Spark wrote it must be said. Raises
-        `SketchError` where it is not, and for anything that is not such an image.
+        Our own images record their kind; for images from Java, C++ and Spark it must be given. Raises
+        `SketchError` if it is missing, and for anything that is not such an image.
         """
         if kind is None:
             kind = kind_of(data)

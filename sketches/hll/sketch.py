@@ -18,18 +18,18 @@ from .store import DENSE, EMPTY
 
 
 class HLL(DistinctCounter):
-    """How many distinct values a stream holds, in 2^lg_k bytes (`lg_k` 4 to 21).
+    """The number of distinct values of a stream, in 2^lg_k bytes (`lg_k` 4 to 21).
 
-    Promise: in stream order the relative standard error is 0.833 / √(2^lg_k) (1.3 % at 12), and once
-    sketches have been merged 1.04 / √(2^lg_k) (1.6 %); up to about 0.09 × 2^lg_k distinct values it is
-    0.005 % at most. These are single standard deviations: `bounds` holds the true count with 68.3, 95.4 or
-    99.7 % confidence at 1, 2 or 3 of them. Duplicates and nulls change nothing, nor do empty strings, as in
-    DataSketches: to have '' counted, turn it into a text of your own. Values are of one kind, whole numbers,
-    floats, texts or times (`core.item_kinds`).
+    Promise: in stream order the relative standard error is 0.833 / √(2^lg_k) (1.3 % at 12), and once sketches
+    have been merged 1.04 / √(2^lg_k) (1.6 %); up to about 0.09 × 2^lg_k distinct values it is 0.005 % at
+    most. These are single standard deviations: `bounds` contains the true count with 68.3, 95.4 or 99.7 %
+    confidence at 1, 2 or 3 of them. Duplicates and nulls change nothing, nor do empty strings, as in
+    DataSketches: to count '', replace it with a string of your own. All values are of one kind: whole
+    numbers, floats, strings or times (`core.item_kinds`).
 
-    Merging takes the smaller lg_k of the two, an empty sketch's not counted; registers come out the same in
-    every order, and ``a | b`` is ``b | a`` to the byte. Raises `SketchError` for an lg_k out of range, bytes
-    of anything else, and sketches of another family.
+    A merged sketch has the smaller lg_k of the two, ignoring that of an empty sketch. Registers are the same
+    in every order of merging, and ``a | b`` has the same bytes as ``b | a``. Raises `SketchError` for an lg_k
+    out of range, bytes of anything else, and sketches of another family.
 
     Source: Flajolet and others, HyperLogLog (2007); the HIP estimator of Ting (2014) and Cohen (2015);
     bytes, hash and constants of Apache DataSketches `hll`: HLL_4, HLL_6 and HLL_8 images are read, HLL_8
@@ -67,9 +67,9 @@ class HLL(DistinctCounter):
         return int(store.sums["least"][store.sketches["where"][0] >> store.rows["lg_stride"][0]])
 
     def merge(self, other: Self) -> Self:
-        """Fold `other` in, in place; the result has the smaller lg_k. Returns the sketch itself.
+        """Merge `other` into this sketch; the result has the smaller lg_k. Returns the sketch itself.
 
-        What is empty changes nothing when folded in, and takes in no more registers than its own lg_k says.
+        Merging an empty sketch changes nothing; an empty sketch never grows beyond its own lg_k.
         """
         if not isinstance(other, HLL):
             raise SketchError(f"HLL: can't merge with {type(other).__name__}")
@@ -81,8 +81,8 @@ class HLL(DistinctCounter):
     def to_bytes(self, target: Literal["hll_8", "hll_4"] = "hll_8") -> bytes:
         """The image: ``"hll_8"`` as Spark's `hll_sketch_agg` writes it (updatable), ``"hll_4"`` compact.
 
-        HLL_4 is half as large; both hold the same and are read by every DataSketches library. Raises
-        `ValueError` for another target.
+        HLL_4 is half as large. Both have the same contents, and every DataSketches library reads them. Raises
+        `ValueError` for any other target.
         """
         if target == "hll_8":
             return self._one.image(0)
@@ -98,7 +98,7 @@ class HLL(DistinctCounter):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """The sketch of any HLL image of DataSketches or Spark. Raises `SketchError` for anything else."""
+        """Read any HLL image of DataSketches or Spark. Raises `SketchError` for anything else."""
         lg_k = data[3] if len(data) > 3 else 0
         sketch = cls(lg_k if 4 <= lg_k <= 21 else 4)
         _, fault = sketch._one._fold(*one_image(data))
@@ -123,7 +123,7 @@ class HLL(DistinctCounter):
         return int(mine["form"]), int(mine["coupons"]), int(mine["lg_k"]), self.to_bytes()
 
     def estimate(self) -> float:
-        """The distinct values so far."""
+        """The estimated number of distinct values so far."""
         return float(self._one._estimates()[0])
 
     def bounds(self, std_devs: int = 2) -> tuple[float, float]:

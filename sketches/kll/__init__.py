@@ -1,4 +1,4 @@
-"""Quantiles by KLL: of any stream, the value at a rank and the rank of a value, to a fixed rank error."""
+"""Quantiles by KLL: the value at a rank, and the rank of a value, with a fixed rank error."""
 
 from .groups import KLLGroups
 from .sketch import KLL

@@ -1,4 +1,4 @@
-"""Quantiles by KLL: of any stream, the value at a rank and the rank of a value, to a fixed rank error."""
+"""Quantiles by KLL: the value at a rank, and the rank of a value, with a fixed rank error."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class KLL(Sketch):
     """Quantiles and ranks of a stream of numbers, in about 3 k items.
 
     Error promised: a rank is off by at most ``normalized_rank_error(k)`` of n (1.33 % for k = 200, 0.06 % for
-    k = 4,800) in 99 of 100 sketches, at every point at once; the lowest and highest value are exact, and so
-    is everything while n ≤ k. NaN and nulls are skipped; n is 2^62 at most. `kind` is the item type of the
-    bytes: "double", "float" or "long" (int64); they can't be merged with each other. `seed` fixes the coins:
-    the same seed, values and merges give the same bytes. Of small sketches they are those of
-    datasketches-java seeded alike; deeper ones take values in by blocks, within the same error.
+    k = 4,800) in 99 of 100 sketches, at every point simultaneously; the lowest and highest value are exact,
+    and so is everything while n ≤ k. NaN and nulls are skipped; n is at most 2^62. `kind` is the item type of
+    the bytes: "double", "float" or "long" (int64); different kinds can't be merged. `seed` fixes the random
+    choices: the same seed, values and merges give the same bytes. Small sketches have the bytes of
+    datasketches-java with the same seed; deeper ones add values in blocks, within the same error.
 
-    Raises `SketchError` for k outside 8 … 65,535 and more values than can be counted, with nothing changed,
+    Raises `SketchError` for k outside 8 … 65,535 and if n would exceed its limit, with nothing changed,
     `TypeError` for values that are not numbers.
 
     Source: Karnin, Lang, Liberty, "Optimal Quantile Approximation in Streams", FOCS 2016; DataSketches.
@@ -61,12 +61,12 @@ class KLL(Sketch):
 
     @property
     def n(self) -> int:
-        """Values seen, NaN and nulls not counted."""
+        """The number of values seen, without NaN and nulls."""
         return int(self._store.state.n[0])
 
     @property
     def min_k(self) -> int:
-        """The smallest k that was ever merged in past its exact phase; the error is that of this k."""
+        """The smallest k of all merged sketches that were past their exact phase; it determines the error."""
         return int(self._store.state.min_k[0])
 
     @property
@@ -83,27 +83,27 @@ class KLL(Sketch):
 
     @property
     def retained(self) -> int:
-        """Items held."""
+        """The number of items stored."""
         return len(self._store.weighted(0)[0])
 
     @property
     def exact(self) -> bool:
-        """Whether every value is still held."""
+        """Whether every value is still stored."""
         state = self._store.state
         return bool(state.depth[0] + state.grain[0] == 1)
 
     def normalized_rank_error(self, pmf: bool = False) -> float:
-        """The rank error in shares of n at 99 % confidence, 0 while exact; `pmf`: that of an interval."""
+        """The rank error as a share of n at 99 % confidence, 0 while exact; `pmf`: of an interval."""
         return 0.0 if self.exact else normalized_rank_error(self.min_k, pmf)
 
     def _saw_nothing(self) -> bool:
         return not self.n
 
     def update(self, values: Any, weight: Any = None) -> Self:
-        """Add numbers, each as often as its `weight` says if given; NaN and nulls of either are skipped.
+        """Add numbers, each as often as its `weight` says, if given; NaN and nulls in either are skipped.
 
-        A weight, one a row or one for all, is a whole number from 0. Raises `TypeError` for other types,
-        `ValueError` for weights that are negative or fractions, `SketchError` where n would exceed 2^62.
+        A weight, one per row or one for all, is a whole number from 0. Raises `TypeError` for other types,
+        `ValueError` for weights that are negative or fractions, `SketchError` if n would exceed 2^62.
         """
         column = as_numbers(values, self._store.dtype, self.family)
         if weight is None:
@@ -115,7 +115,10 @@ class KLL(Sketch):
         return self
 
     def merge(self, other: Self) -> Self:
-        """Fold `other` in, of any k. Raises `SketchError` for another kind of item, or too many values."""
+        """Merge `other`, of any k, into this sketch.
+
+        Raises `SketchError` for another kind, or too many values.
+        """
         if not isinstance(other, KLL) or other.kind != self.kind:
             raise SketchError(f"KLL: a sketch of {self.kind}s can't take in {other!r}")
         self._store.merge_image(0, np.frombuffer(other.to_bytes(), np.uint8))
@@ -128,10 +131,10 @@ class KLL(Sketch):
 
     @classmethod
     def from_bytes(cls, data: bytes, kind: Kind | None = None, seed: int | None = None) -> Self:
-        """The sketch of a DataSketches image. Raises `SketchError` for bytes that aren't one.
+        """Read a sketch from a DataSketches image. Raises `SketchError` for anything else.
 
-        `kind` must be said, as an image doesn't say: what Spark's ``kll_sketch_agg_bigint`` wrote is "long".
-        Without a `seed` the coins are seeded by the bytes' checksum, so that what follows can be repeated.
+        `kind` must be given, because an image doesn't record it: images of Spark's ``kll_sketch_agg_bigint``
+        are "long". Without a `seed` the bytes' checksum is the seed, so later results are repeatable.
         """
         kind = cast(Kind, required_kind(cls.family, kind, DTYPES))
         image = np.frombuffer(data, np.uint8)
@@ -156,7 +159,7 @@ class KLL(Sketch):
         return lower, upper
 
     def quantiles_within(self, qs: Any) -> tuple[list[float | int], ...]:
-        """The values at several shares, and their lower and upper bounds, found in one go."""
+        """The values at several shares, and their lower and upper bounds, computed together."""
         shares, error = as_shares(self.family, qs), self.normalized_rank_error()
         requested = shares, np.maximum(shares - error, 0.0), np.minimum(shares + error, 1.0)
         return tuple(column.tolist() for column in np.split(self._at(np.concatenate(requested)), 3))
@@ -173,7 +176,7 @@ class KLL(Sketch):
         return max(1 / self.n, rank - error), min(1 - 1 / self.n, rank + error)
 
     def cdf(self, points: Any) -> np.ndarray:
-        """The share at most each of the ascending `points`, then 1.0: one more than there are points."""
+        """The share of values up to each of the ascending `points`, and finally 1.0."""
         split = np.asarray(points, object)
         if split.ndim != 1:
             raise SketchError(f"KLL: points must be a list of numbers, got {points!r}")
@@ -191,7 +194,7 @@ class KLL(Sketch):
         return quantile_answer(self)
 
     def copy(self) -> Self:
-        """An independent equal sketch whose coins fall alike."""
+        """An independent equal sketch that makes the same random choices."""
         twin = type(self)(self.k, self.kind, seed=0)
         twin._store = self._store.one(0)
         return twin

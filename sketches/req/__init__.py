@@ -1,4 +1,4 @@
-"""Quantiles whose ranks are the more accurate the nearer to one end: REQ sketches."""
+"""Quantiles by REQ: the rank error shrinks towards one end."""
 
 from .groups import REQGroups
 from .sketch import REQ

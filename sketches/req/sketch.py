@@ -1,4 +1,4 @@
-"""Quantiles by REQ: ranks whose error shrinks towards one end, so that p99.99 is as sharp as p50."""
+"""Quantiles by REQ: the rank error shrinks towards one end, so p99.99 is as precise as p50."""
 
 from __future__ import annotations
 
@@ -19,22 +19,24 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 class REQ(Sketch):
-    """Quantiles and ranks whose error shrinks towards rank 1: of what is slowest, largest, most expensive.
+    """Quantiles and ranks whose error shrinks towards rank 1: for the slowest, largest, most expensive
+    values.
 
-    Error promised: the rank r of a value is off by at most the share e of 1 − r, of r without `high_ranks`,
-    where e is 0.131 / k at one standard deviation, and by 0.084 / k at most anywhere; `rank_bounds` gives
-    both at 1, 2 or 3 standard deviations, 68.3, 95.4 or 99.7 % confidence. At k = 12 and two of them that is
-    2.2 % of the distance to rank 1: what it calls p99.9 lies between p99.898 and p99.902. The last 3 k values
-    are exact, and so is everything while n < 6 k. Merging in any order keeps the promise; of different k the
-    smaller counts. The factors are DataSketches', measured rather than proved. NaN and nulls are skipped.
+    Error promised: the rank r of a value is off by at most the share e of 1 − r (of r without `high_ranks`),
+    where e is 0.131 / k at one standard deviation, and by at most 0.084 / k anywhere; `rank_bounds` returns
+    both at 1, 2 or 3 standard deviations, 68.3, 95.4 or 99.7 % confidence. At k = 12 and two standard
+    deviations that is 2.2 % of the distance to rank 1: a reported p99.9 lies between p99.898 and p99.902. The
+    last 3 k values are exact, and so is everything while n < 6 k. Merging in any order preserves the promise;
+    of different k the smaller counts. The factors are DataSketches', measured rather than proved. NaN and
+    nulls are skipped.
 
-    Values are kept as 4-byte floats, as in all of DataSketches' REQ sketches of numbers: within a share of
-    2^−24 of the value, 6e−8, from 1.2e−38 on, and within 7e-46 below. The lowest and the highest value are
-    exact but for that, and ranks are those of values so rounded. What is beyond 3.4e38 counts as infinite:
-    its rank is right, and as a quantile it is infinite, None in an answer.
+    Values are stored as 4-byte floats, as in all of DataSketches' REQ sketches of numbers: from 1.2e−38 on
+    within a share of 2^−24 of the value, 6e−8, and within 7e-46 below. The lowest and the highest value are
+    exact except for that, and ranks refer to the rounded values. Values beyond 3.4e38 count as infinite:
+    their rank is right, but as a quantile they are infinite, None in an answer.
 
-    The bytes are DataSketches' `req_floats_sketch` or `ReqSketch`. `seed` fixes the coins: the same seed,
-    values and merges give the same bytes, however the values are cut into batches.
+    The bytes are DataSketches' `req_floats_sketch` or `ReqSketch`. `seed` fixes the random choices: the same
+    seed, values and merges give the same bytes, however the values are batched.
 
     Raises `SketchError` for a k that is odd or outside 4 … 1024, and for more than 2^62 − 1 values,
     `TypeError` for values that aren't numbers.
@@ -60,17 +62,17 @@ class REQ(Sketch):
 
     @property
     def k(self) -> int:
-        """The size parameter: items of a section. The smallest of those that were merged."""
+        """The size parameter: items of a section; the smallest of all merged sketches."""
         return int(self._store.state.k[0])
 
     @property
     def high_ranks(self) -> bool:
-        """Whether it is accurate at high ranks, not at low ones."""
+        """Whether high ranks are the accurate ones, not low ranks."""
         return self._store.high_ranks
 
     @property
     def n(self) -> int:
-        """Values seen, NaN and nulls not counted."""
+        """The number of values seen, without NaN and nulls."""
         return int(self._store.state.n[0])
 
     @property
@@ -85,12 +87,12 @@ class REQ(Sketch):
 
     @property
     def retained(self) -> int:
-        """Items held."""
+        """The number of items stored."""
         return int(self._store.state.retained[0])
 
     @property
     def exact(self) -> bool:
-        """Whether every value is still held."""
+        """Whether every value is still stored."""
         return int(self._store.state.depth[0]) == 1
 
     def _saw_nothing(self) -> bool:
@@ -103,7 +105,7 @@ class REQ(Sketch):
         return self
 
     def merge(self, other: Self) -> Self:
-        """Fold `other` in, of any k. Raises `SketchError` if it is accurate at the other end."""
+        """Merge `other`, of any k. Raises `SketchError` if it is accurate at the other end."""
         if not isinstance(other, REQ):
             raise SketchError(f"REQ: can't take in {other!r}")
         self._store.merge_images(np.zeros(1, np.int64), *other._store.images())
@@ -116,9 +118,9 @@ class REQ(Sketch):
 
     @classmethod
     def from_bytes(cls, data: bytes, seed: int | None = None) -> Self:
-        """The sketch of a DataSketches REQ image of floats. Raises `SketchError` for anything else.
+        """Read a sketch from a DataSketches REQ image of floats. Raises `SketchError` for anything else.
 
-        Without a `seed` the coins are seeded by the bytes' checksum, so that what follows can be repeated.
+        Without a `seed` the bytes' checksum is the seed, so later results are repeatable.
         """
         image = np.frombuffer(data, np.uint8)
         k, flags = (int(image[4]) | int(image[5]) << 8, int(image[3])) if len(image) >= 8 else (12, 0)
@@ -142,7 +144,7 @@ class REQ(Sketch):
         return float(estimates.lower[0, 0]), float(estimates.upper[0, 0])
 
     def quantiles_within(self, qs: Any) -> tuple[list[float], list[float], list[float]]:
-        """The values at several shares, and their lower and upper bounds, found in one go."""
+        """The values at several shares, and their lower and upper bounds, computed together."""
         value, lower, upper = (column[0].tolist() for column in self._at(qs))
         return value, lower, upper
 
@@ -172,7 +174,7 @@ class REQ(Sketch):
         return quantile_answer(self)
 
     def copy(self) -> Self:
-        """An independent equal sketch whose coins fall alike."""
+        """An independent equal sketch that makes the same random choices."""
         twin = type(self)(self.k, self.high_ranks, seed=0)
         twin._store = self._store.one(0)
         return twin

@@ -1,4 +1,4 @@
-"""Was this value there in the last hour, or in any shorter span? A Bloom filter that forgets."""
+"""Whether a value occurred in the last hour, or in any shorter span: a Bloom filter that forgets."""
 
 from __future__ import annotations
 
@@ -26,25 +26,27 @@ _ONE = np.zeros(1, np.int64)
 
 
 class SlidingBloom(Sketch):
-    """Membership by hash in the last time span, for the longest `window` or any shorter span.
+    """Whether a value occurred in the last `window` of time, or in any shorter span.
 
     The span ends with the latest row seen, or at the time that is queried; rows may come late and in any
-    order. Promise: a value of the span is always found. One that did not occur since 1/128 of `window` before
-    the span is found with probability `fpp` at most, while there are up to `capacity` different values in
-    that time, however they are spread over it and however often each comes. With more the rate rises: `rate`
-    says what it is now, and `count` about how many values there are. A value of that 1/128 may be found.
+    order. Promise: a value of the span is always found. A value that did not occur in the span, nor in the
+    1/128 of `window` before it, is found with probability `fpp` at most, while that time has up to `capacity`
+    distinct values, however they are distributed and however often each occurs. With more, the rate rises:
+    `rate` returns the current one, and `count` estimates the number of values. A value that occurred only in
+    that 1/128 may be found.
 
-    It takes a fixed 10.5 bytes for each of `capacity` values at 1 %, 16.9 at 0.1 %, and fewer when written
-    while it holds few. `window` is a timedelta or seconds, times are timestamps or int64 microseconds since
-    1970; `seed` chooses other hash functions. Nulls are skipped; what is not of the kind of the first values
-    is converted or refused (`core.item_kinds`). A sketch depends on the rows alone: no order of rows or
-    merges changes a byte. Sketches merge if all four parameters agree.
+    It takes a fixed 10.5 bytes for each of `capacity` values at 1 %, 16.9 at 0.1 %; its serialised form is
+    smaller while it contains few values. `window` is a timedelta or seconds, times are timestamps or int64
+    microseconds since 1970; `seed` selects other hash functions. Nulls are skipped; values of another kind
+    than the first ones are converted or refused (`core.item_kinds`). A sketch depends only on the rows: no
+    order of rows or merges changes a byte. Sketches can be merged if all four parameters are equal.
 
-    Raises `SketchError` for parameters out of range and for bytes that are no such filter, `TypeError` for
+    Raises `SketchError` for parameters out of range and for bytes that aren't such a filter, `TypeError` for
     rows without times and for types that have no hash.
 
     Source: Kong, He, Shao, Gui, Cheng, "Time-Out Bloom Filter", ICOIN 2006; Putze, Sanders, Singler, "Cache-,
-    Hash- and Space-Efficient Bloom Filters", WEA 2007. The package's docstring says why, with measurements.
+    Hash- and Space-Efficient Bloom Filters", WEA 2007. The package's docstring explains the choice, with
+    measurements.
 
     >>> import streamgauge as sg
     >>> minute = 60_000_000
@@ -71,7 +73,7 @@ class SlidingBloom(Sketch):
 
     @property
     def capacity(self) -> int:
-        """How many different values a window may hold at the promised rate."""
+        """The number of distinct values that a window may have at the promised rate."""
         return self._parameters.capacity
 
     @property
@@ -86,7 +88,7 @@ class SlidingBloom(Sketch):
 
     @property
     def seed(self) -> int:
-        """Which hash functions it has."""
+        """The seed that selects the hash functions."""
         return self._parameters.seed
 
     @property
@@ -94,7 +96,7 @@ class SlidingBloom(Sketch):
         return kernels.width_of(self._parameters.window), self._parameters.window
 
     def update(self, values: Any, time: Any = None) -> Self:
-        """Add values at their event times, one a row, or one for all. Returns the sketch itself."""
+        """Add values with their event times, one per row or one for all. Returns the sketch itself."""
         items = as_items(values, self.item_kind, NAME)
         times = frozen(np.ascontiguousarray(items.per_value(as_times(time, items.length, NAME))))
         keys = frozen(keys_of(items, "blocked", self.seed))
@@ -107,12 +109,12 @@ class SlidingBloom(Sketch):
     def contains(
         self, values: Any, window: Span | None = None, now: datetime | int | None = None
     ) -> np.ndarray:
-        """For every value (nulls left out): False if it certainly was not in the rows later than
-        `now` − `window`, True if it probably was.
+        """Return for every value (without nulls) False if it certainly was not in the rows later than `now` −
+        `window`, True if it probably was.
 
         `now` is the latest time seen unless given (a datetime or microseconds since 1970). Raises
         `ValueError` for a span longer than the sketch's own or a `now` before the latest row, `TypeError` for
-        values of another kind, and `SketchError` for numbers that none of the filter's kind equals.
+        values of another kind, and `SketchError` for numbers that equal no value of the filter's kind.
         """
         first = self._first(window, now)
         contained: np.ndarray = self._steps(values) >= first
@@ -128,11 +130,11 @@ class SlidingBloom(Sketch):
         return len(contained) == 1 and bool(contained[0])  # NaN is a gap but among floats
 
     def last_seen(self, values: Any) -> pa.Array:
-        """For every value (nulls left out) the latest time it may have been seen, null if certainly not in
-        the last window.
+        """Return for every value (without nulls) the latest time it may have occurred, null if it certainly
+        did not occur in the last window.
 
-        That is never before its last row; it is at most 1/128 of the window after it, but for the share of
-        `rate`. Raises as `contains` does.
+        That is never before its last row, and except with probability `rate` at most 1/128 of the window
+        after it. Raises as `contains` does.
 
         >>> import streamgauge as sg
         >>> seen = sg.SlidingBloom(window=128.0).update(["ann", "bob"], time=[10_000_000, 90_400_000])
@@ -181,13 +183,13 @@ class SlidingBloom(Sketch):
 
     @property
     def rate(self) -> float:
-        """Probability that a value which was not there is found now in the last window."""
+        """Probability that a value that did not occur in the last window is found now."""
         first = self._first_step(self._head[0], self._parameters.window)
         return float(kernels.chance(self._cells[0], first))
 
     def count(self, window: Span | None = None, now: datetime | int | None = None) -> float:
-        """About how many different values there are in the span, from the share of cells that it has set;
-        infinite if it has set all. Raises `ValueError` as `contains` does.
+        """Estimate of the number of distinct values in the span, from the share of cells that are set;
+        infinite if all are set. Raises `ValueError` as `contains` does.
 
         >>> import streamgauge as sg
         >>> round(sg.SlidingBloom().update(range(1000), time=0).count())
@@ -205,10 +207,11 @@ class SlidingBloom(Sketch):
     ) -> tuple[float, float]:
         """(lower, upper) of `count` at 1, 2 or 3 standard deviations: 68.3, 95.4 or 99.7 % confidence.
 
-        They allow for the values of 1/128 of the window that a span can't be told from. The error is that of
-        linear counting in one lane of the cells alone, which is larger than that of all eight.
+        They include the values of 1/128 of the window, which can't be distinguished from the span's. The
+        error is that of linear counting in a single lane of the cells, which is larger than the error of all
+        eight.
 
-        Raises `ValueError` for other numbers of them, and as `contains` does.
+        Raises `ValueError` for any other number, and as `contains` does.
 
         Source: Whang, Vander-Zanden, Taylor, "A Linear-Time Probabilistic Counting Algorithm for Database
         Applications", TODS 1990, section 4.
@@ -224,7 +227,7 @@ class SlidingBloom(Sketch):
         return math.sqrt(lane * (math.expm1(count / lane) - count / lane))
 
     def merge(self, other: Self) -> Self:
-        """Add the other's values, at their times. Raises `SketchError` unless all parameters agree."""
+        """Add the other's values with their times. Raises `SketchError` unless all parameters are equal."""
         if not isinstance(other, SlidingBloom):
             raise SketchError(f"{NAME}: can't merge with {type(other).__name__}")
         if other._parameters != self._parameters:
@@ -237,13 +240,14 @@ class SlidingBloom(Sketch):
         return self
 
     def fold(self, image: Image) -> None:
-        """Add what an image of the same parameters holds."""
+        """Add the contents of an image with the same parameters."""
         if image.latest != kernels.NEVER:
             kernels.fold(self._cells[0], self._heads[0], image.cells(), image.latest, *self._how)
 
     def answer(self) -> dict[str, Any]:
-        """About how many different values the last window has, with bounds at 95.4 % confidence, and `rate`,
-        how often a value that was not there is found."""
+        """The estimated number of distinct values in the last window, with bounds at 95.4 % confidence, and
+        `rate`, the probability that a value that did not occur is found.
+        """
         count, (lower, upper) = self.count(), self.bounds()
         numbers = {"count": count, "lower": math.floor(lower) if math.isfinite(lower) else lower}
         numbers["upper"] = math.ceil(upper) if math.isfinite(upper) else upper
@@ -257,7 +261,7 @@ class SlidingBloom(Sketch):
         return Image(self._parameters, latest, places, self._cells[0, places], item_kind)
 
     def to_bytes(self) -> bytes:
-        """The bytes that `images` draws."""
+        """The bytes, in the format described in `images`."""
         return write(self._image_of(self.item_kind))
 
     def _image(self) -> bytes:
@@ -265,7 +269,7 @@ class SlidingBloom(Sketch):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """The filter in the bytes. Raises `SketchError` for anything else."""
+        """Read a filter from its bytes. Raises `SketchError` for anything else."""
         image = parse(data)
         sketch = cls.__new__(cls)
         sketch._of(image.parameters)
@@ -288,5 +292,5 @@ def parameters_of(capacity: int, fpp: float, window: Span, seed: int) -> Paramet
 
 
 def microseconds(span: Span) -> int:
-    """A span of time. Raises `SketchError` for one that is none."""
+    """A span of time in microseconds. Raises `SketchError` for anything else."""
     return round(seconds(NAME, "window", span) * 1e6)

@@ -1,4 +1,4 @@
-"""Distinct values of the last hour, or of any shorter span, at any time: HyperLogLog over sliding windows."""
+"""Distinct values of the last hour, or of any shorter span, at any time: sliding HyperLogLog."""
 
 from .groups import SlidingHLLGroups
 from .sketch import SlidingHLL

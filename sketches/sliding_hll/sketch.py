@@ -1,4 +1,4 @@
-"""Distinct values of the last hour, or of any shorter span, at any time: HyperLogLog over sliding windows."""
+"""Distinct values of the last hour, or of any shorter span, at any time: sliding HyperLogLog."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from .images import read_image
 
 
 class SlidingHLL(DistinctCounter):
-    """How many distinct values the last time span held, for the longest `window` or any shorter span.
+    """The number of distinct values in the last `window` of time, or in any shorter span.
 
     The span ends with the latest row seen, or at the time that is queried; rows may come late and in any
     order. Promise: the relative standard error of any span is that of a HyperLogLog of 2^lg_k registers that
     saw this span alone, 1.04 / √(2^lg_k) (1.6 % at 12; `lg_k` 4 to 21). A span of fewer than 2 √(2^lg_k)
-    values (127 at 12, 7 at 4) is counted by 32 bits of each value's hash: exact but for two values in 2^26 or
-    rarer that share these. `bounds` holds the true count with 68.3, 95.4 or 99.7 %
-    confidence at 1, 2 or 3 standard deviations, however few values there are. A sketch depends on the rows
-    alone: no order of rows or merges changes a byte. Nulls and empty strings are not counted.
+    values (127 at 12, 7 at 4) is counted by 32 bits of each value's hash: exact unless two values share these
+    bits, one pair in 2^26 or rarer. `bounds` contains the true count with 68.3, 95.4 or 99.7 % confidence at
+    1, 2 or 3 standard deviations, however few values there are. A sketch depends only on the rows: no order
+    of rows or merges changes a byte. Nulls and empty strings are not counted.
 
-    Each register keeps the values that are its greatest in some span that ends now, about ln(rows in the
-    window / 2^lg_k) + 1 of them, 12 bytes each in the image, as are the latest values that are
-    counted by their hash. `window` is a timedelta or seconds, times are timestamps or int64 microseconds
-    since 1970. Merging takes the smaller lg_k; sketches of other windows are refused with `SketchError`.
+    Each register stores the values that are its greatest in some span that ends now, about ln(rows in the
+    window / 2^lg_k) + 1 of them, at 12 bytes each in the image; so do the latest values that are counted by
+    their hash. `window` is a timedelta or seconds, times are timestamps or int64 microseconds since 1970. A
+    merged sketch has the smaller lg_k; sketches of other windows are refused with `SketchError`.
 
     Source: Chabchoub and Hébrail, Sliding HyperLogLog (2010), sections III and IV; the estimator is the
     composite one of Apache DataSketches.
@@ -56,14 +56,14 @@ class SlidingHLL(DistinctCounter):
         return self._one.window
 
     def update(self, values: Any, time: Any = None) -> Self:
-        """Count a column at its event times, one a row, or one for all. Returns the sketch itself."""
+        """Count a column with its event times, one per row or one for all. Returns the sketch itself."""
         values = as_items(values, self.item_kind, self.family)
         self._one.update(np.zeros(values.length, np.int64), values, time=time)
         self.item_kind = kind_with(self.item_kind, values)
         return self
 
     def merge(self, other: Self) -> Self:
-        """Fold `other` in, in place; the result has the smaller lg_k. Returns the sketch itself."""
+        """Merge `other` into this sketch; the result has the smaller lg_k. Returns the sketch itself."""
         if not isinstance(other, SlidingHLL):
             raise SketchError(f"SlidingHLL: can't merge with {type(other).__name__}")
         if other.window != self.window:
@@ -84,12 +84,12 @@ class SlidingHLL(DistinctCounter):
         return not self._one._store.sketches["count"][0]
 
     def to_bytes(self) -> bytes:
-        """The sketch in its own format, drawn in `images`, as no other library has one."""
+        """The sketch in its own format, described in `images`; no other library has a format for it."""
         return self._one.image(0)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """The sketch those bytes hold. Raises `SketchError` for anything else."""
+        """Read a sketch from its bytes. Raises `SketchError` for anything else."""
         image = read_image(data)
         sketch = cls(image.lg_k, image.window / 1e6)
         sketch._one.fold(0, data)

@@ -1,1 +1,1 @@
-"""Families that exist to read, ask and merge what others stored."""
+"""Families that exist to read, query and merge sketches that other systems stored."""

@@ -45,12 +45,12 @@ class TDigest(Sketch):
 
     @property
     def k(self) -> int:
-        """The size parameter: about as many clusters come of many values."""
+        """The size parameter: the approximate number of clusters for many values."""
         return self._store.k
 
     @property
     def n(self) -> int:
-        """Values seen; NaN, infinities and nulls not counted."""
+        """The number of values seen, without NaN, infinities and nulls."""
         return int(self._store.counts[0])
 
     @property
@@ -74,8 +74,10 @@ class TDigest(Sketch):
         return self
 
     def merge(self, other: Self) -> Self:
-        """Fold `other` in, of any k; its own stays. Raises `SketchError` for another family, or more values
-        than can be counted."""
+        """Merge `other`, of any k, into this sketch, which keeps its own k.
+
+        Raises `SketchError` for another family, or too many values.
+        """
         if not isinstance(other, TDigest):
             raise SketchError(f"TDigest: can't take in {other!r}")
         self._store.merge_images(np.zeros(1, np.int64), *other._store.images())
@@ -87,7 +89,7 @@ class TDigest(Sketch):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """The sketch of a DataSketches image of doubles, or of the bytes of Dunning's `MergingDigest`.
+        """Read a sketch from a DataSketches image of doubles, or the bytes of Dunning's `MergingDigest`.
 
         Raises `SketchError` for anything else.
         """
@@ -109,8 +111,9 @@ class TDigest(Sketch):
         return self._store.quantiles(shares)[0].tolist()
 
     def rank(self, x: float) -> float:
-        """The share of values up to `x`, `quantile` turned round: of a value's own weight half counts, all at
-        the highest. Raises `SketchError` while empty, and for NaN."""
+        """The share of values up to `x`, the inverse of `quantile`: half of a value's own weight counts, all
+        of it at the highest. Raises `SketchError` while empty, and for NaN.
+        """
         self._check_not_empty()
         point, low, high = double_point(self.family, x), self.low, self.high
         if point < low or point >= high:
@@ -127,7 +130,7 @@ class TDigest(Sketch):
         return min(max(rank, 0.5 / self.n), 1 - 1 / self.n)
 
     def answer(self) -> dict[str, Any]:
-        """n and the usual quantiles, without bounds, for none are promised."""
+        """n and the usual quantiles, without bounds, because none are promised."""
         return quantile_answer(self)
 
     def copy(self) -> Self:

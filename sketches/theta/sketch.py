@@ -21,19 +21,20 @@ from .update import update_one, update_one_int64
 
 
 class Theta(DistinctCounter):
-    """How many distinct values a stream holds, and unions, intersections and differences of such streams.
+    """The number of distinct values of a stream, and unions, intersections and differences of streams.
 
-    It keeps the 2^lg_k smallest hashes (`lg_k` 4 to 26; 8 bytes each): up to that many distinct values the
-    count is exact. Promise: beyond, the relative standard error is 1 / √(2^lg_k − 1) (1.6 % at 12); of an
-    intersection or difference, that times √(union / result). `bounds` holds the true count with 68.3, 95.4 or
-    99.7 % confidence at 1, 2 or 3 standard deviations. A sketch depends on the set of values alone: neither
-    their order nor that of merges changes a byte. Nulls and empty strings are not counted.
+    It stores the 2^lg_k smallest hashes (`lg_k` 4 to 26; 8 bytes each): up to that many distinct values the
+    count is exact. Promise: beyond that, the relative standard error is 1 / √(2^lg_k − 1) (1.6 % at 12); for
+    an intersection or difference, that times √(union / result). `bounds` contains the true count with 68.3,
+    95.4 or 99.7 % confidence at 1, 2 or 3 standard deviations. A sketch depends only on the set of values:
+    neither their order nor the order of merges changes a byte. Nulls and empty strings are not counted.
 
-    ``a | b``, ``a & b``, ``a - b`` and ``a.jaccard(b)`` leave both as they are; `merge` unites in place.
-    Results have the smaller lg_k of the two, an empty sketch's not counted; a difference has that of the
-    sketch it is taken from. An image doesn't say its lg_k: a sketch read from bytes takes the one given, or
-    else the other's when they meet (and 12, or what its entries need, meanwhile). Raises `SketchError` for an
-    lg_k out of range, bytes of anything else, and sketches of another family.
+    ``a | b``, ``a & b``, ``a - b`` and ``a.jaccard(b)`` leave both unchanged; `merge` unites in place.
+    Results have the smaller lg_k of the two, ignoring that of an empty sketch; a difference has the lg_k of
+    its first operand. An image doesn't record its lg_k: a sketch read from bytes has the given one, or
+    otherwise adopts the other's in the first operation (and has 12, or as much as its entries need, until
+    then). Raises `SketchError` for an lg_k out of range, bytes of anything else, and sketches of another
+    family.
 
     Source: Dasgupta, Lang, Rhodes, Thaler (2016); bytes, hash and bounds of Apache DataSketches `theta`:
     compact images of versions 1 to 4 are read, version 3 written.
@@ -52,12 +53,12 @@ class Theta(DistinctCounter):
 
     @property
     def lg_k(self) -> int:
-        """The base-2 logarithm of how many hashes are kept."""
+        """The base-2 logarithm of the number of hashes stored."""
         return self._one.lg_k
 
     @property
     def theta(self) -> float:
-        """The share of all hashes that would be kept, 1.0 while the count is exact."""
+        """The share of all hashes that would be stored, 1.0 while the count is exact."""
         tidy_all(self._one._store, 1)
         return float(self._one._store.sketches["theta"][0]) / MAX_THETA
 
@@ -122,10 +123,10 @@ class Theta(DistinctCounter):
         return Theta._of(self.lg_k, self._explicit_lg_k, rest[rest < theta], theta, kind)
 
     def jaccard(self, other: Self) -> tuple[float, float, float]:
-        """(lower, estimate, upper) of the share that both have of what either has, at 95.4 % confidence.
+        """(lower, estimate, upper) of the Jaccard index, |a ∩ b| / |a ∪ b|, at 95.4 % confidence.
 
-        Exact where both are, and where one is empty; two empty sets are alike. Of larger sets the same hashes
-        kept don't mean the same sets: then the upper bound is 1 and the lower one below it.
+        It is exact if both are, and if one is empty; two empty sets are equal. For larger sets, equal stored
+        hashes don't imply equal sets: then the upper bound is 1 and the lower one below it.
         """
         if not isinstance(other, Theta):
             raise SketchError(f"Theta: can't compare with {type(other).__name__}")
@@ -183,14 +184,14 @@ class Theta(DistinctCounter):
         return self
 
     def to_bytes(self) -> bytes:
-        """The compact ordered image, version 3, which every DataSketches library and Spark read."""
+        """The compact ordered image, version 3, which every DataSketches library and Spark can read."""
         return self._one.image(0)
 
     @classmethod
     def from_bytes(cls, data: bytes, lg_k: int | None = None) -> Self:
-        """The sketch of any compact image. Raises `SketchError` for anything else.
+        """Read a sketch from any compact image. Raises `SketchError` for anything else.
 
-        `lg_k` is what the sketch was made with, which the image doesn't say; see the class.
+        `lg_k` is the sketch's original size, which the image doesn't record; see the class.
         """
         image, heads = one_image(data), np.empty(1, HEAD)
         fault = check_image(image[2], heads)
@@ -213,7 +214,7 @@ class Theta(DistinctCounter):
         return (self.lg_k,)
 
     def estimate(self) -> float:
-        """The distinct values so far."""
+        """The estimated number of distinct values so far."""
         return float(self._one._estimates()[0])
 
     def bounds(self, std_devs: int = 2) -> tuple[float, float]:

@@ -324,7 +324,7 @@ def _ours(columns: Columns, frame: DataFrame, name: str, requested: Column) -> A
                 f'agg: {name!r} is the text "{called}"; write it with pyspark.sql.functions: F.sum("price")'
             )
         raise TypeError(
-            f"agg: {name!r} is {called}, which can't be kept in a table of sketches; {instead}take "
+            f"agg: {name!r} is {called}, which can't be stored in a table of sketches; {instead}take "
             "F.count, F.sum, F.avg, F.min, F.max or F.variance, or aggregate the DataFrame by itself for it"
         )
     (given,) = called.arguments

@@ -1,11 +1,11 @@
-"""Any DataFrame into a table of sketches: sketched where its rows are, merged inside Spark.
+"""Turn any DataFrame into a table of sketches: sketched where its rows are, merged inside Spark.
 
     table = sketch(posts).groupBy("lang", F.window("created_at", "1 minute")).agg(users=distinct("user_id"))
     as_table(table).answers()    # brings the table to the driver and answers it
 
-This works on batch and streaming DataFrames, on classic Spark and on Spark Connect. Say here how late the
-rows of a streaming DataFrame may come, ``sketch(posts).withWatermark("created_at", "10 seconds")``, and not
-on the DataFrame itself: Spark forgets it where rows become sketches.
+This works on batch and streaming DataFrames, on classic Spark and on Spark Connect. Set the watermark of a
+streaming DataFrame here, ``sketch(posts).withWatermark("created_at", "10 seconds")``, and not on the
+DataFrame itself: Spark forgets it where rows become sketches.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ _DAY_US = 86_400_000_000
 def sketch(frame: DataFrame) -> Sketching:
     """Begin a table of sketches of a DataFrame's rows.
 
-    Go on with `groupBy` and `agg`; for a streaming DataFrame with `withWatermark` first. Spark's Python
+    Continue with `groupBy` and `agg`; for a streaming DataFrame, with `withWatermark` first. Spark's Python
     workers sketch the rows in Arrow batches, then Spark merges the sketches; Catalyst does both where it can.
-    Raises `TypeError` for what is not a DataFrame of Spark.
+    Raises `TypeError` for anything but a Spark DataFrame.
 
     >>> import polars as pl
     >>> from pyspark.sql import functions as F
@@ -70,7 +70,7 @@ def sketch(frame: DataFrame) -> Sketching:
     """
     if not isinstance(frame, DataFrame):
         raise TypeError(
-            f"sketch takes a Spark DataFrame, got {frame!r}; spark.table and spark.createDataFrame give one, "
+            f"sketch accepts a Spark DataFrame, got {frame!r}; spark.table and createDataFrame return one, "
             "which is grouped afterwards: sketch(df).groupBy(...)"
         )
     check_worker_python(frame.sparkSession, plans=frame.isStreaming)
@@ -79,7 +79,7 @@ def sketch(frame: DataFrame) -> Sketching:
 
 @dataclass(frozen=True)
 class Sketching:
-    """A DataFrame on its way into a table of sketches; made by `sketch`, which shows an example."""
+    """A DataFrame to be turned into a table of sketches; created by `sketch`, which shows an example."""
 
     frame: DataFrame
     lateness: tuple[str, str] | None = None
@@ -92,14 +92,14 @@ class Sketching:
         return replace(self, lateness=(eventTime, delayThreshold))
 
     def outputMode(self, outputMode: Mode) -> Sketching:
-        """Like `DataStreamWriter.outputMode`, which must be given the same.
+        """Like `DataStreamWriter.outputMode`, which must get the same mode.
 
         A stream's state is laid out for its mode where our own merge keeps it (`merge.buckets`), and without
         a watermark or windows there is no mode but ``"update"`` and ``"complete"``. Raises `ValueError` for
         anything but ``"append"``, ``"update"`` and ``"complete"``.
         """
         if outputMode not in ("append", "update", "complete"):
-            raise ValueError(f'outputMode: {outputMode!r} is not one of "append", "update" and "complete"')
+            raise ValueError(f'outputMode must be "append", "update" or "complete", got {outputMode!r}')
         return replace(self, mode=outputMode)
 
     def groupBy(self, *keys: str | Column | Windows | Sessions) -> Sketching:
@@ -128,20 +128,18 @@ class Sketching:
     def agg(self, *unnamed: Any, **aggregates: Aggregate | Column) -> DataFrame:
         """The table of sketches: window_start and window_end, the keys, and a column for each aggregate.
 
-        Last comes ``streamgauge_definition``, by which rows of tables that meet later know what they are of.
-
-        Beside this package's aggregates it takes Spark's exact ones that can be merged: `F.count`, `F.sum`,
-        `F.avg`, `F.min`, `F.max` and `F.variance`, of columns or expressions (`aggregates` says what becomes
-        of them). Decimals are counted as their text by aggregates that count equal values. The rows of a
-        batch without windows stay in the JVM where Catalyst's own aggregates make the same sketches
-        (`merge.native_sketching`), which is as fast as Spark's own functions by hand; many rows in memory go
-        through Python where that is faster still (`map_in_arrow`).
+        The last column is ``streamgauge_definition``, which identifies the rows' definition if tables are
+        mixed later. Besides this package's aggregates it accepts Spark's exact ones that can be merged:
+        `F.count`, `F.sum`, `F.avg`, `F.min`, `F.max` and `F.variance`, of columns or expressions
+        (`aggregates` says what becomes of them). Decimals are counted as their text by aggregates that count
+        equal values. The rows of a batch without windows stay in the JVM where Catalyst's own aggregates make
+        the same sketches (`merge.native_sketching`), which is as fast as Spark's own functions by hand; many
+        rows in memory go through Python where that is faster still (`map_in_arrow`).
 
         Without a window the table has neither of the first two. Raises `ValueError` for columns that don't
         exist, for a streaming DataFrame without windows or a watermark in append mode, and for one that needs
         its state in RocksDB where it isn't (`merge.buckets`); raises `TypeError` for columns that an
-        aggregate can't take. A row with a time outside the years 1 to 9999 ends the query with an error that
-        says so.
+        aggregate doesn't accept. A row with a time outside the years 1 to 9999 ends the query with an error.
         """
         if unnamed:
             raise TypeError('agg: name the column of each aggregate, as in agg(users=distinct("user"))')
@@ -225,7 +223,7 @@ class Sketching:
         if isinstance(self.windows, Sessions) and self.mode == "update":
             raise ValueError(
                 'groupBy: Spark has no sessions in update mode, only in "append" and "complete"; '
-                "say one of these in outputMode(...)"
+                "set one of these with outputMode(...)"
             )
         late = None if self.lateness is None else request.columns.named(self.lateness[0], "withWatermark")
         if self.windows is not None and late != time:

@@ -1,4 +1,4 @@
-"""Tables of sketches merged inside Spark to coarser windows and fewer keys, batch and streaming."""
+"""Merge tables of sketches inside Spark into coarser windows and fewer keys, batch and streaming."""
 
 from __future__ import annotations
 
@@ -41,21 +41,20 @@ def rollup(
     by: Sequence[str] | None = None,
     delay: str = "0 seconds",
 ) -> DataFrame:
-    """A table of sketches, or several of one definition, merged to coarser windows and fewer keys.
+    """Merge a table of sketches, or several of one definition, into coarser windows and fewer keys.
 
-    `every` is the length of the new windows (``"1 hour"``, or ``"1h"``), which the table's own must fit into;
-    without it the windows stay. `by` names the keys to keep (all of them if None, none if empty). Merging
-    adds nothing to a sketch's error. Of overlapping windows those are used that lie end to end, as
-    `merge` does.
+    `every` is the length of the new windows (``"1 hour"``, or ``"1h"``), into which the table's own must fit;
+    without it the windows stay. `by` names the keys to preserve (all if None, none if empty). Merging adds
+    nothing to a sketch's error. Of overlapping windows, those that lie end to end are used, as in `merge`.
 
-    A streaming table gives each new window once, when a window of the table begins `delay` after its end;
-    rows that come later for it are dropped, as Spark's watermarks do. It needs `every`, even if only the
-    length that its windows have, and takes a checkpoint of its own, which belongs to one definition.
+    A streaming table emits each new window once, when a window of the table begins `delay` after its end;
+    later rows for it are dropped, as with Spark's watermarks. It needs `every`, even if it equals the
+    windows' length, and its own checkpoint, which belongs to one definition.
 
-    Raises `SketchError` for DataFrames that aren't tables of sketches or have different definitions, which
-    it names, also where rows of one have met before (then it is the query that raises it), and for windows
-    that don't fit; `ValueError` for keys that the table doesn't have; `TypeError`
-    for what is not a DataFrame of Spark.
+    Raises `SketchError` for DataFrames that aren't tables of sketches or have different definitions, which it
+    names, also where rows of one have met before (then it is the query that raises it), and for windows that
+    don't fit; `ValueError` for keys that the table doesn't have; `TypeError` for anything but a Spark
+    DataFrame.
 
     >>> import streamgauge as sg
     >>> columns = ["id % 50 AS user", "id % 2 AS side", "timestamp_seconds(id) AS at"]

@@ -44,10 +44,10 @@ _COMMENT = "comment"
 
 
 def as_table(frame: DataFrame) -> SketchTable:
-    """Bring a DataFrame's table of sketches to the driver, where it is asked, merged and compared.
+    """Bring a DataFrame's table of sketches to the driver, to query, merge and compare it.
 
     Its rows are in no particular order. Raises `SketchError` for a DataFrame that isn't a table of sketches,
-    and for rows of different definitions, as unions have them, which it names.
+    and for rows of different definitions, for example from a union, which it names.
 
     >>> import streamgauge as sg
     >>> table = sg.spark.sketch(spark.range(1000)).agg(users=sg.distinct("id"))
@@ -168,12 +168,12 @@ def _definition(schema: pa.Schema) -> dict[str, Any]:
 
 
 def with_definitions(frame: DataFrame, like: DataFrame) -> DataFrame:
-    """A table of sketches that has lost its definitions in Spark SQL, with those of the table it came from.
+    """Restore the definitions that a table of sketches has lost in Spark SQL, from its original table.
 
-    Spark keeps a column's definition wherever it only moves the column (filters, joins, unions, views,
-    tables, Parquet), and drops it where it computes one, as ``hll_union_agg(users) AS users`` does. `like`
-    has the columns that `frame` has, and perhaps more. The rows' windows are not derived from `like`,
-    since a query by hand may have changed them.
+    Spark preserves a column's definition when it only moves the column (filters, joins, unions, views,
+    tables, Parquet), and drops it when it computes one, as in ``hll_union_agg(users) AS users``. `like` has
+    the columns of `frame`, and perhaps more. The rows' windows are not derived from `like`, because a query
+    may have changed them.
 
     Raises `SketchError` if `like` isn't a table of sketches or lacks a column, and if a column is of another
     type than its sketches, such as the struct of ``approx_top_k_combine``.
@@ -226,9 +226,10 @@ def _key_type(field: StructField) -> pa.DataType:
 
 
 def as_frame(table: ArrowStream, spark: SparkSession) -> DataFrame:
-    """A table of sketches as a DataFrame that keeps the definitions of its aggregates.
+    """Convert a table of sketches into a DataFrame with the definitions of its aggregates.
 
-    Raises `SketchError` for a table of something else, and `TypeError` for keys of types that Spark lacks.
+    Raises `SketchError` for a table of anything but sketches, and `TypeError` for keys of types that Spark
+    lacks.
 
     >>> from datetime import datetime
     >>> import polars as pl

@@ -238,7 +238,7 @@ class Cluster:
         return self._patiently(ask) if specs else {}
 
     def _patiently(self, call: Callable[[], T]) -> T:
-        """Call until the broker answers, however long it is away."""
+        """Call until the broker answers, however long it is unreachable."""
         trying = Retrying(
             retry=retry_if_exception(may_pass),
             wait=wait_fixed(_PAUSE_SECONDS),

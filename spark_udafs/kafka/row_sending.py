@@ -1,7 +1,7 @@
 """Rows that Spark's tasks send on to a topic: each once, whatever Spark runs again.
 
 A task sends its rows and commits, in the same transaction, how far it is. Spark may run a task twice, or a
-micro-batch again after a crash: the next attempt goes on where the last transaction ended. All attempts at
+micro-batch again after a crash: the next attempt resumes where the last transaction ended. All attempts at
 one partition have the same transactional id, so one that was given up for lost can commit nothing any more.
 """
 
@@ -130,5 +130,5 @@ class _Positions:
         if where in known and known[where].position.offset > end:
             raise RuntimeError(
                 f"the rows of {where} are sent up to offset {known[where].position.offset}, and this task "
-                f"ends at {end}: another attempt at it has come further, which is the one that counts"
+                f"ends at {end}: another attempt is ahead, and only that one counts"
             )

@@ -53,7 +53,7 @@ def bound_together(
 ) -> type[TogetherSource]:
     """A source for these streams, under a name of its own (`kafka.source.bound`).
 
-    With `filling` each micro-batch announces watermarks, so that windows that fill are given out. Raises
+    With `filling` each micro-batch announces watermarks, so that windows that fill are emitted. Raises
     `ValueError` for streams that can't be read together.
     """
     for name, stream in streams.items():
@@ -87,13 +87,13 @@ def _check_alike(streams: Mapping[str, Stream]) -> None:
         if _topics(own) != _topics(theirs):
             raise ValueError(
                 f"the streams {first!r} and {name!r} read other topics, {theirs.reads()} and {own.reads()}, "
-                "and streams that run together on Spark share one reading: run them in queries of their own, "
-                "or together by streamgauge.run_together"
+                "and streams that run together on Spark must read the same topics: run them in separate "
+                "queries, or use streamgauge.run_together"
             )
         if _reading(own) != _reading(theirs):
             raise ValueError(
                 f"the streams {first!r} and {name!r} are read from other brokers or with other settings, "
-                "and streams that run together share one reader: give both the same bootstrap_servers, "
+                "but streams that run together share one reader: give both the same bootstrap_servers, "
                 "config and corrupt, or run them apart"
             )
     most = len(Known(Position(0, replay=0)).to_list())
@@ -332,8 +332,8 @@ class TogetherReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if by_name.keys() != self._options.keys():
             there, here = (", ".join(map(repr, names)) for names in (by_name, self._options))
             raise DefinitionChanged(
-                f"the checkpoint was made by the streams {there}, and there are {here} now. Give these a "
-                "checkpoint folder of their own, or undo the change"
+                f"the checkpoint was made by the streams {there}, and there are {here} now. Give these "
+                "another checkpoint folder, or undo the change"
             )
         return by_name
 

@@ -352,7 +352,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._options.fail_on_data_loss:
             raise RuntimeError(
                 f"messages are lost: {what}. The topic was deleted or recreated; start with a new "
-                "checkpoint, or set the option failOnDataLoss to false to go on with what there is"
+                "checkpoint, or set the option failOnDataLoss to false to continue with the remaining ones"
             )
 
     def _known(self, here: Offsets, begin: dict[TopicPartition, int]) -> dict[TopicPartition, Known]:

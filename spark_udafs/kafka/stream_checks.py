@@ -14,12 +14,12 @@ def check_sending(stream: Stream, streaming: bool, letters: str | None) -> None:
     topic = stream.sending.topic
     if not streaming:
         raise ValueError(
-            f"on_spark: the stream sends its rows on to {topic!r}, which a query does that knows from its "
-            "checkpoint what was sent; leave streaming=False out and give the result to write(..., "
+            f"on_spark: the stream sends its rows to {topic!r}, which needs a query whose checkpoint "
+            "records what was sent; leave streaming=False out and give the result to write(..., "
             "available_now=True)"
         )
     if topic == letters:
-        raise ValueError(f"rows_to_kafka: {topic!r} takes the dead letters, too; name another topic")
+        raise ValueError(f"rows_to_kafka: {topic!r} is also the topic of dead letters; name another topic")
 
 
 def check_rows(stream: Stream) -> None:

@@ -67,8 +67,8 @@ def reading(
 ) -> Iterator[Messages]:
     """The messages of a range of offsets, at most `at_once` at a time.
 
-    Brokers that are away are waited for. Raises `RuntimeError` for offsets that no longer exist, unless the
-    options say to go on without them.
+    Brokers that are unreachable are waited for. Raises `RuntimeError` for offsets that no longer exist,
+    unless the options say to go on without them.
     """
     if start >= end:
         return
@@ -93,7 +93,7 @@ def reading(
             reader.close()
         message = str(error)
         if isinstance(error, PositionGone):
-            message = f"{error.lost}; set the option failOnDataLoss to false to go on with what there is"
+            message = f"{error.lost}; set the option failOnDataLoss to false to continue with the rest"
         if isinstance(error, CorruptError):
             message += ", or with the option corruptBatches"
         raise RuntimeError(f"reading {place[0]}-{place[1]} from {start} to {end}: {message}") from None
@@ -127,7 +127,7 @@ def remarks_on(options: KafkaOptions, topic: str) -> Remarks:
 def with_tables(*streams: Stream) -> Iterator[list[Stream]]:
     """The streams with the rows of the tables that they are joined with, as they are now.
 
-    This process keeps the tables and reads on where it was; one that no task needs for a minute is let go.
+    This process keeps the tables and continues where it was; one that no task needs for a minute is let go.
     """
     readers: dict[Any, TableReader] = {}
     for table in (table for stream in streams for table in stream.tables):
@@ -310,7 +310,7 @@ class Letters:
             self.deliver()
 
     def deliver(self) -> None:
-        """Send all, and wait until all are acknowledged, however long brokers are away.
+        """Send all, and wait until all are acknowledged, however long brokers are unreachable.
 
         Raises `RuntimeError` where waiting won't help.
         """

@@ -121,7 +121,7 @@ class CountMerge(BucketMerge):
         self._of_parts = schema.remove(schema.get_field_index(WINDOW_ID))
 
     def fold(self, parts: Iterable[bytes], key: Any) -> pa.Table:
-        """See `BucketMerge.fold`: in a batch windows that are not full are given out as well."""
+        """See `BucketMerge.fold`: in a batch windows that are not full are emitted as well."""
         windows = self._windows(self._sketched(parts, key, None))
         return self._emitted(windows, key[1])
 

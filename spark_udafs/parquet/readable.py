@@ -59,8 +59,8 @@ class ParquetRows(DataSource):
         self._check()
         if "log" not in self.options:
             raise ValueError(
-                f'{NAME}: a stream of new files needs .option("log", folder): there it is kept which files '
-                "were read; give each stream its own, beside its checkpoint"
+                f'{NAME}: a stream of new files needs .option("log", folder): it records which files were '
+                "read; give each stream its own, beside its checkpoint"
             )
         most = self.options.get("maxFilesPerTrigger")
         arriving = Arriving(self.options["path"], self.options["log"], None if most is None else int(most))

@@ -1,4 +1,4 @@
-"""Parquet files into a table of sketches: read and sketched in Python workers, merged inside Spark."""
+"""Turn Parquet files into a table of sketches: read and sketched in Python workers, merged inside Spark."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ def sketch_parquet(
     log: str | PathLike[str] | None = None,
     files_per_trigger: int | None = None,
 ) -> Sketching:
-    """Begin a table of sketches of Parquet files: a file, a folder, or a pattern as Spark has them.
+    """Begin a table of sketches of Parquet files: a file, a folder, or a pattern as in Spark.
 
-    Go on with `groupBy` and `agg`, as after `sketch`. Unlike there, no row passes through the JVM: Spark's
+    Continue with `groupBy` and `agg`, as after `sketch`. Unlike there, no row passes through the JVM: Spark's
     Python workers read the columns that are requested and sketch them. `where` is an Arrow expression over
     the files' columns and the ``key=value`` folders they lie in; files, and row groups whose statistics
     exclude it, are not read at all. `rows` is a stream of `Stream.from_schema` whose steps the rows go
-    through first; then the columns it declares are read, and those it ends with can be requested. `spark`
-    is the active session unless given.
+    through first; then its declared columns are read, and its final columns can be requested. `spark` is the
+    active session by default.
 
-    The files are those that are there now. With a `log` it is a stream of those and of files that arrive,
-    which must appear whole and don't change: each is read once, also after a restart, at most
-    `files_per_trigger` in a micro-batch. `log` names a folder for a record of the files that were read, which
-    belongs to the query's checkpoint; the driver writes it, so it must be one of its machine or mounted
-    there. Go on with `withWatermark` then.
+    It reads the files that exist now. With a `log` it is a stream of these and of newly arriving files, which
+    must appear whole and never change: each is read once, also after a restart, at most `files_per_trigger`
+    per micro-batch. `log` names a folder for a record of the files read, which belongs to the query's
+    checkpoint; the driver writes it, so it must be on its machine or mounted there. Continue with
+    `withWatermark` then.
 
     Raises `ValueError` for columns of `rows` that the files don't have; `agg` raises what it does after
     `sketch`, and `TypeError` for windows over a column that isn't a timestamp. A row on which a step of
@@ -92,7 +92,7 @@ def sketch_parquet(
 
 @dataclass(frozen=True)
 class ParquetSketching(Sketching):
-    """Parquet files on their way into a table of sketches; `sketch_parquet` makes it and shows an example."""
+    """Parquet files to be turned into a table of sketches; `sketch_parquet` creates it and shows an example."""
 
     files: tuple[str, ...] = ()
     where: ds.Expression | None = None

@@ -1,4 +1,4 @@
-"""A Spark session that is set up for this package."""
+"""A Spark session that is configured for this package."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _WORKER_PATH = f"./{_ARCHIVE}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/
 
 
 class PackedEnvironmentError(StreamgaugeError, ValueError):
-    """The archive for Spark's executors can't be used; the message says why."""
+    """The archive for Spark's executors can't be used; the message gives the reason."""
 
 
 def session(
@@ -43,7 +43,7 @@ def session(
     config: Mapping[str, str] | None = None,
     archive: str | Path | None = None,
 ) -> SparkSession:
-    """The running Spark session, or a new one that is set up for sketches.
+    """Return the running Spark session, or a new one that is configured for sketches.
 
     A new one gets: Python workers of this same interpreter, so that they find this package; state in
     RocksDB, so that open windows live outside Java's heap; Arrow batches of 65,536 rows; three minutes for
@@ -72,8 +72,8 @@ def session(
     if master is not None and master.startswith("sc://"):
         if archive is not None:
             raise PackedEnvironmentError(
-                "archive: a Spark Connect server is given its workers' environment where it is started, by "
-                "spark.archives; docs/clusters.md says how"
+                "archive: the environment of a Spark Connect server's workers is set when it is started, "
+                "by spark.archives; see docs/clusters.md"
             )
         builder = SparkSession.builder.appName(name).remote(master)
         for key, value in (config or {}).items():
@@ -88,7 +88,7 @@ def session(
     local = master is not None and bool(local_threads(master))
     if archive is not None and running is not None:
         raise PackedEnvironmentError(
-            "archive: a session runs already, whose executors are what they are; stop it first"
+            "archive: a session is already running, and its executors can't be changed; stop it first"
         )
     own: dict[str, str] = {} if archive is None else _of_archive(archive, master, local, config or {})
     if running is None:

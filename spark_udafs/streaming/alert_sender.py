@@ -21,9 +21,9 @@ _SECONDS = 10.0
 class AlertSender:
     """Sends numbered parts of alerts, each in a transaction that notes its number in a consumer group.
 
-    So a part that comes again after a crash, under the same number, is not sent again. `name` is that of the
-    group and of the transactions, and `what` says what is sent, where it isn't alerts. While brokers are away
-    it waits, until `stopping` says so.
+    So a part that is sent again after a crash, under the same number, is not sent again. `name` is that of
+    the group and of the transactions, and `what` says what is sent, where it isn't alerts. While brokers are
+    unreachable it waits, until `stopping` says so.
     """
 
     def __init__(

@@ -22,14 +22,14 @@ from .stale_watch import StaleWatch, keep
 
 
 class AlertingSink:
-    """Apply rules to the windows that a query closes, with the alerts that a consumer's run gives.
+    """Apply rules to the windows that a query closes, with the same alerts as a consumer's run.
 
-    What the rules remember is a file in `folder`, which belongs to the query as its checkpoint does, with the
-    number of the micro-batch: a batch that is repeated after a crash begins with what they remembered before
-    it. Rules such as `Absence`, which act as time passes, follow the query's watermark, whether windows close
-    or not. Alerts to topics go out once, in a transaction that notes the batch's number; to the other outlets
-    those of the last batch may go again, under the same ids. `config` are settings of librdkafka for the
-    topics, with the `bootstrap.servers`; unless given, those of the stream.
+    The state of the rules is a file in `folder`, which belongs to the query like its checkpoint, with the
+    number of the micro-batch: a batch that is repeated after a crash begins with the state before it. Rules
+    such as `Absence`, which act as time passes, follow the query's watermark, whether or not windows close.
+    Alerts to topics are sent once, in a transaction that records the batch's number; other outlets may get
+    the alerts of the last batch again, with the same ids. `config` has librdkafka's settings for the topics,
+    including `bootstrap.servers`; by default the stream's.
 
     Raises `ValueError` for rules that don't suit the stream.
 
@@ -98,9 +98,9 @@ class AlertingSink:
         self._keep(*self._last)
 
     def beside(self, query: Any) -> None:
-        """Send what waits for people when the query has ended.
+        """Send pending alerts to people when the query has ended.
 
-        Until then watch the query's topic, if an alert is to fire when no message comes. See
+        Until then watch the query's topic, if missing messages should fire an alert. See
         `spark_udafs.streaming.run.write`, which calls it.
         """
         query.at_end(self._send_rest)

@@ -18,7 +18,7 @@ from .sinks import Batch
 class MessagesSink:
     """Sends what a consumer's sink makes of windows, such as `AnswersToKafka`, from a Spark query.
 
-    The messages of a micro-batch go in one transaction, which notes the batch's number: one that comes again
+    The messages of a micro-batch go in one transaction, which notes the batch's number: one that is repeated
     after a crash is not sent again. `config` are settings of librdkafka; unless given, those of the stream.
     """
 

@@ -1,4 +1,4 @@
-"""A running query, which Ctrl-C ends in order: between two micro-batches, with one line on the terminal."""
+"""A running query, which Ctrl-C ends cleanly: between two micro-batches, with one line on the terminal."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _DAMAGED = ("CANNOT_LOAD_STATE_STORE", "Corruption:", "CHECKSUM_VERIFICATION_FAI
 
 
 class DamagedState(StreamgaugeError, RuntimeError):
-    """What a query keeps in its checkpoint can't be read; the message says where it is and what to do."""
+    """The state in a query's checkpoint can't be read; the message names the folder and the remedy."""
 
 
 class Running:
-    """Spark's own `StreamingQuery`, except for what Ctrl-C and SIGTERM do while its end is awaited.
+    """Spark's own `StreamingQuery`, except for the effect of Ctrl-C and SIGTERM while its end is awaited.
 
     PySpark cancels all jobs on a signal, and each layer prints a traceback of the broken micro-batch. Here
-    the query stops when its micro-batch is done; a later run goes on from its checkpoint. `write` gives one
+    the query stops when its micro-batch is done; a later run resumes from its checkpoint. `write` returns one
     and shows an example.
     """
 
@@ -50,7 +50,7 @@ class Running:
         return getattr(self._query, name)
 
     def at_end(self, call: Callable[[], None]) -> None:
-        """Have `call` called once, in the thread that ends the query or has waited for its end."""
+        """Register `call`, to be called once, in the thread that ends the query or has waited for its end."""
         self._at_end.append(call)
 
     def _ended_for_good(self) -> None:
@@ -59,15 +59,15 @@ class Running:
 
     @property
     def isActive(self) -> bool:
-        """Whether the query runs, or was begun again."""
+        """Whether the query runs, or was started again."""
         return bool(self._query.isActive) or self._begun_again()
 
     def exception(self) -> Any:
-        """The error that has ended the query, None while it runs and where it was begun again."""
+        """The error that has ended the query; None while it runs and if it was started again."""
         return None if self._begun_again() else self._query.exception()
 
     def stop(self) -> None:
-        """Stop it at once, and for good."""
+        """Stop it immediately, for good."""
         with self._beginning:
             self._begin = None
         self._query.stop()
@@ -85,10 +85,10 @@ class Running:
             return True
 
     def awaitTermination(self, timeout: float | None = None) -> bool:
-        """Wait for the end, at most `timeout` seconds; gives whether the query has ended.
+        """Wait for the end, at most `timeout` seconds; returns whether the query has ended.
 
-        Ctrl-C and SIGTERM end the query in order, with one line on the terminal. Raises the error that the
-        query failed with, and `DamagedState` where that was state in the checkpoint which can't be read.
+        Ctrl-C and SIGTERM end the query cleanly, with one line on the terminal. Raises the error of a failed
+        query, and `DamagedState` if state in its checkpoint can't be read.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         with end_signalled() as signalled:

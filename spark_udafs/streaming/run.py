@@ -1,4 +1,4 @@
-"""A stream's definition on Spark: `on_spark` gives its table of sketches, `write` sends that on."""
+"""A stream's definition on Spark: `on_spark` returns its table of sketches, `write` sends it to sinks."""
 
 from __future__ import annotations
 
@@ -43,45 +43,46 @@ def on_spark(
     close_at_end: bool = False,
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """The table of sketches of a Kafka stream as a DataFrame, merged in Spark, its windows closed in time.
+    """Return the table of sketches of a Kafka stream as a DataFrame, merged in Spark, with windows closed by
+    event time.
 
-    Spark's Python workers read, decode and sketch; only partial sketches reach the JVM. Windows that overlap
-    are made of panes, in which each row is sketched once. Each window is given out once, in append mode, when
-    it is complete: when all partitions' event time has passed its end by the stream's delay. Partitions that
-    are silent for `idle_seconds` hold nothing up; `Stream.tumbling` says what is promised. One thing is
-    different from a consumer: a window is final when it is given out, one that only silence has closed as
-    well, so rows of the backlog after a pause are late if they are of the window that the pause has cut.
-    Raise `idle_seconds` to sit out longer pauses.
+    Spark's Python workers read, decode and sketch; only partial sketches reach the JVM. Overlapping windows
+    are composed of panes, in which each row is sketched once. Each window is emitted once, in append mode,
+    when it is complete: when all partitions' event time has passed its end by the stream's delay. Partitions
+    that are silent for `idle_seconds` don't hold windows open; `Stream.tumbling` describes the promises.
+    Unlike on the consumer, a window is final when it is emitted, even if only silence has closed it. Rows of
+    the backlog after a pause are therefore late if they belong to the window that the pause has closed. Raise
+    `idle_seconds` to sit out longer pauses.
 
-    With the trigger ``availableNow`` windows that are not complete at the end of a run stay open for the next
-    one, so a scheduled query counts as one that never stops. With ``close_at_end=True`` they are closed and
-    given out at the end for good: rows that a later run finds for them are late, of which it warns once.
+    With the trigger ``availableNow``, windows that are incomplete at the end of a run stay open for the next
+    one, so a scheduled query counts like one that never stops. With ``close_at_end=True`` they are closed and
+    emitted for good at the end: rows that a later run finds for them are late, and it warns once.
 
-    A stream may read several topics, by name or by pattern, and merge those of several formats. A topic that
-    begins to match is read from its beginning, from the next micro-batch on.
+    A stream may read several topics, by name or by pattern, and merge streams of several formats. A newly
+    matching topic is read from its beginning, starting with the next micro-batch.
 
-    `start` is where a new query begins, `max_per_trigger` the offsets a micro-batch reads at most;
-    `dead_letters` names the topic for messages that can't be counted (``"<topic>.dead-letters"`` unless
-    named, one for each topic; None drops them), `late` that for messages that come when all of their windows
-    are over (``"<topic>.late-messages"`` if empty; None only counts them). `options` are further ones of the
-    source, in Spark's names: ``failOnDataLoss``, or ``groupIdPrefix``, with which the names of the consumer
-    groups begin in which queries keep what their workers report. With ``streaming=False`` the data that
-    exists now is read once, as an ordinary DataFrame.
+    `start` is where a new query begins, `max_per_trigger` the largest number of offsets per micro-batch.
+    `dead_letters` names the topic for messages that can't be counted (``"<topic>.dead-letters"`` by default,
+    one for each topic; None drops them), `late` the topic for messages whose windows are all over
+    (``"<topic>.late-messages"`` if empty; None only counts them). `options` are further options of the
+    source, with Spark's names: ``failOnDataLoss``, or ``groupIdPrefix``, the prefix of the consumer groups in
+    which queries store the reports of their workers. With ``streaming=False`` the data that exists now is
+    read once, as an ordinary DataFrame.
 
-    Joins are the consumer's own (docs/spark_streams.md): tables are kept in each Python worker, and the rows
-    of two streams meet there. For a stream that ends in `rows_to_kafka` the table stays empty, and the query
-    that `write` starts sends the rows, each once.
+    Joins are the consumer's own (docs/spark_streams.md): tables are held in each Python worker, and the rows
+    of two streams are matched there. For a stream that ends with `rows_to_kafka` the table stays empty, and
+    the query that `write` starts sends the rows, each once.
 
-    A checkpoint is of one definition: a query that finds another's, or topics that were recreated, ends with
-    an error that says what is different before it reads anything. Spark shows neither the stream's settings
-    nor its definition in plans, events or its pages.
+    A checkpoint belongs to one definition: if a query finds another definition, or recreated topics, it ends
+    with an error that names the difference before it reads anything. Spark shows neither the stream's
+    settings nor its definition in plans, events or its pages.
 
-    What Catalyst's own aggregates can't merge, our own merge does, in buckets of groups (`merge.plan`); as a
-    stream that needs state in RocksDB, which `spark_udafs.session.session.session` sets.
+    Columns that Catalyst's own aggregates can't merge are merged by our own merge, in buckets of groups
+    (`merge.plan`); in a stream this needs state in RocksDB, which `spark_udafs.session.session.session` sets.
 
-    Raises `TypeError` for a stream of frames and for columns of types that Spark doesn't have, `ValueError`
-    for what only the consumer does (docs/spark_streams.md has the table), for dead letters that would come
-    back as input, and for state that isn't in RocksDB where it has to be; what `source_of` raises.
+    Raises `TypeError` for a stream of frames and for columns of types that Spark doesn't have; `ValueError`
+    for steps that only the consumer supports (docs/spark_streams.md has the table), for dead letters that
+    would be read as input, and if state has to be in RocksDB and isn't; and what `source_of` raises.
     """
     if streaming:
         need_limits(f"the topic {stream.reads()}")
@@ -114,9 +115,9 @@ def source_options(
     close_at_end: bool,
     options: Mapping[str, str] | None,
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """The options of the source for what `on_spark` is given, and the settings of librdkafka among them.
+    """The source's options from the arguments of `on_spark`, and the librdkafka settings among them.
 
-    Raises `ValueError` for dead letters and late messages that would come back as input.
+    Raises `ValueError` for dead letters and late messages that would be read as input.
     """
     more = dict(options or {})
     settings = {name[len("kafka.") :]: more.pop(name) for name in list(more) if name.startswith("kafka.")}
@@ -141,13 +142,13 @@ def source_options(
 
 
 def source_of(stream: Stream, spark: SparkSession, settings: Mapping[str, Any] = {}) -> str:
-    """Registers the source that reads a stream; gives its name, for ``spark.readStream.format(…)``.
+    """Register the source that reads a stream; returns its name, for ``spark.readStream.format(…)``.
 
-    With the option ``emit="rows"`` it gives the stream's rows, transformed and not yet sketched. Messages
-    that can't be decoded, and rows on which a step fails, go to the topic that the option ``deadLetterTopic``
-    names; they are dropped without one. `settings` go over those of the stream's own Kafka source. Raises
-    `TypeError` for a stream of frames, and `WorkerPythonError` for a session whose Python workers would run
-    an interpreter without this package.
+    With the option ``emit="rows"`` it returns the stream's rows, transformed and not yet sketched. Messages
+    that can't be decoded, and rows on which a step fails, go to the topic in the option ``deadLetterTopic``,
+    or are dropped without it. `settings` override those of the stream's own Kafka source. Raises `TypeError`
+    for a stream of frames, and `WorkerPythonError` for a session whose Python workers would run an
+    interpreter without this package.
     """
     made = bound(stream, {**stream.kafka_sources[0].settings, **settings})
     prepare_server([stream])
@@ -164,19 +165,19 @@ def write(
     every: str | None = None,
     name: str | None = None,
 ) -> Running:
-    """Start a query that hands each micro-batch's closed windows to the sinks, in order; gives the query.
+    """Start a query that passes each micro-batch's closed windows to the sinks, in order; returns the query.
 
-    `table` is what `on_spark` or `sketch` gave; `checkpoint` is a folder for this query alone. A batch that
-    is repeated after a crash comes with the same number and the same windows, and the sinks in
-    `streaming.sinks` take it once. `every` is the time between micro-batches (as soon as possible by
-    default); with `available_now` the query ends by itself when everything that is there now is counted.
-    Ctrl-C while ``awaitTermination()`` waits ends the query in order, with one line on the terminal. Where
-    Spark ends the query because a Python process took longer to start than the ten seconds that Spark gives
-    it, it is started again from its checkpoint, up to nine times, and a warning says so.
+    `table` is the result of `on_spark` or `sketch`; `checkpoint` is a folder for this query only. A batch
+    that is repeated after a crash has the same number and the same windows, and the sinks in
+    `streaming.sinks` store it once. `every` is the time between micro-batches (as soon as possible by
+    default); with `available_now` the query ends when everything that exists now is counted. Ctrl-C during
+    ``awaitTermination()`` ends the query cleanly, with one line on the terminal. If Spark ends the query
+    because a Python process took longer to start than Spark's ten seconds, the query is started again from
+    its checkpoint, up to nine times, with a warning.
 
-    The output mode is that of the table, ``"append"`` unless `sketch(df).outputMode` said another. Raises
-    `ValueError` for a sink that would keep windows which come again in that mode, and `TypeError` for what
-    can't be called, as the sinks of a consumer's run.
+    The output mode is the table's, ``"append"`` unless `sketch(df).outputMode` set another. Raises
+    `ValueError` for a sink that would store repeated windows in that mode, and `TypeError` for anything that
+    can't be called, such as the sinks of a consumer's run.
 
     >>> from tempfile import mkdtemp
     >>> import polars as pl
@@ -196,9 +197,9 @@ def write(
     for sink in sinks:
         if mode != "append" and getattr(sink, "once", False):
             raise ValueError(
-                f"write: {type(sink).__name__} keeps every window it is given, and in {mode} mode windows "
-                "come again as they change; SketchesToTable(..., upsert=True) replaces them, or a function "
-                "of yours"
+                f"write: {type(sink).__name__} stores every window, but in {mode} mode windows "
+                "are repeated as they change; use SketchesToTable(..., upsert=True), or your own function, "
+                "to replace them"
             )
     known: dict[str, str] = {}
     clocked = [sink for sink in sinks if getattr(sink, "clocked", False)]
@@ -229,7 +230,7 @@ def started(
     every: str | None,
     name: str | None,
 ) -> Running:
-    """Start a query that calls `hand_on` with each micro-batch, and `begun` whenever it begins."""
+    """Start a query that calls `hand_on` with each micro-batch, and `begun` whenever it starts."""
     writer = table.writeStream.outputMode(mode).option("checkpointLocation", str(checkpoint))
     if name is not None:
         writer = writer.queryName(name)
@@ -250,17 +251,17 @@ def started(
 
 
 def check_sinks(sinks: Iterable[Any]) -> None:
-    """Raise `TypeError` for what is no sink of Spark."""
+    """Raise `TypeError` for anything but a sink for Spark."""
     for sink in sinks:
         if not callable(sink):
             raise TypeError(
-                f"write: {sink!r} is not a sink of Spark; streamgauge.spark has those, such as "
+                f"write: {sink!r} is not a sink for Spark; use one from streamgauge.spark, such as "
                 'streamgauge.spark.SketchesToParquet("windows")'
             )
 
 
 def mode_of(table: DataFrame) -> Mode:
-    """The output mode in which a streaming table of sketches gives out its windows."""
+    """The output mode in which a streaming table of sketches emits its windows."""
     label = label_of(table)
     return "append" if label is None else unpack(label).get("mode", "append")
 
@@ -272,11 +273,10 @@ def query_id(spark: SparkSession, checkpoint: str) -> str:
 
 
 def account_of(query: Any) -> Account:
-    """What became of every message that a query has read since it first began, restarts included.
+    """The account of every message that a query has read since it first began, including restarts.
 
-    While a micro-batch runs, this is the account of the previous one. A query that was started again and has
-    found nothing to do yet knows only what was committed when its last batch was planned. `write` shows an
-    example:
+    During a micro-batch, this is the account after the previous one. A query that was restarted and has had
+    nothing to do yet knows only what was committed when its last batch was planned. `write` shows an example:
 
     >>> from types import SimpleNamespace
     >>> import streamgauge as sg
@@ -297,7 +297,7 @@ def account_of(query: Any) -> Account:
 
 
 def observed_in(progress: Any) -> dict[str, Any]:
-    """What a micro-batch has observed, by name; a batch in which the source had no part observes nulls."""
+    """The observed metrics of a micro-batch, by name; nulls if the source had no part in it."""
     observed = progress["observedMetrics"].get(OBSERVED)
     return {} if observed is None else _by_name(observed)
 

@@ -1,4 +1,4 @@
-"""Several streams of one topic in one query of Spark, which reads and decodes each message once."""
+"""Several streams of one topic in one Spark query, which reads and decodes each message once."""
 
 from __future__ import annotations
 
@@ -46,23 +46,23 @@ def write_together(
     close_at_end: bool = False,
     options: Mapping[str, str] | None = None,
 ) -> Running:
-    """Start one query for several streams of the same topics; gives the query.
+    """Start one query for several streams of the same topics; returns the query.
 
-    `streams` are by names of your choice; most often they are branches of one stream. A message is read once,
-    and decoded once for all streams whose sources read it alike. Each stream has its own account
-    (`accounts_of`), event time and late rows, and its windows close by its own watermark, in whatever kinds
-    of windows. `sinks` are given by the stream's name, and take its windows as those of `write` do; to them
-    the query is ``<id>-<name>``. With ``emit="both"`` sinks with an attribute ``provisional`` that is true
-    are also given, at each micro-batch, all windows that fill, as they are by then (`SketchTable.is_final`
-    is False), but for windows by count.
+    `streams` maps names of your choice to streams, most often branches of one stream. A message is read once,
+    and decoded once for all streams that use the same decoder. Each stream has its own account
+    (`accounts_of`), event time and late rows, and its windows close by its own watermark, whatever their
+    kind. `sinks` are given by the stream's name, and get its windows like the sinks of `write`; for them the
+    query is ``<id>-<name>``. With ``emit="both"``, sinks with a true attribute ``provisional`` also get all
+    open windows at each micro-batch, in their current state (`SketchTable.is_final` is False), except count
+    windows.
 
-    All other options are those of `write` and `Stream.on_spark`, and are of all streams. A checkpoint is of
-    these streams and their definitions: another, one more or one less are refused by name. What is merged is
-    always merged by our own merge, in buckets of groups, with state in RocksDB.
+    All other options are those of `write` and `Stream.on_spark`, and apply to all streams. A checkpoint
+    belongs to these streams and their definitions: a changed, additional or missing stream is refused by
+    name. Merging is always done by our own merge, in buckets of groups, with state in RocksDB.
 
-    Raises `TypeError` for streams and sinks that are not given by name, and `ValueError` for streams that no
-    reader can read together, and for those that join two streams or send their rows on, which run in queries
-    of their own; what `on_spark` and `write` raise.
+    Raises `TypeError` for streams and sinks that are not given by name; `ValueError` for streams that can't
+    be read together, and for streams that join two streams or forward rows, which need queries of their own;
+    and what `on_spark` and `write` raise.
 
     >>> from tempfile import mkdtemp
     >>> import polars as pl
@@ -124,7 +124,7 @@ def write_together(
 
 def _check_streams(streams: Any, sinks: Any) -> None:
     if not isinstance(streams, Mapping) or not streams:
-        raise TypeError(f'streams is {streams!r}; name each, as in {{"english": english, "others": others}}')
+        raise TypeError(f'streams must map names to streams, as in {{"english": english}}, got {streams!r}')
     for name, stream in streams.items():
         if not isinstance(name, str) or not re.fullmatch(STREAM_NAME, name):
             raise ValueError(
@@ -134,7 +134,9 @@ def _check_streams(streams: Any, sinks: Any) -> None:
             raise TypeError(f"streams: {name!r} is {stream!r}, not a stream")
         stream.check_on_brokers()
     if not isinstance(sinks, Mapping):
-        raise TypeError(f'sinks is {sinks!r}; give them by the streams\' names, as in {{"english": [sink]}}')
+        raise TypeError(
+            f'sinks must be given by names of streams, as in {{"english": [sink]}}, got {sinks!r}'
+        )
     if unknown := [name for name in sinks if name not in streams]:
         there = ", ".join(map(repr, streams))
         raise ValueError(f"sinks names {unknown[0]!r}, which is not a stream; there are {there}")
@@ -143,7 +145,7 @@ def _check_streams(streams: Any, sinks: Any) -> None:
 
 
 def accounts_of(query: Any) -> dict[str, Account]:
-    """What became of every message, in each stream of a query of `write_together`, restarts included.
+    """The account of every message, for each stream of a query of `write_together`, including restarts.
 
     As `account_of` for the query of one stream.
 

@@ -1,7 +1,7 @@
-"""Where closed windows go: Parquet files, a Kafka topic, the console.
+"""Sinks for closed windows: Parquet files, a Kafka topic, the console.
 
-After a crash Spark repeats its last micro-batch with the same windows. The Parquet and Kafka sinks hold each
-micro-batch once all the same.
+After a crash Spark repeats its last micro-batch with the same windows. The Parquet and Kafka sinks store each
+micro-batch only once.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _printing = threading.Lock()
 
 
 class Batch(NamedTuple):
-    """Which micro-batch it is: the id of the query that the checkpoint belongs to, and its number, from 0.
+    """A micro-batch: the id of the query that the checkpoint belongs to, and the batch's number, from 0.
 
-    `again` says whether an earlier run may have handed it on before; of a run's micro-batches that is the
-    first one only. Windows that end by `closed_us` are closed with it, or were before (event time in
-    microseconds; None where no sink asks for it).
+    `again` is true if an earlier run may have delivered it; this can only be a run's first micro-batch.
+    Windows that end by `closed_us` are closed with it, or were before (event time in microseconds; None where
+    no sink asks for it).
     """
 
     query: str
@@ -55,11 +55,11 @@ class Batch(NamedTuple):
 Sink = Callable[[SketchTable, Batch], None]
 """A function that takes the windows a micro-batch closed, as a table of sketches.
 
-One that keeps all windows it is given has an attribute `once` that is true: it can't take windows that come
-again as they change. One with an attribute `clocked` that is true is given each micro-batch, also one that
-closed no windows, and how far time is. One with an attribute `provisional` that is true is given windows that
-fill, too, where a query gives those out (`write_together`). One with a method ``beside(query)`` is given the
-query when it has begun.
+One that keeps all windows it is given has an attribute `once` that is true: it can't take windows that are
+emitted again as they change. One with an attribute `clocked` that is true is given each micro-batch, also one
+that closed no windows, and how far time is. One with an attribute `provisional` that is true is given windows
+that fill, too, where a query gives those out (`write_together`). One with a method ``beside(query)`` is given
+the query when it has begun.
 """
 
 
@@ -67,8 +67,8 @@ class SketchesToParquet:
     """A folder of Parquet files, one for each micro-batch that closed windows.
 
     `read_table`, ``spark.read.parquet`` and ``streamgauge query`` read them. A batch that Spark repeats
-    replaces its own file. The driver writes, so the folder must be one of its machine or mounted there.
-    Raises `SketchError` for a folder with windows of another definition.
+    replaces its own file. The driver writes, so the folder must be on its machine or mounted there. Raises
+    `SketchError` for a folder with windows of another definition.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
@@ -107,14 +107,15 @@ class SketchesToParquet:
 class SketchesToKafka:
     """A Kafka topic of tables of sketches, written exactly once; each message is an Arrow IPC stream.
 
-    A message holds the windows that one micro-batch closed, for the groups that the hash of their keys puts
-    into its partition; the headers `query` and `batch` name the micro-batch. Messages are committed in one
-    transaction with the batch's number, which is an offset of the consumer group ``<prefix>-<query>``, so a
-    batch that was sent is not sent again. The transactional id is ``<prefix>-<query>-<topic>``. Read the
-    topic with ``isolation.level=read_committed``. Any number of queries may share a sink.
+    A message contains the windows that one micro-batch closed, for the groups whose keys hash to its
+    partition; the headers `query` and `batch` name the micro-batch. Messages are committed in one transaction
+    with the batch's number, which is an offset of the consumer group ``<prefix>-<query>``, so a batch that
+    was sent is not sent again. The transactional id is ``<prefix>-<query>-<topic>``. Read the topic with
+    ``isolation.level=read_committed``. Any number of queries may share a sink.
 
-    A call waits while brokers are away. It raises `TopicError` if the topic doesn't exist, and `RuntimeError`
-    if Kafka refuses, with the right that is missing, or if a window is too large for a message.
+    A call waits while brokers are unreachable. It raises `TopicError` if the topic doesn't exist, and
+    `RuntimeError` if Kafka refuses, with the right that is missing, or if a window is too large for a
+    message.
 
     >>> import polars as pl
     >>> import streamgauge as sg

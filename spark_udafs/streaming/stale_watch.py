@@ -61,7 +61,7 @@ class StaleWatch(threading.Thread):
         except (KafkaException, LookupError, OSError) as error:
             # What is wrong with the topic the query finds out, too.
             if self._query.isActive:
-                log.error("no alert will fire any more when no message comes: %s", error)
+                log.error("alerts about missing messages are off from now on: %s", error)
         except Stopped:
             pass
         finally:

@@ -1,4 +1,4 @@
-"""Closed windows into any Spark table: added once each, or merged in by window and keys."""
+"""Write closed windows to any Spark table: append each once, or upsert by window and keys."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _TEXTS = (pa.string(), pa.large_string())
 
 
 class SketchesToTable:
-    """A Spark table, of a catalog or a database, that holds each micro-batch's windows once.
+    """A Spark table, in a catalog or a database, that stores each micro-batch's windows once.
 
-    The table is made by the first batch if there is none; an empty one of the same columns that you have
-    made, partitioned as you like, is accepted as well. Definitions are kept in the columns' metadata, and as
-    their comments where a catalog keeps nothing else, as Iceberg's does. The column ``streamgauge_batch``
-    says which query and micro-batch a row came with: a batch that Spark repeats after a crash adds only the
-    rows that are not there yet. So this holds for all formats of tables that Spark appends to, whether
-    Parquet, Delta or Iceberg. Several queries may share one where its format takes several writers at a time,
-    which Spark's own Parquet tables don't. `as_table`, `rollup` and `read_table` don't see that column.
+    The table is created by the first batch if missing; an empty table that you have created with the same
+    columns, partitioned as you like, is accepted as well. Definitions are stored in the columns' metadata,
+    and in their comments if a catalog stores nothing else, as Iceberg's does. The column
+    ``streamgauge_batch`` records the query and micro-batch of each row: a batch that Spark repeats after a
+    crash adds only the missing rows. This works for all table formats that Spark appends to, whether Parquet,
+    Delta or Iceberg. Several queries may share a table if its format supports concurrent writers, which
+    Spark's own Parquet tables don't. `as_table`, `rollup` and `read_table` ignore that column.
 
     With ``upsert=True`` rows replace those of the same window and keys, and there is no such column. This is
-    for ``sketch(df).outputMode("update")`` and ``"complete"``, whose windows come again and again, and needs
-    a table format that has MERGE, such as Delta and Iceberg; Spark's own Parquet tables don't have it.
+    for ``sketch(df).outputMode("update")`` and ``"complete"``, whose windows are emitted again and again, and
+    needs a table format with MERGE, such as Delta and Iceberg; Spark's own Parquet tables don't have it.
 
-    Raises `SketchError` for a table of another definition, with the difference, and for one that is no table
-    of sketches; `ValueError` for one whose format has no MERGE where it is needed, for a catalog that
-    keeps no definitions at all, as those of databases over JDBC, and for an empty string in a key by which
-    the table is partitioned, since Spark stores null instead.
+    Raises `SketchError` for a table of another definition, with the difference, and for anything but a table
+    of sketches; `ValueError` if MERGE is needed and the format lacks it, for a catalog that stores no
+    definitions at all, such as databases over JDBC, and for an empty string in a key by which the table is
+    partitioned, because Spark stores null instead.
 
     >>> import polars as pl
     >>> import streamgauge as sg
@@ -103,9 +103,9 @@ class SketchesToTable:
                 there.sparkSession.sql(statement, {"comment": comment})
         if not is_described(commented := there.sparkSession.table(self._table)):
             raise ValueError(
-                f"SketchesToTable: the catalog of {self._table} keeps neither metadata nor comments of "
-                "columns, so no reader could say later what is in them; name a table of another catalog, or "
-                "let a function of yours write the answers"
+                f"SketchesToTable: the catalog of {self._table} stores neither metadata nor comments of "
+                "columns, so readers could not interpret the table later; name a table of another catalog, "
+                "or write the answers with your own function"
             )
         return commented
 
@@ -115,8 +115,8 @@ class SketchesToTable:
             return
         problem = "has no column" if self.once else "was made for batches that come once: it has a column"
         raise SketchError(
-            f"SketchesToTable: {self._table} {problem} {BATCH}; name another table, which is made if there "
-            "is none"
+            f"SketchesToTable: {self._table} {problem} {BATCH}; name another table, which is created if "
+            "missing"
         )
 
     def _check_partitions(self, spark: SparkSession, table: pa.Table) -> None:
@@ -142,9 +142,9 @@ class SketchesToTable:
             if "does not support MERGE" not in str(error):
                 raise
             raise ValueError(
-                f"SketchesToTable: {self._table} is in a format that has no MERGE, which upserts need; make "
-                "it in one that has, such as Delta or Iceberg. Closed windows, which come once, need no "
-                "upserts"
+                f"SketchesToTable: {self._table} is in a format that has no MERGE, which upserts need; "
+                "create it in one that has, such as Delta or Iceberg. Closed windows are written once and "
+                "need no upserts"
             ) from None
 
 

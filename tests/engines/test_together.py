@@ -203,10 +203,10 @@ def test_options_that_fit_no_stream_are_refused(spark: Any, tmp_path: Path) -> N
             write_together(streams, spark, tmp_path, sinks, **options)
         return str(problem.value)
 
-    assert "name each" in error({}, {})
+    assert "must map names to streams" in error({}, {})
     assert "'a b' is not a name" in error({"a b": MINUTES}, {})
     assert "not a stream; there are 'one'" in error({"one": MINUTES}, {"two": [print]})
-    assert "is not a sink of Spark" in error({"one": MINUTES}, {"one": ["windows"]})
+    assert "is not a sink for Spark" in error({"one": MINUTES}, {"one": ["windows"]})
     assert "groupIdPrefix" in error({"one": MINUTES}, {}, options={"kafka.group.id": "mine"})
     many = {f"stream-{at}": MINUTES for at in range(40)}
     assert "40 are too many to run together" in error(many, {})

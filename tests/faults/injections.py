@@ -205,7 +205,7 @@ def disk_full(episode: Episode) -> None:
         if _within(5.0, lambda: bool(member.failed)):
             break
     until(lambda: bool(member.failed), PATIENCE)
-    assert "windows that don't fit in memory can't be kept on disk" in member.failed, member.output
+    assert "windows that don't fit in memory can't be stored on disk" in member.failed, member.output
     member.gone()
     member.failed = ""
     episode.gather(2)

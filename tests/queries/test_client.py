@@ -111,5 +111,5 @@ def test_a_server_says_why_it_can_not_start() -> None:
         with pytest.raises(ServerError, match="token") as refused:
             check_token(host, token)
         assert "short" not in str(refused.value).replace("shortest", "")
-    with pytest.raises(ServerError, match="no address of this machine"):
+    with pytest.raises(ServerError, match="not an address of this machine"):
         QueryServer(Service({}), host="nowhere.invalid", token=TOKEN)

@@ -89,4 +89,4 @@ def test_a_stream_whose_source_came_up_too_late_counts_all_once(
     )
     query.awaitTermination()
     assert pa.concat_tables(given)["n"].to_pylist() == [10]
-    assert sum("beginning again" in record.getMessage() for record in caplog.records) == 1
+    assert sum("starting again" in record.getMessage() for record in caplog.records) == 1

@@ -102,7 +102,7 @@ class FileChannel:
                 _merge(self.positions, record.positions)
             path = self.path(last)
             if end < path.stat().st_size:
-                log.warning("%s: the last record was half written, and is left out", path)
+                log.warning("%s: the last record was incomplete and is dropped", path)
                 os.truncate(path, end)
             if end:
                 self._file, self._number = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC), last
@@ -222,8 +222,8 @@ class FileChannel:
                     ):
                         return
                     raise IngestError(
-                        f"{path} is damaged at byte {offset}: restore it, or delete the file to go on "
-                        "without its messages"
+                        f"{path} is damaged at byte {offset}: restore it, or delete the file to "
+                        "continue without its messages"
                     )
                 end = offset + _FRAME.size + length
                 yield _decode(payload, count, offset, end)

@@ -305,7 +305,7 @@ class KafkaSink:
     def _give_up_or_wait(self, error: KafkaError, batches: Sequence[Batch], retry: Retry) -> None:
         if error.code() in _FENCED and self._taken_over():
             raise IngestError(
-                f"another agent of the name {self._place.agent!r} has taken over {self._place.source!r}: "
+                f"another agent named {self._place.agent!r} has taken over {self._place.source!r}: "
                 "this one ends; give one of them another name if both are to run"
             )
         if error.code() in _TOO_LARGE and (shorter := self._shorter(batches)):

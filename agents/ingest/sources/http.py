@@ -67,7 +67,7 @@ class Http:
         if not 0 <= self.port <= 65_535:
             raise ValueError(f"port must be a number from 0 to 65535, got {self.port}")
         if self.host not in _HERE and not self.token:
-            raise ValueError(f"token is missing: with host {self.host!r} others can send, too; name one")
+            raise ValueError(f"token is missing: with host {self.host!r} other machines can send; set one")
 
     def open(self, place: Place, positions: Positions) -> HttpSource:
         """See `SourceSettings`."""
@@ -107,7 +107,7 @@ class HttpSource:
             time.sleep(0.01)
         if not self._server.started:
             raise IngestError(
-                f"there can be no server on {settings.host}:{settings.port}: another program may use the port"
+                f"can't listen on {settings.host}:{settings.port}: another program may use the port"
             )
         self.port: int = self._server.servers[0].sockets[0].getsockname()[1]
 
@@ -259,7 +259,7 @@ def _next_element(text: str, at: int) -> int:
 
 
 def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 def unpack(body: bytes, encoding: str, most: int) -> bytes | None:

@@ -29,9 +29,9 @@ class Mqtt:
     """The messages of `topics`, which may have MQTT's wildcards, from the broker at `host` and `port`.
 
     A message's key in Kafka is its topic. The broker keeps the session under `client_id`, the agent's and the
-    source's names unless it is said, so messages of QoS 1 and 2 that come while the agent is away come later.
-    Those that an agent has not acknowledged come again. `version` is 5, or 4 for MQTT 3.1.1; `tls` connects
-    by TLS.
+    source's names unless it is said, so messages of QoS 1 and 2 that come while the agent is unreachable come
+    later. Those that an agent has not acknowledged are sent again. `version` is 5, or 4 for MQTT 3.1.1; `tls`
+    connects by TLS.
     """
 
     topics: Sequence[str]
@@ -139,7 +139,7 @@ class MqttSource:
 
     def _disconnected(self, client: Any, _: Any, flags: Any, reason: Any, properties: Any) -> None:
         if reason.is_failure and self._refusal is None and not self.inbox.closed:
-            log.warning("the MQTT broker at %s is gone (%s); connecting again", self._settings.host, reason)
+            log.warning("the MQTT broker at %s disconnected (%s); reconnecting", self._settings.host, reason)
 
     def _arrived(self, client: mqtt.Client, _: Any, message: mqtt.MQTTMessage) -> None:
         values, keys = [bytes(message.payload)], [message.topic.encode()]

@@ -87,7 +87,7 @@ class SpoolSource:
         try:
             batch = file.next(finished=True)
         except Incomplete as error:
-            log.warning("%s: the packed file ends too early, or is damaged: %s", file.path, error)
+            log.warning("%s: the compressed file is truncated or damaged: %s", file.path, error)
             self._damaged.add(file.key)
             batch = None
         except Replaced:

@@ -73,7 +73,7 @@ class SyslogSource:
         except OSError as error:
             self.close()
             raise IngestError(
-                f"there can be no server on {settings.host}:{settings.port}: {error.strerror or error}"
+                f"can't listen on {settings.host}:{settings.port}: {error.strerror or error}"
             ) from None
         works = [(self._tcp, lambda: self._tcp.serve_forever(0.1)), (self._udp, self._receive)]  # type: ignore[union-attr]
         self._threads = [

@@ -216,7 +216,7 @@ class TailSource:
         try:
             batch = file.next(self._is_finished(file), self._once)
         except Incomplete as error:
-            self._warn(file.key, "%s: the packed file ends too early, or is damaged: %s", file.path, error)
+            self._warn(file.key, "%s: the compressed file is truncated or damaged: %s", file.path, error)
             self._finish(file)
             return None
         if batch is None and self._is_finished(file):
@@ -371,7 +371,7 @@ class TailSource:
         except Incomplete as error:
             content.close()
             self._wait_for_packing(key)
-            self._warn(key, "%s: the packed file ends too early, or is damaged: %s", path, error)
+            self._warn(key, "%s: the compressed file is truncated or damaged: %s", path, error)
             self._finished[key] = content.status.st_size, content.status.st_mtime_ns
             return
         except BaseException:

@@ -35,8 +35,8 @@ class Replaced(StreamgaugeError):
 
 
 class TailedFile:
-    """Reads on from `offset`, at which `position` is; `head` and `tail` are the bytes that must still be
-    there.
+    """Continues reading from `offset`, at which `position` is; `head` and `tail` are the bytes that must
+    still be there.
     """
 
     def __init__(
@@ -97,8 +97,8 @@ class TailedFile:
         line, too; `whole` that no line will be added to the last message of several. Raises `Replaced`,
         `Incomplete` and `OSError`.
 
-        NULs at the beginning are left out and counted. A program that doesn't open its log for appending goes
-        on where it was after a truncation, and leaves a hole before it.
+        NULs at the beginning are left out and counted. A program that doesn't open its log for appending
+        resumes where it was after a truncation, and leaves a hole before it.
         """
         nuls = 0 if self.offset else self._count_nuls()
         if not nuls:

@@ -132,7 +132,7 @@ class WebsocketSource:
             if self._closing.is_set():
                 return
             left = left or time.monotonic()
-            log.warning("%s: %s; connecting again in %.1f s", self._shown, why, pause)
+            log.warning("%s: %s; reconnecting in %.1f s", self._shown, why, pause)
             self._closing.wait(pause)
             pause = min(2 * pause, _LONGEST_SECONDS)
 
@@ -152,7 +152,9 @@ class WebsocketSource:
 
     def _report_gap(self, seconds: float) -> None:
         if not self._settings.cursor:
-            log.warning("%s was away for %.1f s, and what it sent then is lost", self._shown, seconds)
+            log.warning(
+                "%s was unreachable for %.1f s; its messages of that time are lost", self._shown, seconds
+            )
 
     def _url(self) -> str:
         if not self._settings.cursor or self._cursor is None:

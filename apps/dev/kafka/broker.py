@@ -78,7 +78,7 @@ class EmbeddedKafka:
     stays until its `pid` is ended.
 
     `settings` are the node's own, in place of those that it has here; `cluster` is the id of its cluster, a
-    new one unless said.
+    new one by default.
 
     Transactions, consumer groups and compaction work as on any cluster; a topic is not created by being
     named. Raises `BrokerError`, `JarsError` or `JavaError` from `start`.

@@ -70,10 +70,10 @@ def send(
 ) -> int:
     """Send all of a source's messages and return how many there were, once the broker has them all.
 
-    With `pace`, no message is sent before it is due; without, all as fast as they go. A broker that is away
-    is waited for, from the first question on: five minutes, librdkafka's `delivery.timeout.ms`. `progress` is
-    called with how many were sent so far. `producer` is one of `producer_for`, a new one unless named. Raises
-    `KafkaException` if the topic is unknown, `Undelivered` if messages were lost.
+    With `pace`, no message is sent before it is due; without, all as fast as they go. A broker that is
+    unreachable is waited for, from the first question on: five minutes, librdkafka's `delivery.timeout.ms`.
+    `progress` is called with how many were sent so far. `producer` is one of `producer_for`, a new one unless
+    named. Raises `KafkaException` if the topic is unknown, `Undelivered` if messages were lost.
     """
     if producer is None:
         producer = producer_for(bootstrap_servers, config)
@@ -120,7 +120,7 @@ def doubted(batch: Batch) -> str | None:
 
 
 def _partitions(producer: Producer, topic: str) -> int:
-    """How many partitions the topic has; a broker that is away is waited for."""
+    """How many partitions the topic has; a broker that is unreachable is waited for."""
     deadline = time.monotonic() + _PATIENCE
     while True:
         try:

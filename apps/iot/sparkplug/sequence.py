@@ -21,7 +21,7 @@ class SequenceGap(Rule):
 
     The figure is how many gaps there are. Messages that Kafka stamps with the same millisecond are in the
     order of their numbers. A number that lies less than half the circle behind is one that came late, or
-    again, and what follows is held against those before it; unless it goes on from there, as after a gap of
+    again, and what follows is compared with those before it; unless it goes on from there, as after a gap of
     more than half the circle.
     """
 

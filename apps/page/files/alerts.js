@@ -18,7 +18,7 @@ export function alerts(app, context) {
   const top = el("div", {});
   const list = el("ol", { class: "alerts" });
   const box = el("div", { class: "scroll body", tabindex: "0", role: "region", "aria-label": "What fired" }, list);
-  const field = el("input", { class: "filter", type: "search", placeholder: "Filter: a key, a word of why", "aria-label": "Filter what fired", oninput: search });
+  const field = el("input", { class: "filter", type: "search", placeholder: "Filter by a key or a word", "aria-label": "Filter alerts", oninput: search });
   const below = el("div", {});
   put(place, top, field, box, below);
   const rows = new VirtualRows({
@@ -75,7 +75,7 @@ export function alerts(app, context) {
     if (!shows(top, latest.by_rule, latest.active, latest.stale, rule)) {
       const turn = (name) => () => { rule = rule === name ? null : name; again(); };
       const rules = Object.entries(latest.by_rule).map(([name, count]) =>
-        el("button", { class: "tag", "aria-pressed": String(rule === name), onclick: turn(name), "data-path": name, title: `Only what ${visible(name)} says` }, `${format(count)} × ${visible(name)}`));
+        el("button", { class: "tag", "aria-pressed": String(rule === name), onclick: turn(name), "data-path": name, title: `Show only alerts of ${visible(name)}` }, `${format(count)} × ${visible(name)}`));
       put(top,
         el("header", {}, el("h2", { id: "fired" }, "What fired"), el("span", { class: "note" }, latest.active ? `${format(latest.active)} still active` : ""), rules),
         latest.stale && el("p", { class: "warning", role: "status" }, `Alerts can't be followed: ${latest.stale}`));
@@ -90,7 +90,7 @@ export function alerts(app, context) {
     const hidden = latest.active > burning && !latest.more && rule === null && !field.value;
     if (shows(below, events.length, latest.more, hidden && burning, rule, all)) return;
     const watching = app.rules.length ? `${format(app.rules.length)} rules are watching: ${app.rules.map((one) => one.name).join(", ")}.` : "This app has no rules; give some with --rules.";
-    const none = all ? empty("Nothing that fired is like that", "Clear the filter to see all of it.") : empty("Nothing has fired", watching);
+    const none = all ? empty("No alert matches the filter", "Clear the filter to see all alerts.") : empty("Nothing has fired", watching);
     const cut = latest.more > 0 && el("p", { class: "note" }, `${format(events.length)} of ${format(events.length + latest.more)}; scroll for more.`);
     put(below, !events.length && none, hidden && el("p", { class: "warning", role: "status" }, `${format(burning)} of ${format(latest.active)} active ones are shown.`), cut);
   }
@@ -103,7 +103,7 @@ export function alerts(app, context) {
     const key = event.key === null ? "" : el("button", { class: "name", onclick: (click) => { click.stopPropagation(); choose(event); } }, text(event.key));
     return el(
       "li", { class: [active && "active", open && "here"].filter(Boolean).join(" ") || null, onclick: toggle },
-      el("button", { class: "rule", "aria-expanded": String(open), title: "The picture of its moment", onclick: (click) => { click.stopPropagation(); toggle(); } }, visible(event.rule)),
+      el("button", { class: "rule", "aria-expanded": String(open), title: "Show the chart of this moment", onclick: (click) => { click.stopPropagation(); toggle(); } }, visible(event.rule)),
       el("time", { datetime: event.at }, clock(began)),
       el("span", { class: "key" }, key),
       el("span", { class: "state" }, state(event)),

@@ -38,7 +38,7 @@ tokenBy(() => new Promise((given) => {
     given(field.value.trim());
   };
   put(main, el("form", { class: "token", onsubmit: send },
-    el("h1", {}, "This server wants a token"),
+    el("h1", {}, "This server requires a token"),
     el("label", { for: "token" }, "It is in the file that --token-file named, or in STREAMGAUGE_TOKEN, where the server was started."),
     field, el("button", { type: "submit" }, "Show the page")));
   field.focus();
@@ -57,7 +57,7 @@ function head(name) {
     spans.length > 0 && el("div", { class: "spans", role: "group", "aria-label": "Span" }, spans),
     el("div", { class: "tools", role: "group", "aria-label": "This page" },
       zonePicker,
-      el("button", { class: "tool link", onclick: (event) => copy(event.currentTarget), title: "Copy a link to just this: app, span, keys, zone, alert" }, "Copy link"),
+      el("button", { class: "tool link", onclick: (event) => copy(event.currentTarget), title: "Copy a link with app, span, keys, zone and alert" }, "Copy link"),
       !sql && el("button", { class: "tool", onclick: onWall, title: "For a screen on the wall: large, without controls; Esc leaves" }, "Kiosk"),
       el("button", { class: "theme", onclick: theme, "aria-label": "Dark or light", title: "Dark or light" }, "◐")));
   const at = zones.named() === zones.UTC ? "UTC" : `${zones.named()} (${zones.offset()})`;
@@ -199,7 +199,7 @@ async function show(app) {
 
 function chips(context) {
   return Object.entries(view.focus).map(([key, value]) =>
-    el("button", { class: "chip", onclick: () => context.choose({ [key]: value }), "aria-label": `Show all again, not only ${key} ${text(value)}` }, `${key}: ${text(value)}`, el("span", { "aria-hidden": "true" }, " ✕")));
+    el("button", { class: "chip", onclick: () => context.choose({ [key]: value }), "aria-label": `Show all, not only ${key} ${text(value)}` }, `${key}: ${text(value)}`, el("span", { "aria-hidden": "true" }, " ✕")));
 }
 
 /** A panel in its frame, which says what is wrong if it can't be drawn. */
@@ -272,7 +272,7 @@ async function begin() {
     kiosk(apps.map((one) => `/app/${encodeURIComponent(one.name)}`), apps.indexOf(app), drawn, redraw);
     return drawn;
   }
-  if (name !== null) put(main, empty(`There is no app ${name} here`, `There are: ${apps.map((one) => one.name).join(", ") || "none"}.`));
+  if (name !== null) put(main, empty(`There is no app ${name} here`, `Available apps: ${apps.map((one) => one.name).join(", ") || "none"}.`));
   else put(main, empty("No app is shown here", "Start the server with --app or --group, such as: streamgauge serve --app iot --group iot-sensors."));
 }
 

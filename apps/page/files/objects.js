@@ -59,7 +59,7 @@ export function lightcurve(panel, context) {
         if (point) bands.set(name, [...(bands.get(name) ?? []), point]);
       }
       put(heading, caption(panel, one));
-      if (!bands.size) return put(place, heading, empty("Nothing was measured of this object", "Choose another one."));
+      if (!bands.size) return put(place, heading, empty("This object has no measurements", "Choose another one."));
       const series = [...bands.keys()].sort().map((name, number) => ({
         name, number, colour: colour(number), points: bands.get(name).sort((a, b) => a.time - b.time),
       }));

@@ -81,7 +81,7 @@ export function picture(app, context) {
     const part = context.part(rule?.part ?? app.panels[0]?.part);
     if (!part) return;
     const { points, title, unit, step, looked } = await course(part, rule, event, keys ?? {}, at, over, share, of);
-    if (!points.length) return put(drawn, empty("No rows around this moment are kept", "How long a server keeps windows is --keep; a longer one shows older moments."));
+    if (!points.length) return put(drawn, empty("Rows around this moment are no longer stored", "The option --keep sets how long a server stores windows."));
     if (chart.node.parentNode !== drawn) put(drawn, chart.node);
     const scale = share ? 100 : 1;
     const held = looked && event.limit !== null && rule.plain;

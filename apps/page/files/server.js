@@ -58,7 +58,7 @@ export async function post(path, value) {
   return parsed(await send(path, { method: "POST", headers, body: JSON.stringify(value) }));
 }
 
-/** Whether the server wants a token, which links can't carry. */
+/** Whether the server requires a token, which links can't carry. */
 export function hasToken() {
   return Boolean(token);
 }

@@ -9,7 +9,7 @@ const RATED = 60;
 const PARTS = [["counted", "counted"], ["filtered", "filtered"], ["late", "late"], ["dead_lettered", "dead-lettered"]];
 
 export function status() {
-  const node = el("section", { class: "status", "aria-label": "How far it is" });
+  const node = el("section", { class: "status", "aria-label": "Progress" });
   const seen = { read: null, since: Date.now() };
   const counts = [];
   let broken = null;

@@ -65,7 +65,7 @@ async function groups(panel, part, context) {
   }));
   const size = (row) => (panel.both_ways ? Math.abs(row.one.value) : row.one.value);
   const ranked = rows.filter((row) => row.one).sort((one, other) => size(other) - size(one)).slice(0, panel.k);
-  const more = answer.rows.length === MOST ? `Of the ${format(MOST)} with the most ${first || "rows"}.` : "";
+  const more = answer.rows.length === MOST ? `Among the ${format(MOST)} with the most ${first || "rows"}.` : "";
   return { rows: ranked, more, answer };
 }
 

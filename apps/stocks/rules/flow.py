@@ -16,7 +16,7 @@ from ....operators.rules.value_with_bounds import Figure, number
 class OrderImbalance(LimitRule):
     """Of what aggressors bought and sold in a window, one side has almost all.
 
-    Its `value` is what was bought, `sold` what was sold. Held against the limit is the difference in the sum
+    Its `value` is what was bought, `sold` what was sold. The limit is compared with the difference in the sum
     of both, without its sign: 0 is balance, 1 is one side alone. All other fields are those of `LimitRule`.
 
     Source: Chordia, Roll, Subrahmanyam, "Order imbalance, liquidity, and market returns", J. Financial

@@ -36,7 +36,7 @@ class SessionMove(PriceRule):
             _ = self._until
         except ValueError:
             raise ValueError(
-                f"{self._where}: until is {self.until!r}; write a time of day as 15:25"
+                f"{self._where}: until must be a time of day such as 15:25, got {self.until!r}"
             ) from None
 
     @cached_property
@@ -90,7 +90,7 @@ class RollingMove(PriceRule):
             wanted = ", ".join(get_args(Against))
             raise ValueError(f"{self._where}: against must be one of {wanted}, got {self.against!r}")
         if not self._duration("over"):
-            raise ValueError(f"{self._where}: over is {self.over!r}; write a length of time, such as '24h'")
+            raise ValueError(f"{self._where}: over must be a duration such as '24h', got {self.over!r}")
 
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
         """See `LimitRule`."""
@@ -155,7 +155,7 @@ class ReturnScore(PriceRule):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self._duration("step"):
-            raise ValueError(f"{self._where}: step is {self.step!r}; write a length of time, such as '1m'")
+            raise ValueError(f"{self._where}: step must be a duration such as '1m', got {self.step!r}")
         for name in ("over", "warm"):
             if type(given := getattr(self, name)) is not int or given < _TIMES:
                 raise ValueError(f"{self._where}: {name} must be an integer ≥ {_TIMES}, got {given!r}")
@@ -192,9 +192,9 @@ class ReturnScore(PriceRule):
 
 @dataclass(frozen=True)
 class SplitSeen(PriceRule):
-    """A session began with a split: prices before it are held against those after in the shares of today.
+    """A session began with a split: prices before it are compared with those after in the shares of today.
 
-    The limit is held against the number of new shares for an old one. All other fields are those of
+    The limit is compared with the number of new shares for an old one. All other fields are those of
     `PriceRule`.
     """
 

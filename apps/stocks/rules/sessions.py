@@ -31,11 +31,11 @@ class Hours(NamedTuple):
             opens, closes = (datetime.strptime(part.strip(), "%H:%M") for part in text.split("-"))
         except ValueError:
             raise ValueError(
-                f"hours are {text!r}; write them as 09:30-16:00, or nothing for all day"
+                f"hours must be such as 09:30-16:00, or empty for the whole day, got {text!r}"
             ) from None
         hours = cls(*(at.hour * _HOUR + at.minute * 60 for at in (opens, closes)))
         if hours.opens >= hours.closes:
-            raise ValueError(f"hours are {text!r}, and end before they begin")
+            raise ValueError(f"hours must begin before they end, got {text!r}")
         return hours
 
     @property

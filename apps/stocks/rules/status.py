@@ -65,9 +65,7 @@ class SilentSymbol(Rule):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self._duration("longer"):
-            raise ValueError(
-                f"{self._where}: longer is {self.longer!r}; write a length of time, such as '5m'"
-            )
+            raise ValueError(f"{self._where}: longer must be a duration such as '5m', got {self.longer!r}")
         try:
             zone_of(self.zone)
             _ = self.open

@@ -32,7 +32,7 @@ def _id_rows(feed: Feed, settings: Settings) -> Stream:
 
 
 def _id_messages(path: Path, settings: Settings) -> Iterator[Message]:
-    """The ids of a file in the order in which they were given out; before them what has none, as it is.
+    """The ids of a file in the order in which they were assigned; before them what has none, as it is.
 
     Crawls are written page by page, each from the latest to the earliest.
     """

@@ -25,13 +25,13 @@ def check_joined(stream: Stream, delivery: str, settings: Mapping[str, Any]) -> 
         return
     if delivery != "exactly_once":
         raise ValueError(
-            f"delivery is {delivery!r}, and the stream joins two streams: what one side gives depends on how "
-            'far the other is, and only "exactly_once" commits both at once; leave delivery= out'
+            f"delivery is {delivery!r}, and the stream joins two streams: the results of one side depend on "
+            'the position of the other, and only "exactly_once" commits both together; leave delivery= out'
         )
     if str(settings.get("group.protocol", "classic")).lower() == "consumer":
         raise ValueError(
-            'config has "group.protocol": "consumer", and the stream joins two streams: brokers that assign '
-            "don't promise partitions of the same number; leave the setting out"
+            'config has "group.protocol": "consumer", and the stream joins two streams: assignment by '
+            "brokers doesn't guarantee partitions of the same number; leave the setting out"
         )
     if settings.get(_STRATEGY, "range") != "range":
         raise ValueError(
@@ -48,7 +48,8 @@ def check_alike(stream: Stream, partitions: Mapping[str, int]) -> None:
     if partitions[one] != partitions[two]:
         raise TopicError(
             f"join: the topic {one!r} has {partitions[one]} partitions and {two!r} has {partitions[two]}; "
-            "rows meet only in partitions of one number, so both topics must have equally many, keyed alike"
+            "rows are matched only between partitions with the same number, so both topics need equally "
+            "many, with the same keys"
         )
 
 

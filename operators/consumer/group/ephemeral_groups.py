@@ -70,7 +70,7 @@ def remove_leftovers(client: Admin, topic: str, now: datetime) -> None:
         for table, group in old_groups(known, topic, now).items():
             groups = [group, f"{table.rpartition('.table.')[0]}.merger"]
             if not any(_has_members(client, one) for one in groups):
-                log.info("removing what the run %s left behind", group)
+                log.info("removing the leftovers of the run %s", group)
                 remove(client, [table], groups)
     except (KafkaException, TimeoutError) as error:
         log.debug("what earlier runs left was not looked for: %s", error)

@@ -145,7 +145,7 @@ class GroupState:
         if committed and not self.new:
             known = ", ".join(f"{where} at {committed[where].position.offset}" for where in sorted(committed))
             log.warning(
-                "the group %s has lost its offsets; going on where the table topic ends: %s",
+                "the group %s has lost its offsets; continuing where the table topic ends: %s",
                 *(self.log_group, known),
             )
 
@@ -196,7 +196,7 @@ class GroupState:
             raise self._changed(changes)
         for sentence in rewritten(recorded, own):
             log.warning(
-                "the group %s goes on under another version of Polars or Python, which puts an expression "
+                "the group %s continues with another version of Polars or Python, which puts an expression "
                 "into other words; make sure that it still means the same: %s",
                 self.group_id,
                 sentence,
@@ -205,9 +205,9 @@ class GroupState:
     def _changed(self, changes: list[str]) -> DefinitionChanged:
         of = f" of the stream {self.name!r}" if self.name else ""
         error = DefinitionChanged(
-            f"the group {self.group_id!r} has state of another definition{of}: {'; '.join(changes)}. Give "
-            "the changed stream a group_id of its own, or go on with the group's own definition; to start "
-            f"again under this name, delete the group and its topics {self.log_group}.table.* first"
+            f"the group {self.group_id!r} has state of another definition{of}: {'; '.join(changes)}. Use "
+            "another group_id for the changed stream, or restore the group's definition; to start over "
+            f"under this name, delete the group and its topics {self.log_group}.table.* first"
         )
         error.stream = self.name
         return error

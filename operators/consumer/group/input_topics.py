@@ -57,8 +57,8 @@ def check_apart(sources: Sequence[KafkaSource], written: Iterable[str | None]) -
     for topic in written:
         if topic and (takers := readers_of(sources, topic)):
             raise ValueError(
-                f"this run writes to the topic {topic!r} and reads {takers[0].topic}: what it writes would "
-                "come back as its input; write to another topic, or read fewer"
+                f"this run writes to the topic {topic!r} and reads {takers[0].topic}: it would read its "
+                "own output; write to another topic, or read fewer"
             )
 
 
@@ -86,7 +86,7 @@ class TopicSearch:
     def poll(self) -> InputTopics | None:
         """The topics that began to match since the last call, if it is time to look and there are any.
 
-        While brokers are away none are listed. Raises `TopicError` for a topic that two sources take.
+        While brokers are unreachable none are listed. Raises `TopicError` for a topic that two sources take.
         """
         if not self._has_patterns or time.monotonic() < self._due:
             return None

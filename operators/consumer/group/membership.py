@@ -128,8 +128,8 @@ class Membership:
                 of = f" of the stream {name!r}" if name else ""
                 raise DefinitionChanged(
                     f"the group has committed {_input(place)} by another definition{of} "
-                    f"({own.fingerprint}, this one is {known}): a run of it is going on side by "
-                    "side; give one of them a group_id of its own"
+                    f"({own.fingerprint}, this one is {known}): a run of it is active at the "
+                    "same time; give one of them another group_id"
                 )
         return places
 

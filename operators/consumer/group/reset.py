@@ -1,8 +1,8 @@
-"""Set a group back, or forward: its offsets, and what its merger knows with them.
+"""Reset a group: its offsets together with its merger's state.
 
-Offsets and counts belong together: the table topic holds what was counted up to the offsets, and each delta
-names its range. So a reset removes the group's table topics and the merger's place first, and sets the
-offsets last. Who dies in between leaves a group that refuses to run until it is reset again.
+Offsets and counts belong together: the table topic contains the counts up to the offsets, and each delta
+names its range. So a reset first removes the group's table topics and the merger's position, and sets the
+offsets last. If it dies in between, the group refuses to run until it is reset again.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Place = Literal["earliest", "latest"] | datetime | int | Mapping[tuple[str, int]
 
 
 class GroupInUse(StreamgaugeError, RuntimeError):
-    """A group has members, whose place can't be changed under them."""
+    """A group can't be reset while it has members."""
 
 
 def reset(
@@ -51,32 +51,32 @@ def reset(
     config: Mapping[str, Any] | None = None,
     topics: Sequence[str] = (),
 ) -> dict[Input, int]:
-    """Have the next run of a group go on elsewhere: it counts again from there. Gives the offsets.
+    """Set where the next run of a group counts from; returns the offsets.
 
-    `to` is ``"earliest"``, ``"latest"``, a time (the first message of that timestamp or a later one; UTC
-    unless it has a zone), an offset for every partition, or offsets by (topic, partition), which leave out no
-    partition. `topics` are the group's input topics, where it never committed any.
+    `to` is ``"earliest"``, ``"latest"``, a time (the first message with that timestamp or a later one; UTC
+    unless it has a zone), one offset for every partition, or offsets by (topic, partition) for all
+    partitions. `topics` are the group's input topics, if it never committed any.
 
-    What was counted and not handed over is dropped, open windows included, and so is what is known of late
-    rows: a window that begins before the new place holds only rows from there on. Windows that were handed
-    over stay where they are; those that are counted again come again, and replace the earlier ones by
-    `window_start` and keys (files of `SketchesToParquet` and tables of `SketchesToKafka` do so by
-    themselves). Bad messages that are read again become dead letters again. The group may go on with another
-    definition. Streams that run together are all set.
+    Counts that were not delivered are dropped, including open windows, together with the positions that
+    determine lateness: a window that begins before the new position contains only rows from there on.
+    Delivered windows stay; if they are counted again, they are delivered again and replace the earlier ones
+    by `window_start` and keys (`SketchesToParquet` and `SketchesToKafka` replace them automatically). Bad
+    messages that are reread become dead letters again. The group may continue with another definition.
+    Streams that run together are all reset.
 
     Raises `GroupInUse` while the group has members (static ones count until their session time-out),
-    `TopicError` for topics that are not there, `ValueError` for a place that is not in a topic or that leaves
-    out partitions, and for an unknown group.
+    `TopicError` for topics that don't exist, `ValueError` for a position that is not in a topic or that
+    leaves out partitions, and for an unknown group.
 
         reset("by-minute", datetime(2026, 6, 1, 12))        # or: streamgauge groups reset by-minute --to …
 
     >>> import streamgauge as sg
     >>> sg.reset("by-minute", "yesterday")
     Traceback (most recent call last):
-    ValueError: to is 'yesterday'; write "earliest", "latest", a datetime, or an offset
+    ValueError: to must be "earliest", "latest", a datetime or an offset, got 'yesterday'
     """
     if not isinstance(to, (datetime, int, Mapping)) and to not in ("earliest", "latest"):
-        raise ValueError(f'to is {to!r}; write "earliest", "latest", a datetime, or an offset')
+        raise ValueError(f'to must be "earliest", "latest", a datetime or an offset, got {to!r}')
     check_settings(config or {})
     settings = {"bootstrap.servers": servers(bootstrap_servers), **(config or {})}
     client = admin(settings)
@@ -128,9 +128,7 @@ def _known_topics(client: Admin, group_id: str) -> list[str]:
         if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
             raise refused(error.args[0], f"read the offsets of {group_id!r}", group=group_id) from None
     if not offsets:
-        raise ValueError(
-            f"the group {group_id!r} has no offsets: check its name, or name the topics that it is to read"
-        )
+        raise ValueError(f"the group {group_id!r} has no offsets: check its name, or name its input topics")
     return sorted({place.topic for place in offsets})
 
 

@@ -241,7 +241,7 @@ def _add_message(tail: Tail, gather: ChunkAssembler, message: Message) -> None:
             newer = tail.snapshot is None or snapshot.follows(tail.snapshot)
         except DeltaError as error:
             # An earlier one leads to the same windows, by way of more deltas.
-            log.warning("left out %s, at offset %s of %s", error, message.offset(), message.topic())
+            log.warning("dropped %s at offset %s of %s", error, message.offset(), message.topic())
             tail.damaged = message.offset()
             return
         # Of two that have come equally far the first counts: it says whose group it is.

@@ -78,7 +78,7 @@ def read_state(stored: str) -> tuple[LogState, EmittedWindows]:
         quiet_us, position = fields["quiet"]
         return state, EmittedWindows(fields["emitted"], kept, (quiet_us, position))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DeltaError(f"the merger's kept state is damaged ({error}): {stored[:200]!r}") from None
+        raise DeltaError(f"the merger's stored state is damaged ({error}): {stored[:200]!r}") from None
 
 
 def state_json(state: LogState, emitted: EmittedWindows) -> str:

@@ -37,7 +37,7 @@ class BoundedEnd:
         if not self._warned:
             self._warned = True
             log.warning(
-                "ending without the rows that wait for partners in %s: another run of the group %s has them",
+                "ending without the rows buffered in %s: another run of the group %s has them",
                 *(self._plan.topic, self._plan.group_id),
             )
         return True

@@ -113,11 +113,11 @@ class CheckpointStore:
             if not passing(fault):
                 raise
             if not self.behind and fault.code() not in LOST:
-                log.warning("the merger's place can't be kept now, later again: %s", fault.str())
+                log.warning("the merger's position can't be stored now, retrying later: %s", fault.str())
             self.behind = True
             return
         if self.behind:
-            log.warning("managed to keep the merger's place; going on")
+            log.warning("stored the merger's position; continuing")
         self.behind = False
         last = {p: self._saved[p].next_offset if p in self._saved else 0 for p in fresh}
         self._trim({p: place.next_offset for p, place in fresh.items() if place.next_offset > last[p]})
@@ -263,8 +263,7 @@ class CheckpointStore:
                 if fault is not None and fault.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                     self._may_trim = False
                     log.warning(
-                        "the table topic %r can't be trimmed and will grow; to have that done, allow DELETE "
-                        "on it",
+                        "the table topic %r can't be trimmed and will grow; allow DELETE on it",
                         self._plan.table_topic,
                     )
         if self._may_trim and places:

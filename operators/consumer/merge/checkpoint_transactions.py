@@ -168,9 +168,7 @@ class _Faults:
         refusal = refused(error, "take a message", topic=topic, right="WRITE")
         if passing(error) or of_what is None:
             raise refusal
-        raise SinkError(
-            f"{of_what()} can't be sent: {refusal}; the next run of the group hands it over again"
-        )
+        raise SinkError(f"{of_what()} can't be sent: {refusal}; the next run of the group delivers it again")
 
     def _record(self, error: KafkaError, topic: str, of_what: Callable[[], str] | None) -> None:
         if self._first is None or passing(self._first[0]):

@@ -23,12 +23,12 @@ _Key = tuple[int, object]
 
 
 class ClosedWindows:
-    """The groups of closed windows, in the order they closed; one that comes again replaces the first.
+    """The groups of closed windows, in the order they closed; one that is emitted again replaces the first.
 
     They are kept as they live, and written when somebody wants the table, or on their way to disk. Those that
-    closed together are kept together, as long as none of them may be here already. Sessions
-    come many together; one that comes again, longer, replaces those of its keys that it covers. `most` is how
-    many are kept; None keeps all, whatever they take.
+    closed together are kept together, as long as none of them may be here already. Sessions come many
+    together; one that is emitted again, longer, replaces those of its keys that it covers. `most` is how many
+    are kept; None keeps all, whatever they take.
 
     >>> from ...table.schema import END, START
     >>> closed = ClosedWindows(pa.schema([(START, pa.int64()), (END, pa.int64())]), most=2)

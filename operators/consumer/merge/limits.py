@@ -38,7 +38,7 @@ def keep_within(options: RunOptions, mergers: Collection[Merger]) -> None:
     raise StateLimitError(
         f"open windows take {used_bytes:,} bytes of memory, and state_bytes allows {limit:,}; the largest: "
         f"{largest}. Nothing is lost: a run with a higher state_bytes, or more mergers (table_partitions), "
-        "goes on from here; shorter windows and fewer keys take less"
+        "resumes from here; shorter windows and fewer keys take less"
     )
 
 

@@ -17,7 +17,7 @@ def merge_message(
     """Take in the next message of the partition of the log that `merger` and `gather` follow.
 
     Gives the delta that it made whole, and whether that was accepted; None for a snapshot, and for a part
-    after which others are missing. Raises `DeltaError` for what is damaged or out of turn.
+    after which others are missing. Raises `DeltaError` for what is damaged or out of order.
     """
     name, record = gather.add(value, headers, offset)
     if record is None:

@@ -1,8 +1,8 @@
 """The merging worker: follows the table topic, closes windows, remembers where to begin again.
 
 It is a member of a consumer group of its own, so that several mergers share the partitions of a table topic.
-After a restart it goes on at the first delta of its oldest window that was not handed over or may come again
-(`checkpoint_store`): so every such window is whole again.
+After a restart it goes on at the first delta of its oldest window that was not handed over or may be emitted
+again (`checkpoint_store`): so every such window is whole again.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ class MergeWorker:
 
     The run's `on_window` gets the table of sketches of a closed window, from the thread of `run`: once in a
     run, or again, whole, if rows followed for one that only silence had closed. A window counts as handed
-    over once that call returns. If it raises, the window comes again, and after a crash so do those handed
-    over since the last commit. With several table partitions, each brings the windows of its own groups.
-    Tables that were handed over go to `closed`.
+    over once that call returns. If it raises, the window is emitted again, and after a crash so do those
+    handed over since the last commit. With several table partitions, each brings the windows of its own
+    groups. Tables that were handed over go to `closed`.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class MergeWorker:
                 self._save_checkpoint()
             self._outbox.check_empty()
         except Stopped as error:
-            log.warning("stopped before the merger's place was kept: %s", error)
+            log.warning("stopped before the merger's position was stored: %s", error)
         finally:
             self._last_known = self.states()
             self._leaving = True
@@ -284,7 +284,7 @@ class MergeWorker:
         if not accepted:
             about = {"topic": delta.topic, "partition": delta.partition, "offset": delta.first_offset}
             log.info(
-                "left out %s at offset %d: its range was in already", delta.range_text, offset, extra=about
+                "dropped %s at offset %d: its range was already merged", delta.range_text, offset, extra=about
             )
 
     def _check_split(self, headers: Any) -> None:
@@ -415,7 +415,7 @@ class MergeWorker:
         try:
             self._save_checkpoint()
         except KafkaException as error:
-            log.warning("what was handed over last will be again: %s", error)
+            log.warning("the last windows will be delivered again: %s", error)
         self._lost(consumer, partitions)
 
     def _lost(self, consumer: Consumer, partitions: list[KafkaPartition]) -> None:

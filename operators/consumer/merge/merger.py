@@ -1,10 +1,10 @@
 """Deltas in, closed windows out: the state of the merging worker, without any Kafka.
 
-Windows are given out in order when `closing` says that they may close (`open_windows`). Those that close for
-good come once, and rows that come for them later are late. A window that only silence has closed is given out
-and kept: rows that follow for it count, and if there are any, it comes again, whole, when it closes next, in
-another silence or for good. If there are none, it closes for good without another emission, unless its merger
-`confirms`.
+Windows are emitted in order when `closing` says that they may close (`open_windows`). Those that close for
+good come once, and rows that come for them later are late. A window that only silence has closed is emitted
+and kept: rows that follow for it count, and if there are any, it is emitted again, complete, when it closes
+next, in another silence or for good. If there are none, it closes for good without another emission, unless
+its merger `confirms`.
 
 One `Merger` follows one partition of the table topic. The log alone decides what it does, so reading the log
 again gives the same windows. Only how often a kept window comes before it is final depends on when it is
@@ -92,7 +92,7 @@ class Merger:
         """Accept the delta at `offset` of the log, or drop it as a duplicate; True if it was accepted.
 
         `name` is the mark of its beginning, if it has one. Raises `DeltaError` for a delta of another
-        definition or out of turn.
+        definition or out of order.
         """
         self._position = offset + 1
         begin, before = self._marks.pop(name, (offset, None))
@@ -128,14 +128,14 @@ class Merger:
     def due(self) -> WindowGroups | None:
         """The groups of the earliest closed windows that were not emitted as they are now, if there are any.
 
-        They come again after a restart until `mark_emitted` notes that they were emitted.
+        They are emitted again after a restart until `mark_emitted` notes that they were emitted.
         """
         self._due = self._open.due(self.state.due_us, self._emitted)
         return None if self._due is None else self._due.groups().with_final(self._due.final)
 
     @property
     def final(self) -> bool:
-        """Whether the windows that `due` gave will not come again: no row counts in them any more."""
+        """Whether the windows that `due` gave will not be emitted again: no row counts in them any more."""
         return self._due is not None and self._due.final
 
     def mark_emitted(self, until_us: int | None = None) -> None:
@@ -231,8 +231,8 @@ class Merger:
     def restore_point(self) -> tuple[int, str]:
         """Where to read the log from again after a restart, and the state to start with, as JSON.
 
-        That is the first delta of the oldest window that was not handed over or may come again, so that every
-        such window becomes whole again; or an earlier delta that has only partly come.
+        That is the first delta of the oldest window that was not handed over or may be emitted again, so that
+        every such window becomes whole again; or an earlier delta that has only partly come.
         """
         places = (*self._open.origins(), *self._marks.values())
         oldest = min(places, key=lambda place: place[0], default=None)
@@ -286,7 +286,7 @@ class Merger:
         known = self._sources.get(delta.topic)
         if known and delta.source and delta.source != known:
             raise DeltaError(
-                f"the delta {delta.range_text} is of another topic of that name, which was deleted and made "
+                f"the delta {delta.range_text} is of another topic of that name, which was deleted and "
                 "recreated; give the run a new group_id to begin with the new one"
             )
         self._sources[delta.topic] = known or delta.source
@@ -302,7 +302,7 @@ class Merger:
         if self._delivery == "at_most_once":
             return delta.first_offset > following
         raise DeltaError(
-            f"the delta {delta.range_text} is out of turn, the next offset is {following}; the table topic "
+            f"the delta {delta.range_text} is out of order; the next offset is {following}; the table topic "
             "is not what one stream wrote exactly once: start again with another group"
         )
 

@@ -79,6 +79,6 @@ def _written(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[s
             Path(name).unlink()
     except OSError as error:
         raise OSError(
-            f"windows that don't fit in memory can't be kept on disk: {error}. Make room there, or name "
-            "another folder by TMPDIR; the next run of the group goes on with nothing lost"
+            f"windows that don't fit in memory can't be stored on disk: {error}. Make room there, or name "
+            "another folder by TMPDIR; the next run of the group resumes without loss"
         ) from None

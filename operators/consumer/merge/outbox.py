@@ -60,7 +60,7 @@ class Outbox:
     """Hands windows over, in the order in which they closed.
 
     `emit` calls the run's `on_window` and the sinks that write or remember; what they raise ends the run, and
-    the window comes again in the next. What is to be sent waits until `mark_sent` or `forget`.
+    the window is emitted again in the next. What is to be sent waits until `mark_sent` or `forget`.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -187,7 +187,7 @@ class Outbox:
         if since is not None and wall.monotonic() - since[0] > _SLOW_SECONDS:
             self._since = None
             log.warning(
-                "handing over %s takes more than %.0f s; nothing is lost, but until it returns no further "
+                "delivering %s takes more than %.0f s; nothing is lost, but until it returns no further "
                 "window is emitted, and the table topic %r grows on the brokers' disks",
                 *(describe_window(since[1]), _SLOW_SECONDS, self._table_topic),
             )
@@ -223,7 +223,7 @@ class Outbox:
         problem = f"{many}, first {left[0].describe()}, could not be sent"
         if not self._origin.named:
             raise SinkError(f"{problem}; start the run again, or give it a group_id so that a later one can")
-        log.warning("%s; the next run of the group hands them over again", problem)
+        log.warning("%s; the next run of the group delivers them again", problem)
 
     def forget(self, partitions: Iterable[int]) -> None:
         """Drop what waits of these partitions: other members have them, and hand it over again."""
@@ -252,7 +252,7 @@ def _run_sink(step: Callable[[], list[Outgoing]], context: Callable[[], str]) ->
         return step()
     except OSError as error:
         raise SinkError(
-            f"{context()}: {type(error).__name__}: {error}; the next run of the group goes on from there"
+            f"{context()}: {type(error).__name__}: {error}; the next run of the group resumes from there"
         ) from error
 
 
@@ -269,5 +269,5 @@ def _write(sink: WritingSink, window: ClosedWindow) -> None:
     except Exception as error:
         raise SinkError(
             f"{_describe(sink, window)} can't be written: {type(error).__name__}: {error}; the next run "
-            "of the group hands it over again"
+            "of the group delivers it again"
         ) from error

@@ -77,7 +77,7 @@ class Supervisor:
         watched = [(own.figures, own.health) for own in self._results.values()]
         self._exposed.begin(watched, self._whole_health)
         log.info(
-            "began: %d input partitions, %d workers", sum(plans.partitions.values()), plan.options.workers
+            "started: %d input partitions, %d workers", sum(plans.partitions.values()), plan.options.workers
         )
         self._thread("run", self._supervise, done=self._done)
 
@@ -243,7 +243,7 @@ class Supervisor:
         logged_topics = {topic for own in self._results.values() for topic in own.topics}
         self._topics.also(dict.fromkeys(logged_topics - self._known, ""), needed=False)
         for topic in self._topics.gone - self._gone:
-            log.warning("the topic %s is gone; the run goes on with what was counted of it", topic)
+            log.warning("the topic %s was deleted; the run continues with its counts so far", topic)
         self._gone = set(self._topics.gone)
         for own in self._results.values():
             own.update_topics(self._topics.partitions, fresh, self._gone)

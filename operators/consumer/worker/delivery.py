@@ -1,7 +1,7 @@
 """Deliver deltas and dead letters to Kafka with the input's offsets: in the ways that `RunOptions` names.
 
-All of them try again while brokers are away or coordinators load, and say so once. They give up only when
-they are being stopped; a later worker then reads again what was not delivered.
+All of them try again while brokers are unreachable or coordinators load, and say so once. They give up only
+when they are being stopped; a later worker then reads again what was not delivered.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class PartitionRecovery:
         if place is None and known:
             raise DefinitionChanged(
                 f"the group {plan.group_id!r} has committed {where} without the stream {plan.name!r}: a run "
-                "of other streams is going on side by side; give one of them a group_id of its own"
+                "of other streams is active at the same time; give one of them another group_id"
             )
         if place is None:
             place = self._committed(plan, where, Position(low))
@@ -199,5 +199,5 @@ class PartitionRecovery:
             f"(offsets {offset} … {low - 1})"
         )
         if self._plan.config.get("auto.offset.reset") not in ("earliest", "smallest", "beginning"):
-            raise ReadError(f'{problem}; to go on without them, set "auto.offset.reset" to "earliest"')
-        log.warning("%s; going on without them", problem)
+            raise ReadError(f'{problem}; to continue without them, set "auto.offset.reset" to "earliest"')
+        log.warning("%s; continuing without them", problem)

@@ -80,7 +80,7 @@ class StreamTask:
             raise StateLimitError(
                 f"how many rows each group has in its open window by count takes {used_bytes:,} bytes of a "
                 f"worker's memory, and state_bytes allows {limit:,}. Nothing is lost: a run with a higher "
-                "state_bytes, or with more workers, goes on from here; fewer keys take less"
+                "state_bytes, or with more workers, resumes from here; fewer keys take less"
             )
 
     @property

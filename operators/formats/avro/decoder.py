@@ -1,6 +1,6 @@
 """Avro messages as columns: plain, in Confluent's wire format, and as object container files.
 
-fastavro reads each message, and Arrow makes columns of what it gives; what fastavro takes for valid, is.
+fastavro reads each message, and Arrow builds columns from the results; validity is decided by fastavro.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ def avro(
     subject: str | None = None,
     many: str | None = None,
 ) -> Avro:
-    """A decoder of Avro messages into the columns of `schema`, JSON text or what that holds.
+    """A decoder of Avro messages into the columns of `schema`, as JSON text or parsed JSON.
 
-    By itself, messages are what that schema wrote, with nothing before it. With a `registry`, its URL or the
-    settings of confluent-kafka's `SchemaRegistryClient` as a mapping, they are in Confluent's wire format:
-    each names the schema that wrote it, and `schema` is the reader's, to which other versions are resolved as
-    Avro has it (fields matched by name or alias, defaults for those that are missing, numbers widened).
-    Without a schema, the latest of the `subject` is used, once, where the stream is defined. With
+    Without a registry, messages are written with that schema and have no prefix. With a `registry`, its URL
+    or the settings of confluent-kafka's `SchemaRegistryClient` as a mapping, they are in Confluent's wire
+    format: each names the schema that wrote it, and `schema` is the reader's, to which other versions are
+    resolved as Avro has it (fields matched by name or alias, defaults for those that are missing, numbers
+    widened). Without a schema, the latest of the `subject` is fetched once, when the stream is defined. With
     ``many="records"`` each message is an object container file, and all its records are a list in a column of
     that name, which ``.explode("records")`` turns into rows.
 
-    `columns` chooses fields by name or path, ``["user", "actor.id"]``, or renames them, ``{"who":
-    "actor.id"}``; what isn't chosen isn't built, which is faster. A path leads through records and optional
-    records. Without it there is a column for each field.
+    `columns` chooses fields by name or path, ``["user", "actor.id"]``, or renames them,
+    ``{"who": "actor.id"}``; other fields are skipped, which is faster. A path leads through records and
+    optional records. By default there is a column for each field.
 
     Logical types become Polars' dates, times, Datetime and Decimal; enums and UUIDs strings; fixed Binary;
     maps lists of structs of ``key`` and ``value``; a union of one type and null that type, any other one a

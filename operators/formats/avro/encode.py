@@ -73,14 +73,14 @@ def as_avro(
     registry: str | Mapping[str, Any] | None = None,
     subject: str | None = None,
 ) -> AsAvro:
-    """Each row as a record of Avro, its columns by the names of the record's fields; others are left out.
+    """Encode each row as an Avro record from the columns named like its fields; other columns are skipped.
 
-    `schema` is JSON text or what that holds, a record's; the messages then hold the values alone. With a
+    `schema` is a record's schema, as JSON text or parsed JSON; the messages then contain only values. With a
     `registry`, its URL or the settings of confluent-kafka's `SchemaRegistryClient`, the schema is the latest
-    of the `subject`, requested once, where the stream is defined, and messages are in Confluent's wire
-    format. A row that the schema can't hold, such as a null where it has none, is a dead letter.
+    of the `subject`, fetched once, when the stream is defined, and messages are in Confluent's wire format. A
+    row that the schema can't represent, such as a null for a required field, is a dead letter.
 
-    Raises `ValueError` for what is not a record's schema, and for a column that the schema needs and the
+    Raises `ValueError` for anything but a record's schema, and for a column that the schema needs and the
     stream doesn't have; `LookupError` for an unknown subject and `ConnectionError` for a registry that can't
     be reached.
 

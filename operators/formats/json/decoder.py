@@ -1,8 +1,8 @@
 """JSON messages as typed columns.
 
-Polars' own reader was tried first. It judges a batch as a whole, so that one bad line costs a search; it
-silently turns numbers into strings; and it takes twice the CPU time. Here a kernel reads each message once,
-straight from the bytes that were received; Polars only turns strings into times.
+Polars' own reader was tried first. It judges a batch as a whole, so one bad line needs a search; it silently
+turns numbers into strings; and it takes twice the CPU time. Here a kernel reads each message once, directly
+from the received bytes; Polars only parses times.
 """
 
 from __future__ import annotations
@@ -35,15 +35,14 @@ def json(schema: Mapping[str, Any]) -> Json:
 
     A field that is missing or null is null; fields not named in the schema are skipped. Strings, integers of
     any width, floats, Booleans, structs, and lists of any of these are read from their JSON counterparts;
-    Datetime, Date and Time from ISO 8601 strings; Binary keeps any value's JSON text as it is. If a name
-    occurs twice, the last value counts. `field` takes a column from within objects, by its path, or from
-    numbers that stand as strings: ``json({"who": field("actor.id", pl.String)})``. Lists of objects are
+    Datetime, Date and Time from ISO 8601 strings; Binary preserves any value's JSON text. If a name occurs
+    twice, the last value counts. `field` reads a column from inside objects, by its path, or numbers from
+    strings: ``json({"who": field("actor.id", pl.String)})``. Lists of objects are
     ``pl.List(pl.Struct({"sku": pl.String}))``, which ``.explode`` turns into rows.
 
     A message that doesn't fit the schema is refused with a reason: it is not JSON, not an object, has a
-    string where a number should be, a number that is too large, or text that is not Unicode. Raises
-    `TypeError` for types that JSON has no counterpart of, and `ValueError` for two columns that want one
-    field in two ways.
+    string instead of a number, a number that is too large, or text that is not Unicode. Raises `TypeError`
+    for types without a JSON counterpart, and `ValueError` for two columns that read one field in two ways.
 
     >>> import streamgauge as sg
     >>> decoder = sg.json({"user": pl.String, "price": pl.Float64})
@@ -110,7 +109,7 @@ class Json:
         return {"schema": self.schema, "fields": self.fields}
 
     def definition(self) -> dict[str, Any]:
-        """Its fields that are not members by their own names; the schema stands beside it."""
+        """Its fields that are not members by their own names; the definition has the schema as well."""
         fields = {name: {"path": list(f.path), "text": f.text} for name, f in self.fields.items()}
         return {"fields": fields} if fields else {}
 

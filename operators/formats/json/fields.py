@@ -1,4 +1,4 @@
-"""Columns of JSON that are not simply members of the object by their own name and type."""
+"""JSON columns that differ from the object's members in name, place or type."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..text.values import check_types
 
 @dataclass(frozen=True)
 class JsonField:
-    """Where a column of JSON comes from; made by `field`."""
+    """The source of a JSON column; created by `field`."""
 
     path: Path
     kind: Any
@@ -23,13 +23,13 @@ class JsonField:
 def field(path: str | Sequence[str], kind: Any, *, text: bool = False) -> JsonField:
     """A column of `json` by the path of its member: ``json({"who": field("actor.id", pl.String)})``.
 
-    A path leads through objects, by names with dots between, or as a list where a name itself has dots. Where
-    an object on the way is missing or null, the column is null.
+    A path leads through objects, with names separated by dots, or as a list if a name contains dots. If an
+    object on the way is missing or null, the column is null.
 
-    With ``text=True`` a value may also stand there as a string of it, such as ``"9.75"`` for a Float64 or a
-    Decimal, and a number or Boolean where a String is requested is its JSON text. Without, either is refused:
-    nothing is converted unless you say so. Raises `TypeError` for a path that is not one and for types that
-    no text can be read as.
+    With ``text=True`` a value may also be a string, such as ``"9.75"`` for a Float64 or a Decimal, and for a
+    String column numbers and Booleans become their JSON text. Without it, both are refused: nothing is
+    converted unless you request it. Raises `TypeError` for an invalid path and for types that can't be parsed
+    from text.
 
     >>> import polars as pl
     >>> import streamgauge as sg
@@ -42,7 +42,7 @@ def field(path: str | Sequence[str], kind: Any, *, text: bool = False) -> JsonFi
     """
     names = tuple(path.split(".")) if isinstance(path, str) else tuple(path)
     if not names or not all(isinstance(name, str) for name in names):
-        raise TypeError(f'field: {path!r} is not a path; write it as "actor.id" or ["actor", "id"]')
+        raise TypeError(f'field: path must be such as "actor.id" or ["actor", "id"], got {path!r}')
     if text:
         kind = check_types("field", {".".join(names): kind})[".".join(names)]
     return JsonField(names, kind, text)

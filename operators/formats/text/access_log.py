@@ -26,17 +26,17 @@ _SHOWN = 60
 
 
 def access_log() -> AccessLog:
-    """A decoder of a web server's access log, one line a message.
+    """A decoder of a web server's access log, one line per message.
 
-    It reads Apache's *common* and *combined* formats, nginx's *combined*, and each of them with the seconds
-    that a request needed behind it (nginx's ``$request_time``). Columns are `time`, `address`, `user`,
+    It reads Apache's *common* and *combined* formats, nginx's *combined*, each also with the duration of the
+    request in seconds at the end (nginx's ``$request_time``). Columns are `time`, `address`, `user`,
     `method`, `path` (without the query), `query`, `protocol`, `status`, `bytes`, `referrer`, `agent` and
-    `seconds`; null is what the log has as ``-`` or not at all. A request that isn't one of HTTP, as port
-    scanners send them, is a row whose `method`, `path`, `query` and `protocol` are null. Backslashes in
-    quoted fields stay as the server wrote them.
+    `seconds`; fields that are ``-`` or missing are null. A request that isn't HTTP, as port scanners send, is
+    a row whose `method`, `path`, `query` and `protocol` are null. Backslashes in quoted fields stay as the
+    server wrote them.
 
-    Lines of another form, or without a valid time, are refused. For other formats write `text` with an
-    expression of your own. Beginning a stream, ``time="time"`` takes the requests' times.
+    Lines of another form, or without a valid time, are refused. For other formats use `text` with your own
+    expression. Use ``time="time"`` in a stream to use the requests' times.
 
     >>> import streamgauge as sg
     >>> line = b'::1 - ann [17/May/2015:10:05:03 +0200] "GET /a?b=1 HTTP/1.1" 200 17 "-" "curl/8" 0.25'

@@ -1,7 +1,7 @@
 """CSV messages as typed columns.
 
-Polars splits the lines in which nothing is quoted, all at once; Python's `csv` reads the others one by one,
-so that a quote that is never closed costs its own message alone.
+Polars splits all lines without quotes at once; Python's `csv` reads the others one by one, so an unclosed
+quote affects only its own message.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def csv(
     """A decoder of CSV into columns of these Polars types, by position or, with a `header`, by name.
 
     A message is one record. With ``header=True`` its first line names the fields, in any order and with
-    others among them, which are skipped. With ``many="records"`` it holds any number of records, one a line,
+    others among them, which are skipped. With ``many="records"`` it has any number of records, one per line,
     which become a list in a column of that name; ``.explode("records")`` makes rows of them.
 
     Between `quote` characters, a delimiter or the end of a line is text, and two quotes are one. A field that
     is one of `null_values` is null. Times are read as ISO 8601, Booleans are ``true`` and ``false``, and a
-    number must fit its type whole. A message of too many or too few fields, or with one that isn't of its
-    type, is refused with the reason. Raises `TypeError` for types that no text can be read as, and
+    number must fit its type whole. A message with too many or too few fields, or with a field of another
+    type, is refused with the reason. Raises `TypeError` for types that can't be parsed from text, and
     `ValueError` for a delimiter or quote that isn't one character.
 
     >>> import streamgauge as sg
@@ -59,7 +59,7 @@ def csv(
     if delimiter == quote:
         raise ValueError(f"csv: delimiter and quote are both {delimiter!r}")
     if isinstance(null_values, str):
-        raise TypeError(f'csv: null_values is {null_values!r}; list the texts, as in ["", "NA"]')
+        raise TypeError(f'csv: null_values must be a list of strings, as in ["", "NA"], got {null_values!r}')
     check_many("csv", many)
     return Csv(check_types("csv", schema), delimiter, quote, tuple(null_values), header, many)
 

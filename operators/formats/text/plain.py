@@ -1,7 +1,7 @@
-"""Plain text as columns: by a regular expression with named groups, or the whole of it.
+"""Plain text as columns: by a regular expression with named groups, or as a whole.
 
-The expressions are Rust's, which Polars runs: they look neither ahead nor behind nor back to a group, and
-take time in proportion to the text, so that no message can hold a stream up.
+The expressions are Rust's, which Polars runs: they have no look-around and no back-references, and take time
+in proportion to the text, so no message can block a stream.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _SHOWN = 60
 
 
 def text(pattern: str, schema: Mapping[str, Any], *, many: str | None = None) -> Text:
-    """A decoder of text by a regular expression, whose named groups are the columns, of these Polars types.
+    """A decoder of text by a regular expression; its named groups are columns of these Polars types.
 
-    The expression is searched for in a message, less the end of its line: begin it by ``^`` and end it by
-    ``$`` to match the whole. A group that takes no part in a match is null; the others are read as their
-    types, as by `csv`. With ``many="lines"`` a message has any number of lines, each of which is to match,
-    and they become a list in a column of that name; ``.explode("lines")`` makes rows of them.
+    The expression is searched in a message without its line end: begin it with ``^`` and end it with ``$`` to
+    match the whole. A group that doesn't take part in a match is null; the others are parsed as their types,
+    as by `csv`. With ``many="lines"`` a message has any number of lines, each of which must match, and they
+    become a list in a column of that name; ``.explode("lines")`` makes rows of them.
 
     A message that doesn't match, or has a group that isn't of its type, is refused. Raises `ValueError` for
-    an expression that isn't one of Rust's and for columns that are no group of it, `TypeError` for types that
-    no text can be read as.
+    an expression that isn't valid in Rust and for columns without a group, `TypeError` for types that can't
+    be parsed from text.
 
     >>> import streamgauge as sg
     >>> pattern = r"^(?<ip>\\S+) (?<status>\\d{3})( (?<ms>\\d+))?$"
@@ -45,7 +45,7 @@ def text(pattern: str, schema: Mapping[str, Any], *, many: str | None = None) ->
     fields = check_types("text", schema)
     check_many("text", many)
     if not isinstance(pattern, str):
-        raise TypeError(f"text: the pattern is {pattern!r}; write it as a string")
+        raise TypeError(f"text: the pattern must be a string, got {pattern!r}")
     try:
         groups = pl.Series([""]).str.extract_groups(pattern).dtype
     except pl.exceptions.PolarsError as error:
@@ -101,7 +101,7 @@ class Text:
 
 
 def raw(column: str = "value", kind: Any = pl.Binary) -> Raw:
-    """A decoder that gives messages as they are, in one column: bytes, or text by ``kind=pl.String``.
+    """A decoder that returns messages unchanged in one column: bytes, or text with ``kind=pl.String``.
 
     As text, messages that aren't UTF-8 are refused. Raises `TypeError` for another type.
 

@@ -38,20 +38,20 @@ _OLDEST = 8
 
 
 def syslog(zone: str = "UTC") -> Syslog:
-    """A decoder of syslog messages, one a message, in any of their forms.
+    """A decoder of syslog messages in any of their forms, one per Kafka message.
 
-    It reads RFC 5424; RFC 3164, with and without its priority; and the lines of log files, whose times are
-    as in RFC 3164 or ISO 8601. Columns are `time`, `host`, `program`, `process`, `id` (MSGID), `data`
+    It reads RFC 5424; RFC 3164, with and without its priority; and the lines of log files, whose times are as
+    in RFC 3164 or ISO 8601. Columns are `time`, `host`, `program`, `process`, `id` (MSGID), `data`
     (structured data as it stands), `message`, `facility` and `severity` (0, an emergency, to 7, debugging);
-    null is what a message has as ``-`` or not at all.
+    fields that are ``-`` or missing are null.
 
     A time of RFC 3164 has neither year nor zone: `zone` names the zone, and the year is the latest with which
-    the message is not more than a day past its own timestamp in Kafka, so that the last day of December is
-    of the year before when it comes in January. By the same timestamp an hour that comes twice at the end of
-    summer time is the first or the second. A message of RFC 5424 without a time has that timestamp.
+    the time is at most a day after the message's Kafka timestamp, so a message of 31 December that arrives in
+    January gets the previous year. The same timestamp decides whether an hour that occurs twice at the end of
+    daylight saving time is the first or the second. A message of RFC 5424 without a time gets that timestamp.
 
-    Messages of another form, or without a valid time, are refused. Beginning a stream, ``time="time"`` takes
-    the messages' times. Raises `ValueError` for a zone that there isn't.
+    Messages of another form, or without a valid time, are refused. Use ``time="time"`` in a stream to use the
+    messages' times. Raises `ValueError` for an unknown zone.
 
     >>> import streamgauge as sg
     >>> lines = [b"<34>Dec 31 23:59:58 web su[7]: failed", b"<165>1 2026-01-01T00:00:03Z web app 8 ID47 - up"]

@@ -21,7 +21,7 @@ def check_types(who: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     """The schema's types, made whole. Raises `TypeError` for what no text can be read as."""
     if not isinstance(schema, Mapping) or not schema:
         raise TypeError(
-            f'{who}: the schema is {schema!r}; write it as {{"user": pl.String, "price": pl.Float64}}'
+            f'{who}: the schema must be such as {{"user": pl.String, "price": pl.Float64}}, got {schema!r}'
         )
     check_polars_types(who, schema)
     types = {}

@@ -1,10 +1,10 @@
 """Rules as a fold over the closed windows of one partition of a table, in their order.
 
 What is folded depends on windows alone, so that the same windows give the same alerts, on either engine, and
-the state between any two of them can be written down. A window that only silence has closed may come again,
-whole (`operators.watermarks.global_watermark`): until it is final it stays beside the state of final windows,
-and its alerts are reported at once. When it is final, alerts that were reported already are not reported
-again, and what turns out not to be so is withdrawn.
+the state between any two of them can be written down. A window that only silence has closed may be emitted
+again, whole (`operators.watermarks.global_watermark`): until it is final it stays beside the state of final
+windows, and its alerts are reported at once. When it is final, alerts that were reported already are not
+reported again, and what turns out not to be so is withdrawn.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def rule_view(rules: Sequence[Rule], schema: pa.Schema, at: str | None) -> RuleV
     """
     names = [rule.name for rule in rules]
     if double := {name for name in names if names.count(name) > 1}:
-        raise ValueError(f"two rules are named {min(double)!r}; their alerts are told apart by name")
+        raise ValueError(f"two rules are named {min(double)!r}; their alerts are distinguished by name")
     keys = keys_of(schema)
     windows = declared_windows(schema)
     if windows is None:
@@ -133,7 +133,9 @@ class RuleEngine:
         self._passed = (EARLIEST, EARLIEST)
         self._clock_us = EARLIEST
         self._due_us = EARLIEST
-        """Until when nothing comes of readings, those that may come again included, if no other follows."""
+        """Until when nothing comes of readings, those that may be emitted again included, if no other
+        follows.
+        """
 
     def evaluate(self, groups: WindowGroups, final: bool) -> list[Alert]:
         """Fold in closed windows; gives what is to be reported."""
@@ -232,7 +234,7 @@ class RuleEngine:
         ]
 
     def _provisional(self) -> list[Alert]:
-        """What windows that may come again report, as they are now, beyond what was reported."""
+        """What windows that may be emitted again report, as they are now, beyond what was reported."""
         self._due_us = min((one.due_us for one in self._evaluators), default=FOREVER)
         if not self._pending and self._passed[1] <= self._passed[0] and self._clock_us <= self._due_us:
             return []

@@ -1,4 +1,4 @@
-"""Rules about what does not come, and about what does not change."""
+"""Rules about missing rows, and about values that don't change."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ..value_with_bounds import Figure
 class Absence(Rule):
     """A key that had rows has had none for longer than `longer`; cleared by its next row.
 
-    The event is at the very time at which the silence became too long, whenever that is found out: by the
-    key's next row, or by windows that close without it. Of windows, silence is from the end of the last with
-    rows to the beginning of the next. A key is known from its first row on, and with `forget` for so long
-    after its last. `absence` of the whole stream needs a stream without keys; that nothing at all comes is
-    what `Alerting(stale=…)` watches by the wall clock.
+    The event has the exact time at which the silence became too long, even if it is detected later: by the
+    key's next row, or by windows that close without it. For windows, silence lasts from the end of the last
+    one with rows to the beginning of the next. A key is known from its first row on, and with `forget` for
+    that long after its last. To detect absence in the whole stream, use a stream without keys;
+    `Alerting(stale=…)` detects by the wall clock that nothing arrives at all.
 
-    Raises `ValueError` for a `longer` that isn't a length of time.
+    Raises `ValueError` for a `longer` that isn't a duration.
 
     >>> import streamgauge as sg
     >>> dead, state = sg.rules.Absence("dead", longer="1m"), None
@@ -42,9 +42,7 @@ class Absence(Rule):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self._duration("longer"):
-            raise ValueError(
-                f"{self._where}: longer is {self.longer!r}; write a length of time, such as '2h'"
-            )
+            raise ValueError(f"{self._where}: longer must be a duration such as '2h', got {self.longer!r}")
         self._duration("forget")
 
     @property
@@ -84,7 +82,7 @@ class Absence(Rule):
 
     @cached_property
     def forget_us(self) -> int:
-        """How long a key is known after its last row, in microseconds; 0 for good."""
+        """How long a key is known after its last row, in microseconds; 0 for ever."""
         forget = self._duration("forget")
         return max(self.longer_us, forget) if forget else 0
 
@@ -103,10 +101,10 @@ class Absence(Rule):
 
 @dataclass(frozen=True)
 class Flatline(LimitRule):
-    """A value has stayed the same for `longer`, give or take `within`; cleared when it moves.
+    """A value has stayed within `within` of itself for `longer`; cleared when it moves.
 
-    The value is compared with the first of the stretch. What else it can be given stands with `LimitRule`;
-    its limit, in seconds, is `longer`. Raises `ValueError` for a `longer` that isn't a length of time.
+    The value is compared with the first one of the period. `LimitRule` has its other options; its limit, in
+    seconds, is `longer`. Raises `ValueError` for a `longer` that isn't a duration.
 
     >>> import streamgauge as sg
     >>> stuck = sg.rules.Flatline("stuck", value="t", longer="2m", within=0.1)
@@ -131,9 +129,7 @@ class Flatline(LimitRule):
                 f"the rule {self.name!r}: {limits[0]} is given; a flatline has only longer and within"
             )
         if not self._duration("longer"):
-            raise ValueError(
-                f"{self._where}: longer is {self.longer!r}; write a length of time, such as '6h'"
-            )
+            raise ValueError(f"{self._where}: longer must be a duration such as '6h', got {self.longer!r}")
         if isinstance(self.within, bool) or not isinstance(self.within, int | float) or not self.within >= 0:
             raise ValueError(f"{self._where}: within must be a number ≥ 0, got {self.within!r}")
         super().__post_init__()

@@ -35,7 +35,7 @@ class Baseline(Protocol):
         """The memory after so many windows of one value."""
 
     def is_constant(self, memory: Memory, value: float) -> bool:
-        """Whether a key that comes again might as well have this memory."""
+        """Whether a key that returns might as well have this memory."""
 
 
 def baseline_of(against: str, rows: int, over_us: int, zone: str = "UTC") -> Baseline:

@@ -1,4 +1,4 @@
-"""A rule about a value against the spread of its key's own past, as a quantile sketch has it."""
+"""A rule that compares a value with the distribution of its key's own past, in a quantile sketch."""
 
 from __future__ import annotations
 
@@ -26,16 +26,15 @@ class Beyond(LimitRule):
     q
         Which quantile, from 0 to 1.
     warm
-        How many values of the past there must be before anything is said.
+        The number of past values that are required before it fires.
     hourly
         A past of its own for each hour of the day (UTC).
 
-    The limit is held against value/quantile: ``above=1`` is anything beyond it, ``above=2`` twice as much.
-    The past is kept in the buckets of DDSketch, so that the quantile is within 1 % of its value, and the
-    figure has the bounds that follow from it; with ``surely=True`` they must be past the limit. Values at or
-    below 0 count as less than all others, and a quantile among them says nothing. The value itself is not in
-    its past; afterwards it is. All other fields are those of `LimitRule`. Raises `ValueError` or `TypeError`
-    for a wrong one.
+    The limit is compared with value/quantile: ``above=1`` is anything beyond it, ``above=2`` twice as much.
+    The past is stored in the buckets of DDSketch, so the quantile is within 1 % of its value, and the figure
+    has the resulting bounds; with ``surely=True`` they must be past the limit. Values at or below 0 count as
+    less than all others, and with a quantile among them nothing fires. The value itself joins the past only
+    afterwards. All other fields are those of `LimitRule`. Raises `ValueError` or `TypeError` for a wrong one.
 
     Source: Masson, Rim, Lee, "DDSketch", VLDB 2019.
 

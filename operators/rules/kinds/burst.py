@@ -1,4 +1,4 @@
-"""Keys that have far more than they usually have, among so many that none can be remembered by itself."""
+"""Keys that have far more than usual, among too many keys to store each separately."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ _HOUR_US, _DAY_US = 3_600_000_000, 86_400_000_000
 class Burst(LimitRule):
     """A key's value in a window is far above its usual one: tags, words, addresses, of any number.
 
-    The score is how many standard deviations the value is above the mean of the key's windows before,
-    (x − μ)/√(max(σ², μ) + 1): those of its own past, or at least those of a count that only chance changes.
-    A window without a row of the key had nothing. The limit is `above` or `at_least`; what else it can be
-    given stands with `LimitRule`.
+    The score is the number of standard deviations by which the value exceeds the mean of the key's earlier
+    windows, (x − μ)/√(max(σ², μ) + 1): the standard deviation of its own past, or at least that of a random
+    count. A window without a row of the key counts as 0. The limit is `above` or `at_least`; `LimitRule` has
+    its other options.
 
     over
         The span of the exponentially weighted mean: a number of windows n with weight 2/(n + 1).
     warm
-        How many windows there must be before anything is said.
+        The number of windows that are required before it fires.
     least
-        The support: with a value below it, nothing is a burst. A value below a quarter of it is not even
-        learned, and each key is assumed to have at least that.
+        The support: smaller values are never a burst. A value below a quarter of it is not even learned, and
+        each key is assumed to have at least that.
     daily
-        A key that burst at this hour of the day (UTC), or one beside it, within so many days has its value of
-        then for a mean: what comes each morning is reported once. 0 for none.
+        If a key burst at this hour of the day (UTC), or an adjacent one, within this number of days, its
+        value of then is the mean: a burst that recurs each morning is reported once. 0 disables this.
 
     The means lie in count-min cells of fixed size (`count_min_baseline`), so the state does not grow with the
     number of keys; keys that share all cells hide small bursts of each other and make none.
     All keys of a window are in one partition of the table topic, however many it has.
 
-    Raises `ValueError` or `TypeError` for a field that it can't have.
+    Raises `ValueError` or `TypeError` for an invalid field.
 
     >>> import streamgauge as sg
     >>> trend = sg.rules.Burst("trend", value="authors", above=5, least=10, warm=3)

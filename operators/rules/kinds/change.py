@@ -1,4 +1,4 @@
-"""Rules about a value against what it was before: a baseline of the key's own."""
+"""Rules that compare a value with a baseline of the key's own past."""
 
 from __future__ import annotations
 
@@ -26,26 +26,27 @@ class Change(LimitRule):
     """A value has moved away from its baseline, the key's own past.
 
     against
-        What it is compared with: the ``"mean"`` of the rows before, ``"ewma"`` (their exponentially weighted
-        mean), ``"hour"`` (the mean of earlier rows of the same hour of the day), the ``"last"`` row, or
-        the ``"first"``, the ``"low"`` or the ``"high"`` of the rows before.
+        The baseline: the ``"mean"`` of the rows before, ``"ewma"`` (their exponentially weighted mean),
+        ``"hour"`` (the mean of earlier rows of the same hour of the day), the ``"last"`` row, or the
+        ``"first"``, the ``"low"`` or the ``"high"`` of the rows before.
     over
-        How much of the past: a number of rows, or a duration such as ``"24h"``. Of "ewma" it is the span, a
-        number of rows n with weight 2/(n + 1); of "hour" the span in days.
+        How much of the past: a number of rows, or a duration such as ``"24h"``. For "ewma" it is the span, a
+        number of rows n with weight 2/(n + 1); for "hour" the span in days.
     by
-        What the limit is held against: the ``"difference"`` of value and baseline, its size (``"distance"``),
-        ``"times"`` (value/baseline), ``"percent"`` (100 · difference/baseline), ``"z"`` (difference/standard
-        deviation of the past), its size (``"deviation"``), or ``"poisson"``: how many standard deviations a
-        count is above what it would be if only chance had changed it, by Anscombe's 2(√(x+⅜) − √(μ+⅜)).
+        What the limit is compared with: the ``"difference"`` of value and baseline, its size
+        (``"distance"``), ``"times"`` (value/baseline), ``"percent"`` (100 · difference/baseline), ``"z"``
+        (difference/standard deviation of the past), its size (``"deviation"``), or ``"poisson"``: by how many
+        standard deviations a count exceeds a random count with the baseline's mean, by Anscombe's 2(√(x+⅜) −
+        √(μ+⅜)).
     warm
-        How many rows of the past there must be before anything is said.
+        The number of past rows that are required before it fires.
     zone
-        Whose hours of the day they are, such as ``"America/New_York"``; UTC's unless given.
+        The time zone of the hours of the day, such as ``"America/New_York"``; UTC by default.
     least
-        The support: with a value below it, nothing is past the limit.
+        The support: smaller values are never past the limit.
 
-    The row itself is not in its baseline; afterwards it is, whether or not it was past the limit.
-    All other fields are those of `LimitRule`. Raises `ValueError` or `TypeError` for a wrong one.
+    The row itself joins the baseline only afterwards, whether or not it was past the limit. All other fields
+    are those of `LimitRule`. Raises `ValueError` or `TypeError` for a wrong one.
 
     >>> import streamgauge as sg
     >>> jump = sg.rules.Change("jump", value="t", against="last", by="distance", above=5, every=True)
@@ -67,9 +68,12 @@ class Change(LimitRule):
             if (given := getattr(self, name)) not in known:
                 raise ValueError(f"{self._where}: {name} must be one of {', '.join(known)}, got {given!r}")
         if isinstance(self.over, bool) or (isinstance(self.over, int) and self.over < 1):
-            raise ValueError(f"{self._where}: over is {self.over!r}; write 12 rows as 12, or a time as '24h'")
+            raise ValueError(
+                f"{self._where}: over must be a number of rows such as 12, or a duration such as '24h', "
+                f"got {self.over!r}"
+            )
         if not isinstance(self.over, int) and not self._duration("over"):
-            raise ValueError(f"{self._where}: over must be longer than nothing, got {self.over!r}")
+            raise ValueError(f"{self._where}: over must be longer than 0, got {self.over!r}")
         if self.against in ("ewma", "hour") and not isinstance(self.over, int):
             unit = "rows" if self.against == "ewma" else "days"
             raise ValueError(
@@ -105,7 +109,7 @@ class Change(LimitRule):
         return None if past is None else self.against_past(figure, past)
 
     def against_past(self, figure: Figure, past: Past) -> Measured | None:
-        """What to hold against the limit, the past being this; None if nothing can be said."""
+        """The value to compare with the limit, given this past; None if there is none."""
         if past.rows < self.warm:
             return None
         score = self._score(past.mean, past.spread)
@@ -128,7 +132,7 @@ class Change(LimitRule):
         return Measured(score_figure, description, self.least is None or figure.value >= self.least)
 
     def scores(self, figures: FigureColumns, mean: np.ndarray, spread: np.ndarray) -> FigureColumns:
-        """`against_past` of columns: the figures to hold against the limit; NaN where nothing can be said."""
+        """`against_past` for columns: the figures to compare with the limit; NaN if there is none."""
         with np.errstate(all="ignore"):
             value, one, other = (_SCORES_OF_COLUMNS[self.by](mean, spread, column) for column in figures)
             lower, upper = (

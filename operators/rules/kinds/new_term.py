@@ -1,4 +1,4 @@
-"""A rule about what was never there before."""
+"""A rule about terms that were never seen before."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ class NewTerm(Rule):
     """A key, or an item of a list, is seen for the first time; fired once, and never cleared.
 
     learn
-        For how long after the first row of all nothing fires: what is there then is known.
+        The learning period after the very first row: nothing fires, and all terms in it are known.
     forget
-        For how long a term is known after its last row; for good, if there is room, unless given.
+        How long a term is known after its last row; by default for ever, if there is room.
     most
-        How many terms are remembered. If there are more, those that were not seen for longest are forgotten
-        and fire again if they come back; `why` then says how many were forgotten.
+        The number of terms that are stored. If there are more, those not seen for the longest time are
+        dropped and fire again if they return; `why` then has the number dropped.
     value, least
-        An answer of the stream, and how much of it a row must have to show its term.
+        An answer of the stream, and its smallest value for which a row's term counts.
     cap, digest
-        How many terms are reported by themselves in each `digest` of time; the others together at its end, in
-        one alert without a key. Unless a cap is given, each term is reported by itself.
+        The number of terms that are reported separately in each `digest` of time; the others are reported
+        together at its end, in one alert without a key. Without a cap, each term is reported separately.
     each
-        The value is a list, as of a `top_k`: each item is a term of its own, beside the key.
+        The value is a list, such as a `top_k`: each item is a term of its own, beside the key.
 
-    Its memory is what it remembers: some 40 bytes and the text of each term. Raises `ValueError` or
-    `TypeError`, naming the rule and the field, for a wrong one.
+    Its state takes about 40 bytes and the text of each term. Raises `ValueError` or `TypeError`, naming the
+    rule and the field, for an invalid field.
 
     Source: "new terms" rules, as security analytics have them.
 
@@ -61,7 +61,7 @@ class NewTerm(Rule):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self._duration("learn"):
-            raise ValueError(f"{self._where}: learn is {self.learn!r}; write a length of time, such as '1d'")
+            raise ValueError(f"{self._where}: learn must be a duration such as '1d', got {self.learn!r}")
         if 0 < self._duration("forget") <= self._duration("learn"):
             raise ValueError(
                 f"{self._where}: forget is {self.forget!r}, so terms are forgotten before learning ends; "
@@ -72,11 +72,9 @@ class NewTerm(Rule):
         if type(self.cap) is not int or self.cap < 0:
             raise ValueError(f"{self._where}: cap must be an integer ≥ 1, or 0 for none, got {self.cap!r}")
         if not self._duration("digest"):
-            raise ValueError(
-                f"{self._where}: digest is {self.digest!r}; write a length of time, such as '1d'"
-            )
+            raise ValueError(f"{self._where}: digest must be a duration such as '1d', got {self.digest!r}")
         if not isinstance(self.value, str):
-            raise TypeError(f"{self._where}: value is {self.value!r}; name an answer of the stream")
+            raise TypeError(f"{self._where}: value must name an answer of the stream, got {self.value!r}")
         if isinstance(self.least, bool) or not isinstance(self.least, int | float) or not self.least > 0:
             raise ValueError(f"{self._where}: least must be a number above 0, got {self.least!r}")
         if not isinstance(self.each, bool):

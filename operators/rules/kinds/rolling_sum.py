@@ -43,7 +43,7 @@ class RollingSum(LimitRule):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self._duration("over"):
-            raise ValueError(f"{self._where}: over is {self.over!r}; write a length of time, such as '10m'")
+            raise ValueError(f"{self._where}: over must be a duration such as '10m', got {self.over!r}")
 
     @property
     def needs_steps(self) -> bool:

@@ -48,7 +48,7 @@ class Ratio(LimitRule):
 
     def __post_init__(self) -> None:
         if not isinstance(self.to, str) or not self.to:
-            raise ValueError(f"{self._where}: to is {self.to!r}; name an answer of the stream")
+            raise ValueError(f"{self._where}: to must name an answer of the stream, got {self.to!r}")
         super().__post_init__()
         if isinstance(self.least, bool) or not isinstance(self.least, int | float) or self.least <= 0:
             raise ValueError(f"{self._where}: least must be a number above 0, got {self.least!r}")

@@ -15,7 +15,7 @@ def zone_of(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"zone is {name!r}; write one such as America/New_York or UTC") from None
+        raise ValueError(f"zone must be a time zone such as America/New_York or UTC, got {name!r}") from None
 
 
 def local_us(at_us: int, zone: str) -> int:

@@ -31,7 +31,7 @@ class Unusual(LimitRule):
     the week have a mean of their own, and how large deviations from that were on each day. Deviations are
     those of a row by itself and of the means of half an hour and of three hours (of six and 36 rows, if these
     are longer), so that a spike, a shift of the level and a day that is unlike its weekday all show. The
-    limit is held against the deviation divided by the largest one of before: ``above=1`` is any record,
+    limit is compared with the deviation divided by the largest one of before: ``above=1`` is any record,
     ``above=1.2`` one by a fifth. Half hours that vary more may deviate more, by the square root.
 
     The bound: if days are alike and independent, a day's largest deviation exceeds those of n days before by

@@ -36,8 +36,8 @@ class NotifyingOutlet(ABC):
         Alerts that have these labels in common are one message, with those that come within `group_wait`;
         later ones come together, `group_interval` after it. ``group_by=None`` collects nothing.
     patience
-        For how long a message is sent again, at growing distances, while the outlet is away or answers 429 or
-        5xx. Then it is given up, counted and logged. What an outlet refuses is not sent again.
+        For how long a message is sent again, at growing distances, while the outlet is unreachable or answers
+        429 or 5xx. Then it is given up, counted and logged. What an outlet refuses is not sent again.
 
     At most 1,000 groups, 200 messages and 1,000 events under silences wait; what is beyond is counted as
     failed, or as silenced, and logged. What waits is kept with the memory of the rules: after a crash it is

@@ -183,7 +183,7 @@ class OutletQueue:
             return False
         if str(silence) not in self._reported_silences:
             self._reported_silences.add(str(silence))
-            log.warning("%s: %s holds alerts back; they are counted", self._outlet.title, silence)
+            log.warning("%s: %s suppresses alerts; they are counted", self._outlet.title, silence)
         if alert.state != "fired":
             self._account.silenced += 1
             return True
@@ -286,7 +286,7 @@ class OutletQueue:
                 pause = max(pause * random.uniform(0.75, 1.0), getattr(error, "after", 0.0))
                 self._retry_at = now + pause
                 if self._attempts == 1:
-                    log.warning("%s is away: %s; trying again", self._outlet.title, error)
+                    log.warning("%s is unreachable: %s; retrying", self._outlet.title, error)
             if not self._queue or self._queue[0] is not one:
                 return  # it was given up meanwhile
             if not may_pass or now - one.since >= self._patience:
@@ -297,7 +297,7 @@ class OutletQueue:
         try:
             self._outlet.resend()
         except Exception as error:
-            log.warning("%s did not take what is still on: %s; trying again", self._outlet.title, error)
+            log.warning("%s did not accept the active alerts: %s; retrying", self._outlet.title, error)
         self._resend_at = time.monotonic() + self._outlet.resend_seconds
 
     def _give_up(self, one: _Queued, why: str) -> None:
@@ -307,7 +307,7 @@ class OutletQueue:
         size = one.notification.size
         shown = ids if size <= 5 else f"{ids} and {size - 5:,} more"
         log.warning(
-            "%s did not take %d alert%s (%s): %s", self._outlet.title, size, "s"[: size != 1], shown, why
+            "%s did not accept %d alert%s (%s): %s", self._outlet.title, size, "s"[: size != 1], shown, why
         )
 
     def _give_up_rest(self) -> None:

@@ -39,7 +39,7 @@ class AlertSilence:
 
     def __post_init__(self) -> None:
         if not self.matchers:
-            raise ValueError('a silence needs a matcher; to hold all alerts back write rule=~".*"')
+            raise ValueError('a silence needs a matcher; to silence all alerts write rule=~".*"')
         for name in ("since", "until"):
             moment = getattr(self, name)
             if moment is None and name == "since":
@@ -84,7 +84,7 @@ class SilenceFile:
             try:
                 self._silences = tuple(self._read(self._path))
             except (OSError, ValueError) as error:
-                log.warning("the silences of %s stay as they were: %s", self._path, error)
+                log.warning("the silences of %s can't be read and stay unchanged: %s", self._path, error)
         return self._silences
 
     def _state(self) -> tuple[int, int] | None:

@@ -44,10 +44,10 @@ class AlertsToConsole:
 class AlertsToFile:
     """Append alerts to a file, as lines of JSON, each once.
 
-    An alert that comes again after a crash is known by its id among the last lines, and a line that a crash
-    has cut is removed: its alert comes again. Several runs may append to one file. Raises `OSError`, when
-    the run starts, for a file that can't be written; a disk that is full later ends the run, and the next one
-    goes on with the alert that it could not take.
+    An alert that is written again after a crash is known by its id among the last lines, and a line that a
+    crash has cut is removed: its alert is written again. Several runs may append to one file. Raises
+    `OSError`, when the run starts, for a file that can't be written; a disk that is full later ends the run,
+    and the next one goes on with the alert that it could not take.
 
     >>> from tempfile import TemporaryDirectory
     >>> import streamgauge as sg

@@ -97,7 +97,7 @@ class CommandsToKafka:
 
 def _check(what: str, topic: object) -> None:
     if not isinstance(topic, str) or not topic:
-        raise ValueError(f'{what}: the topic is {topic!r}; name one, as in {what}("alerts")')
+        raise ValueError(f'{what}: topic must be the name of a topic, as in {what}("alerts"), got {topic!r}')
 
 
 def key_bytes(alert: Alert) -> bytes | None:

@@ -75,7 +75,7 @@ class EventStream(ABC):
             else:
                 await self._events(receive, send)
         except TimeoutError:
-            log.warning("a live view of %s is ended: its client takes nothing", self.about)
+            log.warning("a live view of %s was closed: its client reads nothing", self.about)
         finally:
             self._service.views -= 1
 

@@ -141,7 +141,7 @@ def _bound(host: str, port: int) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as error:
-        raise ServerError(f"{host} is no address of this machine: {error}") from None
+        raise ServerError(f"{host} is not an address of this machine: {error}") from None
     # With its protocol named, asyncio sets TCP_NODELAY: else an answer's body waits 40 ms, behind its head,
     # for a delayed acknowledgement.
     listener = socket.socket(family, kind, protocol)
@@ -152,7 +152,7 @@ def _bound(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise ServerError(
-            f"the port {port} of {host} can't be had ({error.strerror or error}): something else may "
-            "have it; choose another with --port, or 0 for a free one"
+            f"the port {port} of {host} can't be used ({error.strerror or error}): another program "
+            "may use it; choose another with --port, or 0 for a free one"
         ) from None
     return listener

@@ -1,7 +1,7 @@
 """Which parts of a parsed statement the planner reads: whatever else the parser sets is refused.
 
 The parser's trees have more parts than anyone plans, and its next release may have more still. A part that
-nobody reads would be left out of the answer without a word, so each tree is held against `_GRAMMAR`: by the
+nobody reads would be left out of the answer without a word, so each tree is compared with `_GRAMMAR`: by the
 place where a node stands, the classes that may stand there, and the arguments that are read of each.
 """
 

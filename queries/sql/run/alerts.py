@@ -33,7 +33,7 @@ _CURE = (
 
 @dataclass(frozen=True)
 class _Compared:
-    """An answer that is held against a number: what of the stream's answers, and which limit."""
+    """An answer that is compared with a number: what of the stream's answers, and which limit."""
 
     value: str
     limit: str

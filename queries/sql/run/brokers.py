@@ -42,7 +42,7 @@ class Brokers:
 
     With `until` ``"latest"`` every query ends when all messages that are there are in; otherwise a push query
     goes on, and so do those that write, until `stop`. Queries that write and read the same topics share one
-    reading. `runs` runs them: as consumers, which with a group go on where the same group ended, each with
+    reading. `runs` runs them: as consumers, which with a group resume where the same group ended, each with
     the table of the group ``<group>.<topics>.<query>``, or on Spark.
     """
 
@@ -138,13 +138,13 @@ class Brokers:
         check_expected(relation, columns, rows, messages, begin, at)
 
     def terminate(self, names: Collection[str]) -> None:
-        """See `Engine`. A group goes on where it ended when the script is run again."""
+        """See `Engine`. A group resumes where it ended when the script is run again."""
         self.start()
         ended = [going for going in self._running if set(going.names) & set(names)]
         for going in ended:
             if not set(going.names) <= set(names):
                 raise ValueError(
-                    f"{', '.join(going.names)} share one reading of their topic and end together: write "
+                    f"{', '.join(going.names)} share one consumer of their topic and end together: write "
                     "TERMINATE ALL"
                 )
         self._written = [one for one in self._written if one[0] not in names]

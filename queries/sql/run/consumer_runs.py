@@ -64,7 +64,7 @@ class QueryRuns(Protocol):
 
 @dataclass
 class ConsumerRuns:
-    """Runs queries as consumers; with `group` they go on where the same group ended."""
+    """Runs queries as consumers; with `group` they resume where the same group ended."""
 
     group: str = ""
 

@@ -19,12 +19,12 @@ class ClassicQuantiles(PackageQuantiles):
     """Quantiles of doubles by levels of k values (DataSketches' first quantiles sketch, Druid's
     `doublesSketch`).
 
-    For reading, asking, adding to and merging what others stored; `KLL` is smaller at the same error.
-    Promise: the rank of every answer is off by at most `normalized_rank_error` (1.73 % at k = 128) at 99 %
-    confidence; see `rank_bounds`. Merging adds nothing to it, of different k the smaller counts. Compact and
-    updatable images are read, those of Java too, whose empty levels the package would misread; compact ones
-    are written. `k` is a power of 2 from 2 to 32768. Fewer than 2^47 values are counted. Raises `SketchError`
-    for broken bytes and parameters out of range.
+    It reads, queries, extends and merges stored sketches; `KLL` is smaller at the same error. Promise: the
+    rank of every answer is off by at most `normalized_rank_error` (1.73 % at k = 128) at 99 % confidence; see
+    `rank_bounds`. Merging adds no error; of different k the smaller counts. It reads compact and updatable
+    images, also Java's, whose empty levels the package would misread, and writes compact ones. `k` is a power
+    of 2 from 2 to 32768. Fewer than 2^47 values are counted. Raises `SketchError` for broken bytes and
+    parameters out of range.
 
     Source: Agarwal, Cormode, Huang, Phillips, Wei, Yi, "Mergeable Summaries", PODS 2012.
 
@@ -45,7 +45,7 @@ class ClassicQuantiles(PackageQuantiles):
 
     @property
     def n(self) -> int:
-        """Values seen, NaN and nulls not counted."""
+        """The number of values seen, without NaN and nulls."""
         return int(self._peer.n)
 
     def update(self, values: Any) -> Self:
@@ -59,7 +59,7 @@ class ClassicQuantiles(PackageQuantiles):
         return self._within(numbers[~np.isnan(numbers)] + 0.0)
 
     def merge(self, other: Self) -> Self:
-        """Fold `other` in."""
+        """Merge `other` into this sketch."""
         self._refuse_merge(other)
         self._peer.merge(other.copy()._peer if other is self else other._peer)
         return self
@@ -71,7 +71,7 @@ class ClassicQuantiles(PackageQuantiles):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """The sketch of a DataSketches image of doubles. Raises `SketchError` for anything else."""
+        """Read a sketch from a DataSketches image of doubles. Raises `SketchError` for anything else."""
         sketch, image = cls(), bytes(data)
         compact, fault = compacted(image)
         read = datasketches.quantiles_doubles_sketch.deserialize
@@ -80,11 +80,11 @@ class ClassicQuantiles(PackageQuantiles):
 
     @property
     def exact(self) -> bool:
-        """Whether every value is kept."""
+        """Whether every value is stored."""
         return not self._peer.is_estimation_mode()
 
     def normalized_rank_error(self) -> float:
-        """How far a rank may be off at 99 % confidence; 0 while every value is kept."""
+        """The largest rank error at 99 % confidence; 0 while every value is stored."""
         return 0.0 if self.exact else float(self._peer.normalized_rank_error(False))
 
     def rank_bounds(self, x: float) -> tuple[float, float]:

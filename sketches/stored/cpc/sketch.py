@@ -1,4 +1,4 @@
-"""Distinct values in the fewest bytes: CPC sketches that others stored, by the `datasketches` package."""
+"""Distinct values in the fewest bytes: stored CPC sketches, through the `datasketches` package."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from .images import image_fault
 
 
 class CPC(DistinctCounter, Staged):
-    """How many distinct values a stream holds, in 40 % fewer bytes than HyperLogLog (DataSketches CPC).
+    """The number of distinct values of a stream, in 40 % fewer bytes than HyperLogLog (DataSketches CPC).
 
-    For reading, asking, adding to and merging what others stored; for new data `HLL` is the faster and
-    `Theta` the one with intersections. Promise: a relative standard error of 0.59 / √(2^lg_k) in stream order
-    and 0.69 / √(2^lg_k) after merging (`lg_k` 4 to 26); `bounds` holds the true count with 68.3, 95.4 or 99.7
-    % confidence at 1, 2 or 3 standard deviations. Merging sketches of different lg_k gives the smallest.
-    Nulls and empty strings are not counted; values of 8-byte unsigned numbers are hashed by their bits.
+    It reads, queries, extends and merges stored sketches; for new data `HLL` is faster, and `Theta` has
+    intersections. Promise: a relative standard error of 0.59 / √(2^lg_k) in stream order and 0.69 / √(2^lg_k)
+    after merging (`lg_k` 4 to 26); `bounds` contains the true count with 68.3, 95.4 or 99.7 % confidence at
+    1, 2 or 3 standard deviations. Merging sketches of different lg_k gives the smallest. Nulls and empty
+    strings are not counted; 8-byte unsigned numbers are hashed by their bits.
 
-    The package crashes the process on broken bytes, so every image is decoded here bit by bit first: codes,
-    lengths, padding, the number of coupons and the registers of the estimator must agree. From lg_k 21 on it
-    takes other codes than Java, as its numbers overflow: Java's full images of that size are refused, for it
-    would misread them. Raises `SketchError` for all that, parameters out of range, and another family.
+    The package crashes the process on broken bytes, so every image is first decoded here bit by bit: codes,
+    lengths, padding, the number of coupons and the registers of the estimator must agree. From lg_k 21 on the
+    package uses different codes than Java, because its numbers overflow; it would misread Java's full images
+    of that size, so they are refused. Raises `SketchError` for all of these, for parameters out of range, and
+    for another family.
 
     Source: Lang, "Back to the Future: an Even More Nearly Optimal Cardinality Estimation Algorithm", 2017.
 
@@ -95,7 +96,7 @@ class CPC(DistinctCounter, Staged):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """The sketch of a DataSketches CPC image. Raises `SketchError` for anything else."""
+        """Read a sketch from a DataSketches CPC image. Raises `SketchError` for anything else."""
         data = bytes(data)
         if fault := image_fault(data):
             raise SketchError(f"CPC: these {len(data)} bytes are not a sketch: {fault}")
@@ -106,13 +107,13 @@ class CPC(DistinctCounter, Staged):
         return sketch
 
     def estimate(self) -> float:
-        """The distinct values so far."""
+        """The estimated number of distinct values so far."""
         return float(self._peer.get_estimate())
 
     def bounds(self, std_devs: int = 2) -> tuple[float, float]:
         """(lower, upper) at 1, 2 or 3 standard deviations: 68.3, 95.4 or 99.7 % confidence.
 
-        Raises `SketchError` for other numbers of them.
+        Raises `SketchError` for any other number.
         """
         std_devs = deviations(self.family, std_devs)
         return float(self._peer.get_lower_bound(std_devs)), float(self._peer.get_upper_bound(std_devs))

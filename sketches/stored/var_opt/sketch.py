@@ -1,4 +1,4 @@
-"""Weighted samples that others stored: VarOpt sketches, through the `datasketches` package."""
+"""Stored weighted samples: VarOpt sketches, through the `datasketches` package."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FAULTS = (ValueError, RuntimeError, IndexError, MemoryError, OverflowError)
 
 
 class SubsetSum(NamedTuple):
-    """The weight of a subset: what it is likely to be, its bounds at 95.4 %, and the weight of all rows."""
+    """The weight of a subset: its estimate, its bounds at 95.4 %, and the weight of all rows."""
 
     estimate: float
     lower: float
@@ -35,18 +35,19 @@ class SubsetSum(NamedTuple):
 
 
 class VarOpt(Staged):
-    """k rows with weights, for sums over any subset named afterwards (DataSketches VarOpt).
+    """k rows with weights, for sums over any subset chosen later (DataSketches VarOpt).
 
-    For reading, asking, adding to and merging what others stored; for new data `WeightedReservoir` has
-    columns of any type and merges to the same sample in every order. Promise: sums of subsets are unbiased,
-    the total is exact up to rounding, no scheme of k samples has a smaller average variance; `subset_sum`
-    holds the true weight at 95.4 %. Rows of weight 0 are never sampled; fewer than 2^48 rows are counted.
-    `kind` is what items are: ``"string"``, ``"long"`` or ``"double"``, which an image doesn't say. The
-    package's coins are seeded by the clock.
+    It reads, queries, extends and merges stored samples; for new data `WeightedReservoir` accepts columns of
+    any type and merges to the same sample in every order. Promise: sums of subsets are unbiased, the total is
+    exact up to rounding, no scheme of k samples has a smaller average variance; `subset_sum` contains the
+    true weight at 95.4 %. Rows of weight 0 are never sampled; fewer than 2^48 rows are counted. `kind` is the
+    type of the items, ``"string"``, ``"long"`` or ``"double"``, which an image doesn't record. The package's
+    random choices are seeded by the clock.
 
-    The package allocates any memory that an image requests and trusts its heap: images are checked here
-    first, in full, and those with k above 2^20 refused. Raises `SketchError` for what isn't sound, parameters
-    out of range, and samples of another kind; `ValueError` for weights that are negative or not finite.
+    The package allocates any memory that an image requests and trusts its heap, so images are first checked
+    completely here, and images with k above 2^20 are refused. Raises `SketchError` for unsound images,
+    parameters out of range, and samples of another kind; `ValueError` for weights that are negative or not
+    finite.
 
     Source: Cohen, Duffield, Kaplan, Lund, Thorup, "Efficient Stream Sampling for Variance-Optimal Estimation
     of Subset Sums", SIAM J. Comput. 2011.
@@ -66,12 +67,12 @@ class VarOpt(Staged):
 
     @property
     def k(self) -> int:
-        """Rows kept, at most."""
+        """The largest number of rows stored."""
         return int(self._peer.k)
 
     @property
     def n(self) -> int:
-        """Rows seen, without nulls and those of weight 0."""
+        """The number of rows seen, without nulls and rows of weight 0."""
         return int(self._peer.n)
 
     def _saw_nothing(self) -> bool:
@@ -82,7 +83,7 @@ class VarOpt(Staged):
         return int(self._peer.num_samples)
 
     def update(self, values: Any, weight: Any = 1.0) -> Self:
-        """Add values with their weights, one a row or one for all. Returns the sketch itself."""
+        """Add values with their weights, one per row or one for all. Returns the sketch itself."""
         self._add_staged(self._staged(values, weight))
         return self
 
@@ -122,7 +123,7 @@ class VarOpt(Staged):
         return np.int64 if self.kind == "long" else np.float64
 
     def merge(self, other: Self) -> Self:
-        """A sample of both streams, in place; the smaller k wins. Returns the sketch itself."""
+        """Merge `other` into this sample; the smaller k wins. Returns the sketch itself."""
         self._refuse_merge(other)
         if other.n:
             self._unite(min(self.k, other.k), self._peer, other._peer)
@@ -150,7 +151,7 @@ class VarOpt(Staged):
 
     @classmethod
     def from_bytes(cls, data: bytes, kind: str | None = None) -> Self:
-        """The sample of a DataSketches image of such items. Raises `SketchError` for anything else."""
+        """Read a sample from a DataSketches image of such items. Raises `SketchError` for anything else."""
         kind = required_kind(cls.family, kind, _TYPES)
         data, sample = bytes(data), cls(kind=kind)
         if fault := image_fault(data, kind):
@@ -170,13 +171,13 @@ class VarOpt(Staged):
         return (self.kind,)
 
     def samples(self) -> pa.Table:
-        """The rows kept: `item` and `weight`, which stands for all rows the item was drawn from."""
+        """The stored rows: `item` and `weight`, which represents all rows that the item was drawn from."""
         rows = list(self._peer)
         items = pa.array([item for item, _ in rows], _TYPES[self.kind])
         return pa.table({"item": items, "weight": pa.array([weight for _, weight in rows], pa.float64())})
 
     def values(self) -> pa.Array:
-        """The items kept."""
+        """The stored items."""
         return self.samples().column("item").combine_chunks()
 
     @holding_no_lock
@@ -195,7 +196,7 @@ class VarOpt(Staged):
         return estimate.lower, estimate.upper
 
     def answer(self) -> dict[str, Any]:
-        """n, the weight of all rows, and the items kept with the weight each stands for."""
+        """n, the weight of all rows, and the stored items with the weight that each represents."""
         total = self.subset_sum(bool).total
         return finite({"n": self.n, "weight": total, "values": self.samples().to_pylist()})
 

@@ -146,7 +146,7 @@ def test_each_query_gives_rows_from_a_live_server(ran: Ran, tmp_path) -> None:
         assert_laid_out(dashboard)
         assert TOKEN not in json.dumps(dashboard)
         titles = {title for title, _ in targets(dashboard)}
-        assert {"users: how many different", "prices: quantiles", "tags: the most frequent"} <= titles
+        assert {"users: distinct values", "prices: quantiles", "tags: the most frequent"} <= titles
         assert only == dashboard and len(list(targets(dashboard))) > 10
         for title, target in targets(dashboard):
             rows = answered(target, TOKEN)

@@ -124,8 +124,8 @@ def test_what_happened_is_reported_with_its_time(recording: Path) -> None:
     ("given", "said"),
     [
         ({"ratio": "high"}, "--set ratio must be a number, got high"),
-        ({"silence": "long"}, "the rule 'silence': longer is 'long'"),
-        ({"learn": "0s"}, "the rule 'new term': learn is '0s'"),
+        ({"silence": "long"}, "the rule 'silence': longer: 'long' is not a duration"),
+        ({"learn": "0s"}, "the rule 'new term': learn must be a duration such as '1d', got '0s'"),
         (
             {"path": "x"},
             "logs has no such setting; with the format access it has errors, ratio, least, spike",

@@ -52,7 +52,7 @@ def test_a_host_that_is_gone_is_forgotten() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"longer": "0s"}, "longer is '0s'"),
+        ({"longer": "0s"}, "got '0s'"),
         ({"longer": "1h", "times": 0}, "times must be a number ≥ 1"),
         ({"longer": "1h", "warm": 0}, "warm must be an integer ≥ 1"),
         ({"longer": "1h", "forget": "1h"}, "forget must be longer than longer"),

@@ -61,7 +61,7 @@ def test_whatever_was_measured_lies_within_the_picture() -> None:
 
 
 def test_an_object_of_which_nothing_was_measured_says_so() -> None:
-    assert "Nothing was measured" in light_curve([Look(0, "g", None)], "SN")
+    assert "no measurements" in light_curve([Look(0, "g", None)], "SN")
 
 
 def test_names_stay_text() -> None:

@@ -333,7 +333,7 @@ def test_a_token_is_asked_for_once(browser: Any, shown: Any) -> None:
     with serving(own, routes=page_routes(own, apps), open_to_all=OPEN_TO_ALL, token=TOKEN) as server:
         tab = Tab(browser, server.url)
         browser.get(f"{server.url}/app/iot")
-        until(lambda: tab.text("form.token h1") == ["This server wants a token"])
+        until(lambda: tab.text("form.token h1") == ["This server requires a token"])
         give = (
             "const field = document.getElementById('token'); field.value = arguments[0];"
             "field.form.requestSubmit()"

@@ -110,7 +110,7 @@ def test_any_key_is_reached_by_a_filter(tab: Tab) -> None:
     tab.run(search, ".fired-panel .filter", "k00777")
     until(lambda: len(tab.text(EVENTS)) == 1 and "k00777" in tab.text(EVENTS)[0])
     tab.run(search, ".fired-panel .filter", "nobody")
-    until(lambda: "Nothing that fired is like that" in tab.panel("What fired"))
+    until(lambda: "No alert matches the filter" in tab.panel("What fired"))
 
 
 def test_what_did_not_change_is_not_drawn_again(tab: Tab, many: ServedApp) -> None:

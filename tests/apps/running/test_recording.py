@@ -96,7 +96,7 @@ def test_what_can_not_be_replayed_is_said_before_anything_is_started(name: str, 
         Job.of(app, recording=path)
     path = tmp_path / "some.bin"
     path.write_bytes(bytes(range(256)) * 4)
-    with pytest.raises(ValueError, match=f"some.bin is of no format of {name}; name one with --format: "):
+    with pytest.raises(ValueError, match=f"some.bin matches no format of {name}; name one with --format: "):
         Job.of(app, recording=path)
 
 

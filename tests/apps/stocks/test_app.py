@@ -174,8 +174,8 @@ def test_what_happens_in_the_example_is_reported() -> None:
         ({"gain": "much"}, "--set gain must be a number from 0 on, got much"),
         ({"drop": "-3"}, "--set drop must be a number from 0 on, got -3"),
         ({"luld": "maybe"}, "--set luld must be yes or no, got maybe"),
-        ({"zone": "Mars"}, "zone is 'Mars'"),
-        ({"fall_over": "soon"}, "over is 'soon'"),
+        ({"zone": "Mars"}, "got 'Mars'"),
+        ({"fall_over": "soon"}, "over: 'soon' is not a duration"),
         ({"gian": "1"}, "stocks has no such setting"),
     ],
 )

@@ -61,7 +61,7 @@ def test_cones_hold_what_lies_within_them_and_nothing_else(tmp_path: Path) -> No
         ("name,ra,dec\na,1,2\nb,x,2\n", "line 2 after the header, 'b': could not convert"),
         ("name,ra,dec\na,1,\n", "it has one of ra and dec"),
         ("name,ra,dec\na,400,2\n", "400 2 is not a position"),
-        ("name,ra,dec\na,1:2:3:4,2\n", "is no angle"),
+        ("name,ra,dec\na,1:2:3:4,2\n", "is not an angle"),
         ("name,ra,dec,radius\na,1,2,0\n", "the radius must be above 0 and at most 3600 arcseconds, got 0"),
         ("name,ra,dec,radius\na,1,2,nan\n", "got nan"),
     ],

@@ -102,8 +102,8 @@ def test_a_file_of_rules_can_name_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "fields", "said"),
     [
-        (Candidate, {}, "the rule 'x': value is ''"),
-        (Candidate, {"value": "m", "forget": "0s"}, "forget is '0s'"),
+        (Candidate, {}, "the rule 'x': value must name an answer"),
+        (Candidate, {"value": "m", "forget": "0s"}, "forget must be a duration such as '365d', got '0s'"),
         (Watch, {"value": "m"}, "places is not given"),
     ],
 )

@@ -155,10 +155,10 @@ def test_what_means_nothing_without_windows_is_refused() -> None:
     rows = Stream.from_kafka("orders", value=json({"n": pl.Int64}))
     sending = rows.rows_to_kafka("good")
     for options, said in (
-        ({"delivery": "effectively_once"}, 'take "exactly_once", or "at_least_once"'),
-        ({"on_window": print}, "on_window: the stream sends its rows on to 'good', so it has no windows"),
+        ({"delivery": "effectively_once"}, 'use "exactly_once", or "at_least_once"'),
+        ({"on_window": print}, "on_window: the stream sends its rows to 'good', so it has no windows"),
         ({"emit": "both"}, "emit: the stream sends"),
-        ({"dead_letters": "good"}, "takes the dead letters"),
+        ({"dead_letters": "good"}, "is also the topic of dead letters"),
     ):
         with pytest.raises(ValueError, match=said):
             check_forwarding(sending, RunOptions(**options))

@@ -224,7 +224,7 @@ def test_a_row_in_two_merged_streams_of_one_source_counts_in_both_but_is_read_on
         (
             lambda: CLICKS.merge(ORDERS),
             ValueError,
-            r'other columns: orders, refunds has no "user".*only orders, refunds has "buyer".*by select',
+            r'different columns: orders, refunds has no "user".*only orders, refunds has "buyer".*by select',
         ),
         (
             lambda: CLICKS.merge(ORDERS.select(pl.col("buyer").cast(pl.String).alias("user"), at="ms")),

@@ -102,7 +102,7 @@ def test_a_wrong_definition_is_refused_where_it_is_written(wrong, message: str) 
         ),
         (lambda: Stream.from_schema({"at": pl.Int64}, time="nope"), "is not a column of at"),
         (lambda: Stream.from_schema({"at": pl.Int64}, time=pl.col("nope") * 2), 'to find column "nope"'),
-        (lambda: Stream.from_kafka(5, value=None), "one as a string"),
+        (lambda: Stream.from_kafka(5, value=None), "topic must be a name"),
         (lambda: Stream.from_kafka("posts", value={"at": pl.Int64}), r"value=json\("),
         (lambda: posts().filter(True), "not an expression"),
         (lambda: posts().with_columns(5), "not an expression"),

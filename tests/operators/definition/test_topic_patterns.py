@@ -17,9 +17,9 @@ def of(topic: object) -> Stream:
 @pytest.mark.parametrize(
     ("topic", "kind", "message"),
     [
-        ("", TypeError, "name one as a string, several as a list"),
-        ([], TypeError, "several as a list"),
-        (["posts", 5], TypeError, "several as a list"),
+        ("", TypeError, "topic must be a name, a list of names"),
+        ([], TypeError, "a list of names"),
+        (["posts", 5], TypeError, "a list of names"),
         (["posts", "posts"], ValueError, "a topic is named twice in posts, posts"),
         ("posts,likes", ValueError, "'posts,likes' can't be a topic's name"),
         ("metrics.*", ValueError, r'a pattern begins with "\^"'),

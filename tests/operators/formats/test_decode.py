@@ -69,5 +69,5 @@ def test_a_decoder_that_worker_processes_cannot_import_is_refused_before_they_st
 
 
 def test_what_is_not_a_decoder_is_refused() -> None:
-    with pytest.raises(TypeError, match="not a decoder"):
+    with pytest.raises(TypeError, match="must be a decoder"):
         stream(json)

@@ -48,7 +48,7 @@ def test_a_run_waits_for_its_registry(kafka: Any, caplog: pytest.LogCaptureFixtu
         assert run.summary().account == Account()
         with registry.served():
             until(lambda: run.summary().account == Account(read=3, counted=3))
-        assert "managed to decode messages; going on" in logged()
+        assert "managed to decode messages; continuing" in logged()
         # A schema that is known needs no registry; a run that waits for one can be stopped.
         producer.produce(topic, framed(numbers[0], written("string", "dee")))
         producer.flush()

@@ -28,7 +28,7 @@ def test_it_is_said_once_that_brokers_are_waited_for_and_once_that_they_are_back
         waiting.done()
         waiting.done()
     said = [record.getMessage() for record in caplog.records]
-    assert said == ["waiting to send deltas: no way to https://…@box/", "managed to send deltas; going on"]
+    assert said == ["waiting to send deltas: no way to https://…@box/", "managed to send deltas; continuing"]
 
 
 def test_what_waiting_does_not_mend_is_raised_at_once() -> None:

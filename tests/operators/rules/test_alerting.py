@@ -126,7 +126,7 @@ def test_a_webhook_that_refuses_is_reported_and_one_that_is_away_holds_nothing_u
         hook.write(replace(ALERT, at_us=number))
         until(lambda: not hook.account.pending)
     assert (hook.account.sent, hook.account.failed, len(server.requests)) == (1, 2, 3)
-    assert "did not take 1 alert" in caplog.text and "it answered 400" in caplog.text
+    assert "did not accept 1 alert" in caplog.text and "it answered 400" in caplog.text
     assert "secret" not in caplog.text
 
 
@@ -160,16 +160,16 @@ def test_what_is_remembered_is_read_again_or_refused() -> None:
     origin = Origin.of(WINDOWS, "group", named=True)
     folding = alerting.for_partition(origin, 0)
     folding.restore(folding.state())
-    with pytest.raises(SinkError, match="what 'alerts' remembers is damaged"):
+    with pytest.raises(SinkError, match="the state of 'alerts' is damaged"):
         folding.restore(folding.state()[:-3])
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"rules": HOT}, "not a list of rules"),
-        ({"rules": [HOT], "to": ["alerts"]}, "not a list of outlets"),
-        ({"rules": [HOT], "stale": "0s"}, "stale is '0s'"),
+        ({"rules": HOT}, "rules must be a list of rules"),
+        ({"rules": [HOT], "to": ["alerts"]}, "to must be a list of outlets"),
+        ({"rules": [HOT], "stale": "0s"}, "stale must be a duration"),
     ],
 )
 def test_what_can_not_be_sent_is_refused(given: dict, said: str) -> None:

@@ -90,11 +90,11 @@ def test_a_program_gets_no_key_that_is_more_than_a_value(key: str) -> None:
         ({"webhook": "ftp://x"}, "webhook must begin with http"),
         ({"mqtt": "host/topic"}, "mqtt must be mqtt://HOST:PORT/TOPIC"),
         ({"run": "nft"}, "a program needs its arguments"),
-        ({"run": "nft", "fired": "add"}, "write a program's arguments as a list of strings"),
+        ({"run": "nft", "fired": "add"}, "must be a list of strings, a program's arguments"),
         ({"topic": "a", "fired": "$nope"}, r"\$nope is not known; there are \$key, \$rule"),
         ({"topic": "a", "fired": "5 $"}, r"write \$\$ for a dollar"),
         ({"topic": "a", "accepts": "host"}, "accepts must be one of any, address"),
-        ({"topic": "a", "ignore": "::1"}, "list keys"),
+        ({"topic": "a", "ignore": "::1"}, "must be a list of keys"),
         ({"topic": "a", "when": 1}, "'when' is not known; it has topic"),
     ],
 )

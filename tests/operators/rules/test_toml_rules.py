@@ -108,13 +108,13 @@ HOT = '[[rule]]\nname = "hot"\nkind = "threshold"\nvalue = "t"\n'
         (f"{HOT}below = 1\nclear = 0.5\n", "clear must be above the limit below 1, got 0.5"),
         (
             f"{HOT}above = 1\nhold = '5 minutes'\n",
-            "hold is '5 minutes': '5 minutes' is not a duration",
+            "hold: '5 minutes' is not a duration",
         ),
         (f"{HOT}above = 1\nevery = 1\n", "every must be true or false, got 1"),
         (f"{HOT}above = 1\nhold = true\n", "hold can't be true or false, got True"),
         (f"{HOT}above = 1\nevery = true\nclear = 0\n", "with every=True nothing holds or clears"),
         (f"{HOT}above = 1\n{HOT}above = 1\n", "rules, line 6: there is another rule of the name 'hot'"),
-        ("[[rule]]\nname = 'a'\nkind = 'absence'\n", "longer is ''"),
+        ("[[rule]]\nname = 'a'\nkind = 'absence'\n", "longer: '' is not a duration"),
         (
             f"{STUCK}above = 2\n",
             "above is given",
@@ -127,7 +127,10 @@ HOT = '[[rule]]\nname = "hot"\nkind = "threshold"\nvalue = "t"\n'
             f"{CHANGE}against = 'last'\n",
             "needs a spread",
         ),
-        ("[[rule]]\nname = 'a'\nkind = 'ratio'\nvalue = 't'\nabove = 2\n", "to is ''; name an answer"),
+        (
+            "[[rule]]\nname = 'a'\nkind = 'ratio'\nvalue = 't'\nabove = 2\n",
+            "to must name an answer of the stream, got ''",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(text: str, said: str) -> None:

@@ -138,12 +138,12 @@ def test_runs_that_can_not_have_a_sink_are_refused() -> None:
     dated = ROWS.with_columns(window_date="tag").group_by("window_date").tumbling("1m").agg(n=count())
     with pytest.raises(ValueError, match="'window_date' is what its folders are named after"):
         topics_of([SketchesToParquet("out")], Origin.of(dated, "group", named=True))
-    with pytest.raises(ValueError, match="name one, as in AnswersToKafka"):
+    with pytest.raises(ValueError, match="must be a name, as in AnswersToKafka"):
         AnswersToKafka("")
-    with pytest.raises(ValueError, match="retention is '0s'"):
+    with pytest.raises(ValueError, match="retention must be a duration such as '7d', got '0s'"):
         SketchesToKafka(retention="0s")
     for wrong in (AnswersToKafka, "answers", [print], AnswersToKafka("answers")):
-        with pytest.raises(TypeError, match="not a list of sinks"):
+        with pytest.raises(TypeError, match="must be a list of sinks"):
             RunOptions(sinks=wrong)
     assert RunOptions(sinks=[AnswersToKafka("answers"), SketchesToParquet("out"), SketchesToKafka()]).sinks
 

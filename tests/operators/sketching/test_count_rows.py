@@ -56,9 +56,9 @@ def test_rows_of_one_message_may_be_in_several_windows_of_their_own() -> None:
 def test_streams_that_windows_by_count_are_not_for_are_refused() -> None:
     with pytest.raises(ValueError, match=r"has deduplicate\(\).*windows of time"):
         LISTS.deduplicate("at", within="1m").count_window(3)
-    with pytest.raises(ValueError, match="at least one row, not 0"):
+    with pytest.raises(ValueError, match="rows must be an integer ≥ 1, got 0"):
         LISTS.count_window(0)
-    with pytest.raises(TypeError, match="not a number of rows"):
+    with pytest.raises(TypeError, match="rows must be an integer, as in"):
         LISTS.count_window("3")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="windows of 3 rows already"):
         LISTS.count_window(3).tumbling("1m")

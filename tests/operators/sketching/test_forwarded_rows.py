@@ -146,7 +146,7 @@ def test_two_joined_streams_are_sent_as_pairs() -> None:
         (lambda: ORDERS.rows_to_kafka("out", key="nope"), "the key 'nope' is not a column"),
         (lambda: ORDERS.rows_to_kafka("out", value=as_bytes("nope")), "'nope' is not a column"),
         (lambda: ORDERS.rows_to_kafka("out", value=as_bytes("n")), "of type Int64, not String or Binary"),
-        (lambda: ORDERS.rows_to_kafka("out", value="json"), "encodes nothing; write as_json()"),
+        (lambda: ORDERS.rows_to_kafka("out", value="json"), "value must be an encoder: as_json()"),
         (lambda: ORDERS.group_by("user").rows_to_kafka("out"), "write key= in place of group_by"),
         (lambda: ORDERS.tumbling("1m").rows_to_kafka("out"), "windows already"),
         (
@@ -157,13 +157,16 @@ def test_two_joined_streams_are_sent_as_pairs() -> None:
             lambda: ORDERS.rows_to_kafka("out").filter(pl.col("n") > 1),
             "write .filter(...) before .rows_to_kafka",
         ),
-        (lambda: ORDERS.rows_to_kafka("out").rows_to_kafka("more"), "sent on to 'out', which ends a stream"),
+        (lambda: ORDERS.rows_to_kafka("out").rows_to_kafka("more"), "sent to 'out', which ends a stream"),
         (lambda: ORDERS.rows_to_kafka("out").group_by("user"), "write .group_by(...) before"),
         (
             lambda: check_sending(ORDERS.rows_to_kafka("out"), False, None),
-            "on_spark: the stream sends its rows on to 'out'",
+            "on_spark: the stream sends its rows to 'out'",
         ),
-        (lambda: check_sending(ORDERS.rows_to_kafka("out"), True, "out"), "takes the dead letters, too"),
+        (
+            lambda: check_sending(ORDERS.rows_to_kafka("out"), True, "out"),
+            "is also the topic of dead letters",
+        ),
         (lambda: described_stream(ORDERS.rows_to_kafka("out").definition()), "has no table to query"),
     ],
 )

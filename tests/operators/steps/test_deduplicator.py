@@ -279,9 +279,12 @@ def test_where_to_recall_from_is_committed_and_unknown_where_nobody_knew() -> No
         (lambda rows: rows.deduplicate("nope", within="1m"), "no column 'nope'"),
         (lambda rows: rows.deduplicate(within="1m"), "name the column of the id"),
         (lambda rows: rows.deduplicate(pl.col("id"), within="1m"), "is not a name"),
-        (lambda rows: rows.deduplicate("id", within="0s"), "within is empty"),
-        (lambda rows: rows.deduplicate("id"), "say how far duplicates lie apart"),
-        (lambda rows: rows.deduplicate("id", within="1m", last=9), "say how far duplicates lie apart"),
+        (lambda rows: rows.deduplicate("id", within="0s"), "within must be a duration above 0"),
+        (lambda rows: rows.deduplicate("id"), "set the largest distance between duplicates"),
+        (
+            lambda rows: rows.deduplicate("id", within="1m", last=9),
+            "set the largest distance between duplicates",
+        ),
         (
             lambda rows: rows.deduplicate("id", last=0),
             "last must be a number of messages from 1 to the limit, 10,000,000, got 0",
@@ -303,7 +306,10 @@ def test_where_to_recall_from_is_committed_and_unknown_where_nobody_knew() -> No
             "capacity must be an integer from 1 to 20,000,000, got 1073741824",
         ),
         (lambda rows: rows.deduplicate("id", within="soon"), "is not a duration"),
-        (lambda rows: rows.deduplicate("id", within="1m").deduplicate("n", within="1m"), "does so already"),
+        (
+            lambda rows: rows.deduplicate("id", within="1m").deduplicate("n", within="1m"),
+            "the stream has it already",
+        ),
         (lambda rows: rows.with_columns(id=pl.struct("n")).deduplicate("id", within="1m"), "name its parts"),
         (lambda rows: rows.group_by("id").deduplicate("n", within="1m"), "before group_by and agg"),
     ],

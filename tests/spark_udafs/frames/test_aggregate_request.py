@@ -97,7 +97,11 @@ def test_small_decimals_have_one_text_in_any_mode(spark: Any, request: pytest.Fi
     ("requested", "error", "reported"),
     [
         ({"n": F.count_distinct}, TypeError, r"count\(distinct n\).* ask for streamgauge.distinct\(n\)"),
-        ({"n": F.collect_list}, TypeError, r"collect_list\(n\), which can't be kept in a table of sketches"),
+        (
+            {"n": F.collect_list},
+            TypeError,
+            r"collect_list\(n\), which can't be stored in a table of sketches",
+        ),
         ({"n": lambda _: F.sum(F.lit(1))}, TypeError, r"sum\(1\), of no column"),
         ({"n": lambda _: F.max("pair")}, TypeError, "of lists; explode 'pair' first"),
         (

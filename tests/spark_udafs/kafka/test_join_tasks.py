@@ -106,5 +106,5 @@ def test_both_partitions_are_read_again_where_the_report_of_one_is_lost(
 
 def test_topics_of_other_numbers_of_partitions_are_refused(kafka: Any, topic: Callable[..., str]) -> None:
     stream = joined("inner", topics=(topic(1), topic(2)), bootstrap_servers=kafka.bootstrap_servers)
-    with pytest.raises(TopicError, match=r"has 1 partitions and .* has 2; rows meet only in"):
+    with pytest.raises(TopicError, match=r"has 1 partitions and .* has 2; rows are matched only between"):
         Query(kafka, stream=stream, closeAtEnd="true")

@@ -90,7 +90,7 @@ def test_an_archive_is_for_executors_and_must_be_there(tmp_path: Path) -> None:
     archive.touch()
     with pytest.raises(PackedEnvironmentError, match=r"local\[2\] has no executors that would need one"):
         sessions._of_archive(archive, "local[2]", True, {})
-    with pytest.raises(PackedEnvironmentError, match="a Spark Connect server is given its workers'"):
+    with pytest.raises(PackedEnvironmentError, match="the environment of a Spark Connect server's workers"):
         sessions.session(master="sc://127.0.0.1:15002", archive=archive)
     given = {"spark.archives": "models.zip#models"}
     settings = sessions._of_archive(archive, "yarn", False, given)

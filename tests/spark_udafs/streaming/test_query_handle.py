@@ -144,7 +144,7 @@ def test_a_query_whose_process_comes_up_too_late_begins_again(caplog: pytest.Log
     running = Running(SlowStart(), "here", lambda: later.pop(0))
     assert running.awaitTermination() and not later and running.exception() is None
     assert [record.getMessage().split("; ")[-1] for record in caplog.records] == [
-        f"beginning again ({tried} of 10)" for tried in (2, 3)
+        f"starting again ({tried} of 10)" for tried in (2, 3)
     ]
     assert all(record.getMessage().startswith("the query of here: ") for record in caplog.records)
     # Only looking at it begins it again, too.

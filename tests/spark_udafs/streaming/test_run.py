@@ -217,7 +217,7 @@ def test_an_idle_stream_closes_its_windows_by_the_clock(
 
 
 def test_a_sink_of_the_other_engine_is_refused_with_what_to_write() -> None:
-    with pytest.raises(TypeError, match=r"not a sink of Spark; .*streamgauge\.spark\.SketchesToParquet"):
+    with pytest.raises(TypeError, match=r"not a sink for Spark; .*streamgauge\.spark\.SketchesToParquet"):
         write(None, "checkpoint", ToFiles("windows"))
 
 

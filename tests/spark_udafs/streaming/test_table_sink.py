@@ -159,9 +159,7 @@ def test_windows_that_change_reach_sinks_that_replace_them_alone(spark: Any, tmp
     streamed = spark.readStream.schema(rows.schema).parquet(str(tmp_path / "rows"))
     changing = sketch(streamed).outputMode("update").withWatermark("at", "1 second")
     minutes = changing.groupBy("side", F.window("at", "1 minute")).agg(n=F.count("*"), ids=ask.distinct("id"))
-    with pytest.raises(
-        ValueError, match="SketchesToParquet keeps every window it is given, and in update mode"
-    ):
+    with pytest.raises(ValueError, match="SketchesToParquet stores every window, but in update mode"):
         write(minutes, tmp_path / "checkpoint", SketchesToParquet(tmp_path / "windows"))
     latest: dict[tuple[Any, Any], int] = {}
 

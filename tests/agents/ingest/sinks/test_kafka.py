@@ -144,7 +144,7 @@ def test_an_older_agent_of_the_same_name_is_fenced(kafka: Any, tmp_path: Path) -
     deliver(older, Batch.of([b"older"]))
     newer = opened(kafka, topic, tmp_path)
     older.write(Batch.of([b"zombie"]))
-    with pytest.raises(IngestError, match=f"another agent of the name '{topic}' has taken over 'source'"):
+    with pytest.raises(IngestError, match=f"another agent named '{topic}' has taken over 'source'"):
         older.commit([Batch.of([b"zombie"])])
     deliver(newer, Batch.of([b"newer"]))
     older.close()

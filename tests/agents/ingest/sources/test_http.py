@@ -157,7 +157,7 @@ def test_a_token_lets_in(opened: Any) -> None:
 
 def test_a_port_that_is_taken_is_named(opened: Any) -> None:
     source = opened()
-    with pytest.raises(IngestError, match=f"no server on 127.0.0.1:{source.port}"):
+    with pytest.raises(IngestError, match=f"can't listen on 127.0.0.1:{source.port}"):
         opened(port=source.port)
 
 

@@ -76,7 +76,7 @@ def test_a_subscription_is_sent_again(caplog: pytest.LogCaptureFixture) -> None:
     source = opened(server.url, subscribe=['{"type": "subscribe"}'])
     assert values(read(source, 6))[:6] == EVENTS[:3] * 2
     assert server.texts[:2] == ['{"type": "subscribe"}'] * 2
-    assert "and what it sent then is lost" in caplog.text
+    assert "its messages of that time are lost" in caplog.text
     source.close()
     server.close()
 

@@ -173,9 +173,9 @@ def test_days_begin_where_the_market_is() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"hours": "16:00-09:30"}, "end before they begin"),
-        ({"hours": "all"}, "write them as 09:30-16:00"),
-        ({"zone": "Mars"}, "zone is 'Mars'"),
+        ({"hours": "16:00-09:30"}, "begin before they end"),
+        ({"hours": "all"}, "hours must be such as 09:30-16:00"),
+        ({"zone": "Mars"}, "got 'Mars'"),
         ({"splits": 30}, "a percentage from 0 to 20"),
         ({"matching": "("}, "the rule 'r': "),
     ],
@@ -183,7 +183,7 @@ def test_days_begin_where_the_market_is() -> None:
 def test_what_a_price_rule_can_not_be_asked_is_said(wrong: dict, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         SessionMove("r", above=1, **wrong)
-    with pytest.raises(ValueError, match="write a time of day"):
+    with pytest.raises(ValueError, match="must be a time of day"):
         SessionMove("r", above=1, until="noon")
     with pytest.raises(ValueError, match="got 'last'"):
         RollingMove("r", above=1, against="last")

@@ -87,10 +87,10 @@ def test_silence_while_the_market_is_closed_is_none() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"longer": ""}, "longer is ''"),
-        ({"longer": "soon"}, "longer is 'soon'"),
+        ({"longer": ""}, "longer: '' is not a duration"),
+        ({"longer": "soon"}, "longer: 'soon' is not a duration"),
         ({"longer": "5m", "zone": "Mars"}, "Mars"),
-        ({"longer": "5m", "hours": "9"}, "hours are '9'"),
+        ({"longer": "5m", "hours": "9"}, "got '9'"),
     ],
 )
 def test_what_it_can_not_have_is_refused(given: dict[str, str], message: str) -> None:

@@ -31,7 +31,7 @@ def stream(topics: tuple[str, str] = ("ads", "clicks"), **config: Any) -> Stream
 
 @pytest.mark.parametrize("delivery", ["at_most_once", "at_least_once", "effectively_once"])
 def test_only_one_transaction_for_both_will_do(delivery: Any) -> None:
-    with pytest.raises(ValueError, match='only "exactly_once" commits both at once'):
+    with pytest.raises(ValueError, match='only "exactly_once" commits both together'):
         start(stream(), RunOptions(delivery=delivery))
 
 

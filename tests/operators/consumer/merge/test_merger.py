@@ -58,7 +58,7 @@ def test_a_delta_out_of_turn_is_refused_by_its_range(first: int, following: int)
         assert merger.offer(wrong, 3)
         return
     with pytest.raises(
-        DeltaError, match=rf"posts\[0\] {first}…{following} is out of turn, the next offset is 100"
+        DeltaError, match=rf"posts\[0\] {first}…{following} is out of order; the next offset is 100"
     ):
         merger.offer(wrong, 3)
 
@@ -68,7 +68,7 @@ def test_at_least_once_takes_an_overlapping_range_and_says_so_but_no_gap() -> No
     merger = merged(deltas[:3], delivery="at_least_once")
     assert merger.offer(replace(deltas[3], first_offset=50, next_offset=200), 3)
     assert merger.state.overlaps == 1 and merger.state.marks["posts", 0].position.offset == 200
-    with pytest.raises(DeltaError, match="out of turn"):
+    with pytest.raises(DeltaError, match="out of order"):
         merger.offer(replace(deltas[3], first_offset=300, next_offset=400), 4)
 
 

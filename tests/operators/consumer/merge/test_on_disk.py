@@ -37,5 +37,5 @@ def test_any_stretch_of_a_stored_table_is_what_it_was(
 
 def test_a_disk_without_room_is_named_with_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", "/dev/full")
-    with pytest.raises(OSError, match="TMPDIR; the next run of the group goes on with nothing lost"):
+    with pytest.raises(OSError, match="TMPDIR; the next run of the group resumes without loss"):
         TableFile(pa.table({"a": [1]}))

@@ -122,7 +122,7 @@ def test_a_sink_that_fails_ends_the_run_and_is_named_with_the_window(
     with pytest.raises(
         SinkError,
         match=r"the sink Failing\(\): the window 2026-01-01 00:00:00 to 2026-01-01 00:01:00 UTC "
-        rf"\(table partition 0\) can't be written: {type(error).__name__}: .*hands it over again",
+        rf"\(table partition 0\) can't be written: {type(error).__name__}: .*delivers it again",
     ):
         hand_over(sink, on_window=written.append).emit(0, closed(), final=True)
     assert sink.times == 98 and len(written) == 1
@@ -144,7 +144,7 @@ def test_a_callback_that_takes_long_is_named_once(
     held[0].emit(0, closed(), final=True)
     held[0].warn_if_slow()
     assert len(caplog.records) == 1
-    assert "handing over the window 2026-01-01 00:00:00" in caplog.text and "'table' grows" in caplog.text
+    assert "delivering the window 2026-01-01 00:00:00" in caplog.text and "'table' grows" in caplog.text
 
 
 def test_a_folder_that_can_not_be_made_is_named(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_windows_that_could_not_be_sent_before_the_end_are_reported(caplog: pyte
         "the messages of 1 window, first the sink AnswersToKafka(to='answers'): the window 2026-01"
         in caplog.text
     )
-    assert "the next run of the group hands them over again" in caplog.text
+    assert "the next run of the group delivers them again" in caplog.text
     with pytest.raises(SinkError, match="could not be sent; start the run again"):
         own.check_empty()
     own.forget([0])

@@ -161,7 +161,7 @@ def test_what_can_not_be_is_refused_and_the_rest_is_written_down() -> None:
             csv(SCHEMA, **options)
     with pytest.raises(TypeError, match=r"csv: 'x' can't be List\(String\)"):
         csv({"x": pl.List(pl.String)})
-    with pytest.raises(TypeError, match="list the texts"):
+    with pytest.raises(TypeError, match="must be a list of strings"):
         csv(SCHEMA, null_values="NA")
     with pytest.raises(TypeError, match="name the column of records"):
         csv(SCHEMA, many=True)

@@ -84,9 +84,9 @@ def test_what_can_not_be_is_refused_and_the_rest_is_written_down() -> None:
         text("(?<x>a)", {"y": pl.String})
     with pytest.raises(ValueError, match="it has none"):
         text("(a)", {"y": pl.String})
-    with pytest.raises(TypeError, match="the pattern is"):
+    with pytest.raises(TypeError, match="the pattern must be"):
         text(re.compile("a"), {"y": pl.String})
-    with pytest.raises(TypeError, match="text: the schema is"):
+    with pytest.raises(TypeError, match="text: the schema must be"):
         text("(?<x>a)", {})
     decoder = text(LOG, SCHEMA)
     assert pickle.loads(pickle.dumps(decoder)) == decoder

@@ -98,8 +98,8 @@ def test_items_of_a_list_are_terms_and_rare_ones_show_nothing() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({}, "the rule 'n': learn is '': '' is not a duration"),
-        ({"learn": "0s"}, "learn is '0s'; write a length of time, such as '1d'"),
+        ({}, "the rule 'n': learn: '' is not a duration"),
+        ({"learn": "0s"}, "learn must be a duration such as '1d', got '0s'"),
         ({"learn": "1d", "forget": "1h"}, "forget is '1h', so terms are forgotten before learning ends"),
         ({"learn": "1d", "most": 0}, "most must be an integer ≥ 1, got 0"),
         ({"learn": "1d", "each": True}, "each and least are about a value"),

@@ -53,7 +53,7 @@ def test_what_rests_is_forgotten_and_a_wrong_length_is_named() -> None:
         assert list(rule.window(state, rows, minute * MINUTE, (minute + 1) * MINUTE, MINUTE)) == []
         kept.append(list(state["keys"]))
     assert kept == [['["a"]']] * 3 + [[]] * 2
-    with pytest.raises(ValueError, match="the rule 'n': over is ''"):
+    with pytest.raises(ValueError, match="the rule 'n': over: '' is not a duration"):
         RollingSum("n", value="bad", at_least=5)
 
 

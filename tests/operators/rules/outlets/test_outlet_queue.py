@@ -107,7 +107,7 @@ def test_patience_ends(caplog: pytest.LogCaptureFixture) -> None:
     outlet = Outlet(group_by=None, errors=[AWAY] * 1_000, patience="200ms")
     outlet.write(ALERT)
     assert complete(outlet) == {"failed": 1}
-    assert "is away: it is away; trying again" in caplog.text and "did not take 1 alert" in caplog.text
+    assert "is unreachable: it is away; retrying" in caplog.text and "did not accept 1 alert" in caplog.text
 
 
 def test_memory_is_bounded_while_an_outlet_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +150,7 @@ def test_what_is_silenced_is_counted(caplog: pytest.LogCaptureFixture) -> None:
     for one in (alert("hall"), alert("attic"), alert("hall", "cleared"), alert("hall", "cleared", 3)):
         outlet.write(one)
     assert complete(outlet) == {"sent": 1, "silenced": 3} and outlet.keys == [["attic"]]
-    assert caplog.text.count("holds alerts back; they are counted") == 1
+    assert caplog.text.count("suppresses alerts; they are counted") == 1
 
 
 def test_an_event_that_outlasts_its_silence_is_sent() -> None:

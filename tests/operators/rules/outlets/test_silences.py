@@ -90,5 +90,5 @@ def test_a_file_is_read_again_when_it_has_changed(tmp_path: Path, caplog: pytest
     path.unlink()
     assert len(silences()) == 1
     assert [record.getMessage().split(": ")[0] for record in caplog.records] == [
-        f"the silences of {path} stay as they were"
+        f"the silences of {path} can't be read and stay unchanged"
     ] * 2
