@@ -92,7 +92,7 @@ def sketch_parquet(
 
 @dataclass(frozen=True)
 class ParquetSketching(Sketching):
-    """Parquet files to be turned into a table of sketches; `sketch_parquet` creates it and shows an example."""
+    """Parquet files on their way into a table of sketches; `sketch_parquet` shows an example."""
 
     files: tuple[str, ...] = ()
     where: ds.Expression | None = None
