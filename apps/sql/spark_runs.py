@@ -14,12 +14,14 @@ from typing import Any
 import pyarrow as pa
 
 from ...operators.rules.alerting import Alerting
+from ...operators.sinks.sketches_to_parquet import SketchesToParquet
 from ...operators.sketching.account import Account
 from ...operators.table.schema import END, START, schema_of
 from ...operators.table.sketch_table import SketchTable
 from ...queries.sql.plan.query_plan import QueryPlan
 from ...queries.sql.run.consumer_runs import KeptQuery, RunningQueries, Start, drained
 from ...sketches.core.errors import StreamgaugeError
+from ...spark_udafs.streaming import sinks as spark_sinks
 from ...spark_udafs.streaming.alerts import AlertingSink
 from ...spark_udafs.streaming.messages_sink import MessagesSink
 from ...spark_udafs.streaming.query_handle import Running
@@ -94,6 +96,10 @@ class SparkRuns:
     def _sink(self, one: KeptQuery, sink: Any) -> Any:
         if isinstance(sink, Alerting):
             return AlertingSink(one.plan.stream, sink, self._folder / "rules" / one.name)
+        if isinstance(sink, SketchesToParquet):
+            if sink.keep is not None:
+                raise ValueError("KEEP is for runs as consumers: on Spark leave it out")
+            return spark_sinks.SketchesToParquet(sink.folder)
         return MessagesSink(one.plan.stream, sink)
 
 

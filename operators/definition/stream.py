@@ -15,6 +15,7 @@ from typing import Any, Self
 from ..formats.encode import Encoder, as_json
 from ..windows.all_time import WholeInput
 from ..windows.durations import Duration, duration_text, microseconds
+from ..windows.session import Session
 from ..windows.tumbling import NoWindows
 from ..windows.window import StreamWindows
 from .aggregate import Aggregate
@@ -98,6 +99,12 @@ class Stream(WindowedStream):
             raise ValueError(
                 f'agg: "{min(reserved)}" is the key that tells windows by {window.kind} apart; give '
                 "your own column another name"
+            )
+        by = window.by if isinstance(window, Session) else None
+        if by is not None and (unknown := [name for name in by if name not in self.keys]):
+            raise ValueError(
+                f"session: by= must name keys of the stream, got {unknown[0]!r}; its keys are "
+                f"{_names(self.keys) if self.keys else 'none'}"
             )
         typed = typed_aggregates(aggregates, self.keys, self.arrow_types())
         return replace(self, aggregates=typed, window=window)

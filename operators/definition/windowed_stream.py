@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -138,8 +139,19 @@ class WindowedStream(RowStream):
         """
         return self._windowed("sliding", Sliding.of(size, step), delay, max_ahead)
 
-    def session(self, gap: str, *, delay: Duration = "10s", max_ahead: Duration | None = "1h") -> Self:
-        """For each group, its rows up to a pause of `gap`: rows less than `gap` apart are in one session.
+    def session(
+        self,
+        gap: str,
+        *,
+        by: Sequence[str] | None = None,
+        delay: Duration = "10s",
+        max_ahead: Duration | None = "1h",
+    ) -> Self:
+        """For each group, its rows up to a pause longer than `gap`: rows `gap` apart are in one session.
+
+        With `by`, which names some of the keys or none, a session is of all rows that agree in these keys,
+        and each of its groups has its row of the table within it: ``group_by("shop").session("3m", by=())``
+        has sessions of all rows, counted by shop.
 
         In the table a session begins with its first row and ends `gap` after its last, as with Spark's
         `session_window`. It is emitted once all partitions are `delay` past that end, together with all
@@ -150,18 +162,19 @@ class WindowedStream(RowStream):
         `SketchesToParquet` and `SketchesToKafka` wait until it is final. `max_ahead` and the closing of
         windows are as for `tumbling`.
 
-        Raises `ValueError` for text that isn't a duration, and if the stream already has windows.
+        Raises `ValueError` for text that isn't a duration, and if the stream already has windows; `agg`
+        raises it for names in `by` that aren't keys.
 
         >>> import polars as pl
         >>> import streamgauge as sg
         >>> rows = sg.Stream.from_schema({"at": pl.Int64, "user": pl.String}, time=pl.from_epoch("at"))
         >>> tester = sg.StreamTester(rows.group_by("user").session("30s").agg(n=sg.count()))
-        >>> seen = [(0, "ann"), (10, "bob"), (29, "ann"), (40, "bob")]
+        >>> seen = [(0, "ann"), (10, "bob"), (30, "ann"), (41, "bob")]
         >>> _ = tester.feed([{"at": 1_767_225_600 + second, "user": user} for second, user in seen])
         >>> tester.finish().windows().select("user", "n").rows()
         [('ann', 2), ('bob', 1), ('bob', 1)]
         """
-        return self._windowed("session", Session.of(gap), delay, max_ahead)
+        return self._windowed("session", Session.of(gap, by), delay, max_ahead)
 
     def count_window(self, rows: int) -> Self:
         """For each group, windows of a fixed number of consecutive rows, whenever they arrive.
@@ -210,7 +223,7 @@ class WindowedStream(RowStream):
         self, verb: str, window: StreamWindows, delay: Duration, max_ahead: Duration | None
     ) -> Self:
         if self.window is not None:
-            _, *present = self.window.definition().values()
+            _, *present = map(str, self.window.definition().values())
             _, *wanted = (f'"{length}"' for length in window.definition().values())
             raise ValueError(
                 f"{verb}: the stream has windows of {' every '.join(present)} already; there is one kind for "

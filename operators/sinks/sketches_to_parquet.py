@@ -8,6 +8,8 @@ from pathlib import Path
 
 from ..table.schema import DAY, write_parquet
 from ..whole_file import whole_file
+from ..windows.durations import Duration, microseconds
+from ..windows.window import window_length
 from .sink import ClosedWindow, Origin
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -28,6 +30,9 @@ class SketchesToParquet:
     unavailable, the run waits half a minute; then it ends with a `SinkError`, and the next run writes the
     window.
 
+    With `keep`, such as ``"30d"``, files of this group whose windows ended that long before the newest one
+    are deleted, when the first window of a day is written.
+
     >>> from tempfile import TemporaryDirectory
     >>> import polars as pl
     >>> import streamgauge as sg
@@ -42,6 +47,11 @@ class SketchesToParquet:
     """
 
     folder: str | Path
+    keep: Duration | None = None
+
+    def __post_init__(self) -> None:
+        if self.keep is not None:
+            window_length("SketchesToParquet: keep must be longer", self.keep)
 
     def begin(self, origin: Origin) -> None:
         """See `WritingSink`. Raises `ValueError` for a key with the folders' name."""
@@ -56,10 +66,23 @@ class SketchesToParquet:
         if window.may_grow:
             return
         done = Path(self.folder) / self.name(window)
+        first_of_day = not done.parent.exists()
         done.parent.mkdir(parents=True, exist_ok=True)
         # On the disk before the merger's place says that it is there.
         with whole_file(done) as unfinished:
             write_parquet(window.groups.table, unfinished)
+        if self.keep is not None and first_of_day:
+            self._delete_older(window)
+
+    def _delete_older(self, window: ClosedWindow) -> None:
+        """Delete this group's files of windows that ended `keep` before this one."""
+        assert self.keep is not None
+        oldest = _EPOCH + timedelta(microseconds=window.end_us - microseconds(self.keep))
+        for file in Path(self.folder).glob(f"{DAY}=*/*-{window.origin.digest}*.parquet"):
+            end = file.name.split("-")[1].removesuffix("Z")
+            pattern = "%Y%m%dT%H%M%S.%f" if "." in end else "%Y%m%dT%H%M%S"
+            if datetime.strptime(end, pattern).replace(tzinfo=UTC) <= oldest:
+                file.unlink(missing_ok=True)
 
     def name(self, window: ClosedWindow) -> str:
         """A window's file, within the folder."""

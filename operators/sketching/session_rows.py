@@ -1,15 +1,17 @@
 """Sessions: stretches of a group's rows without a gap, and which of them belong together.
 
-Of two rows the later one meets the earlier one if that is less than the gap before it, and if the earlier
+Of two rows the later one meets the earlier one if it comes at most the gap after it, and if the earlier
 one's own session would not have ended by the watermark that the later one's partition had reached before it:
-a session that has ended takes no more rows. So what belongs together depends on each partition's order of
+a session that has ended takes no more rows. A pause of exactly the gap ends no session, as with Flink, Kafka
+Streams and Spark. So what belongs together depends on each partition's order of
 rows alone, not on how they were cut into batches and deltas, nor on which delta came first, and a session may
 be emitted once all partitions' watermarks have passed its end.
 
 Of a stretch of rows that belong together three times say all that the question needs: its first row's, its
-last row's, and its **barrier**, the smallest over its rows of the row's time or the watermark before it,
-whichever is later. Stretches that overlap in time always belong together; of others the later one meets the
-earlier one if that one's end, its last row and the gap, is past the later one's barrier.
+last row's, and its **barrier**, the smallest over its rows of the row's time or the first time past the
+watermark before it, whichever is later. Stretches that overlap in time always belong together; of others the
+later one meets the earlier one if that one's end, its last row and the gap, is not before the later one's
+barrier.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ class Stretches:
     @classmethod
     def of_rows(cls, own: np.ndarray, times: np.ndarray, reached: np.ndarray | None) -> Stretches:
         """Each row by itself; `reached` is the watermark before it."""
-        return cls(own, times, times, times if reached is None else np.maximum(times, reached))
+        return cls(own, times, times, times if reached is None else np.maximum(times, reached + 1))
 
     def __len__(self) -> int:
         return len(self.owner)
@@ -69,10 +71,10 @@ class Stretches:
             return self, part
         order = np.lexsort((self.first, self.owner))
         own, first, last, barrier = (column[order] for column in self._columns())
-        # No row before a place meets one behind it if the latest of those before ends by all barriers behind.
+        # No row before a place meets one behind it if the latest of those before ends before all barriers.
         latest = last if self.last is self.first else _latest_so_far(own, last)
         least = barrier if self.barrier is self.first else _least_to_come(own, barrier)
-        apart = (latest[:-1] < first[1:]) & (latest[:-1] + np.int64(gap_us) <= least[1:])
+        apart = (latest[:-1] < first[1:]) & (latest[:-1] + np.int64(gap_us) < least[1:])
         new = np.concatenate([[True], (own[1:] != own[:-1]) | apart])
         edges = np.flatnonzero(new)
         part[order] = np.cumsum(new) - 1

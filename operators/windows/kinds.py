@@ -56,7 +56,7 @@ KINDS: dict[str, WindowKind] = {
 }
 
 
-def window_of(definition: Mapping[str, str]) -> StreamWindows:
+def window_of(definition: Mapping[str, Any]) -> StreamWindows:
     """The windows that a stream's definition describes. Raises `ValueError` for a kind that isn't known.
 
     >>> window_of({"window": "hopping", "size": "1h", "every": "1m"})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from ...sketches.core.lazy import np, pa
 from .durations import Duration, duration_text, microseconds
@@ -43,13 +43,16 @@ class SessionTable(TableWindows):
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """For each group, stretches of rows, each row less than `gap_us` after the one before.
+    """Stretches of rows, each row at most `gap_us` after the one before: those of each group.
+
+    With `by`, rows that agree in these keys have their sessions together, and groups lie within them.
 
     >>> Session.of("30m").last_end(0)
     1800000000
     """
 
     gap_us: int
+    by: tuple[str, ...] | None = None
 
     kind: ClassVar[str] = "session"
     of_panes: ClassVar[bool] = False
@@ -58,18 +61,20 @@ class Session:
     added_keys: ClassVar[Mapping[str, pa.DataType]] = {}
 
     @classmethod
-    def of(cls, gap: Duration) -> Session:
-        """Sessions that a pause of `gap` ends. Raises `ValueError` for an empty one."""
-        return cls(window_length("session: a gap must be longer", gap))
+    def of(cls, gap: Duration, by: Sequence[str] | None = None) -> Session:
+        """Sessions that a pause longer than `gap` ends. Raises `ValueError` for an empty one."""
+        length = window_length("session: a gap must be longer", gap)
+        return cls(length, None if by is None else tuple(by))
 
-    def definition(self) -> dict[str, str]:
+    def definition(self) -> dict[str, Any]:
         """As plain JSON."""
-        return {"window": self.kind, "gap": duration_text(self.gap_us)}
+        by = {} if self.by is None else {"by": list(self.by)}
+        return {"window": self.kind, "gap": duration_text(self.gap_us), **by}
 
     @classmethod
-    def from_definition(cls, definition: Mapping[str, str]) -> Session:
+    def from_definition(cls, definition: Mapping[str, Any]) -> Session:
         """See `StreamWindows`."""
-        return cls.of(definition["gap"])
+        return cls.of(definition["gap"], definition.get("by"))
 
     def of_table(self) -> SessionTable:
         """See `StreamWindows`."""
@@ -89,7 +94,7 @@ class Session:
 
     def whole_until(self, time_us: int) -> int:
         """A row of this time may meet any session if its partition's watermark was below this."""
-        return time_us + 1
+        return time_us
 
     def last_end(self, time_us: int) -> int:
         """The end of a session whose last row has this time."""

@@ -11,7 +11,7 @@ All times are int64 microseconds since 1970 in UTC; windows include their start 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from ...sketches.core.lazy import np, pa
 from .durations import Duration, microseconds
@@ -48,11 +48,11 @@ class StreamWindows(Protocol):
     def added_keys(self) -> Mapping[str, pa.DataType]:
         """Keys of the table behind the stream's own, which tell windows of one group apart."""
 
-    def definition(self) -> dict[str, str]:
+    def definition(self) -> dict[str, Any]:
         """As plain JSON: its kind as ``window``, then its lengths."""
 
     @classmethod
-    def from_definition(cls, definition: Mapping[str, str]) -> StreamWindows:
+    def from_definition(cls, definition: Mapping[str, Any]) -> StreamWindows:
         """The windows that `definition` describes. Raises `KeyError` or `ValueError` if it doesn't."""
 
     def of_table(self) -> TableWindows:

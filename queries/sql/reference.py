@@ -9,6 +9,7 @@ import inspect
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import polars as pl
@@ -19,10 +20,13 @@ from ...operators.definition.aggregate_factory import signature
 from ...operators.families import FAMILIES, family
 from ...operators.formats.jsonable import jsonable
 from .parse.dialect import statements_of
-from .plan.aggregates import NAMES, aggregate_call
+from .plan.aggregates import NAMES, REFUSED, aggregate_call, function_names
 from .plan.expressions import Expressions
+from .plan.query_rows import EXPLODE
 from .plan.stored_columns import ESTIMATE, SET_FUNCTIONS
-from .scalars.scalar_functions import FUNCTIONS, Function
+from .scalars.function import Function
+from .scalars.other_names import FLINK, INSTEAD, KSQLDB
+from .scalars.scalar_functions import FUNCTIONS
 from .scalars.scalars import Scalars, sql_type
 
 _KINDS = {
@@ -81,6 +85,70 @@ EXAMPLES: Mapping[str, str] = {
     "UNIX_TIMESTAMP": f"UNIX_TIMESTAMP({_AT})",
     "PARSE_TIMESTAMP": "PARSE_TIMESTAMP('04/03/2026 05:06', 'dd/MM/yyyy HH:mm')",
     "FORMAT_TIMESTAMP": f"FORMAT_TIMESTAMP({_AT}, 'yyyy/MM/dd')",
+    "INITCAP": "INITCAP('jean-luc of ÉLAN')",
+    "OCTET_LENGTH": "OCTET_LENGTH('héllo')",
+    "LPAD": "LPAD('7', 3, '0')",
+    "RPAD": "RPAD('ab', 4, '.')",
+    "LEFT": "LEFT('hello', 2)",
+    "RIGHT": "RIGHT('hello', 2)",
+    "REPEAT": "REPEAT('ab', 2)",
+    "TRANSLATE": "TRANSLATE('a-b_c', '-_', '/')",
+    "SPLIT_PART": "SPLIT_PART('a,b', ',', 1)",
+    "SPLIT_INDEX": "SPLIT_INDEX('a,b', ',', 0)",
+    "LOCATE": "LOCATE('l', 'hello')",
+    "REGEXP_REPLACE": "REGEXP_REPLACE('a1b22', '([0-9]+)', '<$1>')",
+    "REGEXP_COUNT": "REGEXP_COUNT('a1b22', '[0-9]')",
+    "TO_BASE64": "TO_BASE64('hé')",
+    "FROM_BASE64": "FROM_BASE64('aMOp')",
+    "MASK": "MASK('My card: 123')",
+    "IS_DIGIT": "IS_DIGIT('42')",
+    "IS_ALPHA": "IS_ALPHA('é')",
+    "TRUNC": "TRUNC(-2.7)",
+    "MOD": "MOD(-7, 3)",
+    "CBRT": "CBRT(27)",
+    "LOG": "LOG(2, 8)",
+    "LOG2": "LOG2(8)",
+    "LOG10": "LOG10(100)",
+    **{name: f"{name}(0)" for name in ("SIN", "COS", "TAN", "SINH", "COSH", "TANH", "ASIN", "ATAN")},
+    "ACOS": "ACOS(1)",
+    "ATAN2": "ATAN2(0, 1)",
+    "COT": "COT(0)",
+    "DEGREES": "DEGREES(0)",
+    "RADIANS": "RADIANS(0)",
+    "PI": "PI()",
+    "E": "E()",
+    "NVL2": "NVL2(NULL, 'some', 'none')",
+    "ELT": "ELT(2, 'a', 'b')",
+    "FIELD": "FIELD('b', 'a', 'b')",
+    "ARRAY_DISTINCT": "ARRAY_DISTINCT(ARRAY[2, 1, 2])",
+    "ARRAY_MAX": "ARRAY_MAX(ARRAY[2, 1])",
+    "ARRAY_MIN": "ARRAY_MIN(ARRAY[2, 1])",
+    "ARRAY_SORT": "ARRAY_SORT(ARRAY[2, NULL, 1])",
+    "ARRAY_REVERSE": "ARRAY_REVERSE(ARRAY[2, 1])",
+    "ARRAY_JOIN": "ARRAY_JOIN(ARRAY[2, NULL, 1], '-')",
+    "ARRAY_CONCAT": "ARRAY_CONCAT(ARRAY[1], ARRAY[1, 2])",
+    "ARRAY_UNION": "ARRAY_UNION(ARRAY[1], ARRAY[1, 2])",
+    "ARRAY_INTERSECT": "ARRAY_INTERSECT(ARRAY[1], ARRAY[1, 2])",
+    "ARRAY_EXCEPT": "ARRAY_EXCEPT(ARRAY[1, 2], ARRAY[1])",
+    "SLICE": "SLICE(ARRAY[10, 20, 30], 2, 3)",
+    "QUARTER": f"QUARTER({_AT})",
+    "WEEK": f"WEEK({_AT})",
+    "DOY": f"DOY({_AT})",
+    "ISODOW": f"ISODOW({_AT})",
+    "DAYOFMONTH": f"DAYOFMONTH({_AT})",
+    "DAYOFYEAR": f"DAYOFYEAR({_AT})",
+    "DAYOFWEEK": f"DAYOFWEEK({_AT})",
+    "CONVERT_TZ": f"CONVERT_TZ({_AT}, 'UTC', 'Asia/Kolkata')",
+    "TIMESTAMPADD": f"TIMESTAMPADD(MONTH, 1, {_AT})",
+    "DATEADD": f"DATEADD(DAY, 1, {_AT})",
+    "TIMESTAMPSUB": f"TIMESTAMPSUB(MONTH, 1, {_AT})",
+    "DATESUB": f"DATESUB(DAY, 1, {_AT})",
+    "TIMESTAMPDIFF": f"TIMESTAMPDIFF(DAY, {_AT}, {_AT} + INTERVAL '50' HOUR)",
+    "TO_TIMESTAMP_LTZ": "TO_TIMESTAMP_LTZ(1767225600, 0)",
+    "TO_TIMESTAMP": "TO_TIMESTAMP('2026-03-04 05:06:07')",
+    "STRINGTOTIMESTAMP": "STRINGTOTIMESTAMP('2026-03-04', 'yyyy-MM-dd')",
+    "PARSE_DATE": "PARSE_DATE('04.03.2026', 'dd.MM.yyyy')",
+    "TIMESTAMPTOSTRING": "TIMESTAMPTOSTRING(1767225600000, 'HH:mm', 'Asia/Kolkata')",
 }
 """An example of each scalar function, under the first of its names."""
 
@@ -93,7 +161,7 @@ This page is generated from the planner's own registries, and each value on it i
 
 def functions_page() -> str:
     """The page, in Markdown."""
-    return "\n".join([_HEAD, *_aggregates(), *_scalars()]) + "\n"
+    return "\n".join([_HEAD, *_aggregates(), *_scalars(), *_of_others()]) + "\n"
 
 
 def value_of(expression: str) -> tuple[Any, str]:
@@ -197,9 +265,36 @@ def _scalars() -> list[str]:
     lines += [
         "",
         "SQL's own `CASE`, `CAST`, `TRY_CAST`, `EXTRACT(part FROM time)`, `BETWEEN`, `IN`, `LIKE`,",
-        "`ILIKE`, `IS [NOT] DISTINCT FROM` and `||` work as well, and for stored tables `NOW()`.",
+        "`ILIKE`, `RLIKE`, `IS [NOT] DISTINCT FROM`, `||`, `time AT TIME ZONE 'Europe/Helsinki'`,",
+        "`time + INTERVAL '1' MONTH` and `STRUCT(name := value)` work as well, and for stored tables",
+        "`NOW()`.",
     ]
     return lines
+
+
+def _of_others() -> list[str]:
+    """The functions of ksqlDB and Flink: which are here, and what to write in place of the others."""
+    lines = ["", "## The functions of ksqlDB and Flink", ""]
+    known = {*FUNCTIONS, *function_names(), *EXPLODE}
+    names = dict.fromkeys([*KSQLDB.split(), *FLINK.split()])
+    by_text: dict[str, list[str]] = {}
+    for name in names:
+        if name not in known:
+            by_text.setdefault(INSTEAD.get(name) or f"{name} {REFUSED[name]}", []).append(name)
+    here = [f"`{name}`" for name in sorted(known & names.keys())]
+    lines += [
+        f"Of their {len(names)} functions, {len(here)} are available under the same name:",
+        *fill(", ".join(here) + ".", 110).split("\n"),
+        "",
+        "The others are refused, each with what to write:",
+        "",
+        "| function | in its place |",
+        "|---|---|",
+    ]
+    return lines + [
+        f"| {', '.join(f'`{name}`' for name in sorted(those))} | {text.replace('|', chr(92) + '|')} |"
+        for text, those in by_text.items()
+    ]
 
 
 def _arguments_of(name: str) -> str:

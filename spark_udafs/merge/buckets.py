@@ -13,7 +13,7 @@ few cores.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -48,6 +48,7 @@ class BucketedPartials(Partials):
     def __init__(self, schema: pa.Schema, buckets: int = BUCKETS) -> None:
         super().__init__(schema)
         self._buckets = np.uint64(buckets)
+        self._bucket_keys: Sequence[str] = self.keys
 
     @property
     def parts(self) -> pa.Schema:
@@ -66,7 +67,7 @@ class BucketedPartials(Partials):
         starts, ends = (
             table.column(name).combine_chunks().view(pa.int64()).to_numpy() for name in (START, END)
         )
-        keys = [table.column(key).combine_chunks() for key in self.keys]
+        keys = [table.column(key).combine_chunks() for key in self._bucket_keys]
         buckets = (hash_keys(keys, len(starts))[1] % self._buckets).astype(np.int64)
         ends = self.together(ends)
         order = np.lexsort((starts, buckets, ends))

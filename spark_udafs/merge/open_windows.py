@@ -44,6 +44,7 @@ class OpenWindowsPartials(BucketedPartials):
     def __init__(self, schema: pa.Schema, merging: OpenWindowsMerge, buckets: int = BUCKETS) -> None:
         super().__init__(schema, buckets)
         self._merging = merging
+        self._bucket_keys = merging.bucket_keys
 
     @property
     def parts(self) -> pa.Schema:
@@ -76,6 +77,7 @@ class OpenWindowsMerge(BucketMerge):
     def __init__(self, schema: pa.Schema, parts: pa.Schema) -> None:
         super().__init__(schema, "append", timed=True)
         self.parts = parts
+        self.bucket_keys = keys_of(schema)
 
     def split(self, parts: pa.Table, closed_us: int, until_us: int) -> ClosingSplit:
         """Close the windows that end after `closed_us` and by `until_us`."""
@@ -128,21 +130,27 @@ class SessionsMerge(OpenWindowsMerge):
     def __init__(self, schema: pa.Schema, window: Session) -> None:
         super().__init__(schema, with_barrier(schema))
         self._gap_us = window.gap_us
+        self.bucket_keys = keys_of(schema) if window.by is None else list(window.by)
 
     def split(self, parts: pa.Table, closed_us: int, until_us: int) -> ClosingSplit:
         """See `OpenWindowsMerge.split`."""
         gap = np.int64(self._gap_us)
         starts, ends = edges(parts)
-        keys = [parts.column(name).combine_chunks() for name in keys_of(self.schema)]
-        own = GroupIndex().number(np.zeros(len(starts), np.int64), keys)
+        keys = {name: parts.column(name).combine_chunks() for name in keys_of(self.schema)}
+        own = GroupIndex().number(np.zeros(len(starts), np.int64), [keys[name] for name in self.bucket_keys])
         pieces = Stretches(own, starts, ends - gap, parts.column(BARRIER).to_numpy())
         sessions, part = pieces.joined(self._gap_us)
-        table = _merged(parts, self.schema, part, sessions.first, sessions.last + gap)
-        over = sessions.last + gap <= until_us
+        # Each group of a session is a row of its own; there are several if sessions are by some keys only.
+        row = part if len(keys) == len(self.bucket_keys) else GroupIndex().number(part, list(keys.values()))
+        session = np.empty(int(row.max(initial=-1)) + 1, np.int64)
+        session[row] = part
+        ends = sessions.last[session] + gap
+        table = _merged(parts, self.schema, row, sessions.first[session], ends)
+        over = ends <= until_us
         at = self.parts.get_field_index(BARRIER)
-        barriers = pa.array(sessions.barrier)
+        barriers = pa.array(sessions.barrier[session])
         left = table.add_column(at, self.parts.field(at), barriers).filter(pa.array(~over))
-        following = int((sessions.last[~over] + gap).min(initial=LATEST))
+        following = int(ends[~over].min(initial=LATEST))
         return ClosingSplit(table.filter(pa.array(over)), left.cast(self.parts), following)
 
 

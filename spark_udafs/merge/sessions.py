@@ -64,7 +64,7 @@ class SessionMerge(BucketMerge):
         own = GroupIndex().number(np.zeros(len(starts), np.int64), keys)
         pieces = Stretches(own, starts, ends - np.int64(self._gap_us), starts)
         # Sessions that touch are one, as in Spark.
-        sessions, part = pieces.joined(self._gap_us + 1)
+        sessions, part = pieces.joined(self._gap_us)
         merged = Accumulator(self.schema)
         lengths = sessions.last + np.int64(self._gap_us) - sessions.first
         merged.merge_as(table, sessions.first[part], lengths[part])

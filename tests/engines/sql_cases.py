@@ -91,6 +91,42 @@ CASES = [
         [("a", clock(0), 3), ("a", clock(40), 1), ("b", clock(3), 1)],
     ),
     Case(
+        "a pause of exactly the gap ends no session, one of a millisecond more does",
+        {"visits": [visit(0, "a"), visit(10, "a"), visit(20.001, "a"), visit(4, "b"), visit(50, "b")]},
+        "SELECT who, window_start, window_end, COUNT(*) AS n FROM visits WINDOW SESSION (10 SECONDS) GROUP BY"
+        " who EMIT FINAL",
+        [
+            ("a", clock(0), clock(20), 2),
+            ("a", f"{clock(20)}.001000", f"{clock(30)}.001000", 1),
+            ("b", clock(4), clock(14), 1),
+            ("b", clock(50), clock(60), 1),
+        ],
+        spark=True,
+    ),
+    Case(
+        "Flink's SESSION without PARTITION BY is of all rows, with its groups in it",
+        {"visits": [visit(0, "a", n=1), visit(9, "b", n=2), visit(19, "a", n=3), visit(40, "b", n=4)]},
+        "SELECT window_start, who, SUM(n) AS total FROM TABLE(SESSION(TABLE visits, DESCRIPTOR(at),"
+        " INTERVAL '10' SECONDS)) GROUP BY window_start, window_end, who",
+        [(clock(0), "a", 4), (clock(0), "b", 2), (clock(40), "b", 4)],
+        spark=True,
+    ),
+    Case(
+        "its PARTITION BY may name some of the groups' columns",
+        {
+            "visits": [
+                visit(0, "a", "p"),
+                visit(8, "a", "q"),
+                visit(9, "b", "p"),
+                visit(16, "a", "p"),
+                visit(30, "b", "p"),
+            ]
+        },
+        "SELECT window_start, who, page, COUNT(*) AS n FROM TABLE(SESSION(TABLE visits PARTITION BY who,"
+        " DESCRIPTOR(at), INTERVAL '10' SECONDS)) GROUP BY window_start, window_end, who, page",
+        [(clock(0), "a", "p", 2), (clock(0), "a", "q", 1), (clock(9), "b", "p", 1), (clock(30), "b", "p", 1)],
+    ),
+    Case(
         "HAVING leaves groups out once they are counted, and may name what the SELECT doesn't",
         {"visits": [visit(0, "a", n=1), visit(1, "a", n=5), visit(2, "b", n=9), visit(3, "c", n=-2)]},
         "SELECT who, COUNT(*) AS n FROM visits WINDOW TUMBLING (SIZE 1 MINUTE) GROUP BY who"

@@ -155,6 +155,7 @@ def test_the_consumer_counts_as_written_down(kind: str, kafka: Any, topic_of: Ca
         ("cumulate", True, True, "America/St_Johns"),
         ("sliding", True, False, "Pacific/Kiritimati"),
         ("session", True, True, "Asia/Kolkata"),
+        ("together", True, False, "UTC"),
         ("count", True, True, "Asia/Kolkata"),
     ],
 )

@@ -113,18 +113,18 @@ def drawn_sliding(size: int, step: int) -> Case:
     return Case(MANY, tuple(partitions), {window: counted[window] for window in ending}, late)
 
 
-def drawn_sessions(gap: int) -> Case:
-    """Any two that meet are put together, until none do."""
-    partitions = drawn_rows(2.5, 0.3)
+def drawn_sessions(gap: int, together: bool = False) -> Case:
+    """Any two that meet are put together, until none do: of each key, or `together` of all rows."""
+    partitions = drawn_rows(5.0 if together else 2.5, 0.3)
     counted: dict[tuple[str | None, float, float], int] = {}
     late = 0
-    pieces: dict[str | None, list[tuple[float, float, float, int]]] = {}
+    pieces: dict[str | None, list[tuple[float, float, float, Counter[str | None]]]] = {}
     for time, key, reached in (row for partition in partitions for row in reaching(partition)):
         if time + gap <= reached:
             late += 1
             continue
-        first, last, barrier, n = time, time, max(time, reached), 1
-        others = pieces.setdefault(key, [])
+        first, last, barrier, n = time, time, max(time, round(reached + 0.001, 3)), Counter([key])
+        others = pieces.setdefault(None if together else key, [])
         while True:
             mine = (first, last, barrier)
             met = [other for other in others if meet(mine, other[:3], gap)]
@@ -134,17 +134,17 @@ def drawn_sessions(gap: int) -> Case:
             first = min(first, *(other[0] for other in met))
             last = max(last, *(other[1] for other in met))
             barrier = min(barrier, *(other[2] for other in met))
-            n += sum(other[3] for other in met)
+            n += sum((other[3] for other in met), Counter())
         others.append((first, last, barrier, n))
-    for key, sessions in pieces.items():
-        counted |= {(key, first, round(last + gap, 3)): n for first, last, _, n in sessions}
+    for first, last, _, n in (session for sessions in pieces.values() for session in sessions):
+        counted |= {(key, first, round(last + gap, 3)): count for key, count in n.items()}
     return Case(MANY, tuple(partitions), counted, late)
 
 
 def meet(one: tuple[float, float, float], other: tuple[float, float, float], gap: int) -> bool:
     """Whether rows from a first to a last time, and a barrier, are of one session with others."""
     (_, last, _), (later, _, barrier) = sorted((one, other))
-    return later <= last or last + gap > barrier
+    return later <= last or round(last + gap, 3) >= barrier
 
 
 MANY = "many rows out of order"
@@ -218,8 +218,9 @@ SLIDING = (
     Case("null is a key", (rows((1, None), (12, None)),), {(None, -20, 10): 1, (None, -10, 20): 2}),
 )
 SESSIONS = (
-    Case("less than the gap apart", (rows(1, 10.999, 20),), a({(1, 30): 3})),
-    Case("a pause as long as the gap ends it", (rows(1, 11),), a({(1, 11): 1, (11, 21): 1})),
+    Case("at most the gap apart", (rows(1, 10.999, 20),), a({(1, 30): 3})),
+    Case("a pause of exactly the gap doesn't end it", (rows(1, 11),), a({(1, 21): 2})),
+    Case("and a longer one does", (rows(1, 11.001),), a({(1, 11): 1, (11.001, 21.001): 1})),
     Case("one row joins two", (rows(1, 14, 9),), a({(1, 24): 3})),
     Case("a row before it moves its start", (rows(14, 9),), a({(9, 24): 2})),
     Case(
@@ -238,6 +239,19 @@ SESSIONS = (
     Case("null is a key", (rows((1, None), (9, None)),), {(None, 1, 19): 2}),
     Case("in 1970", (rows(1, 5),), a({(1, 15): 2}), origin=0),
 )
+
+TOGETHER = (
+    Case(
+        "a session of all rows has a row for each key",
+        (rows((1, "a"), (8, "b"), (12, "a"), (22, "b"), (33, "a")),),
+        {("a", 1, 32): 2, ("b", 1, 32): 2, ("a", 33, 43): 1},
+    ),
+    Case("another key's row joins two", (rows((1, "a"), (14, "a"), (9, "b")),),
+         {("a", 1, 24): 2, ("b", 1, 24): 1}),
+    Case("two partitions have one together", (rows((1, "a"), (15, "b")), rows((8, None))),
+         {("a", 1, 25): 1, ("b", 1, 25): 1, (None, 1, 25): 1}),
+    Case(LATE, (rows((1, "a"), (17, "b"), (2, "b")),), {("a", 1, 11): 1, ("b", 17, 27): 1}, late=1),
+)  # fmt: skip
 
 
 COUNTING = (
@@ -280,6 +294,8 @@ def windowed(kind: str, source: Stream) -> Stream:
             return source.sliding("30s", step="10s", **more)
         case "session":
             return source.session("10s", **more)
+        case "together":
+            return source.session("10s", by=("case",), **more)
         case "count":
             return source.count_window(COUNT)
         case _:
@@ -293,5 +309,6 @@ CASES: dict[str, tuple[Case, ...]] = {
     "cumulate": (*CUMULATING, drawn(cumulating(30, 10))),
     "sliding": (*SLIDING, drawn_sliding(30, 10)),
     "session": (*SESSIONS, drawn_sessions(10)),
+    "together": (*TOGETHER, drawn_sessions(10, together=True)),
     "count": (*COUNTING, drawn_counts(COUNT)),
 }

@@ -26,7 +26,9 @@ from .open_windows import Beginning, Due
 from .partial_windows_base import PartialWindowsBase
 
 _KNOWN = {"h1": np.uint64, "h2": np.uint64, "first": np.int64, "last": np.int64, "barrier": np.int64}
-"""What is known of each partial session: its keys' hash, and its times."""
+"""What is known of each partial session: the hash of the keys that sessions are by, and its times."""
+_GROUP = {"k1": np.uint64, "k2": np.uint64}
+"""The hash of all keys, where sessions are by some of them."""
 
 
 class OpenSession(PartialWindowsBase):
@@ -39,7 +41,7 @@ class OpenSession(PartialWindowsBase):
     """
 
     def __init__(self, schema: pa.Schema, window: Session, confirms: bool = False) -> None:
-        super().__init__(schema, _KNOWN)
+        super().__init__(schema, _KNOWN if window.by is None else {**_KNOWN, **_GROUP})
         self._gap = window.gap_us
         self._window = window
         self._closed = EARLIEST
@@ -57,14 +59,18 @@ class OpenSession(PartialWindowsBase):
         if not rows:
             return
         starts, ends = edges(table)
-        h1, h2 = hash_keys([as_array(table.column(key)) for key in self._parts.keys], rows)
+        keys = {key: as_array(table.column(key)) for key in self._parts.keys}
+        by = self._window.by
+        h1, h2 = hash_keys(list(keys.values()) if by is None else [keys[key] for key in by], rows)
         known = {
             "h1": h1,
             "h2": h2,
             "first": starts,
             "last": ends - np.int64(self._gap),
-            "barrier": np.maximum(table.column(BARRIER).to_numpy(), closed_us),
+            "barrier": np.maximum(table.column(BARRIER).to_numpy(), closed_us + 1),
         }
+        if by is not None:
+            known |= dict(zip(_GROUP, hash_keys(list(keys.values()), rows)))
         self._add(known, table.drop_columns([BARRIER]), origin, offset)
         self._last_due = None
         if self._many:
@@ -147,7 +153,7 @@ class OpenSession(PartialWindowsBase):
         super().spill()
 
     def _stretches(self, chosen: np.ndarray) -> Stretches:
-        """Some partial sessions, with their groups numbered."""
+        """Some partial sessions, with what has sessions of its own numbered."""
         at = self._parts.at
         h1, h2 = at["h1"][chosen], at["h2"][chosen]
         order = np.lexsort((h2, h1))
@@ -157,7 +163,7 @@ class OpenSession(PartialWindowsBase):
         return Stretches(own, *(at[name][chosen] for name in ("first", "last", "barrier")))
 
     def _ended(self, until_us: int) -> tuple[np.ndarray, Stretches, np.ndarray]:
-        """The partial sessions of groups with one that ends by a time; what belongs together, and where."""
+        """All partial sessions beside one that ends by a time; what belongs together, and where."""
         if not len(self._parts):
             return np.empty(0, np.int64), Stretches.none(), np.empty(0, np.int64)
         at = self._parts.at
@@ -183,12 +189,24 @@ class OpenSession(PartialWindowsBase):
 
     def _session_table(self, at: np.ndarray, part: np.ndarray, sessions: Stretches) -> pa.Table:
         """The table of some sessions, ordered by window and keys."""
-        table = self._merged(at, part, sessions)
+        table, _, _ = self._merged(at, part, sessions)
         return table.sort_by([(name, "ascending") for name in [START, END, *self._parts.keys]])
 
-    def _merged(self, at: np.ndarray, part: np.ndarray, sessions: Stretches) -> pa.Table:
-        """Partial sessions as one for each that belong together, in the order of `sessions`."""
-        return self._parts.merged(at, part, sessions.first, sessions.last + np.int64(self._gap))
+    def _merged(
+        self, at: np.ndarray, part: np.ndarray, sessions: Stretches
+    ) -> tuple[pa.Table, np.ndarray, np.ndarray]:
+        """Partial sessions as one row for each session and group; which row each is in, and its session."""
+        if self._window.by is None:
+            row, session = part, np.arange(len(sessions))
+        else:
+            k1, k2 = (self._parts.at[name][at] for name in _GROUP)
+            order = np.lexsort((k2, k1, part))
+            new = np.any([np.diff(one[order]) != 0 for one in (part, k1, k2)], axis=0)
+            row = np.empty(len(at), np.int64)
+            row[order] = np.cumsum(np.concatenate([[0], new]))
+            session = part[order][np.flatnonzero(np.concatenate([[True], new]))]
+        starts, ends = sessions.first[session], sessions.last[session] + np.int64(self._gap)
+        return self._parts.merged(at, row, starts, ends), row, session
 
     def _join(self) -> None:
         """Put together what belongs together, as far as it is here."""
@@ -196,6 +214,6 @@ class OpenSession(PartialWindowsBase):
         if not len(everything):
             return
         sessions, part = self._stretches(everything).joined(self._gap)
-        table = self._merged(everything, part, sessions)
-        known = {"first": sessions.first, "last": sessions.last, "barrier": sessions.barrier}
-        self._parts.compact(part, table, known)
+        table, row, session = self._merged(everything, part, sessions)
+        known = {name: getattr(sessions, name)[session] for name in ("first", "last", "barrier")}
+        self._parts.compact(row, table, known)

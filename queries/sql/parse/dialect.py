@@ -6,6 +6,7 @@ our own (`statement_parser`, `statements`). A script is taken apart into stateme
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ from ..errors import SqlError
 from .query_parser import QueryParser
 from .statement_parser import parse_statement
 from .statements import Statement
+from .variables import define, with_variables
 
 _OF_SQLGLOT = ("Invalid expression", "Required keyword", "Expect", "Found multiple", "Cannot", "Unexpected")
 """How sqlglot's own messages begin."""
@@ -57,7 +59,11 @@ def statements_of(text: str) -> list[Statement]:
     >>> [type(one.node).__name__ for one in statements_of("SHOW TOPICS; SELECT a FROM t EMIT CHANGES;")]
     ['Show', 'Query']
     """
-    return [parsed(text, tokens) for tokens in split(text)]
+    statements, variables = [], dict[str, str]()
+    for tokens in split(text):
+        statements.append(parsed(text, tokens, variables))
+        define(statements[-1].node, variables)
+    return statements
 
 
 def split(text: str) -> list[list[Token]]:
@@ -73,6 +79,10 @@ def split(text: str) -> list[list[Token]]:
             TokenType.L_PAREN,
             TokenType.DOT,
         ):
+            token.token_type = TokenType.VAR
+        # STRUCT(…) is a value, STRUCT<…> a type; SESSION(…) makes windows, as in Flink.
+        values = token.token_type in (TokenType.STRUCT, TokenType.SESSION)
+        if values and following.token_type == TokenType.L_PAREN:
             token.token_type = TokenType.VAR
     parts: list[list[Token]] = [[]]
     end = 0
@@ -101,9 +111,17 @@ def is_plain_name(name: str) -> bool:
     return token.token_type == TokenType.VAR
 
 
-def parsed(text: str, tokens: list[Token]) -> Statement:
-    """The statement that some words of a text are. Raises `SqlError`."""
+def parsed(
+    text: str,
+    tokens: list[Token],
+    variables: Mapping[str, str] | None = None,
+) -> Statement:
+    """The statement of some words of a text, with ``${name}`` of `variables`. Raises `SqlError`."""
     start, end = tokens[0].start, tokens[-1].end + 1
+    try:
+        tokens = with_variables(tokens, variables or {}, StreamgaugeSql().tokenize)
+    except SqlError as error:
+        raise error.of_text(text) from None
     try:
         node: Any
         (node,) = SqlParser(dialect=StreamgaugeSql()).parse(tokens, text)

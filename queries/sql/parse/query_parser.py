@@ -267,11 +267,34 @@ class QueryParser(Parser):
     def _is_column_after_comma(self) -> bool:
         return self._next is not None and self._next.text.upper() != "DESCRIPTOR"
 
+    def _named_queries(self) -> list[exp.CTE]:
+        """``WITH name AS (SELECT …), …``."""
+        self.need("WITH")
+        if self.is_next("RECURSIVE"):
+            self.raise_error("RECURSIVE: a stream has no end to begin again from; leave it out")
+        named = []
+        while True:
+            name: Any = self._parse_id_var(any_token=False)
+            if name is None:
+                self.raise_error(f"the name of a query must stand here, got {self.here()}")
+            if self._curr and self._curr.token_type == TokenType.L_PAREN:
+                self.raise_error("name the columns in the SELECT: expression AS name")
+            self.need("AS")
+            self.need("(")
+            select = self.query()
+            self.need(")")
+            named.append(exp.CTE(this=select, alias=exp.TableAlias(this=name)))
+            if not self._match(TokenType.COMMA):
+                return named
+
     def query(self) -> exp.Select:
-        """A SELECT."""
+        """A SELECT, with the queries that WITH names before it."""
         token = self._curr
         if self.is_next("WITH"):
-            self.raise_error("WITH: name the rows by a CREATE STREAM … AS SELECT first, and read that")
+            named = self._named_queries()
+            select = self.query()
+            select.set("with_", exp.With(expressions=named))
+            return select
         parsed: Any = self._parse_select() if self._curr else None
         parsed = self._parse_query_modifiers(parsed) if isinstance(parsed, exp.Select) else parsed
         if self._curr and self._curr.token_type in (TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT):

@@ -14,7 +14,9 @@ from .statements import (
     CreateAlert,
     CreateAs,
     CreateSource,
+    CreateView,
     DeclaredColumn,
+    Define,
     Describe,
     Drop,
     Explain,
@@ -30,7 +32,7 @@ from .statements import (
     Word,
 )
 
-SHOWN = ("TOPICS", "STREAMS", "TABLES", "QUERIES", "FUNCTIONS")
+SHOWN = ("TOPICS", "STREAMS", "TABLES", "QUERIES", "FUNCTIONS", "VARIABLES")
 _LATER = {
     "PAUSE": "PAUSE: end the process; a run with --group goes on where it ended",
     "RESUME": "RESUME: start the same file again with the same --group",
@@ -40,6 +42,7 @@ _STATEMENTS = (
         "SELECT",
         "CREATE STREAM",
         "CREATE TABLE",
+        "CREATE VIEW",
         "CREATE ALERT",
         "INSERT INTO",
         "SHOW",
@@ -48,7 +51,7 @@ _STATEMENTS = (
         "DESCRIBE",
         "DROP",
     ),
-    *("SET", "EXPLAIN", "ASSERT VALUES", "TERMINATE", "RUN SCRIPT"),
+    *("SET", "EXPLAIN", "ASSERT VALUES", "TERMINATE", "RUN SCRIPT", "DEFINE", "UNDEFINE"),
 )
 
 
@@ -68,6 +71,18 @@ def parse_statement(parser: QueryParser) -> Any:
         parser.raise_error(_LATER[word], token)
     parser.raise_error(f"a statement must begin with one of {', '.join(_STATEMENTS)}, got {token.text}")
     return None
+
+
+def _define(parser: QueryParser) -> Node:
+    parser._advance()
+    name = parser.name_of("a variable")
+    parser.need("=")
+    return Define(name, parser.text_of("the value of a variable"))
+
+
+def _undefine(parser: QueryParser) -> Node:
+    parser._advance()
+    return Define(parser.name_of("a variable"))
 
 
 def _show(parser: QueryParser) -> Node:
@@ -100,7 +115,7 @@ def _describe(parser: QueryParser) -> Node:
 
 def _drop(parser: QueryParser) -> Node:
     parser._advance()
-    kind = _kind(parser, "DROP")
+    kind = "view" if parser.take("VIEW") else _kind(parser, "DROP")
     if_exists = parser.take("IF", "EXISTS")
     name = parser.name_of(f"the {kind}")
     if parser.is_next("DELETE"):
@@ -114,7 +129,8 @@ def _kind(parser: QueryParser, verb: str) -> str:
             return kind.lower()
     if parser.word() in _LATER:
         parser.raise_error(_LATER[parser.word()])
-    parser.raise_error(f"{verb} must be followed by STREAM or TABLE, got {parser.here()}")
+    kinds = "STREAM, TABLE, VIEW or ALERT" if verb == "CREATE" else "STREAM, TABLE or VIEW"
+    parser.raise_error(f"{verb} must be followed by {kinds}, got {parser.here()}")
     return ""
 
 
@@ -143,6 +159,10 @@ def _create(parser: QueryParser) -> Node:
         parser.raise_error("SOURCE: all streams and tables over topics are read only; leave the word out")
     if parser.take("ALERT"):
         return _alert(parser, replace)
+    if parser.take("VIEW"):
+        name = parser.name_of("the view")
+        parser.need("AS")
+        return CreateView(name, parser.query(), replace)
     kind = _kind(parser, "CREATE")
     there = parser.take("IF", "NOT", "EXISTS")
     name = parser.name_of(f"the {kind}")
@@ -296,4 +316,6 @@ _PARSERS: dict[str, Callable[[QueryParser], Node]] = {
     "ASSERT": _assert_values,
     "TERMINATE": _terminate,
     "RUN": _run_script,
+    "DEFINE": _define,
+    "UNDEFINE": _undefine,
 }

@@ -52,6 +52,23 @@ class CreateSource:
 
 
 @dataclass(frozen=True, slots=True)
+class CreateView:
+    """``CREATE VIEW`` of a query of rows."""
+
+    name: Word
+    select: exp.Select
+    replace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Define:
+    """``DEFINE name = 'value'``, and, without a value, ``UNDEFINE name``."""
+
+    name: Word
+    value: Word | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class CreateAs:
     """``CREATE STREAM`` or ``CREATE TABLE`` of a query's rows."""
 
@@ -172,6 +189,8 @@ Node = (
     | Describe
     | Drop
     | SetOption
+    | Define
+    | CreateView
     | Explain
 )
 

@@ -51,6 +51,8 @@ _SCALARS: Mapping[type, _Arguments] = {
     exp.JSONExtract: {"this": "scalar", "expression": "field"},
     exp.CurrentTimestamp: {},
     exp.Interval: {"this": "constant", "unit": "word"},
+    exp.AtTimeZone: {"this": "scalar", "zone": "scalar"},
+    exp.RegexpLike: _SIDES,
     exp.Anonymous: {"this": _READ, "expressions": "argument"},
     exp.Filter: {"this": "scalar", "expression": "where"},
 }
@@ -84,6 +86,7 @@ _GRAMMAR: Mapping[str, Mapping[type, _Arguments]] = {
         exp.Star: {},
         exp.Kwarg: {"this": "word", "expression": "scalar"},
         exp.PropertyEQ: {"this": "word", "expression": "scalar"},
+        exp.Alias: {"this": "scalar", "alias": "name"},
     },
     "case": {exp.If: {"this": "scalar", "true": "scalar"}},
     "constant": {exp.Literal: _SCALARS[exp.Literal]},

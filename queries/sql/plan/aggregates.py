@@ -157,7 +157,7 @@ NAMES: dict[str, Callable[[Any, list[Any]], AggregateCall]] = {
 }
 """Aggregates by the names of other systems; all names of the registry come besides."""
 
-_INSTEAD = {
+REFUSED = {
     **dict.fromkeys(
         ("TOPK", "TOPKDISTINCT"),
         "means the largest values to some and the most frequent to "
@@ -173,6 +173,7 @@ _INSTEAD = {
     "HISTOGRAM": "grows without bound; write APPROX_TOP_K(column, 100)",
     "MEDIAN": "is not kept exactly; write PERCENTILE_APPROX(column, 0.5)",
 }
+"""What is said of aggregates that are not kept, by upper-case names."""
 
 
 def aggregate_call(node: Any) -> AggregateCall | None:
@@ -180,8 +181,8 @@ def aggregate_call(node: Any) -> AggregateCall | None:
     if not isinstance(node, exp.Anonymous):
         return None
     name, given = node.name.upper(), node.expressions
-    if name in _INSTEAD:
-        raise error_at(node, f"{name} {_INSTEAD[name]}")
+    if name in REFUSED:
+        raise error_at(node, f"{name} {REFUSED[name]}")
     if name in NAMES or name.lower() in FAMILIES:
         for one in given:
             if isinstance(one, exp.Distinct):

@@ -18,8 +18,8 @@ from ....operators.formats.text.csv import csv
 from ...client import Client
 from ..errors import SqlError, error_at, errors_at, nearest
 from ..parse.statements import CreateSource, DeclaredColumn, Options, Word
-from ..scalars.scalar_functions import java_format
 from ..scalars.scalars import a_type, sql_type, type_source
+from ..scalars.time_functions import java_format
 from ..scalars.types import column_type
 
 _OPTIONS = (
@@ -39,7 +39,8 @@ class Relation:
     """A stream or a table by its name: its topic, its columns, how values are decoded, its event time.
 
     `key` is the column that comes from the messages' keys. A stored table has no topic: `sketches` is its
-    folder, `group` the running group whose table it is, `server` the address of a query server that has it.
+    folder, `group` the running group whose table it is, `server` the address of a query server that has it;
+    with both a group and a folder, the folder has the group's closed windows.
     `registered` is the decoder of a format whose schema is in a registry, `registered_source` its Python.
     `lost_time` is what the event time is called in the query that writes a stream, if no column has it.
     """
@@ -121,9 +122,13 @@ class Catalog:
     """Relations by name; names don't mind their case unless quoted, as everywhere in SQL."""
 
     relations: dict[str, Relation] = field(default_factory=dict)
+    views: dict[str, exp.Select] = field(default_factory=dict)
+    """Queries of rows, by their names in lower case."""
 
     def add(self, relation: Relation, at: Word, replace: bool, if_not_exists: bool) -> None:
         """Remember a relation. Raises `SqlError` for a name that is taken, unless it may be."""
+        if relation.name.lower() in self.views:
+            raise error_at(at, f"{relation.name} is a view already; DROP it first, or choose another name")
         known = self.relations.get(relation.name.lower())
         if known is not None and not replace:
             if if_not_exists:
@@ -135,8 +140,19 @@ class Catalog:
             )
         self.relations[relation.name.lower()] = relation
 
+    def add_view(self, name: Word, select: exp.Select, replace: bool) -> None:
+        """Remember a view. Raises `SqlError` for a name that is taken."""
+        lower = str(name).lower()
+        if (known := self.relations.get(lower)) is not None:
+            raise error_at(name, f"{known.name} is a {known.kind} already; choose another name")
+        if lower in self.views and not replace:
+            raise error_at(name, f"{name} is a view already; choose another name, or write CREATE OR REPLACE")
+        self.views[lower] = select
+
     def get(self, name: str, at: Any) -> Relation:
         """The relation of that name. Raises `SqlError` with the nearest."""
+        if name.lower() in self.views:
+            raise error_at(at, f"{name} is a view, which is read by FROM alone: SELECT … FROM {name}")
         if name.lower() not in self.relations:
             known = [one.name for one in self.relations.values()]
             hint = nearest(name, known) if known else f"CREATE STREAM {name} (…) WITH (KAFKA_TOPIC='…') first"
@@ -282,17 +298,20 @@ def _apart(declared: pl.DataType, known: pl.DataType) -> bool:
 def _stored_relation(node: CreateSource, stored: list[str], text: str) -> Relation:
     """A table of sketches: in a folder, of a running group, or of a query server."""
     options, name = node.options, str(node.name)
+    both = stored == ["SKETCHES", "GROUP"]
     first = options[stored[0]]
     if node.kind != "table" or node.columns:
         raise error_at(
             first, f"{stored[0]} names a stored table: write CREATE TABLE {name} WITH ({stored[0]}='…')"
         )
     for option, value in options.items():
-        if option != stored[0] and not (option == "TABLE" and stored[0] == "SERVER"):
+        if option != stored[0] and not (option == "TABLE" and stored[0] == "SERVER") and not both:
             raise error_at(value, f"{option} is not for a stored table of {stored[0]}; leave it out")
-    if not str(first):
-        raise error_at(first, f"{stored[0]} must not be empty")
-    where: dict[str, Any] = {_STORED[stored[0]]: str(first)}
+    where: dict[str, Any] = {}
+    for option in stored if both else stored[:1]:
+        if not str(options[option]):
+            raise error_at(options[option], f"{option} must not be empty")
+        where[_STORED[option]] = str(options[option])
     relation = Relation(name, "table", "", {}, text=text, **where)
     if stored[0] != "SERVER":
         return relation

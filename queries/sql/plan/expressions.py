@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import polars as pl
@@ -18,8 +18,9 @@ from ..errors import counted_arguments, error_at, errors_at, nearest
 from ..parse.nodes import UNITS
 from ..parse.understood import in_words
 from ..scalars.other_names import unknown_function
-from ..scalars.scalar_functions import FUNCTIONS, PARTS, timestamp_of_text
+from ..scalars.scalar_functions import FUNCTIONS
 from ..scalars.scalars import TIME, Scalar, Scalars, a_type, sql_type
+from ..scalars.time_functions import PARTS, in_zone, timestamp_of_text
 from ..scalars.types import column_type
 from .aggregates import function_names
 
@@ -91,11 +92,10 @@ class Expressions:
         one = self.scalar(time)
         if one.kind != "time":
             raise error_at(time, f"an INTERVAL moves a TIMESTAMP, got {a_type(one.type)}")
-        length = interval_us(interval)
+        by = f"{'-' if sign == '-' else ''}{interval_offset(interval)}"
         if isinstance(one.literal, datetime):
-            moved = timedelta(microseconds=length)
-            return self.make.literal(one.literal + moved if sign == "+" else one.literal - moved)
-        return self.make.call(one, "dt.offset_by", f"{'-' if sign == '-' else ''}{length}us")
+            return self.make.literal(pl.select(pl.lit(one.literal).dt.offset_by(by)).item())
+        return self.make.call(one, "dt.offset_by", by)
 
     def _compared(self, node: Any) -> Scalar:
         left, right = self._alike([node.this, node.expression], node)
@@ -288,6 +288,8 @@ class Expressions:
             )
         if one.kind == "time" and to.is_numeric():
             raise error_at(node, "a TIMESTAMP as a number: write UNIX_TIMESTAMP(ts), in milliseconds")
+        if isinstance(to, pl.Time):
+            raise error_at(node, "a TIME is made of nothing else: write FORMAT_TIMESTAMP(time, 'HH:mm:ss')")
         if one.kind in ("list", "struct") and to != one.type:
             raise error_at(node, f"{a_type(one.type)} can't be cast to {sql_type(to)}")
         return self.make.cast(one, to)
@@ -295,7 +297,9 @@ class Expressions:
     def _extract(self, node: Any) -> Scalar:
         part = node.name.upper()
         if part not in PARTS:
-            raise error_at(node, f"EXTRACT takes one of {', '.join(PARTS)}, got {part}")
+            instead = {"EPOCH": "; write UNIX_TIMESTAMP(time) / 1000", "DOW": "; write DAYOFWEEK(time)"}
+            more = instead.get(part, "")
+            raise error_at(node, f"EXTRACT takes one of {', '.join(PARTS)}, got {part}{more}")
         return self.call(node, part, [node.expression])
 
     def _trim(self, node: Any) -> Scalar:
@@ -351,7 +355,48 @@ class Expressions:
             )
         return self.make.literal(self._now)
 
+    def _unit(self, node: Any) -> Any:
+        """A unit of time, which may be a bare word, as a text."""
+        if not isinstance(node, exp.Column) or node.table:
+            return node
+        text = exp.Literal.string(node.name)
+        text.meta.update(node.this.meta)
+        return text
+
+    def _zoned(self, node: Any) -> Scalar:
+        """time AT TIME ZONE 'zone': the local time there, since all times are in UTC."""
+        one = self.scalar(node.this)
+        if one.kind != "time":
+            raise error_at(node.this, f"AT TIME ZONE takes a TIMESTAMP, got {a_type(one.type)}")
+        if one.literal is not None:
+            raise error_at(
+                node,
+                "AT TIME ZONE of a constant: write it with its offset, TIMESTAMP '2026-06-01 12:00:00+03:00'",
+            )
+        return in_zone(self.make, one, self.scalar(node.args["zone"]))
+
+    def _matched(self, node: Any) -> Scalar:
+        """text RLIKE pattern."""
+        return self.call(node, "REGEXP_LIKE", [node.this, node.expression])
+
+    def _structure(self, node: Any) -> Scalar:
+        """STRUCT(name := value, …)."""
+        fields: dict[str, Scalar] = {}
+        for one in node.expressions:
+            if not isinstance(one, exp.PropertyEQ | exp.Kwarg | exp.Alias):
+                raise error_at(one, "STRUCT names its fields: STRUCT(name := value)")
+            name = one.alias if isinstance(one, exp.Alias) else one.this.name
+            if name in fields:
+                raise error_at(one, f"two fields of a STRUCT are called {name}")
+            fields[name] = self.scalar(one.this if isinstance(one, exp.Alias) else one.expression)
+        if not fields:
+            raise error_at(node, "STRUCT must have a field: STRUCT(name := value)")
+        named = [self.make.call(one, "alias", name) for name, one in fields.items()]
+        return self.make.function("struct", named)
+
     def _function(self, node: Any) -> Scalar:
+        if node.name.upper() == "STRUCT":
+            return self._structure(node)
         return self.call(node, node.name.upper(), node.expressions)
 
     def call(self, node: Any, name: str, given: list[Any]) -> Scalar:
@@ -364,6 +409,7 @@ class Expressions:
         fewest, most = function.arguments
         if not fewest <= len(given) <= most:
             raise error_at(node, f"{name} takes {counted_arguments(fewest, most)}, got {len(given)}")
+        given = [self._unit(one) if at == 0 and function.unit else one for at, one in enumerate(given)]
         arguments = [self.scalar(one) for one in given]
         for at, (one, kinds) in enumerate(zip(arguments, function.kinds_of(len(arguments)))):
             if one.kind not in (*kinds, "null"):
@@ -435,14 +481,17 @@ _REFUSED: dict[Any, str] = {
         exp.Rollup,
     ): "GROUPING SETS, CUBE and ROLLUP: name the columns; coarser answers come from merging",
     exp.CurrentDate: "CURRENT_DATE: compare times of the rows, such as ROWTIME",
-    exp.AtTimeZone: "AT TIME ZONE: times are in UTC; add an INTERVAL to one, or take it off",
-    exp.RegexpLike: "RLIKE: write REGEXP_LIKE(text, pattern)",
     exp.JSONExtractScalar: "->> takes a field of JSON: write EXTRACTJSONFIELD(text, '$.field')",
     (
         exp.IgnoreNulls,
         exp.RespectNulls,
     ): "IGNORE NULLS and RESPECT NULLS: aggregates leave NULL out; leave it out",
     exp.WithinGroup: "WITHIN GROUP: write PERCENTILE_APPROX(column, 0.5)",
+    exp.IntDiv: "DIV: write a / b, which is whole of whole numbers",
+    exp.SimilarTo: "SIMILAR TO: write REGEXP_LIKE(text, pattern)",
+    exp.Any: "ANY: write ARRAY_CONTAINS(array, value), or IN (…)",
+    exp.Tuple: "a row of several values: compare them one by one, a = 1 AND b = 2",
+    (exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor): "&, | and ^ of bits: write / and % of powers of 2",
     exp.Collate: "COLLATE: texts are compared by their bytes; write LOWER(text) or UPPER(text)",
 }
 
@@ -458,6 +507,18 @@ def interval_us(node: Any) -> int:
     if len(parts) != 2 or not parts[0].isdigit() or name not in UNITS:
         raise error_at(node, "an INTERVAL must be written as INTERVAL '10' MINUTE")
     return int(parts[0]) * UNITS[name]
+
+
+def interval_offset(node: Any) -> str:
+    """An INTERVAL as Polars writes it; one of months or years is as long as those are."""
+    unit = node.args.get("unit")
+    parts = str(node.this.name if node.this is not None else "").split()
+    parts = [*parts[:1], unit.name] if unit is not None else parts
+    name = parts[1].upper().removesuffix("S") if len(parts) == 2 else ""
+    months = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}.get(name)
+    if months is not None and parts[0].isdigit():
+        return f"{int(parts[0]) * months}mo"
+    return f"{interval_us(node)}us"
 
 
 def like_expression(pattern: str, escape: str | None = None) -> str:
@@ -540,5 +601,7 @@ _METHODS: dict[Any, Callable[[Expressions, Any], Scalar]] = {
     exp.StrPosition: Expressions._position,
     exp.Bracket: Expressions._element,
     exp.Array: Expressions._array,
+    exp.AtTimeZone: Expressions._zoned,
+    exp.RegexpLike: Expressions._matched,
     exp.Anonymous: Expressions._function,
 }

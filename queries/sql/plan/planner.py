@@ -15,6 +15,7 @@ from .catalog import Catalog, column_named
 from .clauses import check_clauses, limit_of
 from .draft import bare
 from .joins import Used, join_rows, no_time
+from .named_rows import with_named_rows
 from .query_plan import QueryPlan
 from .query_rows import QueryRows, Side
 from .row_query import row_plan
@@ -41,6 +42,8 @@ class Planner:
 
     def plan(self, select: exp.Select) -> QueryPlan:
         """The plan of a query over topics. Raises `SqlError` for what it can't be."""
+        # In its own tree: an alert looks for the plan's aggregates in it.
+        with_named_rows(select, self._catalog)
         return _Planning(self._catalog, self._reader, select).plan()
 
 
@@ -131,6 +134,12 @@ class _Planning:
                     f"with TIMESTAMP='{named}'",
                 )
             time = named
+        if relation.stored:
+            raise error_at(
+                table,
+                f"{relation.name} is a stored table of sketches, which is asked by itself: SELECT … FROM "
+                f"{relation.name}",
+            )
         if relation.kind == "table" and not relation.windowed:
             raise error_at(
                 table,

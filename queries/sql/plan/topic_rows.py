@@ -10,8 +10,9 @@ import polars as pl
 
 from ....operators.definition.stream import Stream
 from ..errors import error_at, errors_at
-from ..scalars.scalar_functions import FUNCTIONS, timestamp_of_text
+from ..scalars.scalar_functions import FUNCTIONS
 from ..scalars.scalars import Scalar, Scalars
+from ..scalars.time_functions import timestamp_of_text
 from .catalog import Relation
 from .draft import Draft, with_columns
 

@@ -41,7 +41,7 @@ class WindowQuery:
         group = select.args.get("group")
         self._rows.explode_items([*items, *(group.expressions if group is not None else ())])
         keys = self._keys(items)
-        self._check_partition(window, keys)
+        window = self._partitioned(window, keys)
         aggregate_calls: list[AggregateCall] = []
         aliases = {item.alias.lower(): item.this for item in items if isinstance(item, exp.Alias)}
         having = select.args.get("having")
@@ -151,20 +151,28 @@ class WindowQuery:
             with_columns(self._rows.draft, {name: one}, node)
         return {text: name, node.sql(): name}
 
-    def _check_partition(self, window: Window, keys: Mapping[str, str]) -> None:
-        """Raise `SqlError` unless the sessions of a SESSION in FROM are those of the groups."""
+    def _partitioned(self, window: Window, keys: Mapping[str, str]) -> Window:
+        """A SESSION in FROM with the keys that its sessions are by: those of PARTITION BY, or none.
+
+        Raises `SqlError` for a key that isn't in GROUP BY.
+        """
         if window.partition is None:
-            return
-        named = dict(zip(keys.values(), keys))
-        parts = [self._rows.key_column(node) for node in window.partition]
-        if set(parts) == set(named):
-            return
-        groups = ", ".join(named.values())
+            return window
+        by = [self._session_key(node, keys) for node in window.partition]
+        own = dict.fromkeys(keys.values())
+        if {*by} == {*own}:
+            return window
+        return replace(window, named=(*window.named, ("by", tuple(name for name in own if name in by))))
+
+    def _session_key(self, node: Any, keys: Mapping[str, str]) -> str:
+        plain = isinstance(node, exp.Column) and not self._rows.is_struct_field(node)
+        name = self._rows.resolved(node) if plain else keys.get(node.sql(), "")
+        if name in keys.values():
+            return name
         raise error_at(
-            window.partition[0] if window.partition else window.node,
-            f"SESSION has sessions of {'each ' + ', '.join(parts) if parts else 'all rows'}, and no groups "
-            "within them: name the same columns in both, "
-            + (f"SESSION(TABLE … PARTITION BY {groups}, …)" if named else "in GROUP BY too"),
+            node,
+            f"sessions of each {node.sql()} are counted by {node.sql()}: name it in GROUP BY, too, or leave "
+            "PARTITION BY out for sessions of all rows",
         )
 
     def _aggregate_columns(

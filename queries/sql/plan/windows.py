@@ -18,13 +18,13 @@ from .expressions import interval_us
 class Window:
     """A window: the stream's method, its text, and the column that it names as the event time, if any.
 
-    `partition` are the columns that a SESSION in FROM has sessions of each of; None where GROUP BY says it.
+    `partition` are the columns of PARTITION BY of a SESSION in FROM; None for windows of each group.
     """
 
     node: Any
     method: str
     given: tuple[str, ...]
-    named: tuple[tuple[str, str], ...] = ()
+    named: tuple[tuple[str, Any], ...] = ()
     time: Any = None
     partition: tuple[Any, ...] | None = None
 

@@ -13,8 +13,8 @@ from ...views.view import TableView
 from ..plan.catalog import Relation
 from ..plan.query_plan import QueryPlan
 from ..plan.selection import Result
-from ..scalars.scalar_functions import timestamp_of_text
 from ..scalars.scalars import TIME, Scalars
+from ..scalars.time_functions import timestamp_of_text
 from .expected import check_expected
 from .rows import Received, RowReader, as_message, topics_of
 

@@ -17,8 +17,8 @@ from ...views.view import ServedWindow, new_version
 from ..errors import error_at, nearest
 from ..plan.clauses import WINDOW_COLUMNS
 from ..plan.expressions import Expressions
-from ..scalars.scalar_functions import timestamp_of_text
 from ..scalars.scalars import Scalar, Scalars
+from ..scalars.time_functions import timestamp_of_text
 
 _EPOCH = datetime(1970, 1, 1)
 _SINCE, _UNTIL = (exp.GTE, exp.GT), (exp.LTE, exp.LT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from ..plan.query_plan import QueryPlan
 from .brokers import Brokers
 from .memory import Memory
 from .session import SqlSession
-from .written_rows import sinks_of
+from .written_rows import keeping, sinks_of
 
 
 def last_of(text: str, bootstrap_servers: str, config: Mapping[str, Any] | None, stream_class: Any) -> Any:
@@ -32,7 +32,9 @@ def last_of(text: str, bootstrap_servers: str, config: Mapping[str, Any] | None,
     last = statements[-1]
     try:
         if isinstance(last.node, CreateAs | CreateAlert | InsertSelect):
-            return _stream(*session.planned(last.node))
+            plan, topic = session.planned(last.node)
+            more = keeping(last.node, plan) if isinstance(last.node, CreateAs) else []
+            return _stream(plan, topic, more)
         if isinstance(last.node, Query) and not _stored(session, last.node):
             return _stream(session.planned(last.node)[0], "")
     except SqlError as error:
@@ -49,8 +51,9 @@ def _stored(session: SqlSession, node: Query) -> bool:
     return relation is not None and bool(relation.stored)
 
 
-def _stream(plan: QueryPlan, topic: str) -> Any:
-    return replace(plan.stream, selection=plan.selection, sinks=tuple(sinks_of(plan, topic)) if topic else ())  # type: ignore[call-arg]
+def _stream(plan: QueryPlan, topic: str, more: Sequence[Any] = ()) -> Any:
+    sinks = (*sinks_of(plan, topic), *more) if topic else ()
+    return replace(plan.stream, selection=plan.selection, sinks=sinks)  # type: ignore[call-arg]
 
 
 def _outcomes(session: SqlSession, statement: Statement, text: str) -> Any:

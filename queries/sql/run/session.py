@@ -15,6 +15,7 @@ from sqlglot import exp
 from ....operators.definition.stream import Stream
 from ....operators.table.schema import END, START
 from ....sketches.core.errors import StreamgaugeError
+from ...views.kept_windows import with_kept
 from ...views.view import TableView
 from ..errors import SqlError, error_at, errors_at, nearest
 from ..parse.dialect import parsed, split
@@ -22,6 +23,8 @@ from ..parse.statements import (
     CreateAlert,
     CreateAs,
     CreateSource,
+    CreateView,
+    Define,
     Describe,
     Drop,
     Explain,
@@ -36,21 +39,24 @@ from ..parse.statements import (
     Terminate,
     Word,
 )
+from ..parse.variables import define
 from ..plan.aggregates import function_names
 from ..plan.catalog import Catalog, Relation, check_options, column_named, relation_of, time_column
+from ..plan.named_rows import check_view
 from ..plan.planner import Planner
 from ..plan.query_plan import QueryPlan, plan_text
 from ..plan.selection import Result
 from ..scalars.scalar_functions import FUNCTIONS
 from ..scalars.scalars import a_type, holds, sql_type
 from .alerts import alert_plan, alert_relation
+from .constants import constants
 from .engine import Engine
 from .outcome import StatementOutcome, rows_of
 from .proposal import SAMPLED, proposed_create
 from .pull import described, pulled
-from .stored_tables import file_view, server_answer, server_columns
+from .stored_tables import file_view, server_answer, server_columns, spans_left_out
 from .values import rows_of_values
-from .written_rows import check_kind, sinks_of, with_edges, writing
+from .written_rows import check_kind, keeping, sinks_of, with_edges, writing
 
 _OF_THE_ENGINE = (
     *(StreamgaugeError, ValueError, TypeError, LookupError, OSError),
@@ -58,7 +64,7 @@ _OF_THE_ENGINE = (
 )
 """What running a statement may raise: of brokers, of files, of rows."""
 
-_AS_OPTIONS = ("KAFKA_TOPIC", "VALUE_FORMAT", "KEY", "TIMESTAMP", "FORMAT")
+_AS_OPTIONS = ("KAFKA_TOPIC", "VALUE_FORMAT", "KEY", "TIMESTAMP", "FORMAT", "SKETCHES", "KEEP")
 
 
 class SqlSession:
@@ -75,6 +81,7 @@ class SqlSession:
         self._engine = engine
         self._scripts: list[Path] = []
         self._registry = ""
+        self._variables: dict[str, str] = {}
         self._planner = Planner(self.catalog, bootstrap_servers, config, stream_class)
 
     def run(self, text: str) -> Generator[StatementOutcome]:
@@ -90,7 +97,7 @@ class SqlSession:
         for tokens in parts:
             start, end = tokens[0].start, tokens[-1].end + 1
             try:
-                for outcome in self.execute(parsed(text, tokens)):
+                for outcome in self.execute(parsed(text, tokens, self._variables)):
                     yield outcome
                     if outcome.kind == "error":  # of a script within this one
                         return
@@ -197,6 +204,9 @@ class SqlSession:
                 yield rows_of(statement.text, self._pulled(node, statement, table, relation))
                 return
         text = statement.text
+        if table is None and node.select.expressions:
+            yield rows_of(text, constants(node.select, datetime.now(UTC)))
+            return
         plan = self._planner.plan(node.select)
         if plan.limit is None:
             for result in self._engine.rows(plan):
@@ -221,14 +231,16 @@ class SqlSession:
         with errors_at(table):
             if relation.server:
                 answer = server_answer(statement, table, relation)
-                return Result(answer.rows, answer.bounds)
+                return Result(answer.rows, answer.bounds, spans_left_out(answer))
             view = self._view(relation)
         answer = pulled(node.select, view, datetime.now(UTC))
-        return Result(answer.rows, answer.bounds)
+        return Result(answer.rows, answer.bounds, spans_left_out(answer))
 
     def _view(self, relation: Relation) -> TableView:
-        view = file_view(relation) if relation.sketches else self._engine.view(relation.group)
-        return replace(view, name=relation.name)
+        if not relation.group:
+            return replace(file_view(relation), name=relation.name)
+        view = replace(self._engine.view(relation.group), name=relation.name)
+        return with_kept(view, Path(relation.sketches)) if relation.sketches else view
 
     def _described(self, relation: Relation) -> list[tuple[str, str]]:
         if relation.server:
@@ -238,6 +250,8 @@ class SqlSession:
     def _shown(self, what: str) -> tuple[tuple[str, ...], list[Any]]:
         if what == "TOPICS":
             return ("topic", "partitions"), list(self._engine.topics())
+        if what == "VARIABLES":
+            return ("variable", "value"), list(self._variables.items())
         if what == "QUERIES":
             return ("query", "topic"), list(self._engine.queries())
         if what == "FUNCTIONS":
@@ -286,7 +300,8 @@ class SqlSession:
                 windowed=plan.selection is not None,
             )
             self.catalog.add(relation, node.name, node.replace, False)
-            self._engine.keep(str(node.name), plan, sinks_of(plan, topic), topic)
+            sinks = [*sinks_of(plan, topic), *keeping(node, plan)]
+            self._engine.keep(str(node.name), plan, sinks, topic)
         elif isinstance(node, CreateAlert):
             plan, topic = self.planned(node)
             self.catalog.add(alert_relation(node, plan, topic, statement.text), node.name, False, False)
@@ -304,6 +319,11 @@ class SqlSession:
             self._engine.keep(name, plan, sinks_of(plan, topic), topic)
         elif isinstance(node, InsertValues):
             self._values(node)
+        elif isinstance(node, Drop) and node.kind == "view":
+            if self.catalog.views.pop(str(node.name).lower(), None) is None and not node.if_exists:
+                raise error_at(
+                    node.name, f"no view is called {node.name}; {nearest(str(node.name), self.catalog.views)}"
+                )
         elif isinstance(node, Drop):
             relation_known = self.catalog.relations.get(str(node.name).lower())
             if relation_known is None and node.if_exists:
@@ -316,6 +336,12 @@ class SqlSession:
             if relation.name in dict(self._engine.queries()):
                 raise error_at(node.name, f"a query of this script writes {relation.name}; end it first")
             del self.catalog.relations[str(node.name).lower()]
+        elif isinstance(node, CreateView):
+            check_view(node.select, self.catalog)
+            self._planner.plan(node.select)
+            self.catalog.add_view(node.name, node.select, node.replace)
+        elif isinstance(node, Define):
+            define(node, self._variables)
         elif isinstance(node, SetOption):
             if str(node.name) == "schema.registry.url":
                 self._registry = str(node.value)

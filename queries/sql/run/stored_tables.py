@@ -70,6 +70,17 @@ class FollowedGroups:
         self._followed.clear()
 
 
+def spans_left_out(answer: Answer) -> tuple[str, ...]:
+    """What is said of windows that a table doesn't have, of the span that was asked."""
+    said = []
+    for gap in answer.missing:
+        since = "" if gap["from"] is None or str(gap["from"]) < "1000" else f"after {gap['from']} and "
+        said.append(f"windows that end {since}by {gap['to']} are not in the answer: {gap['why']}")
+    if answer.stale is not None:
+        said.append(f"the table is that of {answer.stale['since']}: {answer.stale['why']}")
+    return tuple(said)
+
+
 def server_answer(statement: Statement, table: Any, relation: Relation) -> Answer:
     """The answer of a query server to a query of one of its tables, which is called otherwise in the script.
 

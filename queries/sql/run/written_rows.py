@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from ....operators.sinks.sketches_to_parquet import SketchesToParquet
 from ....operators.table.schema import END, START
 from ..errors import error_at, errors_at
 from ..parse.statements import CreateAs, Word
@@ -19,6 +20,21 @@ def sinks_of(plan: QueryPlan, topic: str) -> list[Any]:
     if plan.sinks:
         return list(plan.sinks)
     return [] if plan.selection is None else [SelectedToKafka(topic, plan.selection, plan.keys)]
+
+
+def keeping(node: CreateAs, plan: QueryPlan) -> list[Any]:
+    """The sink of a CREATE TABLE … WITH (SKETCHES='folder', KEEP='30d'), which keeps its closed windows."""
+    folder, keep = node.options.get("SKETCHES"), node.options.get("KEEP")
+    if keep is not None and folder is None:
+        raise error_at(keep, "KEEP is how long the windows in a folder are kept: write SKETCHES='folder' too")
+    if folder is None:
+        return []
+    if plan.selection is None:
+        raise error_at(folder, "SKETCHES keeps closed windows: a stream of rows has none; leave it out")
+    if not str(folder):
+        raise error_at(folder, "SKETCHES must not be empty")
+    with errors_at(folder if keep is None else keep):
+        return [SketchesToParquet(str(folder), None if keep is None else str(keep))]
 
 
 def with_edges(plan: QueryPlan, at: Word) -> QueryPlan:

@@ -226,7 +226,10 @@ class Scalars:
             left, right = self.cast(left, pl.Float64()), self.cast(right, pl.Float64())
             right = self.when([(self.operator(right, "!=", self.literal(0.0)), right)], None)
             if sign == "%":
+                # Of a quotient from 2^53 on the digits that make the rest are not known.
                 quotient = self.operator(left, "/", right)
+                some = self.operator(self.call(quotient, "abs"), "<", self.literal(2.0**53))
+                quotient = self.when([(some, quotient)], None)
                 whole = self.operator(
                     self.call(self.call(quotient, "abs"), "floor"), "*", self.call(quotient, "sign")
                 )

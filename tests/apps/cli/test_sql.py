@@ -140,6 +140,35 @@ def test_statements_on_a_broker(kafka: Any) -> None:
 
 
 @pytest.mark.kafka
+def test_closed_windows_are_kept_and_asked_with_the_open_ones(kafka: Any, tmp_path: Path) -> None:
+    name, folder = uuid.uuid4().hex[:8], tmp_path / "minutes"
+    create = f"""CREATE STREAM posts (ts BIGINT, usr VARCHAR)
+      WITH (KAFKA_TOPIC='posts-{name}', VALUE_FORMAT='JSON', TIMESTAMP='ts');"""
+    counts = f"""CREATE TABLE counts WITH (KAFKA_TOPIC='counts-{name}', SKETCHES='{folder}', KEEP='30d') AS
+      SELECT usr, COUNT(*) AS n FROM posts WINDOW TUMBLING (SIZE 1 MINUTE) GROUP BY usr;"""
+    options = ("--json", "--until", "latest", "--bootstrap-servers", kafka.bootstrap_servers)
+    for part in range(2):
+        rows = ", ".join(
+            f"({START + (part * 20 + minute) * 60_000}, 'u{minute % 2}')" for minute in range(20)
+        )
+        script = f"{create} INSERT INTO posts VALUES {rows}; {counts} SHOW QUERIES;"
+        code, results = ran("-e", script, "--group", f"g-{name}", *options)
+        assert code == 0, results[-1]
+    questions = f"""CREATE TABLE alone WITH (GROUP='g-{name}.posts-{name}.counts');
+    CREATE TABLE whole WITH (GROUP='g-{name}.posts-{name}.counts', SKETCHES='{folder}');
+    SELECT usr, COUNT(*) AS n FROM whole GROUP BY usr ORDER BY usr;
+    SELECT COUNT(*) AS n FROM whole WHERE window_start >= TIMESTAMP '2026-01-01 00:10:00';
+    SELECT usr, COUNT(*) AS n FROM alone GROUP BY usr ORDER BY usr;"""
+    code, results = ran("-e", questions, *options)
+    assert code == 0, results[-1]["error"]
+    assert results[2]["rows"] == [["u0", 20], ["u1", 20]]
+    assert results[3]["rows"] == [[30]] and "warnings" not in results[3]
+    assert results[4]["rows"] != results[2]["rows"]
+    (warning,) = results[4]["warnings"]
+    assert warning.startswith("windows that end by 2026-01-01T00:") and "are not in the answer" in warning
+
+
+@pytest.mark.kafka
 def test_a_changed_statement_is_refused_by_its_name_at_its_place(kafka: Any) -> None:
     name = uuid.uuid4().hex[:8]
     script = f"""CREATE STREAM posts (ts BIGINT, usr VARCHAR)

@@ -25,7 +25,7 @@ def one_by_one(stretches: Stretches) -> set[tuple[int, int, int, int]]:
     for later in range(len(own)):
         for earlier in range(len(own)):
             together = own[later] == own[earlier] and times[earlier] <= times[later]
-            if together and times[earlier] + GAP > barrier[later] and result[later] is not result[earlier]:
+            if together and times[earlier] + GAP >= barrier[later] and result[later] is not result[earlier]:
                 result[later] |= result[earlier]
                 for at in result[later]:
                     result[at] = result[later]
@@ -67,6 +67,6 @@ def test_a_row_that_comes_after_its_session_has_ended_begins_another() -> None:
     times, reached = np.array([0, 5]), np.array([-100, 7])
     assert plain(Stretches.of_rows(np.zeros(2, int), times, reached).joined(GAP)[0]) == {
         (0, 0, 0, 0),
-        (0, 5, 5, 7),
+        (0, 5, 5, 8),
     }
     assert len(Stretches.of_rows(np.zeros(2, int), times, reached - 1).joined(GAP)[0]) == 1

@@ -1,31 +1,43 @@
 """Random queries over random rows give the rows that DuckDB gives, over the engine without a broker.
 
-Streams are tables there, a window is the quotient of the time, and a join of two streams has the distance of
-their times in its condition. Columns of different streams have the same names, and aliases are drawn from the
-names of columns, so that one name often means several values. A query that differs is made smaller until
-nothing can be left out of it.
+Streams are tables there, a join of two streams has the distance of their times in its condition. A tumbling
+window is the quotient of the time, a hopping one that of a row for each window over it, and a session the
+number of pauses before it. The same queries give the same rows where a topic's rows lie in several partitions
+and come by and by, and as consumers of a broker and on Spark. Columns of different streams have the same
+names, and aliases are drawn from the names of columns, so that one name often means several values. A query
+that differs is made smaller until nothing can be left out of it.
 """
 
 from __future__ import annotations
 
 import random
+import re
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 import duckdb
 import polars as pl
 import pytest
+from confluent_kafka import Producer
 
 from streamgauge.queries.sql.run.memory import Memory
+from streamgauge.queries.sql.run.rows import RowReader, topics_of
 from streamgauge.queries.sql.run.session import SqlSession
 
+from ...apps.cli.test_sql import ran
 from ...cases import seeds
 
 START = 1_767_225_600_000
 SIZE = 5
 """Of a window, and of the reach of a join, in seconds."""
+HOPS = 2
+"""Of windows that hold a row, those that hop."""
+GAP = 1
+"""Of a session, in seconds: half of all pauses are as long."""
 COLUMNS = {
     "s": {
         "ts": "BIGINT",
@@ -80,23 +92,52 @@ class Query:
     where: tuple[Both, ...] = ()
     groups: tuple[Both, ...] = ()
     having: tuple[Both, ...] = ()
+    window: str = "TUMBLING (SIZE 5 SECONDS)"
 
     def text(self, side: Callable[[Both], str], ours: bool) -> str:
         """The statement of one side."""
         items = ", ".join(f"{side(one)} AS {alias}" for one, alias in self.items)
         text = f"SELECT {items} FROM {side(self.source)}"
-        if self.time and ours:
-            text += f" WINDOW TUMBLING (SIZE {SIZE} SECONDS)"
-        if self.where:
-            text += " WHERE " + " AND ".join(f"({side(one)})" for one in self.where)
-        groups = [side(one) for one in self.groups] + ([f"{self.time} // {SIZE * 1000}"] if self.time else [])
-        if ours and self.time:
-            groups = groups[:-1]
+        where = " WHERE " + " AND ".join(f"({side(one)})" for one in self.where) if self.where else ""
+        groups = [side(one) for one in self.groups]
+        if ours:
+            text += (f" WINDOW {self.window}" if self.time else "") + where
+        elif not self.time:
+            text += where
+        elif self.window.startswith("SESSION"):
+            text = f"SELECT {items} FROM ({self._sessions(side, where)})"
+            groups.append("session_")
+        else:
+            hops = self.window.startswith("HOPPING")
+            text += f" CROSS JOIN (SELECT UNNEST(range({HOPS if hops else 1})) AS hop) AS hops" + where
+            groups.append(f"{self.time} // {SIZE * 1000 // (HOPS if hops else 1)} - hops.hop")
         if groups:
             text += " GROUP BY " + ", ".join(groups)
         if self.having:
             text += " HAVING " + " AND ".join(f"({side(one)})" for one in self.having)
         return text
+
+    def _sessions(self, side: Callable[[Both], str], where: str) -> str:
+        """DuckDB's rows with the number of their session: each stream's are one value, a struct."""
+        names = [
+            "s",
+            *(["s.*"] if self.source.theirs == "s" else []),
+            *(name for name in ("t", "u", "a") if self._has(name)),
+        ]
+        keys = [f"{side(one)} AS key_{at}" for at, one in enumerate(self._sessions_by())]
+        rows = f"SELECT {', '.join([*names, *keys, f'{self.time} AS time_'])} FROM {side(self.source)}{where}"
+        by = ", ".join(f"key_{at}" for at in range(len(keys)))
+        over = f"OVER ({f'PARTITION BY {by} ' if by else ''}ORDER BY time_)"
+        new = f"SELECT *, CASE WHEN time_ - LAG(time_) {over} <= {GAP * 1000} THEN 0 ELSE 1 END AS new_"
+        return f"SELECT *, SUM(new_) {over} AS session_ FROM ({new} FROM ({rows}))"
+
+    def _has(self, name: str) -> bool:
+        return re.search(rf"(JOIN {name}\b|AS {name}\()", self.source.theirs) is not None
+
+    def _sessions_by(self) -> list[Both]:
+        """The keys of the groups, by which sessions are: an alias stands for what it names."""
+        named = {alias: one for one, alias in self.items if alias in ("one", "two")}
+        return [named.get(one.ours, one) for one in self.groups]
 
     @property
     def ours(self) -> str:
@@ -188,7 +229,8 @@ class Generator:
         for _, alias in items[len(groups) :]:
             if alias in ("one", "two") and pick.random() < 0.3:
                 having = (*having, Both(f"{alias} IS NOT NULL", f"{alias} IS NOT NULL"))
-        return Query(source, tuple(items), time, where, groups, having)
+        window = pick.choice(WINDOWS)
+        return Query(source, tuple(items), time, where, groups, having, window)
 
     def _reads(self, one: Both) -> bool:
         """Whether it reads a column: a constant in GROUP BY is a column's number."""
@@ -291,6 +333,11 @@ class Generator:
         return Both.of(form, **{name: Both(f"({p.ours})", f"({p.theirs})") for name, p in parts.items()})
 
 
+WINDOWS = (
+    f"TUMBLING (SIZE {SIZE} SECONDS)",
+    f"HOPPING (SIZE {SIZE} SECONDS, ADVANCE BY {SIZE * 1000 // HOPS} MILLISECONDS)",
+    f"SESSION ({GAP} SECONDS)",
+)
 PARTS = {
     "a": "whole",
     "b": "whole",
@@ -332,30 +379,58 @@ FORMS: dict[str, list[str | tuple[str, str]]] = {
 }
 
 
+class Spread(Memory):
+    """The rows of a query's one topic in three partitions, each read by and by, those of joins in turns."""
+
+    def _read(self, plan: Any, sinks: Any = ()) -> RowReader:
+        reader = RowReader(plan, 3, sinks)
+        for topic in reader.lookups:
+            reader.feed_lookup(self.content(topic))
+        topics = topics_of(plan)
+        chosen = random.Random(len(plan.source))
+        waiting = []
+        for topic in topics:
+            for one in self.content(topic):
+                where = chosen.randrange(3) if len(topics) == 1 else 0
+                waiting.append(replace(one, partition=where))
+        # In the order of time, which a partition's own rows have anyway, cut where it happens.
+        waiting.sort(key=lambda one: one.timestamp_ms)
+        while waiting:
+            some = chosen.randint(1, 5)
+            reader.feed(waiting[:some])
+            del waiting[:some]
+        reader.finish()
+        return reader
+
+
 class Engines:
     """The same rows in both."""
 
-    def __init__(self, rows: Rows) -> None:
-        engine = Memory()
-        self._session = SqlSession(engine)
-        assert all(one.error is None for one in self._session.run(DECLARED))
-        self._duckdb = duckdb.connect()
+    def __init__(self, rows: Rows, engine: Memory | None = None) -> None:
+        engine = engine or Memory()
+        self.session = SqlSession(engine)
+        assert all(one.error is None for one in self.session.run(DECLARED))
+        self.duckdb = duckdb.connect()
         for name, own in rows.items():
-            engine.insert(self._session.catalog.relations[name], own)
+            engine.insert(self.session.catalog.relations[name], own)
             columns = ", ".join(f"{column} {kind}" for column, kind in COLUMNS[name].items())
-            self._duckdb.execute(f"CREATE TABLE {name} ({columns})")
+            self.duckdb.execute(f"CREATE TABLE {name} ({columns})")
             if own:
                 frame = pl.DataFrame(own, infer_schema_length=None).to_arrow()
-                self._duckdb.register("given", frame)
-                self._duckdb.execute(f"INSERT INTO {name} SELECT * FROM given")
+                self.duckdb.register("given", frame)
+                self.duckdb.execute(f"INSERT INTO {name} SELECT * FROM given")
 
     def difference(self, query: Query) -> str:
         """In what the rows differ; empty if they don't."""
-        outcome = list(self._session.run(query.ours))[-1]
+        return self.differ(query.ours, query.theirs)
+
+    def differ(self, query: str, other: str) -> str:
+        """The same of a query in our SQL and in DuckDB's."""
+        outcome = list(self.session.run(query))[-1]
         if outcome.error is not None:
             return f"refused: {outcome.error}"
         ours = Counter(tuple(map(shown, row)) for row in outcome.rows)
-        theirs = Counter(tuple(map(shown, row)) for row in self._duckdb.execute(query.theirs).fetchall())
+        theirs = Counter(tuple(map(shown, row)) for row in self.duckdb.execute(other).fetchall())
         return "" if ours == theirs else f"ours besides {ours - theirs}, DuckDB's besides {theirs - ours}"
 
 
@@ -368,9 +443,9 @@ def shown(value: Any) -> str:
     return repr(value)
 
 
-def shrunk(rows: Rows, query: Query) -> tuple[Rows, Query, str]:
+def shrunk(rows: Rows, query: Query, engine: type[Memory] = Memory) -> tuple[Rows, Query, str]:
     """The least that still differs, as far as leaving out one part or row at a time goes."""
-    wrong, smaller = Engines(rows).difference(query), True
+    wrong, smaller = Engines(rows, engine()).difference(query), True
     while smaller:
         smaller = False
         fewer = [(rows, one) for one in query.shorter()]
@@ -378,7 +453,7 @@ def shrunk(rows: Rows, query: Query) -> tuple[Rows, Query, str]:
             fewer += [({**rows, name: [*own[:at], *own[at + 1 :]]}, query) for at in range(len(own))]
         for some, one in fewer:
             try:
-                why = Engines(some).difference(one)
+                why = Engines(some, engine()).difference(one)
             except duckdb.Error:
                 continue
             if why and why.startswith("refused") == wrong.startswith("refused"):
@@ -387,24 +462,117 @@ def shrunk(rows: Rows, query: Query) -> tuple[Rows, Query, str]:
     return rows, query, wrong
 
 
-def check(seed: int, queries: int) -> None:
+def check(seed: int, queries: int, engine: type[Memory] = Memory) -> None:
     generator = Generator(seed)
     rows = generator.rows()
-    engines = Engines(rows)
+    engines = Engines(rows, engine())
     for _ in range(queries):
         query = generator.query()
         if engines.difference(query):
-            few, least, why = shrunk(rows, query)
+            few, least, why = shrunk(rows, query, engine)
             pytest.fail(f"seed {seed}: {least.ours}\n{least.theirs}\n{few}\n{why}")
+
+
+def start_of(query: Query) -> Both:
+    """When a window begins, in milliseconds."""
+    if query.window.startswith("SESSION"):
+        return Both("window_start", f"MIN({query.time})")
+    step = SIZE * 1000 // (HOPS if query.window.startswith("HOPPING") else 1)
+    return Both("window_start", f"MIN(({query.time} // {step} - hops.hop) * {step})")
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_estimates_lie_within_their_bounds(window: str) -> None:
+    """Of DuckDB's exact values: of a quantile those of the two values around its rank."""
+    chosen = random.Random(window)
+    times = sorted(START + chosen.randint(0, 120) * 250 for _ in range(800))
+    rows: Rows = {"t": [], "u": []}
+    rows["s"] = [
+        {
+            **dict.fromkeys(COLUMNS["s"]),
+            "ts": time,
+            "k": chosen.choice(["a", "b", None]),
+            "n": chosen.randint(0, 10**6),
+            "x": chosen.choice([None, chosen.lognormvariate(0, 3), -chosen.random()]),
+            "w": chosen.choice("abcd") + str(int(chosen.paretovariate(1)))[:3],
+        }
+        for time in times
+    ]
+    engines = Engines(rows)
+    exact = [
+        ("APPROX_COUNT_DISTINCT(s.n)", "LIST_VALUE(COUNT(DISTINCT s.n), COUNT(DISTINCT s.n))"),
+        *(
+            (f"PERCENTILE_APPROX(s.x, {rank})", f"LIST_VALUE({', '.join(around)})")
+            for rank in (0.5, 0.9)
+            for around in [
+                [
+                    f"LIST_SORT(LIST(s.x) FILTER (s.x IS NOT NULL))[CAST({way}({rank} * (COUNT(s.x) - 1)) AS "
+                    "INT) + 1]"
+                    for way in ("FLOOR", "CEIL")
+                ]
+            ]
+        ),
+    ]
+    for where in ("s.n >= 0", "s.n % 3 = 0"):
+        source, key = Both("s", "s"), Both("s.k", "s.k")
+        query = Query(source, ((key, "one"),), "s.ts", (Both(where, where),), (key,), window=window)
+        items = ((start_of(query), "since"), *query.items)
+        query = replace(query, items=items + tuple((Both(*pair), f"e{at}") for at, pair in enumerate(exact)))
+        outcome = list(engines.session.run(query.ours))[-1]
+        assert outcome.error is None, outcome.error
+        theirs = {row[:2]: row[2:] for row in engines.duckdb.execute(query.theirs).fetchall()}
+        assert len(outcome.rows) == len(theirs) > 0
+        for at, row in enumerate(outcome.to_json()["rows"]):
+            since = datetime.fromisoformat(row[0]).replace(tzinfo=UTC).timestamp()
+            for number, values in enumerate(theirs[round(since * 1000), row[1]]):
+                lower, upper = outcome.bounds[f"e{number}"][at]
+                none = lower is None and values[0] is None
+                held = none or (lower <= values[1] and values[0] <= upper)
+                assert held, (query.ours, row, values, lower, upper)
 
 
 @pytest.mark.parametrize("part", seeds(1, 3))
 def test_queries_give_the_rows_that_duckdb_gives(part: int) -> None:
     for seed in range(part * 10, part * 10 + 10):
-        check(seed, 10)
+        check(seed, 7)
+        check(seed + 100, 3, Spread)
 
 
 @pytest.mark.soak
 def test_thousands_of_queries_give_the_rows_that_duckdb_gives() -> None:
     for seed in range(1_000, 1_250):
         check(seed, 20)
+        check(seed, 5, Spread)
+
+
+@pytest.mark.soak
+@pytest.mark.kafka
+@pytest.mark.parametrize("engine", ["local", pytest.param("spark", marks=pytest.mark.spark)])
+def test_queries_on_brokers_give_the_rows_that_duckdb_gives(kafka: Any, request: Any, engine: str) -> None:
+    if engine == "spark":
+        request.getfixturevalue("spark")
+    servers, wrong = ("--bootstrap-servers", kafka.bootstrap_servers), []
+    for seed in range(3_000, 3_004):
+        generator = Generator(seed)
+        rows = generator.rows()
+        memory, suffix = Memory(), uuid.uuid4().hex[:8]
+        engines = Engines(rows, memory)
+        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+        for topic in COLUMNS:
+            kafka.create_topic(f"{topic}_{suffix}", 1)
+            for one in memory.content(topic):
+                producer.produce(f"{topic}_{suffix}", one.value, one.key, timestamp=one.timestamp_ms)
+        assert producer.flush(60) == 0
+        queries = [query for query in (generator.query() for _ in range(40)) if query.time][:8]
+        script = re.sub(r"KAFKA_TOPIC='(\w)'", rf"KAFKA_TOPIC='\1_{suffix}'", DECLARED)
+        script += ";".join(f"{query.ours} EMIT FINAL" for query in queries)
+        code, outcomes = ran("-e", script, "--json", "--until", "latest", "--engine", engine, *servers)
+        assert code == 0, outcomes[-1]
+        answered = [one["rows"] for one in outcomes if one["kind"] == "rows"]
+        for query, own in zip(queries, answered, strict=True):
+            ours = Counter(tuple(map(shown, row)) for row in own)
+            theirs = Counter(
+                tuple(map(shown, row)) for row in engines.duckdb.execute(query.theirs).fetchall()
+            )
+            wrong += [(seed, query.ours, ours - theirs, theirs - ours)] if ours != theirs else []
+    assert not wrong, wrong

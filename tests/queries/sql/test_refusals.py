@@ -14,8 +14,8 @@ BROKEN = [
     # The statement, the words that are underlined (their last place in it), and a part of the message.
     # Statements that are none
     ("SELEC usr FROM posts", "SELEC", "a statement must begin with one of SELECT, CREATE STREAM"),
-    ("CREATE VIEW v AS SELECT 1", "VIEW", "CREATE must be followed by STREAM or TABLE"),
-    ("DROP posts", "posts", "DROP must be followed by STREAM or TABLE"),
+    ("CREATE INDEX v AS SELECT 1", "INDEX", "CREATE must be followed by STREAM, TABLE, VIEW or ALERT"),
+    ("DROP posts", "posts", "DROP must be followed by STREAM, TABLE or VIEW"),
     ("SHOW COLUMNS", "COLUMNS", "SHOW must be followed by one of TOPICS, STREAMS"),
     ("PRINT", "PRINT", "the name of a topic must stand here"),
     ("PRINT 'posts' LIMIT many", "many", "LIMIT must be a whole number"),
@@ -82,7 +82,7 @@ BROKEN = [
     (f"SELECT COLLECT_LIST(n) FROM posts {W}", "COLLECT_LIST", "write SAMPLE(column, 100)"),
     ("SELECT lang, COUNT(*) FROM posts GROUP BY lang EMIT CHANGES", "COUNT", "write WINDOW TUMBLING"),
     ("SELECT ROW_NUMBER() OVER (PARTITION BY usr) AS r FROM posts", "ROW_NUMBER", "OVER looks at other rows"),
-    ("SELECT usr FROM (SELECT usr FROM posts)", "usr FROM posts", "CREATE STREAM … AS SELECT first"),
+    ("SELECT usr FROM (SELECT usr FROM posts)", "usr FROM posts", "a query in FROM must have a name"),
     (
         "SELECT usr FROM posts WHERE usr IN (SELECT usr FROM users)",
         "usr FROM users",
@@ -107,7 +107,7 @@ BROKEN = [
     ("SELECT usr FROM posts ORDER BY usr", "usr", "ORDER BY: a stream's rows have no end"),
     ("SELECT usr FROM posts UNION SELECT usr FROM clicks", "SELECT", "write two statements"),
     ("FROM WITH x AS (SELECT usr posts) SELECT usr FROM x", "FROM", "the statement is not understood"),
-    ("WITH x AS (SELECT usr FROM posts) SELECT usr FROM x", "WITH", "CREATE STREAM … AS SELECT first"),
+    ("WITH x AS (SELECT usr FROM posts) SELECT n FROM x", "n", "no column is called n; there are usr"),
     ("SELECT usr FROM posts WHERE ROWTIME > NOW()", "NOW", "the present time would be that of the start"),
     # Windows
     ("SELECT COUNT(*) FROM posts WINDOW SLIDING (SIZE 1 MINUTE)", "SLIDING", "a window must be TUMBLING"),

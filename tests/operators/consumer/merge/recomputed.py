@@ -59,6 +59,7 @@ def streams() -> dict[str, Stream]:
         "sliding": keyed.sliding("8s", step="2s", delay="2s", max_ahead=None),
         "session": keyed.session("4s", delay="3s", max_ahead=None),
         "session without delay": keyed.session("4s", delay="0s", max_ahead=None),
+        "session of all keys": keyed.session("2s", by=(), delay="3s", max_ahead=None),
         "session unkeyed": SOURCE.session("300ms", delay="1s", max_ahead=None),
     }
     return {name: stream.agg(**aggregates) for name, stream in windowed.items()}
@@ -87,6 +88,7 @@ def partitions(seed: int, count: int, rows: int, stream: Stream) -> list[list[Ro
 def windows_of(stream: Stream, rows: Iterable[Row]) -> Answers:
     """What the windows hold, by their definition."""
     window = stream.window
+    together = isinstance(window, Session) and window.by == ()
     groups: dict[Any, list[Row]] = defaultdict(list)
     for row in rows:
         if isinstance(window, Session):
@@ -96,14 +98,15 @@ def windows_of(stream: Stream, rows: Iterable[Row]) -> Answers:
         else:
             late = row.at - row.at % window.every_us + window.size_us <= row.reached
         if not late:
-            groups[row.key if stream.keys else ()].append(row)
+            groups[row.key if stream.keys and not together else ()].append(row)
     by_key: Answers = {}
     for key, of_key in groups.items():
         parts = sessions(of_key, window.gap_us) if isinstance(window, Session) else paned(of_key, window)
         for (start, end), inside in parts.items():
-            numbers = [row.n for row in inside]
-            assert (key, start, end) not in by_key
-            by_key[key, start, end] = len(numbers), sum(numbers), len(set(numbers))
+            for own in {row.key for row in inside} if together else {key}:
+                numbers = [row.n for row in inside if not together or row.key == own]
+                assert (own, start, end) not in by_key
+                by_key[own, start, end] = len(numbers), sum(numbers), len(set(numbers))
     return by_key
 
 
@@ -146,7 +149,7 @@ def sessions(rows: list[Row], gap: int) -> dict[tuple[int, int], list[Row]]:
 
     for i, row in enumerate(rows):
         for j, earlier in enumerate(rows):
-            if earlier.at <= row.at < earlier.at + gap and earlier.at + gap > row.reached:
+            if earlier.at <= row.at <= earlier.at + gap and earlier.at + gap > row.reached:
                 part[root(i)] = root(j)
     groups: dict[int, list[Row]] = defaultdict(list)
     for i, row in enumerate(rows):
@@ -195,12 +198,13 @@ def given(stream: Stream, tables: Iterable[pa.Table]) -> Answers:
     return by_key
 
 
-def share(log: list[Delta], partition: int, count: int) -> list[Delta]:
+def share(stream: Stream, log: list[Delta], partition: int, count: int) -> list[Delta]:
     """The log of one partition of a table topic."""
+    by = stream.window.by if isinstance(stream.window, Session) else None
     return [
         delta
         if delta.table is None or count == 1
-        else replace(delta, table=split(delta.table, count)[partition])
+        else replace(delta, table=split(delta.table, count, by)[partition])
         for delta in log
     ]
 

@@ -50,7 +50,7 @@ def test_restarts_and_duplicates_change_nothing_in_any_table_partition(
     log = deltas(stream, rows, 5, 8)
     accounts, answers = set(), {}
     for partition in range(2):
-        own, random = share(log, partition, 2), np.random.default_rng(partition)
+        own, random = share(stream, log, partition, 2), np.random.default_rng(partition)
         merger, tables, offset, furthest = merger_of(stream, 2), [], 0, 0
         while offset < len(own):
             merger.offer(own[offset], offset)

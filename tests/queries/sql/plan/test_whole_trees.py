@@ -29,6 +29,8 @@ STATEMENTS = [
     " LEFT JOIN users u ON p.usr = u.usr WHERE u.usr IS NULL",
     "SELECT p.usr AS a, c.usr AS b FROM posts p FULL OUTER JOIN clicks c WITHIN 10 MINUTES ON p.usr = c.usr",
     "SELECT usr, tag FROM posts LEFT JOIN UNNEST(tags) AS t(tag) ON TRUE",
+    "SELECT ROWTIME AT TIME ZONE 'Asia/Tokyo' AS t, usr RLIKE 'a' AS r, STRUCT(a := n, b := usr) AS s,"
+    " TIMESTAMPADD(DAY, 2, ROWTIME) AS d, ROWTIME + INTERVAL '2' MONTH AS m FROM posts",
     "SELECT EXPLODE(tags) AS a, EXPLODE(ARRAY[n, 2]) AS b FROM posts",
     f"SELECT UPPER(lang) AS l, COUNT(*) FILTER (WHERE n > 2) AS c, QUANTILES(price, ranks => 0.5) AS q"
     f" FROM posts {W} GROUP BY UPPER(lang) HAVING COUNT(*) > 2 AND LOWER_BOUND(SUM(n)) > 1"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 import pytest
 
 import streamgauge as sg
+from streamgauge.operators.definition.described_stream import described_stream
+from streamgauge.operators.windows.session import Session
 
 from ..scripts import POSTS, planned
 
@@ -61,6 +65,7 @@ def test_hopping(query: str) -> None:
     "query",
     [
         f"SELECT {WHAT} FROM posts WINDOW SESSION (5 MINUTES) GROUP BY lang EMIT FINAL",
+        f"SELECT {WHAT} FROM posts GROUP BY SESSION(ts, INTERVAL '5' MINUTE), lang EMIT FINAL",
         f"SELECT {WHAT} FROM TABLE(SESSION(TABLE posts PARTITION BY lang, DESCRIPTOR(ts),"
         f" INTERVAL '5' MINUTE))"
         " GROUP BY lang, window_start, window_end",
@@ -70,6 +75,19 @@ def test_hopping(query: str) -> None:
 def test_sessions(query: str) -> None:
     expected = counted(posts().group_by("lang").session("5m"))
     assert planned(query).stream.fingerprint() == expected.fingerprint()
+
+
+def test_sessions_of_all_rows_or_of_some_keys() -> None:
+    for partition, by in (("", ()), (" PARTITION BY lang", ("lang",))):
+        plan = planned(
+            f"SELECT lang, usr, COUNT(*) AS n FROM TABLE(SESSION(TABLE posts{partition},"
+            " DESCRIPTOR(ts), INTERVAL '5' MINUTE)) GROUP BY window_start, window_end, lang, usr"
+        )
+        assert plan.stream.window == Session.of("5m", by)
+        names: dict[str, Any] = {}
+        exec(plan.source, names)
+        assert names["stream"].fingerprint() == plan.stream.fingerprint()
+        assert described_stream(plan.stream.definition()).window == plan.stream.window
 
 
 def test_cumulating_and_grace() -> None:

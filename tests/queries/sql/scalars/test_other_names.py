@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from streamgauge.queries.sql.plan.aggregates import NAMES
+from streamgauge.queries.sql.plan.aggregates import NAMES, REFUSED, function_names
+from streamgauge.queries.sql.plan.query_rows import EXPLODE
 from streamgauge.queries.sql.plan.stored_columns import SET_FUNCTIONS
-from streamgauge.queries.sql.scalars.other_names import INSTEAD, unknown_function
+from streamgauge.queries.sql.scalars.other_names import FLINK, INSTEAD, KSQLDB, unknown_function
 from streamgauge.queries.sql.scalars.scalar_functions import FUNCTIONS
 
 WORDS = {"CAST", "CASE", "INTERVAL", "WINDOW", "FILTER", "TIMESTAMP", "SAMPLE", "AS", "TUMBLING"}
@@ -20,4 +21,9 @@ def test_what_is_suggested_is_there() -> None:
 
 
 def test_the_nearest_in_meaning_is_suggested_before_the_nearest_in_letters() -> None:
-    assert unknown_function("json_extract", ["REGEXP_EXTRACT"]).endswith("EXTRACTJSONFIELD(text, '$.field')")
+    assert unknown_function("json_extract", ["REGEXP_EXTRACT"]).count("JSON_VALUE(text, '$.field')") == 1
+
+
+def test_each_function_of_ksqldb_and_flink_is_here_or_refused_by_name() -> None:
+    known = {*FUNCTIONS, *function_names(), *EXPLODE, *INSTEAD, *REFUSED}
+    assert not {*KSQLDB.split(), *FLINK.split()} - known

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from streamgauge.queries.sql.errors import SqlError
-from streamgauge.queries.sql.scalars.scalar_functions import FUNCTIONS, java_format
+from streamgauge.queries.sql.scalars.scalar_functions import FUNCTIONS
+from streamgauge.queries.sql.scalars.time_functions import java_format
 
 from ....cases import each
 from ..scripts import planned, value

@@ -1,0 +1,238 @@
+"""Rows that a query names: WITH, queries in FROM and views, put in place of their names.
+
+Such a query selects, joins and filters the rows of streams, one by one. What it is made of becomes a part of
+the query around it: each name stands for its expression, and both conditions must hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot import exp
+
+from ..errors import error_at, nearest
+from ..scalars.scalar_functions import FUNCTIONS
+from .aggregates import aggregates_in
+from .catalog import Catalog
+from .clauses import WINDOW_COLUMNS
+from .query_rows import is_explode
+from .topic_rows import MESSAGE
+
+_ROWS = {"expressions", "from_", "joins", "where"}
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A named query: its tree, what its names stand for, and whether all columns come through."""
+
+    select: exp.Select
+    outputs: Mapping[str, Any]
+    everything: bool
+
+
+def with_named_rows(select: exp.Select, catalog: Catalog) -> None:
+    """Put the queries that a query names in their places. Raises `SqlError` for what isn't rows."""
+    _merged(select, {}, catalog)
+
+
+def check_view(select: exp.Select, catalog: Catalog) -> None:
+    """Raise `SqlError` for a query that can't be a view."""
+    _named(select.copy(), {}, catalog)
+
+
+def _alias(node: Any) -> str:
+    alias = node.args.get("alias")
+    if alias is None or not alias.this:
+        raise error_at(node, "a query in FROM must have a name: FROM (SELECT …) AS name")
+    if alias.args.get("columns"):
+        raise error_at(alias, "name the columns in the SELECT: expression AS name")
+    return str(alias.this.name)
+
+
+def _check(node: Any, known: set[str], what: str) -> None:
+    for name, value in node.args.items():
+        if value and name not in known:
+            raise error_at(node, f"{name.strip('_').upper()} of {what} is not supported; leave it out")
+
+
+def _named(select: Any, named: Mapping[str, _Named], catalog: Catalog) -> _Named:
+    """A query of rows. Raises `SqlError` for others."""
+    if not isinstance(select, exp.Select):
+        raise error_at(select, "a named query must be a SELECT")
+    select = _merged(select, named, catalog)
+    for name, value in select.args.items():
+        if value and name not in _ROWS:
+            at = value[0] if isinstance(value, list) else value if isinstance(value, exp.Expr) else select
+            raise error_at(
+                at,
+                "a named query selects rows one by one, SELECT … FROM … WHERE …: write CREATE TABLE … AS "
+                "SELECT for windows, and read that",
+            )
+    outputs: dict[str, Any] = {}
+    everything = False
+    for item in select.expressions:
+        node = item.this if isinstance(item, exp.Alias) else item
+        if aggregates_in(node):
+            raise error_at(node, "a named query counts nothing: write CREATE TABLE … AS SELECT for it")
+        if any(is_explode(below) for below in node.walk()):
+            raise error_at(node, "EXPLODE in a named query: CROSS JOIN UNNEST(column) AS t(name)")
+        if isinstance(node, exp.Star):
+            everything = True
+        elif isinstance(item, exp.Alias) or isinstance(node, exp.Column):
+            if item.alias_or_name.lower() in outputs:
+                raise error_at(item, f"{item.alias_or_name} is selected twice; give one another name, AS …")
+            outputs[item.alias_or_name.lower()] = node
+        else:
+            raise error_at(item, "a column of a named query must have a name: expression AS name")
+    if everything:
+        _check_names(select, outputs, catalog)
+    return _Named(select, outputs, everything)
+
+
+def _check_names(select: exp.Select, outputs: Mapping[str, Any], catalog: Catalog) -> None:
+    """Raise `SqlError` for a column beside * that has the name of one that * stands for."""
+    joined = [join.this for join in select.args.get("joins") or ()]
+    for table in [select.args["from_"].this, *joined]:
+        relation = catalog.relations.get(table.name.lower()) if isinstance(table, exp.Table) else None
+        for name in relation.columns if relation is not None else ():
+            if name.lower() in outputs:
+                raise error_at(
+                    outputs[name.lower()], f"{name} is selected twice; give one another name, AS …"
+                )
+
+
+def _merged(select: exp.Select, named: Mapping[str, _Named], catalog: Catalog) -> exp.Select:
+    """A query, with the one that it reads in place of that one's name."""
+    if (given := select.args.get("with_")) is not None:
+        _check(given, {"expressions"}, "WITH")
+        named = dict(named)
+        for one in given.expressions:
+            _check(one, {"this", "alias"}, "WITH")
+            named[_alias(one).lower()] = _named(one.this, named, catalog)
+        select.set("with_", None)
+    if select.args.get("from_") is None:
+        return select
+    table = select.args["from_"].this
+    if isinstance(table, exp.Subquery):
+        if not isinstance(table.this, exp.Select):
+            raise error_at(table, "FROM takes a name without brackets")
+        _check(table, {"this", "alias"}, "a query in FROM")
+        alias, inner = _alias(table).lower(), _named(table.this, named, catalog)
+    elif isinstance(table, exp.Table) and table.name.lower() in named:
+        _check(table, {"this", "alias"}, f"{table.name}, a named query,")
+        alias, inner = (table.alias or table.name).lower(), named[table.name.lower()]
+    elif isinstance(table, exp.Table) and table.name.lower() in catalog.views:
+        _check(table, {"this", "alias"}, f"{table.name}, a view,")
+        alias = (table.alias or table.name).lower()
+        inner = _named(_at(catalog.views[table.name.lower()], table.this), {}, catalog)
+    else:
+        for join in select.args.get("joins") or ():
+            name = join.this.name.lower()
+            if isinstance(join.this, exp.Subquery) or name in named or name in catalog.views:
+                raise error_at(join.this, "a named query is read by FROM: write the join within it")
+        return select
+    if select.args.get("joins"):
+        raise error_at(select.args["joins"][0].this, f"{alias} is a named query: write the join within it")
+    select.set("from_", None)
+    aliases = {one.alias.lower(): one.this for one in select.expressions if isinstance(one, exp.Alias)}
+    select.set("expressions", list(_items(select, inner, alias)))
+    for column in list(select.find_all(exp.Column)):
+        _replace(column, inner, alias, aliases)
+    source = inner.select.copy()
+    select.set("from_", source.args["from_"])
+    select.set("joins", source.args.get("joins"))
+    wheres = [one for one in (source.args.get("where"), select.args.get("where")) if one is not None]
+    if wheres:
+        conditions = [exp.Paren(this=one.this) for one in wheres] if len(wheres) > 1 else [wheres[0].this]
+        both = conditions[0]
+        for other in conditions[1:]:
+            both = exp.And(this=both, expression=other)
+        select.set("where", exp.Where(this=both))
+    return select
+
+
+def _at(select: exp.Select, at: Any) -> exp.Select:
+    """A view's query, all of which stands where its name does."""
+    copied = select.copy()
+    for node in copied.walk():
+        if "start" in node.meta:
+            node.meta.update({part: at.meta[part] for part in ("start", "end") if part in at.meta})
+    return copied
+
+
+def _items(select: exp.Select, inner: _Named, alias: str) -> Iterator[Any]:
+    """What is selected, a * as what it stands for; a column keeps its name."""
+    for item in select.expressions:
+        if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
+            if isinstance(item, exp.Column) and item.table.lower() != alias:
+                raise error_at(item, f"no stream of the query is called {item.table}")
+            for one in inner.select.expressions:
+                copied = one.copy()
+                for column in copied.find_all(exp.Column):
+                    column.meta["placed"] = True
+                yield copied
+        elif isinstance(item, exp.Column) and _of_edge(item) is None and item.name.lower() not in MESSAGE:
+            yield exp.Alias(this=item.copy(), alias=exp.to_identifier(item.name, quoted=True))
+        else:
+            yield item
+
+
+def _of_edge(column: exp.Column) -> str | None:
+    if column.table.lower() == "window" and column.name.lower() in ("start", "end"):
+        return column.name
+    return WINDOW_COLUMNS.get(column.name.lower())
+
+
+def _replace(column: exp.Column, inner: _Named, alias: str, aliases: Mapping[str, Any]) -> None:
+    """Put what a column's name stands for in its place. Raises `SqlError` for a name that there isn't."""
+    if column.meta.get("placed") or _is_word(column) or isinstance(column.this, exp.Star):
+        return
+    parts = [column.args[part] for part in ("catalog", "db", "table", "this") if column.args.get(part)]
+    if len(parts) > 1 and parts[0].name.lower() == alias:
+        parts = parts[1:]
+    elif _of_edge(column) is not None:
+        return
+    name, fields = parts[0].name, parts[1:]
+    if name.lower() not in inner.outputs:
+        part = _part_of(column)
+        if part == "group" and not fields and name.lower() in aliases:
+            # An alias may be the name of a column that doesn't come through.
+            again = column.replace(aliases[name.lower()].copy())
+            for below in list(again.find_all(exp.Column)):
+                _replace(below, inner, alias, {})
+            return
+        own = not fields and (part in ("having", "order") and name.lower() in aliases)
+        if own or name.lower() in MESSAGE or inner.everything:
+            if len(parts) < len([part for part in column.args.values() if part]):
+                column.replace(exp.Column(**dict(zip(("this", "table", "db"), reversed(parts)))))
+            return
+        raise error_at(column, f"no column is called {name}; {nearest(name, inner.outputs)}")
+    made = inner.outputs[name.lower()].copy()
+    for below in made.find_all(exp.Column):
+        below.meta["placed"] = True
+    made = made if isinstance(made, exp.Column) else exp.Paren(this=made)
+    for part in fields:
+        made = exp.Dot(this=made, expression=part)
+    column.replace(made)
+
+
+def _part_of(column: Any) -> str:
+    """The clause of the query that a column stands in."""
+    while column.parent is not None and not isinstance(column.parent, exp.Select):
+        column = column.parent
+    return str(column.arg_key)
+
+
+def _is_word(column: exp.Column) -> bool:
+    """Whether it is no column: a unit of time, the name of a parameter, or of a field."""
+    above = column.parent
+    if isinstance(above, exp.JSONExtract):
+        return column.arg_key == "expression"
+    if isinstance(above, exp.Kwarg | exp.PropertyEQ):
+        return column.arg_key == "this"
+    if isinstance(above, exp.Anonymous):
+        function = FUNCTIONS.get(above.name.upper())
+        return function is not None and function.unit and above.expressions[0] is column
+    return False
