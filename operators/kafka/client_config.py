@@ -20,7 +20,7 @@ if LIBRARY_LOG.level == logging.NOTSET:
     LIBRARY_LOG.setLevel(logging.CRITICAL + 1)
 
 EARLIER = ("earliest", "smallest", "beginning")
-"""Values of ``auto.offset.reset`` that let reading go on where messages were deleted."""
+"""Values of ``auto.offset.reset`` that let reading resume where messages were deleted."""
 
 _READING = (
     "fetch.",

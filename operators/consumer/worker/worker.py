@@ -181,7 +181,7 @@ class Worker:
         return error
 
     def _go_back(self, error: LogTruncated) -> None:
-        """Deliver that a partition goes on where its log was truncated, and how many messages were lost."""
+        """Deliver that a partition resumes where its log was truncated, and how many messages were lost."""
         assert error.end is not None and self._recovery.delivery is not None
         where, end = Input(*error.where), Position(error.end, leader_epoch=error.epoch)
         messages, places = list[Outgoing](), dict[str, Committed]()
