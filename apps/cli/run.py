@@ -190,5 +190,5 @@ def run(
     from ..running.watching import watch
 
     with closing(to):
-        live = Live(job, feed, named, engine.value, to, stale, state, workers, metrics, truncated.value)
-        watch(live, as_json)
+        request = Live(job, feed, named, engine.value, to, stale, state, workers, metrics, truncated.value)
+        watch(request, as_json)
