@@ -208,7 +208,7 @@ def test_what_the_user_sets_for_a_fetch_is_kept_where_it_is_less() -> None:
 def test_leaders_are_known_before_the_first_fetch(config: dict[str, Any], new_topic: NewTopic) -> None:
     places = [(new_topic(), 0), *((three, number) for three in [new_topic(3)] for number in range(3))]
     source = RawSource(config)
-    source.assign(dict.fromkeys(places, 0))
+    source.assign(dict.fromkeys(places, LogPosition(0)))
     cluster = source._consumer._manager.cluster
     assert {cluster.leader_for_partition(TopicPartition(*place)) for place in places} == {1}
     source.close()
