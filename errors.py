@@ -11,7 +11,7 @@
 |---|---|
 | `SketchError` | bytes or tables that are not sketches, or not of one kind, and can't be merged |
 | `TopicError` | a topic that doesn't exist, was recreated, or has lost what a run needs |
-| `ReadError` | a partition that can't be read, because of `NoAnswer`, `PositionGone` or `CorruptError` |
+| `ReadError` | an unreadable partition: `NoAnswer`, `PositionGone`, `LogTruncated` or `CorruptError` |
 | `DefinitionChanged` | a group, or a Spark checkpoint, that belongs to another definition |
 | `GroupInUse` | a group that can't be reset while it has members |
 | `StateLimitError` | open windows that exceed the memory limit of a run |
@@ -40,7 +40,7 @@ from .operators.files.inputs import InputError
 from .operators.formats.registry import UnknownSchema
 from .operators.formats.retryable_error import Unavailable
 from .operators.java import JavaError
-from .operators.kafka.source import CorruptError, NoAnswer, PositionGone, ReadError
+from .operators.kafka.source import CorruptError, LogTruncated, NoAnswer, PositionGone, ReadError
 from .operators.kafka.topics import TopicError
 from .operators.plugins import PluginError
 from .operators.rules.command import UnsafeKeyError
@@ -58,6 +58,7 @@ __all__ = [
     "GroupInUse",
     "InputError",
     "JavaError",
+    "LogTruncated",
     "NoAnswer",
     "OutletError",
     "PluginError",

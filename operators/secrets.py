@@ -22,6 +22,8 @@ _SECRET = re.compile(
 
 _LOGIN = re.compile(r"(?<=://)[^/\s]+(?=@)")
 """User and password within a URL."""
+_LOGGED_IN = re.compile(r"(?<=auth_bytes=).+|(?<=Send: bytearray\().+", re.DOTALL)
+"""What kafka-python logs of a request to log in, which has the user's password, or a token; and all bytes."""
 _QUOTED = re.compile(r"(?<=sasl\.oauthbearer\.config beginning at: ).+")
 """What librdkafka quotes of a setting that it can't parse, in which there may be a key."""
 
@@ -48,7 +50,7 @@ def without_secrets(text: str, config: Mapping[str, Any] = {}) -> str:
     for name, value in config.items():
         if is_secret(name) and isinstance(value, (str, bytes)) and value:
             text = text.replace(value if isinstance(value, str) else value.decode(errors="replace"), HIDDEN)
-    return _QUOTED.sub(HIDDEN, _LOGIN.sub(HIDDEN, text))
+    return _LOGGED_IN.sub(HIDDEN, _QUOTED.sub(HIDDEN, _LOGIN.sub(HIDDEN, text)))
 
 
 def is_secret(name: str) -> bool:
@@ -61,7 +63,7 @@ def is_secret(name: str) -> bool:
 
 
 class NoSecrets(logging.Filter):
-    """Takes the logins of URLs out of what a library logs."""
+    """Takes logins out of what a library logs."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Always lets the record pass, cleaned."""

@@ -22,6 +22,13 @@ class RunEngine(StrEnum):
     spark = "spark"
 
 
+class Truncated(StrEnum):
+    """What a live run does where a log has lost messages that were counted."""
+
+    stop = "stop"
+    on = "continue"
+
+
 def run(
     app: Annotated[str, typer.Argument(metavar="APP", help=", ".join(app_names()), show_default=False)],
     input: Annotated[
@@ -110,6 +117,9 @@ def run(
     metrics: Annotated[
         str | None, typer.Option(metavar="PORT", help="Live: port for Prometheus metrics and health.")
     ] = None,
+    truncated: Annotated[
+        Truncated, typer.Option(help="Live: what to do if a log lost counted messages.")
+    ] = Truncated.stop,
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
@@ -133,7 +143,7 @@ def run(
     paths = [*(input or ()), *(more or ())]
     live = {
         "--group": group, "--stale": stale, "--state": state, "--metrics": metrics, "--config": config,
-        "--config-file": config_file,
+        "--config-file": config_file, "--truncated": truncated is not Truncated.stop,
     }  # fmt: skip
     times = faster(speed)
     given = named_values(settings)
@@ -180,4 +190,5 @@ def run(
     from ..running.watching import watch
 
     with closing(to):
-        watch(Live(job, feed, named, engine.value, to, stale, state, workers, metrics), as_json)
+        request = Live(job, feed, named, engine.value, to, stale, state, workers, metrics, truncated.value)
+        watch(request, as_json)

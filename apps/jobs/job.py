@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 import pyarrow as pa
 
@@ -187,9 +187,9 @@ class Live:
     """An app's job on a topic of somebody's, and the group or folder by which it resumes where it ended.
 
     `state` is the folder where Spark keeps its checkpoints and tables; `workers` and `metrics` are the
-    consumer's. `stale` is after how long without any message an alert fires, `to` where alerts go. Raises
-    `ValueError` for options that the engine doesn't have, and what the format raises for a live run that
-    could read nothing.
+    consumer's. `stale` is after how long without any message an alert fires, `to` where alerts go.
+    Raises `ValueError` for options that the engine doesn't have, and what the format raises for a live run
+    that could read nothing.
     """
 
     job: Job
@@ -201,6 +201,7 @@ class Live:
     state: Path | None = None
     workers: int = 1
     metrics: str | None = None
+    truncated: Literal["stop", "continue"] = "stop"
 
     def __post_init__(self) -> None:
         if self.engine == "local" and self.state is not None:

@@ -104,7 +104,12 @@ class _Consumers:
 def live(live_job: Live) -> Going:
     """Start an app's streams on a topic; they go on until they are stopped, and later where they ended."""
     job, streams = live_job.job, live_job.job.streams(live_job.feed)
-    options = RunOptions(group_id=live_job.group, workers=live_job.workers, metrics=live_job.metrics)
+    options = RunOptions(
+        group_id=live_job.group,
+        workers=live_job.workers,
+        metrics=live_job.metrics,
+        truncated=live_job.truncated,
+    )
     alerting = _alerting(job, live_job.to, live_job.stale)
     # Closed windows are kept for a week, for the page and for clients of a query server.
     sinks = {name: [SketchesToKafka(), *alerting.get(name, ())] for name in streams}

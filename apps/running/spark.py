@@ -87,7 +87,9 @@ def live(request: Live) -> Going:
     stack = ExitStack()
     spark = stack.enter_context(SESSION.joined(request.state / "temporary"))
     kept: dict[str, Sink] = {name: SketchesToParquet(request.state / "tables" / name) for name in streams}
-    query = AppQuery(request.job, streams, request.state, request.to, kept, request.stale)
+    query = AppQuery(
+        request.job, streams, request.state, request.to, kept, request.stale, truncated=request.truncated
+    )
     return _SparkQuery(query.start(spark, _IDLE_SECONDS), stack)
 
 
@@ -159,6 +161,7 @@ class AppQuery:
     stale: str | None = None
     ending: Path | None = None
     """A file that `close` makes, for which the query waits."""
+    truncated: str = "stop"
 
     def start(
         self, spark: SparkSession, idle_seconds: float, available_now: bool = False, filling: bool = False
@@ -185,7 +188,8 @@ class AppQuery:
             emit="both" if filling else "close",
             idle_seconds=idle_seconds,
             close_at_end=True,
-            options={} if self.ending is None else {"endFile": str(self.ending)},
+            options={"truncated": self.truncated}
+            | ({} if self.ending is None else {"endFile": str(self.ending)}),
         )
 
     def close(self, query: Running) -> None:

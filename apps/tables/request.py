@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,8 @@ from urllib.parse import unquote, urlsplit
 
 if TYPE_CHECKING:
     from ...queries.answers.answers import Answer
+
+log = logging.getLogger("streamgauge.serving")
 
 TOKEN = "STREAMGAUGE_TOKEN"
 """The environment variable that may hold a server's token."""
@@ -41,8 +44,13 @@ def answered(table: str, question: str, given: Mapping[str, Sequence[Any]], toke
 
 
 def token_of(file: Path | None) -> str | None:
-    """The token in a file, else in the environment, if any. Raises `OSError`; never shows the token."""
+    """The token in a file, else in the environment, if any. Raises `OSError`; never shows the token.
+
+    Warns of a file that other users of this machine can read.
+    """
     if file is not None:
+        if os.name == "posix" and (mode := file.stat().st_mode & 0o777) & 0o077:
+            log.warning("other users can read the token in %s (mode %o): chmod 600 %s", file, mode, file)
         return file.read_text().strip()
     return os.environ.get(TOKEN) or None
 

@@ -44,6 +44,7 @@ class SharedKeywords(TypedDict, total=False):
     emit: Literal["close", "checkpoint", "both"]
     state_bytes: int | None
     at_limit: Literal["spill", "refuse"]
+    truncated: Literal["stop", "continue"]
     checkpoint_seconds: float
     idle_seconds: float
     connect_seconds: float | None
@@ -121,6 +122,11 @@ class RunOptions:
         What happens when the windows take more: ``"spill"`` moves them to temporary files (in TMPDIR), from
         which they are read as they close; ``"refuse"`` ends the run with a `StateLimitError` that names the
         largest. A later run of the group resumes where it ended.
+    truncated
+        What happens when a partition's log has lost messages that were counted, as after an unclean leader
+        election: ``"stop"`` ends the run with a `LogTruncated` error that names them; ``"continue"`` goes on
+        from where the log was truncated, and `Account.truncated` counts the messages that are in the counts
+        and no longer in the log. The latter takes ``delivery="exactly_once"``.
     checkpoint_seconds
         The time between checkpoints, at which everything read is delivered.
     idle_seconds
@@ -162,6 +168,7 @@ class RunOptions:
     emit: Literal["close", "checkpoint", "both"] = "close"
     state_bytes: int | None = None
     at_limit: Literal["spill", "refuse"] = "spill"
+    truncated: Literal["stop", "continue"] = "stop"
     checkpoint_seconds: float = 1.0
     idle_seconds: float = 5.0
     connect_seconds: float | None = None
@@ -177,6 +184,11 @@ class RunOptions:
         for name, least in _COUNTS.items():
             if type(given := getattr(self, name)) is not int or given < least:
                 raise ValueError(f"{name} must be an integer ≥ {least}, got {given!r}")
+        if self.truncated == "continue" and self.delivery != "exactly_once":
+            raise ValueError(
+                f'truncated="continue" needs delivery="exactly_once", got {self.delivery!r}: only with that '
+                "is it certain which of the lost messages were counted"
+            )
         if self.state_bytes is not None and (
             type(self.state_bytes) is not int or self.state_bytes < LEAST_STATE
         ):
@@ -262,6 +274,7 @@ _CHOICES: dict[str, tuple[Any, ...]] = {
     "until": (None, "latest"),
     "start": ("earliest", "latest"),
     "at_limit": ("spill", "refuse"),
+    "truncated": ("stop", "continue"),
     "emit": ("close", "checkpoint", "both"),
 }
 _COUNTS = {"workers": 1, "table_partitions": 1, "keep_windows": 0}

@@ -19,6 +19,9 @@ LIBRARY_LOG.addFilter(NoSecrets())
 if LIBRARY_LOG.level == logging.NOTSET:
     LIBRARY_LOG.setLevel(logging.CRITICAL + 1)
 
+EARLIER = ("earliest", "smallest", "beginning")
+"""Values of ``auto.offset.reset`` that let reading resume where messages were deleted."""
+
 _READING = (
     "fetch.",
     "queued.",

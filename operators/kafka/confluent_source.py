@@ -3,6 +3,8 @@
 # ruff: noqa: D102 - the methods are those of `Source`, which documents them
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,14 +16,19 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from ..formats.messages import Messages, from_objects
 from ..secrets import without_secrets
-from .client_config import LIBRARY_LOG
+from .client_config import EARLIER, LIBRARY_LOG
 from .faults import may_pass
-from .source import CORRUPT, Fault, NoAnswer, Poll, ReadError, TopicPartition
+from .source import CORRUPT, TRUNCATED, Fault, LogPosition, NoAnswer, Poll, ReadError, TopicPartition
 
 _BROKEN = {CORRUPT, KafkaError._BAD_MSG, KafkaError._NOT_IMPLEMENTED}
 """What librdkafka says of bytes that are broken, and then goes on behind them, or fetches again."""
+_ANSWER_SECONDS = 10.0
+_LOOK_BACK = 1_000
+"""Offsets before a position that are read again to see that a log has what was read of it."""
 _MOST_AT_ONCE = 10_000
 """Messages a call of `consume()`: each is a Python object, made before the first is looked at."""
+_ENDS = re.compile(r"log truncation .*end offset is (-?\d+) \(offset leader epoch (-?\d+)\)")
+"""What librdkafka says of a log that ends before what was read of it."""
 
 
 class PlainSource:
@@ -30,9 +37,13 @@ class PlainSource:
     def __init__(self, config: Mapping[str, Any], headers: bool = False) -> None:
         self._headers = headers
         self._faults: list[Fault] = []
+        self._start: dict[TopicPartition, int] = {}
+        self._epochs: dict[TopicPartition, int] = {}
         ours = {"logger": LIBRARY_LOG, "error_cb": self._remember, "check.crcs": True}
+        # By itself the library would count a truncated log from its beginning once more.
+        self._skips_deleted = str(config.get("auto.offset.reset")) in EARLIER
         try:
-            self._consumer = Consumer({**ours, **config})
+            self._consumer = Consumer({**ours, **config, "auto.offset.reset": "error"})
         except KafkaException as error:
             said = without_secrets(_words(error), config)
             raise ReadError(f"no Kafka client with these settings: {said}") from None
@@ -41,8 +52,65 @@ class PlainSource:
     def _remember(self, error: KafkaError) -> None:
         self._faults.append(Fault(error.code(), error.str(), None, error.fatal()))
 
-    def assign(self, offsets: Mapping[TopicPartition, int]) -> None:
-        self._consumer.assign([KafkaPartition(*where, offset) for where, offset in offsets.items()])
+    def assign(self, positions: Mapping[TopicPartition, LogPosition]) -> None:
+        self._start = {where: position.offset for where, position in positions.items()}
+        self._epochs = {where: position.epoch for where, position in positions.items() if position.epoch >= 0}
+        self._consumer.assign(
+            [
+                KafkaPartition(*where, position.offset, leader_epoch=max(position.epoch, -1))
+                for where, position in positions.items()
+            ]
+        )
+
+    def truncated(
+        self, positions: Mapping[TopicPartition, LogPosition], seconds: float
+    ) -> dict[TopicPartition, LogPosition | None]:
+        deadline = time.monotonic() + seconds
+        lost: dict[TopicPartition, LogPosition | None] = {}
+        for where, position in positions.items():
+            first, _ = self.watermarks(where, seconds)
+            begin = max(first, position.offset - _LOOK_BACK)
+            whole, end = (
+                self._has_all(where, begin, position, deadline) if begin < position.offset else (True, None)
+            )
+            if not whole:
+                lost[where] = end
+        return lost
+
+    def _has_all(
+        self, where: TopicPartition, begin: int, position: LogPosition, deadline: float
+    ) -> tuple[bool, LogPosition | None]:
+        """Whether the messages before a position are of its epoch or earlier, and where those end if not.
+
+        The library asks for the ends of epochs only when a leader changes while it reads, and has no call for
+        it; so the last messages themselves are looked at.
+        """
+        self._consumer.assign([KafkaPartition(*where, begin)])
+        end: LogPosition | None = None
+        at_end = False
+        while True:
+            for message in self._consumer.consume(500, 0.1):
+                error, offset = message.error(), int(message.offset() or 0)
+                epoch = -1 if (known := message.leader_epoch()) is None else known
+                at_eof = error is not None and error.code() == KafkaError._PARTITION_EOF
+                if offset >= position.offset and (error is None or at_eof):
+                    return True, None
+                if error is not None:
+                    at_end |= at_eof or error.code() == KafkaError._AUTO_OFFSET_RESET
+                elif epoch > position.epoch:
+                    return False, end
+                else:
+                    end = LogPosition(offset + 1, epoch)
+                    if offset == position.offset - 1:
+                        return True, None
+            if time.monotonic() > deadline:
+                if at_end:  # a new leader shows all that it has once others have it too
+                    return False, end
+                topic, number = where
+                raise NoAnswer(f"no leader of {topic}[{number}] said where its log ends")
+
+    def epochs(self) -> dict[TopicPartition, int]:
+        return dict(self._epochs)
 
     def poll(self, limit: int, seconds: float) -> Poll:
         if self._closed:
@@ -56,17 +124,37 @@ class PlainSource:
             error = message.error()
             if error is None:
                 good.append(message)
+                if (epoch := message.leader_epoch()) is not None and epoch >= 0:
+                    self._epochs[str(message.topic()), int(message.partition() or 0)] = epoch
                 continue
             topic, partition = message.topic(), message.partition()
             where = None if topic is None or partition is None else (topic, partition)
             if error.code() == KafkaError._PARTITION_EOF and where is not None:
                 ends[where] = int(message.offset() or 0)
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET and where is not None:
+                self._position_gone(where, error)
             elif error.code() in _BROKEN:
                 self._faults.append(Fault(CORRUPT, error.str(), where, fatal=True))
             else:
                 self._faults.append(Fault(error.code(), error.str(), where, error.fatal()))
         faults, self._faults = self._faults, []
         return Poll(self._columns(good) if good else None, ends, faults)
+
+    def _position_gone(self, where: TopicPartition, error: KafkaError) -> None:
+        """Skip what was deleted, if that is wanted; anything else is a fault."""
+        if (ended := _ENDS.search(error.str())) is not None:
+            end = LogPosition(*map(int, ended.groups()))
+            self._faults.append(Fault(TRUNCATED, error.str(), where, end=end if min(end) >= 0 else None))
+            return
+        if self._skips_deleted:
+            at = self.positions([where]).get(where, self._start.get(where, 0))
+            first, _ = self.watermarks(where, _ANSWER_SECONDS)
+            if at < first:
+                # The library has stopped reading it, and seeks in nothing that it doesn't read.
+                self._consumer.incremental_unassign([KafkaPartition(*where)])
+                self._consumer.incremental_assign([KafkaPartition(*where, first)])
+                return
+        self._faults.append(Fault(error.code(), error.str(), where))
 
     def _columns(self, good: list[KafkaMessage]) -> Messages:
         n = len(good)

@@ -2,12 +2,14 @@
 
 By itself it takes 4 KB at a time from a socket, joins them, and copies each answer three times more before
 it looks into it, into memory that the system must clear first. Here a socket's bytes go into the place where
-they are read, one buffer a connection. Of the package's inside one method is overridden, and one each of two
-objects that it makes; a test names them (`tests/operators/kafka/test_raw_fetcher.py`).
+they are read, one buffer a connection. Brokers that come back at other addresses are found too (KIP-899). Of
+the package's inside two methods are overridden, and one each of two objects that it makes; a test names them
+(`tests/operators/kafka/test_raw_fetcher.py`).
 """
 
 from __future__ import annotations
 
+import random
 import struct
 from typing import Any
 
@@ -34,6 +36,19 @@ class RawClient(KafkaNetClient):
 
 
 class _Connections(KafkaConnectionManager):
+    def least_loaded_node(self) -> Any:
+        """Whom to ask who leads what: a broker, or once all have failed one of ``bootstrap.servers``.
+
+        By itself the client only tries again those that it knows, which may have come back elsewhere.
+        """
+        known = [broker.node_id for broker in self.cluster.brokers()]
+        if all(node in self._backoff and node not in self._conns for node in known):
+            named = [broker.node_id for broker in self.cluster.bootstrap_brokers()]
+            ready = [node for node in named if not self.connection_delay(node)]
+            if ready:
+                return random.choice(ready)
+        return super().least_loaded_node()
+
     async def _build_transport(self, *args: Any, **kwargs: Any) -> Any:
         transport = await super()._build_transport(*args, **kwargs)
         transport._sock_recv = Answers(transport).receive

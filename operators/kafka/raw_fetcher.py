@@ -2,7 +2,7 @@
 
 It keeps what a client needs years for: leader epochs, fetch sessions, followers, throttling, TLS and SASL.
 Of its inside we use `Fetcher.PartitionRecords`, which it makes of each partition's answer and asks for
-records, and the three methods overridden below. The package's minor version is pinned, and a test names all
+records, and the four methods overridden below. The package's minor version is pinned, and a test names all
 that is used of it.
 """
 
@@ -20,7 +20,7 @@ from kafka.record import MemoryRecords
 
 from .record_batches import BrokenBatch, RecordBatch, batches
 from .record_kernel import aborts
-from .source import CORRUPT, Fault, TopicPartition
+from .source import CORRUPT, TRUNCATED, Fault, LogPosition, TopicPartition
 
 TRANSPORT = -195
 """librdkafka's number for a connection that was lost or could not be made."""
@@ -30,11 +30,22 @@ _CUT = "it says that it is longer than the whole that the broker sent"
 
 
 class Fetched(NamedTuple):
-    """One step of a partition: a batch, whole or broken, or nothing but a new place to go on from."""
+    """One step of a partition: a batch, whole or broken, or nothing but a new place to go on from.
+
+    `epoch` is that of the leader who wrote it, where it is known.
+    """
 
     where: TopicPartition
     next: int
     batch: RecordBatch | BrokenBatch | None
+    epoch: int = -1
+
+
+def ended_at(answer: Any) -> LogPosition | None:
+    """Where an epoch ends, by an answer to OffsetForLeaderEpoch; None if the leader doesn't know."""
+    if answer.end_offset < 0 or answer.leader_epoch is None or answer.leader_epoch < 0:
+        return None
+    return LogPosition(answer.end_offset, answer.leader_epoch)
 
 
 class RawRecords:
@@ -89,8 +100,9 @@ class RawRecords:
             if isinstance(batch, BrokenBatch):
                 fetched.append(Fetched(where, batch.next_offset, batch))
                 continue
-            fetched.append(Fetched(where, batch.next_offset, batch if self._visible(batch) else None))
-            self.leader_epoch, self.edge = batch.leader_epoch, batch.next_offset
+            epoch = batch.leader_epoch
+            fetched.append(Fetched(where, batch.next_offset, batch if self._visible(batch) else None, epoch))
+            self.leader_epoch, self.edge = epoch, batch.next_offset
         self.drain()
         return fetched
 
@@ -151,8 +163,32 @@ class RawFetcher(Fetcher):
             before = self._before.get(where)
             records.end = self.ends.get(where)
             records.inside = before is None or before.edge != completed_fetch.fetched_offset
+            # An answer without a whole batch doesn't change what the position is one of.
+            records.leader_epoch = self._subscriptions.assignment[place].position.leader_epoch
             self._before[where] = records
         return records
+
+    def _handle_offset_for_leader_epoch_response(self, response: Any, positions: Any) -> Any:
+        """Remember logs that were truncated, whose partitions are not fetched until they are seeked in.
+
+        By itself it would go on from elsewhere, or from there, and only say so.
+        """
+        for topic in response.topics:
+            for partition in list(topic.partitions):
+                place = KafkaPartition(topic.topic, partition.partition)
+                known = positions.get(place)
+                if partition.error_code or known is None or not self._is_at(place, known):
+                    continue
+                end = ended_at(partition)
+                if end is None or end.offset < known.offset:
+                    topic.partitions.remove(partition)
+                    where = (place.topic, place.partition)
+                    self.faults.append(Fault(TRUNCATED, "its log was truncated", where, end=end))
+        return super()._handle_offset_for_leader_epoch_response(response, positions)
+
+    def _is_at(self, place: KafkaPartition, position: Any) -> bool:
+        assigned = self._subscriptions
+        return assigned.is_assigned(place) and assigned.assignment[place].position == position
 
     def _handle_fetch_response(self, *args: Any) -> None:
         self.answers += 1

@@ -7,27 +7,33 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
 from kafka import KafkaConsumer
 from kafka import TopicPartition as KafkaPartition
 from kafka.errors import KafkaError, OffsetOutOfRangeError
+from kafka.protocol.consumer import OffsetForLeaderEpochRequest
 from kafka.protocol.metadata import MetadataRequest
+from kafka.structs import OffsetAndMetadata
 
 from ..formats.messages import Broken, Messages
+from ..secrets import NoSecrets
 from .array_pool import ARRAYS
 from .codecs import CorruptRecords
 from .raw_client import RawClient
-from .raw_fetcher import TRANSPORT, Fetched, RawFetcher
+from .raw_fetcher import TRANSPORT, Fetched, RawFetcher, ended_at
 from .raw_messages import messages_of
 from .raw_settings import ahead_bytes, raw_settings
 from .record_batches import BrokenBatch, RecordBatch
-from .source import CORRUPT, Fault, NoAnswer, Poll, ReadError, TopicPartition
+from .source import CORRUPT, Fault, LogPosition, NoAnswer, Poll, ReadError, TopicPartition
 
 LOG = logging.getLogger("kafka")
 """What kafka-python says of each connection it tries; silent unless its level is set."""
+
+for _name in [name for name in logging.root.manager.loggerDict if name.startswith("kafka.")]:
+    logging.getLogger(_name).addFilter(NoSecrets())  # it logs whole requests, those to log in among them
 
 if LOG.level == logging.NOTSET:
     LOG.setLevel(logging.CRITICAL + 1)
@@ -71,16 +77,71 @@ class RawSource:
         self._fetcher: RawFetcher
         self._begin({})
 
-    def assign(self, offsets: Mapping[TopicPartition, int]) -> None:
+    def assign(self, positions: Mapping[TopicPartition, LogPosition]) -> None:
         consumer = self._connected(30.0)
-        places = [KafkaPartition(*where) for where in offsets]
+        places = [KafkaPartition(*where) for where in positions]
         consumer.assign(places)
         if places:
             consumer.resume(*places)
         self._share(len(self._leaders(places)))
-        for where, offset in offsets.items():
-            consumer.seek(KafkaPartition(*where), offset)
-        self._begin(offsets)
+        self._begin(positions)
+        for where, position in positions.items():
+            self._seek(where, position.offset)
+
+    def _seek(self, where: TopicPartition, offset: int) -> None:
+        # The consumer's own method doesn't take the epoch.
+        assigned = self._connected(30.0)._subscription.assignment[KafkaPartition(*where)]
+        assigned.seek(OffsetAndMetadata(offset, "", self._epochs.get(where, -1)))
+
+    def truncated(
+        self, positions: Mapping[TopicPartition, LogPosition], seconds: float
+    ) -> dict[TopicPartition, LogPosition | None]:
+        manager, deadline = self._connected(seconds)._manager, time.monotonic() + seconds
+        left, lost = dict(positions), dict[TopicPartition, LogPosition | None]()
+        for topic in {topic for topic, _ in left}:
+            manager.cluster.add_topic(topic)
+        while left:
+            try:
+                manager.run(manager.cluster.refresh_metadata)
+                for (topic, number), answer in self._ends_of_epochs(left, deadline):
+                    position = left.pop((topic, number))
+                    end = ended_at(answer)
+                    if end is None or end.offset < position.offset:
+                        lost[topic, number] = end
+            except KafkaError as error:
+                if not error.retriable:
+                    raise ReadError(f"asking where the leaders' logs end failed: {error}") from None
+            if left and time.monotonic() > deadline:
+                topic, number = next(iter(left))
+                raise NoAnswer(f"no leader of {topic}[{number}] said where its log ends")
+            if left:
+                time.sleep(_STEP_MS / 1000)
+        return lost
+
+    def _ends_of_epochs(
+        self, positions: Mapping[TopicPartition, LogPosition], deadline: float
+    ) -> Iterator[tuple[TopicPartition, Any]]:
+        """What the partitions' leaders say of the epochs of these positions, as far as they answer."""
+        manager = self._connected(30.0)._manager
+        by_leader: dict[int, dict[str, list[Any]]] = {}
+        for (topic, number), position in positions.items():
+            leader = manager.cluster.leader_for_partition(KafkaPartition(topic, number))
+            if leader is not None and leader >= 0:
+                wanted = OffsetForLeaderEpochRequest.OffsetForLeaderTopic.OffsetForLeaderPartition(
+                    partition=number, current_leader_epoch=-1, leader_epoch=position.epoch
+                )
+                by_leader.setdefault(leader, {}).setdefault(topic, []).append(wanted)
+        for leader, topics in by_leader.items():
+            request = OffsetForLeaderEpochRequest(replica_id=-1, topics=list(topics.items()))
+            left_ms = max(deadline - time.monotonic(), 0.1) * 1000
+            answer = manager.run(manager.wait_for, manager.send(request, node_id=leader), left_ms)
+            for topic in answer.topics:
+                for partition in topic.partitions:
+                    if partition.error_code == 0:
+                        yield (topic.topic, partition.partition), partition
+
+    def epochs(self) -> dict[TopicPartition, int]:
+        return dict(self._epochs)
 
     def _leaders(self, places: list[KafkaPartition]) -> set[int | None]:
         """Who leads these partitions; the client by itself would wait before it asks about new ones."""
@@ -91,8 +152,9 @@ class RawSource:
                 manager.run(manager.cluster.refresh_metadata)
         return {leader(place) for place in places}
 
-    def _begin(self, offsets: Mapping[TopicPartition, int]) -> None:
-        self._position = dict(offsets)
+    def _begin(self, positions: Mapping[TopicPartition, LogPosition]) -> None:
+        self._position = {where: position.offset for where, position in positions.items()}
+        self._epochs = {where: position.epoch for where, position in positions.items() if position.epoch >= 0}
         self._touched: set[TopicPartition] = set()
         self._paused: set[TopicPartition] = set()
         self._waiting: deque[Fetched] = deque()
@@ -186,7 +248,7 @@ class RawSource:
     def _go_on(self, where: TopicPartition, offset: int) -> None:
         """Fetch from another offset than the fetcher would."""
         self._waiting = deque(step for step in self._waiting if step.where != where)
-        self._connected(30.0).seek(KafkaPartition(*where), offset)
+        self._seek(where, offset)
 
     def _check_stall(self, seconds: float) -> None:
         """A log may be damaged so that its broker finds nothing at an offset, and doesn't say so."""
@@ -255,6 +317,8 @@ class RawSource:
             return self._consume(chosen[:first], limit)
         for step in chosen:
             self._moved(step.where, step.next)
+            if step.epoch >= 0:
+                self._epochs[step.where] = step.epoch
         if messages is None or not len(messages):
             return None
         if len(messages) > limit:
@@ -308,12 +372,18 @@ class RawSource:
         request = MetadataRequest(
             topics=[MetadataRequest.MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
         )
-        manager = consumer._manager
-        try:
-            answer = manager.run(manager.wait_for, manager.send(request), seconds * 1000)
-        except KafkaError as error:
-            kind = NoAnswer if error.retriable else ReadError
-            raise kind(f"asking about topic {topic!r} failed: {error}") from None
+        manager, deadline = consumer._manager, time.monotonic() + seconds
+        while True:
+            left_ms = max(deadline - time.monotonic(), 0.1) * 1000
+            try:
+                answer = manager.run(manager.wait_for, manager.send(request), left_ms)
+                break
+            except KafkaError as error:
+                # A client that has lost its brokers tries them again only after a while.
+                if not error.retriable or time.monotonic() > deadline:
+                    kind = NoAnswer if error.retriable else ReadError
+                    raise kind(f"asking about topic {topic!r} failed: {error}") from None
+            time.sleep(_STEP_MS / 1000)
         (metadata,) = answer.topics
         if metadata.error_code == _UNKNOWN_TOPIC:
             return None

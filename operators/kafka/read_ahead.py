@@ -12,7 +12,7 @@ from .source import TopicPartition
 
 _WAIT_SECONDS = 0.05
 
-_Result = tuple[Messages | None, dict[TopicPartition, int]] | BaseException
+_Result = tuple[Messages | None, dict[TopicPartition, int], dict[TopicPartition, int]] | BaseException
 
 
 class ReadAhead:
@@ -27,7 +27,7 @@ class ReadAhead:
     def __init__(self, reader: Reader, max_messages: int) -> None:
         self._reader = reader
         self._max_messages = max_messages
-        self._positions = reader.positions()
+        self._positions, self._epochs = reader.positions(), reader.epochs()
         self._results: queue.Queue[_Result] = queue.Queue(1)
         self._closing = threading.Event()
         self._thread = threading.Thread(
@@ -43,12 +43,16 @@ class ReadAhead:
             return None
         if isinstance(result, BaseException):
             raise result
-        messages, self._positions = result
+        messages, self._positions, self._epochs = result
         return messages
 
     def positions(self) -> dict[TopicPartition, int]:
         """For each partition the offset after everything that was returned; see `Reader.positions`."""
         return self._positions
+
+    def epochs(self) -> dict[TopicPartition, int]:
+        """The epochs of the leaders whose logs were read up to there; see `Reader.epochs`."""
+        return self._epochs
 
     def close(self) -> None:
         """Give the reader back; what was read and not returned is dropped."""
@@ -59,7 +63,8 @@ class ReadAhead:
         result: _Result
         while not self._closing.is_set():
             try:
-                result = self._reader.read(self._max_messages, _WAIT_SECONDS), self._reader.positions()
+                messages = self._reader.read(self._max_messages, _WAIT_SECONDS)
+                result = messages, self._reader.positions(), self._reader.epochs()
             except BaseException as error:
                 result = error
             self._put(result)

@@ -22,8 +22,11 @@ from .source import (
     CORRUPT,
     EARLIEST,
     LATEST,
+    TRUNCATED,
     CorruptError,
     Fault,
+    LogPosition,
+    LogTruncated,
     NoAnswer,
     PositionGone,
     ReadError,
@@ -31,7 +34,17 @@ from .source import (
     TopicPartition,
 )
 
-__all__ = ["EARLIEST", "LATEST", "CorruptError", "NoAnswer", "PositionGone", "ReadError", "Reader"]
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "CorruptError",
+    "LogPosition",
+    "LogTruncated",
+    "NoAnswer",
+    "PositionGone",
+    "ReadError",
+    "Reader",
+]
 
 log = logging.getLogger("streamgauge.kafka")
 
@@ -87,6 +100,7 @@ class Reader:
         # Messages that were fetched and not given out: those beyond the end of a finite read.
         self._held_back: list[Messages] = []
         self._paused: set[TopicPartition] = set()
+        self._whole: set[TopicPartition] = set()
         self.waiting: str | None = None
         self._warned, self._warned_at = False, -math.inf
         try:
@@ -101,18 +115,32 @@ class Reader:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def assign(self, assignments: Mapping[TopicPartition, int]) -> None:
-        """Read these partitions instead of those read so far."""
+    def assign(
+        self, assignments: Mapping[TopicPartition, int], known: Mapping[TopicPartition, LogPosition] = {}
+    ) -> None:
+        """Read these partitions instead of those read so far.
+
+        `known` is how far some of them had been read, at or after their offsets. Raises `LogTruncated` if a
+        log has lost any of that, `NoAnswer` if no leader says.
+        """
         self._check_exist(assignments)
+        known = {where: at for where, at in known.items() if where in assignments and at.epoch >= 0}
+        # What this reader has read itself its client checks as it reads.
+        read = {where for where in self._whole if where in known and known[where].offset <= self._next[where]}
+        unchecked = {where: at for where, at in known.items() if where not in read}
+        for where, end in self.truncated(unchecked).items():
+            raise _truncated(where, known[where].offset, end)
         offsets = dict(assignments)
         for where, offset in assignments.items():
             if offset < 0:
                 first, last = self._source.watermarks(where, _ANSWER_SECONDS)
                 offsets[where] = first if offset == EARLIEST else last
         self._held_back, self._paused, self._next = [], set(), offsets
+        self._whole = set(offsets)
         # Until something of a partition arrives, the library still reports its position from before.
         self._heard: set[TopicPartition] = set()
-        self._source.assign(offsets)
+        epochs = {where: at.epoch for where, at in known.items()}
+        self._source.assign({where: LogPosition(at, epochs.get(where, -1)) for where, at in offsets.items()})
 
     def seek(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Go on from other offsets in some of the assigned partitions."""
@@ -179,6 +207,19 @@ class Reader:
         """For each partition the offset from which another reader would go on, nothing lost or repeated."""
         self._advance(self._source.positions(self._heard))
         return dict(self._next)
+
+    def epochs(self) -> dict[TopicPartition, int]:
+        """For each partition the epoch of the leader whose log was read last, where it is known."""
+        return self._source.epochs()
+
+    def truncated(
+        self, known: Mapping[TopicPartition, LogPosition]
+    ) -> dict[TopicPartition, LogPosition | None]:
+        """Those of these partitions whose logs end before their positions, and where, if that is known.
+
+        Before anything is assigned. Raises `NoAnswer` if no leader says.
+        """
+        return self._source.truncated(known, _ANSWER_SECONDS)
 
     def end_offsets(self) -> dict[TopicPartition, int]:
         """For each partition the offset after its last readable message."""
@@ -257,6 +298,9 @@ class Reader:
             raise ReadError(f"{refusal} (at {self._address})")
         if fault.fatal:
             raise ReadError(f"Kafka at {self._address} refuses{at}: {fault.text}; check the settings")
+        if fault.code == TRUNCATED and fault.where is not None:
+            self._whole.discard(fault.where)
+            raise _truncated(fault.where, self._next[fault.where], fault.end)
         if fault.code in _POSITION_GONE and fault.where is not None:
             raise PositionGone(
                 f"offset {self._next.get(fault.where)} of{at} does not exist any more, or yet: {fault.text}"
@@ -279,7 +323,11 @@ class Reader:
                 *(broken.first, broken.next - 1, broken.topic, broken.partition, broken.reason),
             )
         for low, high in messages.runs():
-            self._next[messages.topic_partition(low)] = int(messages.offset[high - 1]) + 1
+            where = messages.topic_partition(low)
+            if messages.offset[low] < self._next[where]:  # a client that began again by itself
+                self._whole.discard(where)
+                raise LogTruncated(where, self._next[where], None)
+            self._next[where] = int(messages.offset[high - 1]) + 1
         return messages
 
     def _advance(self, positions: Mapping[TopicPartition, int]) -> None:
@@ -340,6 +388,10 @@ def _source(config: Mapping[str, Any], headers: bool, source: str | None, skip: 
             _SLOWER.add(str(error))
             log.warning("reading message by message, which is several times slower: %s", error)
         return plain
+
+
+def _truncated(where: TopicPartition, offset: int, end: LogPosition | None) -> LogTruncated:
+    return LogTruncated(where, offset, None) if end is None else LogTruncated(where, offset, *end)
 
 
 def _places(messages: Messages) -> list[TopicPartition]:

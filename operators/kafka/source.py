@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ...sketches.core.errors import StreamgaugeError
 from ..formats.messages import Messages
@@ -36,12 +36,48 @@ class PositionGone(ReadError):
         return type(self), (self.lost,)
 
 
+class LogTruncated(ReadError):
+    """A log ends before what was read of it: its broker has lost messages, as after an unclean election.
+
+    Messages of `where` were read up to `offset`; the log has the same ones up to `end` only (None: its leader
+    doesn't know how far), written by leaders up to the epoch `epoch`.
+    """
+
+    def __init__(
+        self, where: TopicPartition, offset: int, end: int | None, epoch: int = -1, more: str = ""
+    ) -> None:
+        topic, partition = where
+        upto = "before that" if end is None else f"at offset {end}"
+        super().__init__(
+            f"the log of {topic}[{partition}] was truncated: it was read up to offset {offset}, and what its "
+            f"leader has of that ends {upto}, as after an unclean election (unclean.leader.election.enable)"
+            + (more and f"; {more}")
+        )
+        self.where, self.offset, self.end, self.epoch, self.more = where, offset, end, epoch, more
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        return type(self), (self.where, self.offset, self.end, self.epoch, self.more)
+
+
 class CorruptError(ReadError):
     """Bytes on a broker are not messages, and the reader was not set to skip such."""
 
 
+TRUNCATED = -139
+"""librdkafka's number for a log that ends before what was read of it (``_LOG_TRUNCATION``)."""
+
 CORRUPT = 2
 """Kafka's number for messages whose bytes are broken (``CORRUPT_MESSAGE``)."""
+
+
+class LogPosition(NamedTuple):
+    """An offset up to which a partition was read, and the epoch of the leader whose log it was; −1: unknown.
+
+    A leader that was elected later tells by the epoch whether its log has all messages before the offset.
+    """
+
+    offset: int
+    epoch: int = -1
 
 
 class Fault(NamedTuple):
@@ -51,6 +87,8 @@ class Fault(NamedTuple):
     text: str
     where: TopicPartition | None = None
     fatal: bool = False
+    end: LogPosition | None = None
+    """Where the log ends that has lost what was read of it, if its leader knows."""
 
 
 class Poll(NamedTuple):
@@ -68,8 +106,19 @@ class Poll(NamedTuple):
 class Source(Protocol):
     """A client that reads its assigned partitions, and nothing else."""
 
-    def assign(self, offsets: Mapping[TopicPartition, int]) -> None:
+    def assign(self, positions: Mapping[TopicPartition, LogPosition]) -> None:
         """Read exactly these partitions, each from its offset."""
+
+    def truncated(
+        self, positions: Mapping[TopicPartition, LogPosition], seconds: float
+    ) -> dict[TopicPartition, LogPosition | None]:
+        """Those of these partitions whose logs end before the position, and where, if that is known.
+
+        Before `assign` only. Raises `ReadError` without an answer.
+        """
+
+    def epochs(self) -> dict[TopicPartition, int]:
+        """The leader's epoch of what was read last of each partition, where it is known."""
 
     def poll(self, limit: int, seconds: float) -> Poll:
         """At most `limit` messages, as soon as there are any, else nothing after some `seconds`."""

@@ -15,7 +15,8 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 
 from ...sketches.core.errors import StreamgaugeError
 from .client_config import LIBRARY_LOG, admin_config
-from .faults import passing, refused
+from .faults import Refused, passing, refused
+from .security import refused_settings, security_refusal
 from .source import TopicPartition
 
 log = logging.getLogger("streamgauge.kafka")
@@ -23,6 +24,8 @@ log = logging.getLogger("streamgauge.kafka")
 _SECONDS = 30.0
 _SOON = 3.0
 """Seconds of waiting after which it is logged."""
+_PATIENCE = 0.5
+"""Seconds after which it is looked, for the first time, why brokers don't answer."""
 _PAUSE = 0.1
 """Seconds until brokers are asked again where a connection was lost."""
 _COORDINATOR_SECONDS = 3600.0
@@ -51,20 +54,55 @@ def recreated(topic: str) -> TopicError:
 
 
 class Admin(AdminClient):
-    """An administration client that knows its brokers' addresses, for messages."""
+    """An administration client that knows its brokers' addresses, and why they refuse it, for messages.
+
+    Raises `Refused` for security settings that no client can be made with.
+    """
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        super().__init__(admin_config(config), logger=LIBRARY_LOG)
+        self._config = admin_config(config)
+        self._faults: list[KafkaError] = []
+        self._reached = False
+        try:
+            settings: Any = {**self._config, "error_cb": self._note_fault}
+            super().__init__(settings, logger=LIBRARY_LOG)
+        except KafkaException as error:
+            raise refused_settings(error, config) from None
         self.address = str(config.get("bootstrap.servers", "no address"))
+
+    def _note_fault(self, error: KafkaError) -> None:
+        if not self._reached:
+            self._faults.append(error)
+        if (on_error := self._config.get("error_cb")) is not None:
+            on_error(error)
 
     def list_topics(self, topic: str | None = None, timeout: float = _SECONDS) -> ClusterMetadata:
         """What the library knows of topics, in at most so many seconds.
 
         The request is repeated where a connection was lost, which the library gives up at once. Raises
-        `KafkaException` without an answer.
+        `KafkaException` without an answer, and `Refused` soon if brokers that never answered refuse the
+        client: the library itself tries again and again.
         """
         ask, named = super().list_topics, {} if topic is None else {"topic": topic}
-        return _retry_if_lost(lambda left: ask(timeout=max(left, _PAUSE), **named), timeout)
+        deadline, patience = time.monotonic() + timeout, _PATIENCE
+        while True:
+            left = deadline - time.monotonic()
+            patience = left if self._reached else min(patience, left)
+            try:
+                answer = _retry_if_lost(lambda left: ask(timeout=max(left, _PAUSE), **named), patience)
+            except KafkaException as error:
+                if not self._reached:
+                    self.poll(0)  # serves the library's word of faults
+                    if (refusal := security_refusal(self._faults, self._config)) is not None:
+                        raise refusal from None
+                if time.monotonic() >= deadline or not (_lost(error) or _timed_out(error)):
+                    raise
+                # A broker that is slow gets longer each time.
+                patience *= 2
+            else:
+                self._reached = True
+                self._faults.clear()
+                return answer
 
 
 _clients: dict[tuple[tuple[str, str], ...], Admin] = {}
@@ -101,10 +139,14 @@ def _topic_metadata(client: Admin, topic: str, seconds: float) -> TopicMetadata:
     patience = min(_SOON, seconds)
     try:
         return client.list_topics(topic, timeout=patience).topics[topic]
+    except Refused:
+        raise
     except KafkaException:
         log.warning("waiting for an answer from Kafka at %s, for %.0f s", client.address, seconds)
     try:
         return client.list_topics(topic, timeout=max(seconds - patience, 0.1)).topics[topic]
+    except Refused:
+        raise
     except KafkaException as error:
         raise TopicError(
             f"no broker answered at {client.address} about the topic {topic!r}: "
@@ -149,6 +191,10 @@ def _retry_if_lost(
             if time.monotonic() >= deadline or not (_lost(error) or helps(error)):
                 raise
         time.sleep(_PAUSE)
+
+
+def _timed_out(error: KafkaException) -> bool:
+    return error.args[0].code() == KafkaError._TIMED_OUT
 
 
 def _lost(error: BaseException) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,7 +10,8 @@ class Account:
     """Counts of messages, each in exactly one place: ``read == counted + filtered + late + dead_lettered``.
 
     A message counts once however many rows `explode` makes of it: as counted if any of them is in the table,
-    as filtered if none is left.
+    as filtered if none is left. `truncated` are messages that were read and counted, and that their log has
+    lost since; it stays out of the sum.
 
     >>> import streamgauge as sg
     >>> sg.Account(read=3, counted=2, late=1) + sg.Account(read=1, dead_lettered=1)
@@ -22,6 +23,7 @@ class Account:
     filtered: int = 0
     late: int = 0
     dead_lettered: int = 0
+    truncated: int = field(default=0, repr=False)
 
     def __add__(self, other: Account) -> Account:
         return Account(
@@ -30,6 +32,7 @@ class Account:
             self.filtered + other.filtered,
             self.late + other.late,
             self.dead_lettered + other.dead_lettered,
+            self.truncated + other.truncated,
         )
 
     def __sub__(self, other: Account) -> Account:
@@ -39,6 +42,7 @@ class Account:
             self.filtered - other.filtered,
             self.late - other.late,
             self.dead_lettered - other.dead_lettered,
+            self.truncated - other.truncated,
         )
 
     @property
@@ -47,5 +51,5 @@ class Account:
         return self.read == self.counted + self.filtered + self.late + self.dead_lettered
 
     def to_dict(self) -> dict[str, int]:
-        """The counts by name, for JSON."""
-        return asdict(self)
+        """The counts by name, for JSON; `truncated` only where messages were lost."""
+        return {name: n for name, n in asdict(self).items() if n or name != "truncated"}

@@ -27,7 +27,9 @@ class Delta:
     position; they are committed, not sent. `epoch` is the number of the claim under which it was sent, 0
     without; what comes under a lower one than was seen doesn't count (`work.partition_recovery`). `sent` are
     rows that go on beside it. A `provisional` delta covers no offsets: its rows are those that find no
-    partner in a join if nothing follows, and count only at the end of a bounded run.
+    partner in a join if nothing follows, and count only at the end of a bounded run. `leader_epoch` is that
+    of its end's position. Where a log was truncated, a delta goes back: its `next_offset`, from which the log
+    has other messages now, lies before its `first_offset`, and the account says how many were lost.
     """
 
     fingerprint: str
@@ -47,6 +49,7 @@ class Delta:
     replay_time: PartitionTime | None = None
     sent: tuple[ForwardedRow, ...] = ()
     provisional: bool = False
+    leader_epoch: int = -1
 
     @property
     def input(self) -> Input:
@@ -56,7 +59,7 @@ class Delta:
     @property
     def end(self) -> Position:
         """The position of its partition after it."""
-        return Position(self.next_offset, self.time, self.replay, self.replay_time)
+        return Position(self.next_offset, self.time, self.replay, self.replay_time, self.leader_epoch)
 
     @property
     def range_text(self) -> str:

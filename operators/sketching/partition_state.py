@@ -61,6 +61,8 @@ class PartitionState:
         self.next_offset = first
         self.time = time or PartitionTime()
         self.account = Account()
+        self.leader_epoch = -1
+        """That of the leader whose log was read last."""
         self._rank = self.input.rank if stream.reads_several else partition
         salt = zlib.crc32(f"{topic}/{partition}/{first}".encode())
         of_topic = stream.of_topic(topic)
@@ -185,6 +187,7 @@ class PartitionState:
             replay=replay[0],
             replay_time=replay[1] if looked_back else None,
             sent=self._sketcher.drain_forwarded(),
+            leader_epoch=self.leader_epoch,
         )
         self.first = self.next_offset
         self._go_on()

@@ -164,6 +164,10 @@ _COUNTS: dict[str, tuple[str, Callable[[Figures], int]]] = {
         "Of the late messages of the group those that no topic of late ones gets.",
         lambda f: f.missed,
     ),
+    "messages_truncated": (
+        "Messages that were counted and that their log has lost since.",
+        lambda f: f.account.truncated,
+    ),
     "duplicate_deltas": ("Deltas left out since their range was counted already.", lambda f: f.duplicates),
     "overlapping_deltas": (
         "Deltas that counted messages twice; at_least_once only.",

@@ -41,12 +41,14 @@ class Position:
     `replay` is the offset from which the rows before must be read once more, by who goes on there, to know
     the ids that were seen (`joins.id_index`), or the rows that wait for partners (`joins.join_state`); None
     where that isn't known. `replay_time` is the event time there, where rows that are read again are judged
-    again.
+    again. `leader_epoch` is that of the leader whose log had all messages before, or a later one; −1 where it
+    isn't known, and of no account in comparisons: readers learn it by the batch.
 
-    It follows from the messages before `offset` alone, so every reader of them computes the same.
+    All else follows from the messages before `offset` alone, so every reader of them computes the same.
     """
 
     offset: int = 0
     time: PartitionTime = field(default_factory=PartitionTime)
     replay: int | None = None
     replay_time: PartitionTime | None = None
+    leader_epoch: int = field(default=-1, compare=False)

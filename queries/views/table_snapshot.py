@@ -40,6 +40,8 @@ class TableSnapshot:
     def save(self, topic: str, topic_id: str, known: KnownTable) -> None:
         """Keep what is known. Raises `OSError` if that fails; what was kept before still is then."""
         self._folder.mkdir(parents=True, exist_ok=True)
+        # What the server asks a token for, nobody else on its machine reads either.
+        self._folder.chmod(0o700)
         versions: dict[int, str] = {}
         windows: list[list[Any]] = []
         for window in known.windows:
@@ -112,4 +114,6 @@ def _digest(data: bytes) -> str:
 
 def _replace(path: Path, data: bytes) -> None:
     with whole_file(path) as unfinished:
+        unfinished.touch(mode=0o600)
+        unfinished.chmod(0o600)
         unfinished.write_bytes(data)

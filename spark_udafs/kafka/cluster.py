@@ -12,15 +12,17 @@ from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, Uuid
 from confluent_kafka import TopicPartition as Partition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import OffsetSpec
 from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, stop_never, wait_fixed
 
 from ...operators.consumer.group.co_partitioning import check_alike
 from ...operators.consumer.group.input_topics import check_one_reader, readers_of
 from ...operators.definition.stream import Stream
 from ...operators.definition.topic_patterns import is_pattern, matches
-from ...operators.kafka.client_config import admin_config, member_config
+from ...operators.kafka.client_config import member_config
 from ...operators.kafka.faults import may_pass, passing
+from ...operators.kafka.reader import LogPosition, Reader
+from ...operators.kafka.topics import Admin
 from ...operators.watching.terminal import write_line
 from .bounds import ByPartition, Place, Since, by_place
 from .offsets import Known, TopicPartition
@@ -46,9 +48,10 @@ class Cluster:
     def __init__(self, options: KafkaOptions) -> None:
         self._options = options
         self._address = options.config["bootstrap.servers"]
-        logger = logging.getLogger("streamgauge.kafka")
-        self._admin = AdminClient(admin_config(options.config), logger=logger)
+        self._admin = Admin(options.config)
         self._consumer: Any = None
+        self.epochs: dict[TopicPartition, int] = {}
+        """The epochs of the partitions' leaders, as they were when their ends were looked up last."""
         self._reached = False
         self._said_after = 0.0
 
@@ -135,6 +138,13 @@ class Cluster:
     def ends(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The next offset to be written (of transactions only committed ones, unless set otherwise)."""
         return self._offsets(dict.fromkeys(places, OffsetSpec.latest()))
+
+    def truncated(
+        self, positions: Mapping[TopicPartition, LogPosition]
+    ) -> dict[TopicPartition, LogPosition | None]:
+        """Those of these partitions whose logs have lost what was read, and where they end, if known."""
+        with Reader(self._options.config, {}) as reader:
+            return reader.truncated(positions)
 
     def high_watermarks(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The next offset to be written, behind all messages of transactions that are still open."""
@@ -228,12 +238,18 @@ class Cluster:
             loose = self._options.config.get("isolation.level") == "read_uncommitted"
             level = IsolationLevel.READ_UNCOMMITTED if loose else IsolationLevel.READ_COMMITTED
 
+        latest = OffsetSpec.latest()
+
         def ask() -> dict[TopicPartition, int]:
             requests = {Partition(topic, partition): spec for (topic, partition), spec in specs.items()}
             futures = self._admin.list_offsets(
                 requests, isolation_level=level, request_timeout=_REQUEST_SECONDS
             )
-            return {(p.topic, p.partition): int(f.result().offset) for p, f in futures.items()}
+            answers = {(p.topic, p.partition): f.result() for p, f in futures.items()}
+            for place, answer in answers.items():
+                if specs[place] is latest and answer.leader_epoch is not None and answer.leader_epoch >= 0:
+                    self.epochs[place] = answer.leader_epoch
+            return {place: int(answer.offset) for place, answer in answers.items()}
 
         return self._patiently(ask) if specs else {}
 

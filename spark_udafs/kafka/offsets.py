@@ -8,7 +8,7 @@ is in that end. Besides the offsets it holds what was known about each partition
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...operators.kafka.source import TopicPartition
@@ -64,7 +64,7 @@ class Known:
     def to_list(self) -> list[int]:
         """As plain JSON."""
         position, partner = self.position, self.partner
-        numbers = [position.offset, *astuple(self.account), *position.time.to_list()]
+        numbers = [position.offset, *self.account.to_dict().values(), *position.time.to_list()]
         if position.replay is not None:
             numbers.append(position.replay)
         if partner is not None:
@@ -99,7 +99,9 @@ class Offsets:
     versions have neither. `clock_us` is the wall clock when the batch was planned, which decides what is a
     broken clock whenever the batch is run. `lag` is how many messages the batch leaves for later ones. After
     the `last` batch of a query no row of a join waits for a partner any more. `closed_us` is the end up to
-    which a run has closed windows that were not complete, as it was asked to at its end.
+    which a run has closed windows that were not complete, as it was asked to at its end. `epochs` are those
+    of the leaders whose logs go on to `ends`, as far as they are known; `truncated` is how many messages were
+    read that logs have lost since.
 
     >>> here = Offsets("q1", {("posts", 0): 12}, {("posts", 0): 7}, {("posts", 0): Known(Position(7))})
     >>> Offsets.from_json(here.to_json()) == here
@@ -117,6 +119,8 @@ class Offsets:
     lag: int = 0
     last: bool = False
     closed_us: int = EARLIEST
+    epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
+    truncated: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """What Spark logs; `offsets` has the shape of Spark's own Kafka source."""
@@ -132,6 +136,10 @@ class Offsets:
             fields["last"] = True
         if self.closed_us > EARLIEST:
             fields["closed"] = self.closed_us
+        if self.epochs:
+            fields["epochs"] = _by_topic(self.epochs)
+        if self.truncated:
+            fields["truncated"] = self.truncated
         if self.topics:
             fields["topics"] = dict(sorted(self.topics.items()))
         if self.definition is not None:
@@ -155,6 +163,8 @@ class Offsets:
                 int(fields.get("lag", 0)),
                 bool(fields.get("last", False)),
                 int(fields.get("closed", EARLIEST)),
+                _by_place(fields.get("epochs", {})),
+                int(fields.get("truncated", 0)),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise ValueError(
@@ -164,7 +174,7 @@ class Offsets:
 
     def account(self) -> Account:
         """The account of all messages when this batch was planned."""
-        return sum((known.account for known in self.known.values()), Account())
+        return sum((known.account for known in self.known.values()), Account(truncated=self.truncated))
 
 
 def share(

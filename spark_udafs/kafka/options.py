@@ -57,6 +57,7 @@ _KNOWN = (
     "deadLetterTopic",
     "lateTopic",
     "corruptBatches",
+    "truncated",
     "idleTimeout",
     "closeAtEnd",
     "endFile",
@@ -94,6 +95,7 @@ class KafkaOptions:
     dead_letter_topic: str | None = None
     late_topic: str | None = None
     corrupt: Corrupt = "stop"
+    truncated: Literal["stop", "continue"] = "stop"
 
     @classmethod
     def parse(
@@ -145,6 +147,7 @@ class KafkaOptions:
             dead_letter_topic=given.get("deadlettertopic"),
             late_topic=given.get("latetopic"),
             corrupt=_corrupt(given, stream),
+            truncated=_truncated(given),
         )
 
     @property
@@ -283,6 +286,13 @@ def _corrupt(given: Mapping[str, str], stream: Stream | None) -> Corrupt:
     if policy not in ("stop", "skip"):
         raise ValueError(f"corruptBatches must be stop or skip, got {policy!r}")
     return policy  # type: ignore[return-value]
+
+
+def _truncated(given: Mapping[str, str]) -> Literal["stop", "continue"]:
+    choice = given.get("truncated", "stop").lower()
+    if choice not in ("stop", "continue"):
+        raise ValueError(f"truncated must be stop or continue, got {choice!r}")
+    return choice  # type: ignore[return-value]
 
 
 def _idle(given: Mapping[str, str]) -> int:

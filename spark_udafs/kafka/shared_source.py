@@ -25,6 +25,7 @@ from ...operators.consumer.error_context import in_stream
 from ...operators.consumer.worker.shared_decoding import SharedDecoding
 from ...operators.definition.definition_diff import DefinitionChanged
 from ...operators.definition.stream import Stream
+from ...operators.kafka.source import LogPosition
 from ...operators.secrets import Settings
 from ...operators.sketching.delta import Delta
 from ...operators.watermarks.position import Position
@@ -192,6 +193,13 @@ class RoundCluster(Cluster):
         """See `Cluster`."""
         wanted = list(places)
         return self._once(("ends", *wanted), lambda: Cluster.ends(self, wanted))
+
+    def truncated(
+        self, positions: Mapping[TopicPartition, LogPosition]
+    ) -> dict[TopicPartition, LogPosition | None]:
+        """See `Cluster`."""
+        wanted = tuple(positions.items())
+        return self._once(("truncated", *wanted), lambda: Cluster.truncated(self, positions))
 
     def high_watermarks(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """See `Cluster`."""

@@ -32,7 +32,9 @@ from pyspark.sql.types import StructType
 from ...operators.archive.archived_source import recordings_of
 from ...operators.consumer.forwarding_options import forwarding_partitions
 from ...operators.consumer.group.co_partitioning import partners_of
+from ...operators.consumer.worker.partition_recovery import counted_and_gone
 from ...operators.definition.stream import Stream
+from ...operators.kafka.reader import LogPosition, LogTruncated
 from ...operators.kafka.topics import admin, ensure_topic
 from ...operators.secrets import Settings
 from ...operators.sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
@@ -178,6 +180,8 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._looked = False
         self._sent = 0
         self._reporting: set[TopicPartition] = set()
+        self._cut: dict[TopicPartition, int] = {}
+        self._whole: set[tuple[TopicPartition, int, int]] = set()
         stream = options.stream if options.emit == "sketches" else None
         self._definition = None if stream is None else pack(stream.definition())
 
@@ -239,13 +243,16 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ends = begin
         drained = all(ends[place] == begin[place] for place in ends)
         if self._options.emit != "sketches":
-            return replace(here, ends=ends, begin=begin), not drained
-        known = self._known(here, begin)
+            return replace(here, ends=ends, begin=begin, epochs=self._epochs(ends)), not drained
+        known = self._known(here, {**begin, **self._cut})
+        for place in self._cut:
+            known[place] = known[place].moved(min(begin[place], known[place].position.offset))
         last = drained and self._target is not None and self._options.close_at_end
         mark = max(here.watermark_us, self._watermark(known, last))
         useful = not drained or self._is_news(here, known, mark)
         ahead = replace(here, ends=ends, begin=begin, known=known, watermark_us=mark, clock_us=_now_us())
         ahead = replace(ahead, definition=self._definition, lag=_between(ends, there))
+        ahead = replace(ahead, epochs=self._epochs(ends))
         self._warn_of_closed(here, known)
         if last and mark > EARLIEST:
             ahead = replace(ahead, closed_us=mark)
@@ -299,6 +306,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         appeared = [place for place in places if place not in begin]
         _ensure_letters(self._options, appeared)
         begin.update(kafka.beginnings(appeared))
+        here = self._check_truncated(here, begin)
         lost = [f"{t}-{p} is gone" for t, p in gone]
         lost += [
             f"{t}-{p} ends at {ends[t, p]}, before {at}" for (t, p), at in begin.items() if ends[t, p] < at
@@ -329,7 +337,42 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ends={**here.ends, **begin},
             known={**here.known, **_moved_to(begin, here.known)},
             topics={**here.topics, **ids},
+            epochs={place: epoch for place, epoch in here.epochs.items() if place not in begin},
         )
+
+    def _epochs(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The epochs of the leaders whose logs go on to these partitions' ends."""
+        return {place: epoch for place in places if (epoch := self._kafka.epochs.get(place, -1)) >= 0}
+
+    def _check_truncated(self, here: Offsets, begin: dict[TopicPartition, int]) -> Offsets:
+        """Take partitions back whose logs have lost what was read, if that is wanted; counts the messages.
+
+        Raises `LogTruncated` otherwise.
+        """
+        now = self._kafka.epochs
+        moved = {
+            place: LogPosition(begin[place], epoch)
+            for place, epoch in here.epochs.items()
+            if place in begin and now.get(place, epoch) != epoch
+        }
+        unchecked = {
+            place: at for place, at in moved.items() if (place, at.offset, now[place]) not in self._whole
+        }
+        lost = self._kafka.truncated(unchecked) if unchecked else {}
+        self._whole |= {(place, at.offset, now[place]) for place, at in moved.items() if place not in lost}
+        self._cut = {place: begin[place] for place in lost}
+        for place, end in lost.items():
+            error = counted_and_gone(
+                LogTruncated(place, begin[place], None if end is None else end.offset),
+                begin[place],
+                'set the option truncated to "continue"',
+            )
+            if end is None or self._options.truncated == "stop":
+                raise error
+            log.warning("%s", error)
+            begin[place] = end.offset
+        gone = sum(at - begin[place] for place, at in self._cut.items())
+        return replace(here, truncated=here.truncated + gone)
 
     def _still_there(self, batch: Offsets) -> Offsets:
         """A planned batch without its ranges in topics that were recreated since."""

@@ -287,13 +287,21 @@ def account_of(query: Any) -> Account:
     for progress in reversed(progressed):
         figures = observed_in(progress)
         if figures.get("read") is not None:
-            return Account(**{name: figures[name] for name in ACCOUNT})
+            truncated = max(map(_truncated, progress["sources"]), default=0)
+            return Account(**{name: figures[name] for name in ACCOUNT}, truncated=truncated)
     for progress in reversed(progressed):
         for source in progress["sources"]:
             # Spark describes the source by a class of its own.
             with suppress(ValueError):
                 return Offsets.from_json(json.loads(source["endOffset"] or "null")).account()
     return Account()
+
+
+def _truncated(source: Any) -> int:
+    """How many messages were read that logs have lost since; 0 of a source that is none of ours."""
+    with suppress(ValueError):
+        return Offsets.from_json(json.loads(source["endOffset"] or "null")).truncated
+    return 0
 
 
 def observed_in(progress: Any) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from ...operators.definition.stream import Stream
 from ...operators.sketching.account import Account
 from ...operators.table.sketch_table import SketchTable
 from ..definitions import logged
+from ..kafka.offsets import Offsets
 from ..kafka.shared_source import bound_together, offsets_of
 from ..merge.partials import ACCOUNT
 from ..merge.shared_state import TogetherPartials
@@ -159,14 +160,25 @@ def accounts_of(query: Any) -> dict[str, Account]:
         figures = observed_in(progress)
         names = [key.removesuffix(":read") for key, read in figures.items() if key.endswith(":read")]
         if names and all(figures[f"{name}:read"] is not None for name in names):
+            planned = _planned(progress)
             return {
-                name: Account(**{column: figures[f"{name}:{column}"] for column in ACCOUNT}) for name in names
+                name: Account(
+                    **{column: figures[f"{name}:{column}"] for column in ACCOUNT},
+                    truncated=planned[name].truncated if name in planned else 0,
+                )
+                for name in names
             }
     for progress in reversed(progressed):
-        for source in progress["sources"]:
-            with suppress(ValueError):
-                offsets = offsets_of(json.loads(source["endOffset"] or "null") or {})
-                return {name: one.account() for name, one in offsets.items()}
+        if planned := _planned(progress):
+            return {name: one.account() for name, one in planned.items()}
+    return {}
+
+
+def _planned(progress: Any) -> dict[str, Offsets]:
+    """Where each stream of a micro-batch ends, as it was planned; none if that isn't known."""
+    for source in progress["sources"]:
+        with suppress(ValueError):
+            return offsets_of(json.loads(source["endOffset"] or "null") or {})
     return {}
 
 

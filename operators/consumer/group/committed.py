@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from confluent_kafka import TopicPartition as KafkaPartition
+
 from ...watermarks.partition_watermark import PartitionTime
-from ...watermarks.position import Position
+from ...watermarks.position import Input, Position
 
 LONE = ""
 """The name of a stream that runs by itself."""
@@ -92,6 +94,14 @@ def metadata_of(places: Places) -> str:
     return _to_json(fields)
 
 
+def committable(places: Mapping[Input, Places]) -> list[KafkaPartition]:
+    """Places as the client library commits them."""
+    return [
+        KafkaPartition(*where, offset_of(own), metadata_of(own), leader_epoch=epoch_of(own))
+        for where, own in places.items()
+    ]
+
+
 def largest_metadata(ids: Mapping[str, tuple[str, str]], joined: Collection[str] = ()) -> int:
     """The bytes that metadata of several streams may take; `ids` are those of input and table topics.
 
@@ -104,15 +114,26 @@ def largest_metadata(ids: Mapping[str, tuple[str, str]], joined: Collection[str]
     return len(_to_json({name: [most, *place.describe()] for name, place in places.items()}))
 
 
-def places_of(offset: int, metadata: str | None) -> dict[str, Committed]:
+def epoch_of(places: Places) -> int:
+    """The leader's epoch to commit with the offset: of one log, the latest of them is of all; −1: unknown."""
+    return max(place.position.leader_epoch for place in places.values())
+
+
+def places_of(offset: int, metadata: str | None, leader_epoch: int | None = None) -> dict[str, Committed]:
     """What was committed; only the offset, as of a lone stream, if no stream committed it."""
     try:
         fields = json.loads(metadata or "[]")
         if isinstance(fields, dict):
-            return {name: Committed.of(offset + own[0], own[1:]) for name, own in fields.items()}
-        return {LONE: Committed.of(offset, fields)}
+            places = {name: Committed.of(offset + own[0], own[1:]) for name, own in fields.items()}
+        else:
+            places = {LONE: Committed.of(offset, fields)}
     except (ValueError, TypeError, LookupError):
-        return {LONE: Committed(Position(offset))}
+        places = {LONE: Committed(Position(offset))}
+    epoch = -1 if leader_epoch is None else leader_epoch
+    return {
+        name: replace(place, position=replace(place.position, leader_epoch=epoch))
+        for name, place in places.items()
+    }
 
 
 def _to_json(fields: Any) -> str:

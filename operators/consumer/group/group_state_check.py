@@ -31,7 +31,7 @@ from ..log.log_scan import Tail, follow, read_tail
 from ..log.merger_state import EMPTY_STATE
 from ..log.messages import LARGEST, log_group, table_topic
 from ..log.snapshots import Snapshot
-from .committed import LONE, Committed, Places, metadata_of, offset_of, places_of
+from .committed import LONE, Committed, Places, committable, places_of
 from .group_registry import committed_by, other_streams, recorded_in, tables_together
 
 log = logging.getLogger("streamgauge.kafka")
@@ -161,8 +161,7 @@ class GroupState:
         """Commit for the group while it has no members; False if it has, as members commit themselves."""
         consumer = Consumer(member_config(self.config, self.group_id), logger=LIBRARY_LOG)
         try:
-            offsets = [KafkaPartition(*w, offset_of(own), metadata_of(own)) for w, own in places.items()]
-            consumer.commit(offsets=offsets, asynchronous=False)
+            consumer.commit(offsets=committable(places), asynchronous=False)
         except KafkaException as error:
             if error.args[0].code() not in LOST:
                 raise
@@ -228,7 +227,9 @@ class GroupState:
         partitions = [KafkaPartition(*where) for where in inputs_of(self.partitions)]
         committed = committed_by(self.config, self.group_id, partitions)
         known = {
-            Input(p.topic, p.partition): places_of(p.offset, p.metadata) for p in committed if p.offset >= 0
+            Input(p.topic, p.partition): places_of(p.offset, p.metadata, p.leader_epoch)
+            for p in committed
+            if p.offset >= 0
         }
         for places in known.values():
             # An offset that was set by hand is of no stream yet.

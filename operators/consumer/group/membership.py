@@ -21,7 +21,7 @@ from ...definition.definition_diff import DefinitionChanged
 from ...kafka.client_config import LIBRARY_LOG, member_config
 from ...kafka.faults import LOST, passing, refused
 from ...watermarks.position import Input
-from .committed import Places, metadata_of, offset_of, places_of
+from .committed import Places, committable, places_of
 from .rebalance import Rebalance, as_exception
 
 log = logging.getLogger("streamgauge.kafka")
@@ -121,7 +121,7 @@ class Membership:
     def _places(self, place: KafkaPartition) -> Places:
         if place.offset < 0:
             return {}
-        places = places_of(place.offset, place.metadata)
+        places = places_of(place.offset, place.metadata, place.leader_epoch)
         for name, own in places.items():
             known = self._fingerprints.get(name, "no such stream")
             if own.fingerprint not in ("", known):
@@ -149,7 +149,7 @@ class Membership:
 
     def offsets(self, places: Mapping[Input, Places]) -> list[KafkaPartition]:
         """Places in the client library's form."""
-        return [KafkaPartition(*where, offset_of(own), metadata_of(own)) for where, own in places.items()]
+        return committable(places)
 
     def group_metadata(self) -> Any:
         """The identity of the membership; brokers refuse transactions of members that lost it."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
@@ -25,7 +25,6 @@ from ...kafka.faults import may_pass, passing, refused
 from ...kafka.log_faults import DeltaError
 from ...kafka.topics import Admin, TopicError, high_watermarks
 from ...sketching.delta import Delta
-from ...watermarks.partition_watermark import PartitionTime
 from ...watermarks.position import Input, Position
 from .messages import decode
 from .snapshots import Snapshot, is_snapshot
@@ -185,27 +184,27 @@ def follow(position: Position, where: Input, logs: Mapping[int, Tail], epoch: in
     >>> follow(Position(7), Input("posts", 0), {0: Tail()}).position.offset
     7
     """
-    times: dict[int, PartitionTime] = {position.offset: position.time}
+    known_at = {position.offset: position}
     reached = []
     for tail in logs.values():
         end = position.offset
         known = None if tail.snapshot is None else tail.snapshot.marks.get(where)
         if known is not None and known.position.offset > end:
             end = known.position.offset
-            times.setdefault(end, known.position.time)
+            known_at.setdefault(end, known.position)
         claimed = epoch
         for delta in tail.deltas:
             if delta.input != where or 0 < delta.epoch < claimed:
                 continue
             claimed = max(claimed, delta.epoch)
-            if delta.first_offset <= end < delta.next_offset:
+            follows = delta.first_offset <= end < delta.next_offset
+            if follows or delta.first_offset == end >= delta.next_offset:
                 end = delta.next_offset
-                times[end] = delta.time
-            elif delta.first_offset == end == delta.next_offset:
-                times[end] = delta.time
+                known_at[end] = delta.end
         reached.append(end)
     start = min(reached)
-    at = Position(start, times[start], position.replay)
+    at = replace(position, offset=start, time=known_at[start].time, replay_time=None)
+    at = replace(at, leader_epoch=known_at[start].leader_epoch)
     return Ends(at, sorted({end for end in reached if end > start}))
 
 

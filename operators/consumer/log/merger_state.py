@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...kafka.log_faults import DeltaError
@@ -74,6 +74,10 @@ def read_state(stored: str) -> tuple[LogState, EmittedWindows]:
         kept = {int(pane): deltas for pane, deltas in fields["kept"].items()}
         epochs = {Input(topic, number): epoch for topic, number, epoch in fields["epochs"]}
         closed_us, due_us, missed = fields["closed"], fields["due"], fields["missed"]
+        # Written by releases that knew no epochs, it has none.
+        for topic, partition, leader_epoch in fields.get("leaders", ()):
+            mark = marks[Input(topic, partition)]
+            mark.position = replace(mark.position, leader_epoch=leader_epoch)
         state = LogState(marks, account, closed_us, due_us, duplicates, overlaps, epochs, missed)
         quiet_us, position = fields["quiet"]
         return state, EmittedWindows(fields["emitted"], kept, (quiet_us, position))
@@ -86,9 +90,11 @@ def state_json(state: LogState, emitted: EmittedWindows) -> str:
     chains: dict[str, dict[str, list[int]]] = {}
     for (topic, partition), mark in state.marks.items():
         chains.setdefault(topic, {})[str(partition)] = _numbers(mark)
+    leaders = {where: mark.position.leader_epoch for where, mark in state.marks.items()}
     fields = {
         "chains": chains,
-        "account": asdict(state.account),
+        "leaders": [[*where, epoch] for where, epoch in leaders.items() if epoch >= 0],
+        "account": state.account.to_dict(),
         "closed": state.closed_us,
         "due": state.due_us,
         "emitted": emitted.until_us,

@@ -7,14 +7,15 @@ A delta is one message for each partition of the topic, or several parts if it i
 |---|---|
 | `fingerprint` | that of the definition |
 | `topic`, `source`, `partition` | the input's name, id and partition |
-| `first`, `next` | the offsets covered, from the first up to, not including, the next |
+| `first`, `next` | the offsets covered, from the first up to, not including, the next; or taken back |
 | `time` | the partition's event time: the numbers of a `PartitionTime` |
 | `rest` | its silence, if it is silent: the numbers of a `Rest` |
 | `more` | 1 if another delta follows that was sent together with this one |
 | `epoch` | the number of its sender's claim, if it made one |
 | `provisional` | 1 if its rows count only where the log ends (see `Delta`) |
 | `split` | the keys that decide its rows' partition, as JSON, unless all do |
-| `account` | read, counted, filtered, late and dead-lettered messages |
+| `account` | read, counted, filtered, late and dead-lettered messages; those that the log has lost, if any |
+| `leader` | the epoch of the leader whose log was read, if it is known |
 
 Its value is the length of a JSON text in four bytes, little-endian; that text, with the number of messages by
 the start of their pane; and the rows of its groups as a compressed Arrow IPC stream, or nothing if there are
@@ -88,13 +89,14 @@ def encode(
         ("fingerprint", delta.fingerprint.encode()),
         ("topic", delta.topic.encode()),
         ("source", delta.source.encode()),
-        ("account", _spaced(delta.account)),
+        ("account", " ".join(map(str, delta.account.to_dict().values())).encode()),
         ("time", _spaced(delta.time)),
         ("rest", b"" if delta.rest is None else _spaced(delta.rest)),
     ]
     headers += [(name, str(value).encode()) for name, value in _numbers(delta).items()]
     headers += [("epoch", str(delta.epoch).encode())] if delta.epoch else []
     headers += [("provisional", b"1")] if delta.provisional else []
+    headers += [("leader", str(delta.leader_epoch).encode())] if delta.leader_epoch >= 0 else []
     split_by = split_text(partitions, split_keys).encode()
     headers += [("split", split_by)] if split_by else []
     messages = json.dumps({str(k): v for k, v in delta.messages.items()}).encode()
@@ -155,6 +157,7 @@ def decode(record: Record, rows: bool = True) -> Delta:
             source=headers["source"].decode(),
             epoch=int(headers.get("epoch", b"0")),
             provisional=headers.get("provisional") == b"1",
+            leader_epoch=int(headers.get("leader", b"-1")),
         )
     except KeyError as error:
         raise DeltaError(
@@ -171,5 +174,5 @@ def _numbers(delta: Delta) -> dict[str, int]:
     return dict(zip(_NUMBERS, (delta.partition, delta.first_offset, delta.next_offset, int(delta.more))))
 
 
-def _spaced(numbers: Account | PartitionTime | Rest) -> bytes:
+def _spaced(numbers: PartitionTime | Rest) -> bytes:
     return " ".join(map(str, astuple(numbers))).encode()

@@ -308,7 +308,10 @@ class Merger:
 
     def _advance(self, delta: Delta) -> None:
         mark = self.state.marks.setdefault(delta.input, Mark(delta.end))
-        mark.position = Position(max(mark.position.offset, delta.next_offset), delta.time)
+        # One that is out of turn may end where it was, one that goes back is always in turn.
+        ahead = delta.next_offset < delta.first_offset or delta.next_offset >= mark.position.offset
+        known = delta.end if ahead else mark.position
+        mark.position = Position(known.offset, delta.time, leader_epoch=known.leader_epoch)
         update_idleness(self.state.marks, delta.input, delta.rest)
         self.inputs.add(delta.input)
 

@@ -56,7 +56,7 @@ def _plan_streams(streams: Mapping[str, Stream], options: Mapping[str, RunOption
     if shared.workers > 1:
         prepare_workers(streams.values(), shared.workers)
     client = admin(settings)
-    wait_for_brokers(client, settings, shared.connect_seconds)
+    wait_for_brokers(client, shared.connect_seconds)
     for table in (table for stream in streams.values() for table in stream.tables):
         partitions_of(admin(table.source.settings), table.topic)
     others = {shared.dead_letters, shared.late}

@@ -212,7 +212,11 @@ class ExactlyOnce:
             # With the default, a producer that lost all brokers forgets them, its group's coordinator among
             # them, and then waits for that one in send_offsets_to_transaction for ever (librdkafka 2.16).
             "metadata.recovery.strategy": "none",
+            "error_cb": self._note_fault,
         }
+        self._on_error = config.get("error_cb")
+        # So one that lost all brokers is thrown away: they may come back at other addresses.
+        self._cut_off = False
         self._commit_seconds = int(self._config["transaction.timeout.ms"]) / 1000
         self._membership = membership
         self._stopping = stopping
@@ -229,6 +233,10 @@ class ExactlyOnce:
         while True:
             faults = Faults(messages)
             try:
+                if self._producer is not None:
+                    self._producer.poll(0)  # serves the library's word of faults, and its log messages
+                if self._cut_off:
+                    self.close()
                 if self._producer is None:
                     self._producer = self._fresh()
                 if not (unsettled and self._landed(places)):
@@ -268,7 +276,13 @@ class ExactlyOnce:
         with suppress(KafkaException):
             self._producer = self._fresh()
 
+    def _note_fault(self, error: KafkaError) -> None:
+        self._cut_off |= error.code() == KafkaError._ALL_BROKERS_DOWN
+        if self._on_error is not None:
+            self._on_error(error)
+
     def _fresh(self) -> Producer:
+        self._cut_off = False
         return transactional_producer(self._config, _ANSWER_SECONDS)
 
     def _transact(
@@ -278,13 +292,13 @@ class ExactlyOnce:
         places: Mapping[Input, Places],
         faults: Faults,
     ) -> None:
-        producer.poll(0)  # serves the log messages of the library
         producer.begin_transaction()
         for message in messages:
             produce(producer, message, faults.record)
-        if not flush(producer, self._commit_seconds, lambda: faults.error is not None) and faults.error:
+        flush(producer, self._commit_seconds, lambda: faults.error is not None or self._cut_off)
+        if (error := faults.error) is not None or self._cut_off:
             self.close()
-            raise KafkaException(faults.error)
+            raise KafkaException(error or KafkaError(KafkaError._ALL_BROKERS_DOWN))
         if places:
             offsets, group = self._membership.offsets(places), self._membership.group_metadata()
             producer.send_offsets_to_transaction(offsets, group, _ANSWER_SECONDS)

@@ -22,7 +22,8 @@ from dataclasses import replace
 from confluent_kafka import KafkaError, KafkaException
 
 from ...definition.definition_diff import DefinitionChanged
-from ...kafka.reader import ReadError
+from ...kafka.client_config import EARLIER
+from ...kafka.reader import LogTruncated, ReadError
 from ...kafka.topics import Admin
 from ...sketching.delta import Delta
 from ...watermarks.position import Input, Position
@@ -44,6 +45,22 @@ _CUT_ROWS = (
     "%s was cut: rows in its offsets %s … %s find no more partners; give the topic a retention that is "
     "longer than what join() looks back"
 )
+
+
+def counted_and_gone(
+    error: LogTruncated, counted: int, choice: str = 'write truncated="continue"'
+) -> LogTruncated:
+    """The error that ends a run whose group has counted a partition up to an offset beyond a log's end."""
+    if error.end is None:
+        lost = f"which of the messages that were counted up to offset {counted} no longer exist isn't known"
+        advice = "give the run a new group_id, or reset the group, to count what the log has now"
+    else:
+        lost = (
+            f"{counted - error.end:,} messages that were counted (offsets {error.end} … {counted - 1}) no "
+            "longer exist"
+        )
+        advice = f"to go on from offset {error.end}, with them in the counts and in the account, {choice}"
+    return LogTruncated(error.where, counted, error.end, error.epoch, f"{lost}; {advice}")
 
 
 class PartitionRecovery:
@@ -198,6 +215,6 @@ class PartitionRecovery:
             f"{low - offset:,} messages of {where} were deleted before they were read "
             f"(offsets {offset} … {low - 1})"
         )
-        if self._plan.config.get("auto.offset.reset") not in ("earliest", "smallest", "beginning"):
+        if self._plan.config.get("auto.offset.reset") not in EARLIER:
             raise ReadError(f'{problem}; to continue without them, set "auto.offset.reset" to "earliest"')
         log.warning("%s; continuing without them", problem)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ...definition.stream import Stream
 from ...kafka.outgoing_message import Outgoing
+from ...sketching.account import Account
 from ...sketching.dead_letters import DeadLetter
 from ...sketching.delta import Delta
 from ...sketching.forwarded_rows import outgoing
@@ -137,9 +138,15 @@ class StreamTask:
                 pairing=self._pairings.of(where),
                 counts=counts.get(where, ()),
             )
+            progress.leader_epoch = end.position.leader_epoch
             self.intake.add_partition(progress, end.cuts)
             self.idleness.track(where)
             self._at[where] = end.position
+
+    def note_epochs(self, epochs: Mapping[tuple[str, int], int]) -> None:
+        """Note whose logs were read, before their messages are sketched."""
+        for where, own in self.progress.items():
+            own.leader_epoch = epochs.get(where, own.leader_epoch)
 
     def pass_gaps(self, positions: Mapping[tuple[str, int], int]) -> None:
         """Move bounded partitions to their ends if only transactions' markers are left before them."""
@@ -171,6 +178,26 @@ class StreamTask:
         ]
         deltas[:-1] = [replace(delta, more=True) for delta in deltas[:-1]]
         return deltas
+
+    def gone_back(self, where: Input, end: Position, ids: Mapping[str, str]) -> Delta | None:
+        """A delta that takes a partition back to where its log was truncated; None if it was no further."""
+        at = self._at.get(where)
+        if at is None or at.offset <= end.offset:
+            return None
+        return Delta(
+            fingerprint=self.stream.fingerprint(),
+            topic=where.topic,
+            partition=where.partition,
+            first_offset=at.offset,
+            next_offset=end.offset,
+            table=None,
+            time=at.time,
+            account=Account(truncated=at.offset - end.offset),
+            source=ids.get(where.topic, ""),
+            replay=None if at.replay is None else min(at.replay, end.offset),
+            replay_time=at.replay_time,
+            leader_epoch=end.leader_epoch,
+        )
 
     def _unpaired(self, inputs: Collection[Input] | None) -> list[Delta]:
         """What still waits for partners where a bounded run has read both sides to their ends.
@@ -206,6 +233,10 @@ class StreamTask:
     def late_messages(self, inputs: Collection[Input] | None) -> list[LateMessage]:
         """What came too late since the last checkpoint, if that is kept."""
         return [one for one in self.intake.late if inputs is None or one.letter.input in inputs]
+
+    def knows(self, where: Input) -> bool:
+        """Whether it has had a partition."""
+        return where in self._at
 
     def at(self, where: Input) -> Position:
         """How far it was in a partition at the last checkpoint."""

@@ -14,8 +14,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from confluent_kafka import KafkaException
 
 from ...formats.messages import Messages
+from ...kafka.outgoing_message import Outgoing
 from ...kafka.read_ahead import ReadAhead
-from ...kafka.reader import NoAnswer, Reader
+from ...kafka.reader import LogPosition, LogTruncated, NoAnswer, Reader
 from ...kafka.retry import Retry, Stopped
 from ...kafka.topics import Admin, admin, ensure_topic
 from ...sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
@@ -23,14 +24,14 @@ from ...sketching.partition_state import PartitionState
 from ...steps.table_readers import TableReaders
 from ...watching.figures import WorkFigures
 from ...watermarks.position import Input, Position
-from ..group.committed import Places
+from ..group.committed import Committed, Places
 from ..group.input_topics import TopicSearch
 from ..group.membership import Membership, MembershipLost
 from ..log.messages import encode
 from ..plan import Plans
 from .count_window_recovery import open_counts
 from .idle_detector import HighWatermarks
-from .partition_recovery import PartitionRecovery
+from .partition_recovery import PartitionRecovery, counted_and_gone
 from .shared_decoding import SharedDecoding
 from .stream_task import StreamTask
 
@@ -78,6 +79,7 @@ class Worker:
         self._search = TopicSearch(self._administration, sources, plans.config, plans.partitions, others)
         self._portion, self._last_kept_alive = _FIRST_PORTION, wall.monotonic()
         self._reader: Reader | None = None
+        self._truncated: LogTruncated | None = None
         self._ahead: ReadAhead | None = None
         self._admin: Admin | None = None
         self._due = clock() + plan.options.checkpoint_seconds
@@ -132,6 +134,9 @@ class Worker:
 
     def _turn(self) -> None:
         try:
+            if self._truncated is not None:
+                error, self._truncated = self._truncated, None
+                self._go_back(error)
             self._membership.poll(0.0)
             self._poll_topics()
             self._recover(self._membership.assigned - self._inputs)
@@ -147,6 +152,48 @@ class Worker:
             log.warning("the group %s moved on without this worker: %s", self._plan.group_id, error)
             self._forget()
             self._membership.poll(0.1)
+        except LogTruncated as error:
+            # What of it was not delivered is read again, as far as the log still has it.
+            self._forget()
+            self._truncated = self._check_truncated(error)
+
+    def _counted_of(self, error: LogTruncated) -> int:
+        """How far a partition whose log was truncated is delivered."""
+        where = Input(*error.where)
+        known = [share.at(where) for share in self._tasks.values() if share.knows(where)]
+        return max((position.offset for position in known), default=0)
+
+    def _check_truncated(self, error: LogTruncated) -> LogTruncated | None:
+        """What `_go_back` must do before reading on; None if nothing that is gone was delivered.
+
+        Raises `LogTruncated`, with what was counted of it, unless the run is to go on.
+        """
+        counted = self._counted_of(error)
+        if error.end is not None and counted <= error.end:
+            log.warning("%s; nothing of that was counted: reading on from offset %s", error, counted)
+            return None
+        if error.end is None or self._plan.options.truncated == "stop":
+            raise counted_and_gone(error, counted) from None
+        log.warning(
+            "%s; going on from there: %s messages that were counted no longer exist",
+            *(error, f"{counted - error.end:,}"),
+        )
+        return error
+
+    def _go_back(self, error: LogTruncated) -> None:
+        """Deliver that a partition resumes where its log was truncated, and how many messages were lost."""
+        assert error.end is not None and self._recovery.delivery is not None
+        where, end = Input(*error.where), Position(error.end, leader_epoch=error.epoch)
+        messages, places = list[Outgoing](), dict[str, Committed]()
+        for name, share in self._tasks.items():
+            if not share.knows(where):
+                continue
+            delta, plan = share.gone_back(where, end, self._ids), share.plan
+            if delta is not None:
+                messages += encode(delta, plan.table_topic, plan.table_partitions, split_keys=plan.split_keys)
+            at = share.at(where) if delta is None else delta.end
+            places[name] = self._recovery.committed(name, where, at)
+        self._recovery.delivery.deliver(messages, {where: places})
 
     def _poll_topics(self) -> None:
         """Read topics that began to match a pattern, unless the run ends with what was there."""
@@ -187,6 +234,8 @@ class Worker:
             return
         self._pace()
         messages = self._ahead.read(0.02 if self._all_read() else 0.1)
+        for share in self._tasks.values():
+            share.note_epochs(self._ahead.epochs())
         self._tables.refresh()
         if messages is not None:
             self._sketch(messages)
@@ -341,25 +390,26 @@ class Worker:
     def _begin_reading(self, parts: Iterable[PartitionState]) -> None:
         """Read these partitions, each from where the first of the streams needs it."""
         starts: dict[tuple[str, int], int] = {}
+        known: dict[tuple[str, int], LogPosition] = {}
         for own in parts:
             starts[own.input] = min(own.recall_offset, starts.get(own.input, own.recall_offset))
+            at = LogPosition(own.next_offset, own.leader_epoch)
+            known[own.input] = LogPosition(*map(max, at, known.get(own.input, at)))
         waiting = Retry("read on", self._stopping)
         while True:
             try:
-                self._reader = self._reading(starts)
+                self._reader = self._reading()
+                self._reader.assign(starts, known)
                 break
             except NoAnswer as error:
                 waiting.still(str(error))
                 wall.sleep(_PAUSE_SECONDS)
         waiting.done()
 
-    def _reading(self, starts: dict[tuple[str, int], int]) -> Reader:
-        if self._reader is not None:
-            self._reader.assign(starts)
-            return self._reader
-        return Reader(
+    def _reading(self) -> Reader:
+        return self._reader or Reader(
             {**self._plans.config, "group.id": self._plan.group_id},
-            starts,
+            {},
             any(source.reads_headers for source in self._plans.sources),
             corrupt=self._plan.sources[0].corrupt,
         )

@@ -21,6 +21,7 @@ def test_it_serves_files_to_the_command_line_until_it_is_stopped(
     ran: Ran, tables: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "token").write_text(f"{TOKEN}\n")
+    (tmp_path / "token").chmod(0o600)
     (tmp_path / "posts").symlink_to(tables)
     program = [sys.executable, "-c", "from streamgauge.apps.cli.program import main; main()", "serve"]
     server = subprocess.Popen(

@@ -13,8 +13,8 @@ from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json.decoder import json
-from streamgauge.operators.kafka import broker_wait
 from streamgauge.operators.kafka.broker_wait import wait_for_brokers
+from streamgauge.operators.kafka.faults import FINAL, Refused
 from streamgauge.operators.kafka.topics import TopicError
 
 
@@ -24,51 +24,43 @@ class Brokers:
     address = "box:9092"
 
     def __init__(self, *codes: int) -> None:
-        self.codes, self.now, self.callback = list(codes), 0.0, lambda error: None
-
-    def __call__(self, config: Any) -> Brokers:
-        self.callback = config["error_cb"]
-        return self
+        self.codes, self.now = list(codes), 0.0
 
     def list_topics(self, timeout: float) -> None:
         self.now += timeout
         if self.codes:
             code = self.codes.pop(0)
-            self.callback(KafkaError(code))
-            raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+            raise Refused(code, "no") if code in FINAL else KafkaException(KafkaError(code))
 
-    def poll(self, timeout: float) -> None:
-        pass
-
-    def wait(self, monkeypatch: pytest.MonkeyPatch, seconds: float | None) -> None:
-        monkeypatch.setattr(broker_wait, "Admin", self)
-        wait_for_brokers(self, {}, seconds, lambda: self.now)  # type: ignore[arg-type]
+    def wait(self, seconds: float | None) -> None:
+        wait_for_brokers(self, seconds, lambda: self.now)  # type: ignore[arg-type]
 
 
-def test_they_are_waited_for_and_that_is_said_once(monkeypatch: Any, caplog: Any) -> None:
+def test_they_are_waited_for_and_that_is_said_once(caplog: Any) -> None:
     brokers = Brokers(*[KafkaError._TRANSPORT] * 500)
-    brokers.wait(monkeypatch, None)
+    brokers.wait(None)
     assert brokers.now > 1_000 and len(caplog.messages) == 2
     assert caplog.messages[0].startswith("no broker answers at box:9092 (") and "until they do" in caplog.text
 
 
-def test_brokers_that_answer_at_once_are_nothing_to_speak_of(monkeypatch: Any, caplog: Any) -> None:
-    Brokers().wait(monkeypatch, None)
+def test_brokers_that_answer_at_once_are_nothing_to_speak_of(caplog: Any) -> None:
+    Brokers().wait(None)
     assert not caplog.messages
 
 
-def test_the_wait_ends_when_it_is_said_to(monkeypatch: Any) -> None:
+def test_the_wait_ends_when_it_is_said_to() -> None:
     brokers = Brokers(*[KafkaError._TRANSPORT] * 500)
     with pytest.raises(TopicError, match=r"no broker answered at box:9092 within 60 s: .*bootstrap_servers"):
-        brokers.wait(monkeypatch, 60)
+        brokers.wait(60)
     assert 60 <= brokers.now < 70
 
 
-@pytest.mark.parametrize("code", [KafkaError._AUTHENTICATION, KafkaError._SSL])
-def test_who_is_refused_does_not_wait(monkeypatch: Any, code: int) -> None:
-    brokers = Brokers(KafkaError._TRANSPORT, KafkaError._TRANSPORT, code, *[KafkaError._TRANSPORT] * 500)
-    brokers.wait(monkeypatch, None)
-    assert brokers.now < 20
+def test_who_is_refused_does_not_wait() -> None:
+    for before in (0, 2):
+        brokers = Brokers(*[KafkaError._TRANSPORT] * before, KafkaError._AUTHENTICATION)
+        with pytest.raises(Refused):
+            brokers.wait(None)
+        assert brokers.now < 20
 
 
 def test_a_run_without_brokers_says_so_after_the_seconds_that_it_was_given() -> None:

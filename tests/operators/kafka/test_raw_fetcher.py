@@ -12,6 +12,7 @@ import pytest
 from kafka import KafkaConsumer, TopicPartition
 from kafka.cluster import ClusterMetadata
 from kafka.consumer.fetcher import CompletedFetch, Fetcher
+from kafka.consumer.subscription_state import SubscriptionState, TopicPartitionState
 from kafka.errors import CorruptRecordError, KafkaError
 from kafka.net.compat import KafkaNetClient
 from kafka.net.connection import KafkaConnection
@@ -36,14 +37,25 @@ METHODS: dict[Any, dict[str, list[str]]] = {
         "_parse_fetched_data": ["self", "completed_fetch"],
         "_handle_fetch_response": ["self", "node_id", "fetch_offsets", "send_time", "response"],
         "_handle_fetch_error": ["self", "node_id", "exception"],
+        "_handle_offset_for_leader_epoch_response": ["self", "response", "requested_positions"],
     },
     Fetcher.PartitionRecords: {"take": ["self", "n"], "drain": ["self"], "__bool__": ["self"]},
-    ClusterMetadata: {"leader_for_partition": ["self", "partition"], "refresh_metadata": ["self"]},
+    ClusterMetadata: {
+        "leader_for_partition": ["self", "partition"],
+        "refresh_metadata": ["self"],
+        "add_topic": ["self", "topic"],
+        "brokers": ["self"],
+        "bootstrap_brokers": ["self"],
+    },
+    SubscriptionState: {"is_assigned": ["self", "partition"]},
+    TopicPartitionState: {"seek": ["self", "offset"]},
     KafkaConnectionManager: {
         "run": ["self", "coro"],
         "wait_for": ["self", "future", "timeout_ms"],
         "send": ["self", "request"],
         "_build_transport": ["self", "node"],
+        "least_loaded_node": ["self"],
+        "connection_delay": ["self", "node_id"],
     },
     KafkaNetClient: {"__init__": ["self", "net", "manager"]},
     KafkaTCPTransport: {"_sock_recv": ["self"]},
@@ -69,6 +81,8 @@ def test_the_attributes_that_are_used_are_there() -> None:
     source = inspect.getsource(KafkaConsumer)
     for name in ("_client", "_subscription", "_fetcher", "_manager"):
         assert f"self.{name} = " in source, name
+    manager = inspect.getsource(KafkaConnectionManager)
+    assert "self._backoff = " in manager and "self._conns = " in manager
     inside = inspect.getsource(Fetcher)
     for used in (
         "self.PartitionRecords(",
@@ -135,7 +149,7 @@ class Subscriptions:
     """A partition that is read from offset 20 on."""
 
     def __init__(self) -> None:
-        state = SimpleNamespace(position=SimpleNamespace(offset=20), highwater=None)
+        state = SimpleNamespace(position=SimpleNamespace(offset=20, leader_epoch=4), highwater=None)
         state.update_preferred_read_replica = lambda *_: False
         self.assignment = {PLACE: state}
 

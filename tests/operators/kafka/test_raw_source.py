@@ -16,7 +16,7 @@ from streamgauge.operators.kafka.array_pool import ARRAYS
 from streamgauge.operators.kafka.raw_fetcher import Damaged, Fetched, RawRecords
 from streamgauge.operators.kafka.raw_source import RawSource
 from streamgauge.operators.kafka.record_batches import batches as batches_of
-from streamgauge.operators.kafka.source import CORRUPT
+from streamgauge.operators.kafka.source import CORRUPT, LogPosition
 
 from .made_batches import RECORDS, Answer, Record, batch_of
 from .reading import NewTopic
@@ -36,9 +36,13 @@ class Broker:
         self.ends = {WHERE: end}
         self.config: dict[str, Any] = {}
 
-    def seek(self, _: Any, offset: int) -> None:
-        self.seeks.append(offset)
-        self.at = offset
+    @property
+    def _subscription(self) -> Any:
+        return SimpleNamespace(assignment={TopicPartition(*WHERE): self})
+
+    def seek(self, position: Any) -> None:
+        self.seeks.append(position.offset)
+        self.at = position.offset
 
     def poll(self, *_: Any) -> dict[Any, list[Fetched]]:
         self.answers += 1
@@ -59,7 +63,7 @@ class Broker:
 def reading(broker: Broker, start: int = 0, skip: bool = False) -> RawSource:
     source = RawSource({"bootstrap.servers": "nowhere:1"}, skip=skip)
     source._consumer, source._fetcher = broker, broker  # type: ignore[assignment]
-    source._begin({WHERE: start})
+    source._begin({WHERE: LogPosition(start)})
     broker.at = start
     return source
 
@@ -204,7 +208,7 @@ def test_what_the_user_sets_for_a_fetch_is_kept_where_it_is_less() -> None:
 def test_leaders_are_known_before_the_first_fetch(config: dict[str, Any], new_topic: NewTopic) -> None:
     places = [(new_topic(), 0), *((three, number) for three in [new_topic(3)] for number in range(3))]
     source = RawSource(config)
-    source.assign(dict.fromkeys(places, 0))
+    source.assign(dict.fromkeys(places, LogPosition(0)))
     cluster = source._consumer._manager.cluster
     assert {cluster.leader_for_partition(TopicPartition(*place)) for place in places} == {1}
     source.close()

@@ -6,6 +6,8 @@ import logging
 from typing import Any
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
 from streamgauge.operators.kafka.reader import Reader, ReadError
@@ -32,16 +34,21 @@ def test_a_position_that_is_not_there_is_named(
     kafka: EmbeddedKafka, config: dict[str, Any], new_topic: NewTopic, source: Any
 ) -> None:
     topic = new_topic()
-    send(kafka, topic, [b"0"])
+    send(kafka, topic, [b"0", b"1"])
     with (
         Reader(config, {(topic, 0): 99}, source=source) as reader,
-        pytest.raises(ReadError, match=rf"offset 99 of {topic}\[0\] is no longer, or not yet, there"),
+        pytest.raises(ReadError, match=rf"offset 99 of {topic}\[0\] does not exist any more, or yet"),
     ):
         reader.read(timeout=120)
-    # Those who would rather lose messages say so.
+    # Those who would rather lose messages say so; but none counts again because a position is ahead.
     lossy = {**config, "auto.offset.reset": "earliest"}
-    with Reader(lossy, {(topic, 0): 99}, source=source) as reader:
-        assert values(read_all(reader, 1)) == [b"0"]
+    with Reader(lossy, {(topic, 0): 99}, source=source) as reader, pytest.raises(ReadError):
+        reader.read(timeout=120)
+    admin = AdminClient(config)
+    deleted = admin.delete_records([TopicPartition(topic, 0, 1)])
+    assert [done.result(120).low_watermark for done in deleted.values()] == [1]
+    with Reader(lossy, {(topic, 0): 0}, source=source) as reader:
+        assert values(read_all(reader, 1)) == [b"1"]
 
 
 def test_a_setting_that_does_not_exist_is_named(config: dict[str, Any], source: Any) -> None:

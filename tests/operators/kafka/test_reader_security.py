@@ -6,6 +6,7 @@ import base64
 import json as plain_json
 import logging
 import shutil
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,6 +25,7 @@ from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.kafka import reader as reader_module
 from streamgauge.operators.kafka.client_config import LIBRARY_LOG
+from streamgauge.operators.kafka.faults import Refused
 from streamgauge.operators.kafka.raw_settings import raw_settings
 from streamgauge.operators.kafka.raw_source import RawSource
 from streamgauge.operators.kafka.reader import Reader, ReadError
@@ -166,6 +168,48 @@ def counted(secure: SecureKafka, how: str) -> Stream:
     at = config.pop("bootstrap.servers")
     source = Stream.from_kafka(topic, value=json({"n": pl.Int64}), bootstrap_servers=at, config=config)
     return source.tumbling("1h").agg(posts=count())
+
+
+def test_who_is_refused_hears_why_and_which_setting_to_look_at(secure: SecureKafka) -> None:
+    folder, tls, login = secure.folder, settings(secure, "files"), settings(secure, "PLAIN")
+    plain = {"bootstrap.servers": secure.bootstrap_servers}
+    own = {name: value for name, value in tls.items() if not name.startswith(("ssl.cert", "ssl.key"))}
+    cases: dict[str, tuple[dict[str, Any], str, str]] = {
+        "password": (login | {"sasl.password": "wr0ng"}, "Invalid username or password", "sasl.password"),
+        "authority": (login | {"ssl.ca.location": str(folder / "other.pem")}, "verif", "ssl.ca.location"),
+        "plain text to TLS": ({"bootstrap.servers": secure.tls}, "SSL listener", "security.protocol"),
+        "TLS to plain text": (tls | plain, "PLAINTEXT broker listener", "security.protocol"),
+        "no certificate": (own, "alert", "ssl.certificate.location"),
+        "key's password": (tls | {"ssl.key.password": "wr0ng"}, "ssl.key.location", "ssl.key.password"),
+        "no such file": (tls | {"ssl.ca.location": "/none.pem"}, "ssl.ca.location failed", "ssl.ca.location"),
+    }
+    wrong = []
+    for name, (config, said, setting) in cases.items():
+        config = dict(config)
+        at = config.pop("bootstrap.servers")
+        source = Stream.from_kafka("posts", value=json({"n": pl.Int64}), bootstrap_servers=at, config=config)
+        began, error = time.monotonic(), ""
+        try:
+            run(source.tumbling("1h").agg(posts=count()), RunOptions(until="latest"))
+        except Refused as refused:
+            error = str(refused)
+        seconds = time.monotonic() - began
+        advised = error.rpartition(": check ")[2]
+        if said not in error or setting not in advised or seconds > 5 or "wr0ng" in error:
+            wrong.append((name, error, seconds))
+    assert not wrong
+
+
+def test_the_reading_clients_own_log_shows_no_password(
+    secure: SecureKafka, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG, "kafka"):
+        for how in ("PLAIN", "OAUTHBEARER"):
+            with Reader(settings(secure, how), {("posts", 0): 0}) as reader:
+                next(reader.read_to({("posts", 0): 1}, timeout=120))
+    assert "SaslAuthenticateRequest" in caplog.text
+    for secret in (PASSWORD, token("")[0]):
+        assert secret not in caplog.text
 
 
 def often(*ways: str) -> list[Any]:

@@ -50,6 +50,12 @@ def test_a_later_server_goes_on_where_the_first_one_was(folder: Path) -> None:
     assert before.items() < after.items()
 
 
+def test_nobody_else_on_the_machine_reads_what_the_server_asks_a_token_for(folder: Path) -> None:
+    modes = {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert len(modes) > 1 and set(modes.values()) == {0o600}
+
+
 def test_windows_that_are_no_longer_kept_leave_no_files(folder: Path) -> None:
     table = Fed(keep_us=60_000_000).feed(SENT).table
     saved = TableSnapshot(folder)

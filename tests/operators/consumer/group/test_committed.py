@@ -12,13 +12,14 @@ from streamgauge.operators.consumer.group.committed import (
     LARGEST,
     LONE,
     Committed,
+    committable,
     largest_metadata,
     metadata_of,
     offset_of,
     places_of,
 )
 from streamgauge.operators.watermarks.partition_watermark import PartitionTime
-from streamgauge.operators.watermarks.position import Position
+from streamgauge.operators.watermarks.position import Input, Position
 from streamgauge.operators.windows.window import EARLIEST
 
 
@@ -53,6 +54,17 @@ def test_a_lone_streams_place_is_written_as_before() -> None:
     time = PartitionTime(5, 4, 3, 2, 1, 0)
     place = Committed(Position(9, time, 7), (4, 6), "abc", "t", "u", epoch=2, moved=1)
     assert metadata_of({LONE: place}) == '["abc","t","u",[5,4,3,2,1,0,2,2,1],4,6]'
+
+
+def test_the_leaders_epoch_is_committed_beside_the_offset() -> None:
+    where = Input("posts", 0)
+    places = {name: Committed(Position(9, leader_epoch=epoch)) for name, epoch in (("a", 3), ("b", 4))}
+    (wanted,) = committable({where: places})
+    assert (wanted.offset, wanted.leader_epoch) == (9, 4)
+    for stored, known in ((wanted.leader_epoch, 4), (None, -1)):  # older groups, and other tools, have none
+        read = places_of(9, wanted.metadata, stored)
+        assert {place.position.leader_epoch for place in read.values()} == {known}
+    assert committable({where: {LONE: Committed(Position(9))}})[0].leader_epoch is None
 
 
 def test_streams_whose_places_may_not_fit_are_known_beforehand() -> None:

@@ -1,0 +1,90 @@
+"""What is wrong with a client's security settings, in the broker's words and with the setting to look at."""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+
+from ..secrets import without_secrets
+from .faults import Refused
+
+_PROBE_SECONDS = 1.0
+_ADVICE = (
+    # In order: the first whose words occur in the error is what to look at.
+    (
+        "connecting to a PLAINTEXT",
+        "security.protocol, which says TLS, and the port: the brokers speak none there",
+    ),
+    ("connecting to a SSL listener", "security.protocol: the brokers speak TLS there"),
+    (
+        "certificate verify failed",
+        "ssl.ca.location, the authority whose certificates are trusted, and the broker's name in its own",
+    ),
+    (
+        r"alert (bad certificate|certificate required|unknown ca|certificate unknown|handshake failure)",
+        "ssl.certificate.location and ssl.key.location: the brokers want a certificate that they trust",
+    ),
+    (r"ssl\.key\.location failed|ssl\.key\.pem failed", "ssl.key.location and ssl.key.password"),
+    (r"ssl\.ca\.location failed|ssl\.ca\.pem failed", "ssl.ca.location: is it a file of certificates?"),
+    ("ssl.certificate", "ssl.certificate.location: is it a file of certificates?"),
+    (r"SSL|TLS", "security.protocol and the settings that begin with ssl."),
+    (r"[Uu]nsupported|mechanism.*not enabled", "sasl.mechanisms: the brokers have others there"),
+    ("", "sasl.username, sasl.password and sasl.mechanisms"),
+)
+_OF_SECURITY = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL)
+_OF_TLS = re.compile(r"SSL handshake failed|SSL routines|connecting to a (PLAINTEXT|SSL)")
+
+
+def security_refusal(faults: Iterable[KafkaError], config: Mapping[str, Any]) -> Refused | None:
+    """The error of ours for the first of a client's faults that is one of its security settings, if any is.
+
+    A client that speaks no TLS to a port that does is told nothing but that its connection ended, so the port
+    is tried.
+    """
+    down = False
+    for fault in faults:
+        down |= fault.code() == KafkaError._ALL_BROKERS_DOWN
+        if fault.code() in _OF_SECURITY or _OF_TLS.search(fault.str()):
+            return _refused(fault.str(), config)
+    plain = str(config.get("security.protocol", "plaintext")).lower() in ("plaintext", "sasl_plaintext")
+    address = str(config.get("bootstrap.servers", "")).split(",")[0].strip()
+    if down and plain and _speaks_tls(address):
+        return _refused(f"{address} ends the connection, connecting to a SSL listener", config)
+    return None
+
+
+def refused_settings(error: KafkaException, config: Mapping[str, Any]) -> KafkaException:
+    """The error of ours for security settings that no client can be made with; any other error as it is."""
+    said = error.args[0].str()
+    return _refused(said, config) if re.search(r"ssl\.|sasl\.|SASL", said) else error
+
+
+def _refused(said: str, config: Mapping[str, Any]) -> Refused:
+    setting = next(advice for words, advice in _ADVICE if re.search(words, said))
+    address = config.get("bootstrap.servers", "no address")
+    return Refused(
+        KafkaError._AUTHENTICATION,
+        f"Kafka at {address} refuses this client ({without_secrets(said, config)}): check {setting}",
+    )
+
+
+def _speaks_tls(address: str) -> bool:
+    """Whether a port answers to the beginning of TLS."""
+    host, _, port = address.rpartition(":")
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        with (
+            socket.create_connection((host.strip("[]"), int(port)), _PROBE_SECONDS) as connection,
+            context.wrap_socket(connection),
+        ):
+            return True
+    except ssl.SSLError as error:
+        return "ALERT" in str(error.reason)
+    except (OSError, ValueError):
+        return False

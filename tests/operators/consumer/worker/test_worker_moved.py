@@ -1,0 +1,55 @@
+"""Brokers that come back at other addresses behind the same name: a run reads on."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.node import free_port
+from streamgauge.operators.consumer.options import RunOptions
+from streamgauge.operators.consumer.runner import start
+from streamgauge.operators.definition.aggregates import count
+from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.formats.json.decoder import json
+from streamgauge.operators.kafka.reader import Reader
+
+from ....faulty_proxy import FaultyProxy
+from ....waiting import until
+from ...kafka.lost_tail import send_numbers
+
+pytestmark = pytest.mark.kafka
+
+
+def test_brokers_that_move_are_found_by_their_names(tmp_path: Path) -> None:
+    broker = EmbeddedKafka(data=tmp_path / "data").start()
+    proxy = FaultyProxy(broker.port)
+    try:
+        broker.create_topic("posts")
+        source: Any = Stream.from_kafka("posts", value=json({"n": pl.Int64}), bootstrap_servers=proxy.address)
+        stream = source.tumbling("1d").agg(posts=count())
+        running = start(stream, RunOptions(group_id="by-day", checkpoint_seconds=0.1))
+        reader = Reader({"bootstrap.servers": proxy.address}, {("posts", 0): 0})
+        send_numbers(broker, "posts", range(500))
+        until(lambda: running.summary().account.read == 500)
+        assert sum(map(len, reader.read_to({("posts", 0): 500}))) == 500
+
+        broker.stop()
+        broker = EmbeddedKafka(free_port(), tmp_path / "data").start()
+        proxy.target = broker.port
+        send_numbers(broker, "posts", range(500))
+        began = time.monotonic()
+        assert sum(map(len, reader.read_to({("posts", 0): 1_000}))) == 500
+        assert time.monotonic() - began < 10
+        reader.close()
+        until(lambda: running.summary().account.read == 1_000, 60)
+        print("read on after", time.monotonic() - began)
+        running.stop()
+        assert running.wait(120).account.counted == 1_000
+    finally:
+        proxy.close()
+        broker.stop()
