@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Account:
     """Counts of messages, each in exactly one place: ``read == counted + filtered + late + dead_lettered``.
 
     A message counts once however many rows `explode` makes of it: as counted if any of them is in the table,
-    as filtered if none is left.
+    as filtered if none is left. `skipped` are offsets that were left out on request, unread
+    (``streamgauge groups skip``); it is shown where there are any.
 
     >>> import streamgauge as sg
     >>> sg.Account(read=3, counted=2, late=1) + sg.Account(read=1, dead_lettered=1)
@@ -22,24 +23,16 @@ class Account:
     filtered: int = 0
     late: int = 0
     dead_lettered: int = 0
+    skipped: int = 0
+
+    def __repr__(self) -> str:
+        return f"Account({', '.join(f'{name}={count}' for name, count in self.to_dict().items())})"
 
     def __add__(self, other: Account) -> Account:
-        return Account(
-            self.read + other.read,
-            self.counted + other.counted,
-            self.filtered + other.filtered,
-            self.late + other.late,
-            self.dead_lettered + other.dead_lettered,
-        )
+        return Account(*(one + two for one, two in zip(astuple(self), astuple(other))))
 
     def __sub__(self, other: Account) -> Account:
-        return Account(
-            self.read - other.read,
-            self.counted - other.counted,
-            self.filtered - other.filtered,
-            self.late - other.late,
-            self.dead_lettered - other.dead_lettered,
-        )
+        return Account(*(one - two for one, two in zip(astuple(self), astuple(other))))
 
     @property
     def balanced(self) -> bool:
@@ -47,5 +40,6 @@ class Account:
         return self.read == self.counted + self.filtered + self.late + self.dead_lettered
 
     def to_dict(self) -> dict[str, int]:
-        """The counts by name, for JSON."""
-        return asdict(self)
+        """The counts by name, for JSON; without `skipped` if nothing was."""
+        counts = asdict(self)
+        return counts if self.skipped else {name: n for name, n in counts.items() if name != "skipped"}

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...kafka.log_faults import DeltaError
+from ...kept_form import form_of
 from ...sketching.account import Account
 from ...watermarks.global_watermark import Mark
 from ...watermarks.idle_timer import Rest
 from ...watermarks.partition_watermark import PartitionTime
 from ...watermarks.position import Input, Position
 from ...windows.window import EARLIEST
+
+FORM = 2
+"""The number of the form that `state_json` writes."""
 
 _TIME = len(PartitionTime().to_list())
 
@@ -62,9 +66,10 @@ class EmittedWindows:
 
 
 def read_state(stored: str) -> tuple[LogState, EmittedWindows]:
-    """What `state_json` gave. Raises `DeltaError` if it is damaged."""
+    """What `state_json` gave. Raises `DeltaError` if it is damaged, `WrittenByNewer` for a newer form."""
     try:
         fields: dict[str, Any] = json.loads(stored)
+        form = form_of(fields, FORM, "the merger's state")
         marks = {
             Input(topic, int(partition)): _mark(stored)
             for topic, partitions in fields["chains"].items()
@@ -76,7 +81,9 @@ def read_state(stored: str) -> tuple[LogState, EmittedWindows]:
         closed_us, due_us, missed = fields["closed"], fields["due"], fields["missed"]
         state = LogState(marks, account, closed_us, due_us, duplicates, overlaps, epochs, missed)
         quiet_us, position = fields["quiet"]
-        return state, EmittedWindows(fields["emitted"], kept, (quiet_us, position))
+        # Of form 1 there are two: the earlier one has another name for this.
+        until_us = fields["told"] if form == 1 and "told" in fields else fields["emitted"]
+        return state, EmittedWindows(until_us, kept, (quiet_us, position))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DeltaError(f"the merger's stored state is damaged ({error}): {stored[:200]!r}") from None
 
@@ -87,8 +94,9 @@ def state_json(state: LogState, emitted: EmittedWindows) -> str:
     for (topic, partition), mark in state.marks.items():
         chains.setdefault(topic, {})[str(partition)] = _numbers(mark)
     fields = {
+        "form": FORM,
         "chains": chains,
-        "account": asdict(state.account),
+        "account": state.account.to_dict(),
         "closed": state.closed_us,
         "due": state.due_us,
         "emitted": emitted.until_us,
