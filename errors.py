@@ -13,12 +13,16 @@
 | `TopicError` | a topic that doesn't exist, was recreated, or has lost what a run needs |
 | `ReadError` | an unreadable partition: `NoAnswer`, `PositionGone`, `LogTruncated` or `CorruptError` |
 | `DefinitionChanged` | a group, or a Spark checkpoint, that belongs to another definition |
-| `GroupInUse` | a group that can't be reset while it has members |
+| `GroupInUse` | a group that can't be reset, or skip messages, while it has members |
+| `OffsetsAhead` | a group whose offset was set beyond what it has counted, which would leave messages out |
+| `WrittenByNewer` | state, positions or a checkpoint that a newer version of streamgauge has written |
 | `StateLimitError` | open windows that exceed the memory limit of a run |
 | `SinkError` | a sink that can't accept a window |
 | `TooManyRows`, `TooManyIds` | a join of streams, or `deduplicate`, that exceeds its limit |
 | `WrongRows` | your function returned other columns or types than declared |
 | `UnknownSchema`, `Unavailable` | a schema that the registry doesn't have, or an unreachable registry |
+| `InputError` | a file or frame that can't be read, or whose columns are not the stream's |
+| `JavaError` | no Java for Spark or Kafka, or only one that is too old |
 | `OutletError` | an outlet that did not accept a message |
 | `ArchiveError` | files that aren't a complete archive, or an archive that can't be continued |
 | `UnsafeKeyError` | a rule's key that a program must not get as an argument |
@@ -31,6 +35,7 @@ They are also Python's `ValueError`, `TypeError`, `LookupError` or `RuntimeError
 
 from .operators.archive.segment import ArchiveError
 from .operators.consumer.group.reset import GroupInUse
+from .operators.consumer.group.set_offsets import OffsetsAhead
 from .operators.consumer.merge.limits import StateLimitError
 from .operators.definition.deduplication import TooManyIds
 from .operators.definition.definition_diff import DefinitionChanged
@@ -42,6 +47,7 @@ from .operators.formats.retryable_error import Unavailable
 from .operators.java import JavaError
 from .operators.kafka.source import CorruptError, LogTruncated, NoAnswer, PositionGone, ReadError
 from .operators.kafka.topics import TopicError
+from .operators.kept_form import WrittenByNewer
 from .operators.plugins import PluginError
 from .operators.rules.command import UnsafeKeyError
 from .operators.rules.outlets.errors import OutletError
@@ -60,6 +66,7 @@ __all__ = [
     "JavaError",
     "LogTruncated",
     "NoAnswer",
+    "OffsetsAhead",
     "OutletError",
     "PluginError",
     "PositionGone",
@@ -76,5 +83,6 @@ __all__ = [
     "Unavailable",
     "UnknownSchema",
     "UnsafeKeyError",
+    "WrittenByNewer",
     "WrongRows",
 ]

@@ -28,10 +28,12 @@ from ...operators.formats.messages import Messages
 from ...operators.kafka.reader import Corrupt, PositionGone, Reader
 from ...operators.kafka.source import TopicPartition
 from ...operators.kafka.topics import admin, begin_offsets, end_offsets, id_of, partitions_of
+from ...operators.kept_form import form_of
 from ...operators.watermarks.position import Input, inputs_of
 
 log = logging.getLogger("streamgauge.archive")
 
+_FORM = 2
 _POLL_SECONDS = 0.2
 
 
@@ -235,9 +237,11 @@ class Archiver:
     def _first_of_all(self, where: Input, wanted: int) -> int:
         """Where a partition's archive begins; of several archivers the first one says so for all."""
         path = f"{folder(*where)}/_first.json"
-        self._store.create(path, pa.py_buffer(json.dumps({"first_offset": wanted}).encode()))
+        self._store.create(path, pa.py_buffer(json.dumps({"form": _FORM, "first_offset": wanted}).encode()))
         with self._store.open(path) as file:
-            return int(json.loads(file.read())["first_offset"])
+            kept = json.loads(file.read())
+        form_of(kept, _FORM, f"the beginning of {where} in the archive")
+        return int(kept["first_offset"])
 
     def _assign(self) -> None:
         offsets: dict[TopicPartition, int] = {where: self._next_offset(where) for where in self.assigned}

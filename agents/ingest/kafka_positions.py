@@ -2,9 +2,10 @@
 
 A source's positions travel in the same transaction as its messages, so either both are there or neither is.
 The key of a record is the JSON array of the agent, the source and the part of it (a file); its value is the
-position as JSON, and null once that part is gone. The record of the part "" says how many transactions the
-source has had, by which an agent whose commit has an unknown outcome sees whether it took place; that of
-"claim" which agent reads the source now, by which an older one of its name sees that it was fenced.
+position as JSON, with the number of its `form`, and null once that part is gone. The record of the part ""
+says how many transactions the source has had, by which an agent whose commit has an unknown outcome sees
+whether it took place; that of "claim" which agent reads the source now, by which an older one of its name
+sees that it was fenced.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 
 from ...operators.kafka.reader import EARLIEST, Reader
 from ...operators.kafka.topics import Admin, ensure_topic, high_watermarks
+from ...operators.kept_form import form_of
 from .batch import Positions
 
 TOPIC = "streamgauge.ingest.positions"
@@ -24,6 +26,7 @@ COUNT = ""
 CLAIM = "claim"
 """The part whose position says which agent was the last to begin, or to commit."""
 
+_FORM = 2
 _PARTITIONS = 8
 _CONFIG = {
     "cleanup.policy": "compact",
@@ -53,7 +56,8 @@ class KafkaPositions:
         """All parts' positions, as the last committed transaction left them.
 
         Call it when the source's own earlier transactions have ended. Those of other sources may be open:
-        they are waited for, since what was committed behind one can be read only when it has ended.
+        they are waited for, since what was committed behind one can be read only when it has ended. Raises
+        `WrittenByNewer` for a newer form.
         """
         where = (TOPIC, self.partition)
         end = high_watermarks(self._client, [where], _SECONDS)[where]
@@ -68,11 +72,16 @@ class KafkaPositions:
                     if value is None:
                         positions.pop(part, None)
                     else:
-                        positions[part] = json.loads(value)
+                        positions[part] = _read(json.loads(value), f"the position of {agent}/{source}")
         return positions
 
     def records(self, changed: Positions) -> Iterator[tuple[bytes, bytes | None]]:
         """Keys and values of the records that say so."""
         for part, position in changed.items():
             key = json.dumps([*self._begin, part]).encode()
-            yield key, None if position is None else json.dumps(position).encode()
+            yield key, None if position is None else json.dumps({**position, "form": _FORM}).encode()
+
+
+def _read(kept: dict[str, Any], what: str) -> dict[str, Any]:
+    form_of(kept, _FORM, what)
+    return {name: value for name, value in kept.items() if name != "form"}

@@ -1,22 +1,36 @@
-"""`streamgauge groups`: what can be done with a group while none of its runs goes on."""
+"""`streamgauge groups`: consumer groups of streams, seen from outside, and moved once their runs end."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...operators.watching.terminal import write_line
+from ...operators.watching.terminal import write_json, write_line
 from .settings import Config, ConfigFile, Servers, kafka_settings
+
+if TYPE_CHECKING:
+    from ...operators.consumer.group.reset import Place
+    from ...operators.consumer.group_overview import GroupListed, GroupOverview
 
 app = typer.Typer(
     name="groups",
     no_args_is_help=True,
-    help="""Consumer groups of streams.
+    help="""Consumer groups of streams: list them, look at one, and move one that has ended.
+
+        streamgauge groups list
+
+        streamgauge groups show by-minute
+
+        streamgauge groups skip by-minute --partition posts:3 --to 1200
 
         streamgauge groups reset by-minute --to earliest
     """,
 )
+
+Group = Annotated[str, typer.Argument(metavar="GROUP", help="The group_id of its runs.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON: for `list`, one object per group.")]
 
 
 @app.callback()
@@ -24,9 +38,106 @@ def groups() -> None:
     """Consumer groups of streams."""
 
 
+@app.command("list")
+def list_(
+    bootstrap_servers: Servers = "localhost:9092",
+    as_json: AsJson = False,
+    config: Config = None,
+    config_file: ConfigFile = None,
+) -> None:
+    """List the groups that have a table topic: state, members, lag, topics and streams.
+
+    The state is the brokers' word: `stable` while its runs go on, `empty` after they have ended, `unknown` if
+    its offsets have expired. Lag counts offsets that wait, those behind open transactions included.
+
+        streamgauge groups list
+
+        streamgauge groups list --json | jq 'select(.lag > 1000).group'
+    """
+    from ...operators.consumer.group_overview import list_groups
+
+    settings = kafka_settings(bootstrap_servers, config, config_file)
+    listed = list_groups(settings)
+    if as_json:
+        for one in listed:
+            write_json(asdict(one))
+    else:
+        _print_groups(listed, settings["bootstrap.servers"])
+
+
+@app.command()
+def show(
+    group: Group,
+    bootstrap_servers: Servers = "localhost:9092",
+    as_json: AsJson = False,
+    config: Config = None,
+    config_file: ConfigFile = None,
+) -> None:
+    """Show a group's members, lag by partition, watermark and open windows.
+
+    It reads the group's table topic as a merger does, joins nothing and changes nothing. The watermark says
+    up to which event time windows have closed, and which partition holds it there. An open transaction is
+    named with its age: messages behind it can't be read before it ends. Times in JSON are microseconds since
+    1970, those of transactions milliseconds.
+
+        streamgauge groups show by-minute
+
+        streamgauge groups show by-minute --json | jq '.partitions[] | select(.held_back > 0)'
+    """
+    from ...operators.consumer.group_overview import describe_group
+
+    overview = describe_group(kafka_settings(bootstrap_servers, config, config_file), group)
+    if as_json:
+        write_json(asdict(overview))
+    else:
+        _print_group(overview)
+
+
+@app.command()
+def skip(
+    group: Group,
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="PLACE", help="latest, an offset, or a time: 2026-06-01T12:00, UTC."),
+    ] = None,
+    partition: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TOPIC:NUMBER", help="Partition to skip in; all of the group's if none is given."
+        ),
+    ] = None,
+    bootstrap_servers: Servers = "localhost:9092",
+    as_json: AsJson = False,
+    config: Config = None,
+    config_file: ConfigFile = None,
+) -> None:
+    """Leave out messages on purpose, for example one that can't be processed; open windows are kept.
+
+    All runs of the group must have ended. The next run goes on at PLACE, and the account counts the offsets
+    in between as skipped. Without --to, offsets that another program has set (kafka-consumer-groups, a
+    console) are accepted as they are; a run refuses them until then, because messages would be missing
+    without a word. To go back instead, or to count again, see `streamgauge groups reset`.
+
+        streamgauge groups skip by-minute --partition posts:3 --to 1200
+
+        kafka-consumer-groups.sh --group by-minute --reset-offsets --to-latest --all-topics --execute …
+
+        streamgauge groups skip by-minute
+    """
+    from ...operators.consumer.group.skip import skip as skipping
+
+    settings = kafka_settings(bootstrap_servers, config, config_file)
+    address = settings.pop("bootstrap.servers")
+    chosen = [_partition(one) for one in partition or ()]
+    place = None if to is None else _place(to)
+    _write_offsets(
+        skipping(group, place, partitions=chosen, bootstrap_servers=address, config=settings), as_json
+    )
+
+
 @app.command()
 def reset(
-    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group_id of its runs.")],
+    group: Group,
     to: Annotated[
         str,
         typer.Option(metavar="PLACE", help="earliest, latest, an offset, or a time: 2026-06-01T12:00, UTC."),
@@ -36,32 +147,118 @@ def reset(
         list[str] | None,
         typer.Option(metavar="NAME", help="Input topics, if the group never committed offsets."),
     ] = None,
+    as_json: AsJson = False,
     config: Config = None,
     config_file: ConfigFile = None,
 ) -> None:
     """Have the next run of a group count again from another place, once all its runs have ended.
 
     Open windows and what was counted and not handed over are dropped. Windows that were handed over stay, and
-    are emitted again if their rows are read again.
+    are emitted again if their rows are read again. To leave messages out and keep open windows, see
+    `streamgauge groups skip`.
 
         streamgauge groups reset by-minute --to earliest
 
         streamgauge groups reset by-minute --to 2026-06-01T12:00 --bootstrap-servers broker-1:9092
     """
     from ...operators.consumer.group import reset as resetting
-    from ...operators.table.stored import moment
 
     settings = kafka_settings(bootstrap_servers, config, config_file)
     address = settings.pop("bootstrap.servers")
-    place: resetting.Place
+    report = resetting.reset(
+        group, _place(to), bootstrap_servers=address, config=settings, topics=topic or ()
+    )
+    _write_offsets(report, as_json)
+
+
+def _place(to: str) -> Place:
+    """A place as it is typed."""
+    from ...operators.table.stored import moment
+
     if to in ("earliest", "latest"):
-        place = "earliest" if to == "earliest" else "latest"
-    elif to.isdigit():
-        place = int(to)
-    else:
-        time = moment(to)
-        assert time is not None
-        place = time
-    report = resetting.reset(group, place, bootstrap_servers=address, config=settings, topics=topic or ())
-    for where, offset in sorted(report.items()):
-        write_line(f"{where}: {offset}")
+        return "earliest" if to == "earliest" else "latest"
+    if to.isdigit():
+        return int(to)
+    time = moment(to)
+    assert time is not None
+    return time
+
+
+def _partition(text: str) -> tuple[str, int]:
+    """A partition as it is typed. Raises `ValueError` for anything else.
+
+    >>> _partition("posts:3")
+    ('posts', 3)
+    """
+    topic, _, number = text.rpartition(":")
+    if not topic or not number.isdigit():
+        raise ValueError(f"--partition must be a topic and a number, as in posts:3, got {text!r}")
+    return topic, int(number)
+
+
+def _write_offsets(offsets: Any, as_json: bool) -> None:
+    rows = [(where.topic, where.partition, offset) for where, offset in sorted(offsets.items())]
+    if as_json:
+        write_json([{"topic": t, "partition": p, "offset": offset} for t, p, offset in rows])
+        return
+    for topic, partition, offset in rows:
+        write_line(f"{topic}[{partition}]: {offset}")
+
+
+def _print_groups(listed: list[GroupListed], address: str) -> None:
+    from rich.table import Table
+
+    from ...operators.watching.console import TerminalConsole
+
+    console = TerminalConsole()
+    if not listed:
+        console.print(f"no groups with a table topic at {address}", highlight=False)
+        return
+    table = Table("group", "state", "members", "lag", "topics", "streams")
+    table.columns[2].justify = table.columns[3].justify = "right"
+    table.columns[0].overflow = "fold"
+    for one in listed:
+        lag = "" if one.lag is None else f"{one.lag:,}"
+        names = ", ".join(one.topics), ", ".join(one.streams)
+        table.add_row(one.group, one.state, str(one.members), lag, *names)
+    console.print(table)
+
+
+def _print_group(one: GroupOverview) -> None:
+    from rich.table import Table
+
+    from ...operators.watching.console import TerminalConsole
+    from ..topics.decoded import written
+
+    console = TerminalConsole()
+    count = len(one.members)
+    console.print(f"{one.group}: {one.state}, {count} member{'s' * (count != 1)}", highlight=False)
+    if one.members:
+        table = Table("member", "host", "partitions")
+        for member in one.members:
+            table.add_row(member.client_id, member.host, ", ".join(member.partitions) or "none")
+        console.print(table)
+    table = Table("partition", "offset", "end", "lag", "held back", "member")
+    for column in table.columns[1:5]:
+        column.justify = "right"
+    for place in one.partitions:
+        offset = "" if place.offset is None else f"{place.offset:,}"
+        lag = "" if place.lag is None else f"{place.lag:,}"
+        held = f"{place.held_back:,}" if place.held_back else ""
+        table.add_row(f"{place.topic}[{place.partition}]", offset, f"{place.end:,}", lag, held, place.member)
+    console.print(table)
+    for stream in one.streams:
+        mark = "none yet" if stream.watermark_us is None else written(stream.watermark_us // 1_000)
+        name = f"{stream.name}: " if stream.name else ""
+        counts = ", ".join(f"{n:,} {what.replace('_', '-')}" for what, n in stream.account.to_dict().items())
+        lines = [f"{name}{counts}"]
+        if stream.held_by:
+            lines += [
+                f"{name}watermark {mark}, held by {stream.held_by}",
+                f"{name}{stream.open_windows:,} open windows of {stream.open_groups:,} groups, "
+                f"{stream.state_bytes:,} bytes of state in {stream.table_topic}",
+            ]
+        for line in lines:
+            console.print(line, highlight=False, soft_wrap=True)
+    for warning in one.warnings:
+        console.print(f"warning: {warning}", style="yellow", highlight=False, soft_wrap=True)

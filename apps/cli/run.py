@@ -187,8 +187,8 @@ def run(
     to = outlets(alerts_topic, alerts_file, webhook, (rules, outlets_file), outlet or ())
     kafka = kafka_settings(bootstrap_servers, config, config_file)
     feed = Feed(topic, kafka.pop("bootstrap.servers"), kafka)
-    from ..running.watching import watch
+    from ..running.watching import OUTLET_SECONDS, watch
 
-    with closing(to):
+    with closing(to, OUTLET_SECONDS):
         request = Live(job, feed, named, engine.value, to, stale, state, workers, metrics, truncated.value)
         watch(request, as_json)

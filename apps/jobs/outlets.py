@@ -64,9 +64,9 @@ def end(to: Sequence[Outlet], seconds: float = 10.0) -> dict[str, OutletAccount]
     return outlet_accounts(to)
 
 
-def flush(to: Sequence[Outlet]) -> None:
+def flush(to: Sequence[Outlet], seconds: float = 10.0) -> None:
     """Have outlets send what waits in them, before a run notes what waits."""
-    all_at_once(to, NotifyingOutlet.flush)
+    all_at_once(to, lambda outlet: outlet.flush(seconds))
 
 
 @contextmanager

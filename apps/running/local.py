@@ -25,6 +25,8 @@ from ..jobs.outcome import AlertList, Outcome
 
 _PATIENT = 3600.0
 """In a replay no partition is idle: what closes windows is the recording alone."""
+_STOP_SECONDS = 15.0
+"""With what outlets need before and afterwards, a program ends within Kubernetes' 30 seconds."""
 _LOOK_SECONDS = 0.1
 
 
@@ -97,7 +99,7 @@ class _Consumers:
 
     def stop(self) -> Account:
         """See `Going`."""
-        self.run.stop()
+        self.run.stop(_STOP_SECONDS)
         return least([summary.account for summary in self.run.wait().values()])
 
 

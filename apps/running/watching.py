@@ -13,6 +13,9 @@ from ..jobs.job import Live
 from ..jobs.outlets import flush
 from . import local, spark
 
+OUTLET_SECONDS = 4.0
+"""How long outlets have for what waits in them, before a run stops and once more afterwards."""
+
 ENGINES = {"local": local.live, "spark": spark.live}
 
 
@@ -24,6 +27,6 @@ def watch(request: Live, as_json: bool) -> None:
         write_line(f"{name} reads {request.feed.topic}; Ctrl-C ends it in order", sys.stderr)
         with suppress(KeyboardInterrupt):
             going.wait()
-        flush(request.to)
+        flush(request.to, OUTLET_SECONDS)
         account = going.stop()
     write_line(f"{name} ended: {account}", sys.stderr)

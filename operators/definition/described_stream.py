@@ -20,6 +20,7 @@ from .description import VERSION
 from .expression_text import type_text
 from .sources import FrameSource
 from .stream import Stream
+from .topic_patterns import matches
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +32,15 @@ class DescribedStream(Stream):
     def definition(self) -> dict[str, Any]:
         """The description that it was read from."""
         return dict(self.description)
+
+    @property
+    def topics(self) -> list[str]:
+        """The names and patterns of the topics that it reads."""
+        return _topics(self.description.get("source") or {})
+
+    def reads_topic(self, topic: str) -> bool:
+        """As of the stream that was described."""
+        return matches(self.topics, topic)
 
     @property
     def closing_delay_us(self) -> int:
@@ -75,6 +85,13 @@ def described_stream(definition: Mapping[str, Any]) -> DescribedStream:
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"the description of the stream is damaged: {error!r}") from None
+
+
+def _topics(source: Mapping[str, Any]) -> list[str]:
+    parts = source.get("merged") or source.get("joined") or ()
+    topic = source.get("topic", [])
+    own = [topic] if isinstance(topic, str) else list(topic)
+    return [*own, *(name for part in parts for name in _topics(part))]
 
 
 _PLAIN: dict[str, Any] = {

@@ -54,6 +54,8 @@ class Stream(WindowedStream):
     compared: Mapping[str, str] = field(default_factory=dict)
     """What else a group goes on with, by what it is called, such as the HAVING of a query in SQL: part of the
     definition, and of no fingerprint, since windows are merged without it."""
+    began_as: str = ""
+    """The fingerprint under which a group began, if its state goes on under another definition."""
 
     def group_by(self, *keys: str) -> Self:
         """Keep separate sketches for each combination of these columns' values.
@@ -193,7 +195,7 @@ class Stream(WindowedStream):
 
     @cached_property
     def _fingerprint(self) -> str:
-        return fingerprint_of(self.definition())
+        return self.began_as or fingerprint_of(self.definition())
 
     def complete(self) -> Self:
         """Return the stream itself. Raises `ValueError` if it has no aggregates yet and can't be run."""

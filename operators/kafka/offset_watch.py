@@ -21,6 +21,7 @@ class OffsetWatch(Generic[Where]):
     """Requests from the brokers every two seconds the offset after each partition's last committed message.
 
     `begins` and `ends` are the latest answers; a partition that no broker has answered for is not in them.
+    `high_watermarks` are the offsets after the last messages, those of open transactions included.
     """
 
     def __init__(self, client: AdminClient, clock: Callable[[], float] = time.monotonic) -> None:
@@ -30,6 +31,7 @@ class OffsetWatch(Generic[Where]):
         self._due = 0.0
         self.begins: dict[Where, int] = {}
         self.ends: dict[Where, int] = {}
+        self.high_watermarks: dict[Where, int] = {}
 
     def poll(self, places: Collection[Where]) -> None:
         """Take in answers, and ask about these partitions when it is time."""
@@ -43,17 +45,25 @@ class OffsetWatch(Generic[Where]):
         if not self._requests and self._clock() >= self._due:
             self._due = self._clock() + _SECONDS
             self._ask(self.ends, places, OffsetSpec.latest())
+            all_messages = IsolationLevel.READ_UNCOMMITTED
+            self._ask(self.high_watermarks, places, OffsetSpec.latest(), all_messages)
             self._ask(
                 self.begins, [where for where in places if where not in self.begins], OffsetSpec.earliest()
             )
 
-    def _ask(self, known: dict[Where, int], places: Collection[Where], spec: OffsetSpec) -> None:
+    def _ask(
+        self,
+        known: dict[Where, int],
+        places: Collection[Where],
+        spec: OffsetSpec,
+        level: IsolationLevel = IsolationLevel.READ_COMMITTED,
+    ) -> None:
         wanted = {where: KafkaPartition(*where) for where in places}
         if not wanted:
             return
         answers = self._client.list_offsets(
             dict.fromkeys(wanted.values(), spec),
-            isolation_level=IsolationLevel.READ_COMMITTED,
+            isolation_level=level,
             request_timeout=_ANSWER_SECONDS,
         )
         self._requests.append((known, {where: answers[place] for where, place in wanted.items()}))

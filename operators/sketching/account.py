@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Account:
     """Counts of messages, each in exactly one place: ``read == counted + filtered + late + dead_lettered``.
 
     A message counts once however many rows `explode` makes of it: as counted if any of them is in the table,
-    as filtered if none is left. `truncated` are messages that were read and counted, and that their log has
-    lost since; it stays out of the sum.
+    as filtered if none is left. Beside the sum, and shown only where there are any, stand `skipped`, the
+    offsets that were left out on request, unread (``streamgauge groups skip``), and `truncated`, the messages
+    that were read and counted, and that their log has lost since.
 
     >>> import streamgauge as sg
     >>> sg.Account(read=3, counted=2, late=1) + sg.Account(read=1, dead_lettered=1)
@@ -23,27 +24,17 @@ class Account:
     filtered: int = 0
     late: int = 0
     dead_lettered: int = 0
-    truncated: int = field(default=0, repr=False)
+    skipped: int = 0
+    truncated: int = 0
+
+    def __repr__(self) -> str:
+        return f"Account({', '.join(f'{name}={count}' for name, count in self.to_dict().items())})"
 
     def __add__(self, other: Account) -> Account:
-        return Account(
-            self.read + other.read,
-            self.counted + other.counted,
-            self.filtered + other.filtered,
-            self.late + other.late,
-            self.dead_lettered + other.dead_lettered,
-            self.truncated + other.truncated,
-        )
+        return Account(*(one + two for one, two in zip(astuple(self), astuple(other))))
 
     def __sub__(self, other: Account) -> Account:
-        return Account(
-            self.read - other.read,
-            self.counted - other.counted,
-            self.filtered - other.filtered,
-            self.late - other.late,
-            self.dead_lettered - other.dead_lettered,
-            self.truncated - other.truncated,
-        )
+        return Account(*(one - two for one, two in zip(astuple(self), astuple(other))))
 
     @property
     def balanced(self) -> bool:
@@ -51,5 +42,5 @@ class Account:
         return self.read == self.counted + self.filtered + self.late + self.dead_lettered
 
     def to_dict(self) -> dict[str, int]:
-        """The counts by name, for JSON; `truncated` only where messages were lost."""
-        return {name: n for name, n in asdict(self).items() if n or name != "truncated"}
+        """The counts by name, for JSON; `skipped` and `truncated` only where there are any."""
+        return {name: n for name, n in asdict(self).items() if n or name not in ("skipped", "truncated")}

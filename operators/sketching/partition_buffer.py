@@ -159,6 +159,14 @@ class PartitionBuffer:
             self.ready.append(progress.delta())
         progress.skip(offset)
 
+    def leave_out(self, where: Input, offset: int) -> None:
+        """Leave out the messages before `offset` on request: they are not read, and counted as skipped."""
+        progress, cuts = self.progress[where], self._cuts[where]
+        while progress.next_offset < offset:
+            next_offset = min([offset, *cuts[:1]])
+            progress.leave_out(next_offset)
+            self.skip_to(where, next_offset)
+
     def end_of(self, where: Input) -> int | None:
         """The offset where a partition's reading ends, if it does."""
         return None if self._ends is None else self._ends.get(where, 0)

@@ -145,6 +145,11 @@ class PartitionState:
         self.account += Account(read=read, filtered=filtered, dead_lettered=dead_lettered)
         self.next_offset = max(self.next_offset, next_offset)
 
+    def leave_out(self, next_offset: int) -> None:
+        """Move on over messages that are left out on request."""
+        self.account += Account(skipped=next_offset - self.next_offset)
+        self.next_offset = next_offset
+
     def unpaired(self, last: bool) -> Delta:
         """The rows that find no partner if nothing follows, as a provisional delta behind that of all others.
 

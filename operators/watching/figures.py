@@ -9,7 +9,7 @@ from typing import Literal
 from ..sketching.account import Account
 from .buckets import Buckets
 
-State = Literal["running", "ended", "failed"]
+State = Literal["running", "stopping", "ended", "failed"]
 
 _SECONDS = Buckets.upto(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _BYTES = Buckets.upto(*(float(1 << power) for power in range(10, 28, 2)))
@@ -19,12 +19,15 @@ _BYTES = Buckets.upto(*(float(1 << power) for power in range(10, 28, 2)))
 class InputFigures:
     """One input partition: the messages that wait in it, how far its event time is, and whether it is idle.
 
-    What isn't known yet is None; times are int64 microseconds since 1970.
+    What isn't known yet is None; times are int64 microseconds since 1970. `held_back` of the messages that
+    wait can't be read before a transaction ends, which has been open for at least `held_seconds`.
     """
 
     lag: int | None = None
     watermark_us: int | None = None
     idle: bool = False
+    held_back: int = 0
+    held_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ class Health:
     """`healthy` unless the run failed or stands still though messages wait; `ready` once it works.
 
     Ready means that every input partition has a worker, in this process or another of the group, and that
-    this process's merger has read the log of deltas to its end. `why` says what is missing, if anything is.
+    this process's merger has read the log of deltas to its end. `why` says what is missing, or needs a look,
+    if anything does.
     """
 
     healthy: bool
@@ -30,6 +31,10 @@ def health_of(figures: Figures, checkpoint_seconds: float = 1.0) -> Health:
 
     >>> health_of(Figures(group="g", owned=True))
     Health(healthy=True, ready=False, why='the log of deltas is being read')
+    >>> from .figures import InputFigures
+    >>> open_long = {("posts", 0): InputFigures(lag=7, held_back=7, held_seconds=90.0)}
+    >>> print(health_of(Figures(group="g", owned=True, caught_up=True, inputs=open_long)).why)
+    a transaction on posts[0], open for 90 s, holds back 7 messages; streamgauge groups show g says how ...
     >>> health_of(Figures(group="g", state="failed", why="no such topic"))
     Health(healthy=False, ready=False, why='the run failed: no such topic')
     """
@@ -37,11 +42,25 @@ def health_of(figures: Figures, checkpoint_seconds: float = 1.0) -> Health:
         return Health(False, False, f"the run failed: {figures.why}")
     if figures.state == "ended":
         return Health(True, False, "the run has ended")
+    if figures.state == "stopping":
+        return Health(True, False, "the run is stopping")
     if figures.stalled_seconds > max(STALLED_SECONDS, 3 * checkpoint_seconds):
         waiting = "messages wait" if figures.lag is None else f"{figures.lag:,} messages wait"
-        return Health(False, False, f"{waiting}, and none was counted in {figures.stalled_seconds:.0f} s")
+        why = f"{waiting}, and none was counted in {figures.stalled_seconds:.0f} s"
+        return Health(False, False, f"{why}: {held}" if (held := _held_back(figures)) else why)
     if not figures.owned:
         return Health(True, False, "some input partitions have no worker yet")
     if not figures.caught_up:
         return Health(True, False, "the log of deltas is being read")
-    return Health(True, True)
+    return Health(True, True, _held_back(figures))
+
+
+def _held_back(figures: Figures) -> str:
+    """Which transaction has been open for so long that it may hang, in words; empty if none has."""
+    for (topic, partition), own in sorted(figures.inputs.items()):
+        if own.held_seconds > STALLED_SECONDS:
+            return (
+                f"a transaction on {topic}[{partition}], open for {own.held_seconds:.0f} s, holds back "
+                f"{own.held_back:,} messages; streamgauge groups show {figures.group} says how to end it"
+            )
+    return ""

@@ -3,7 +3,8 @@
 Counters of messages are the whole group's, so several processes of a group report the same: take ``max by
 (group)`` over them, not the sum. What is of one process alone says so in its help text.
 
-Each input partition has three series, `PARTITIONS` of them at most; totals are of all.
+Each input partition has three series, `PARTITIONS` of them at most, and a fourth while a transaction holds it
+back; totals are of all.
 """
 
 from __future__ import annotations
@@ -106,6 +107,9 @@ def _inputs(runs: _Runs) -> Iterator[Metric]:
     labels = ["group", "topic", "partition"]
     lag = _gauge("partition_lag_messages", "Messages that wait in an input partition.", labels)
     mark = _gauge("partition_watermark_timestamp_seconds", "Event time that a partition has reached.", labels)
+    held = _gauge(
+        "partition_held_back_messages", "Messages that an open transaction holds back in a partition.", labels
+    )
     idle = _gauge("partition_idle", "1 if a partition is idle and holds no window open.", labels)
     for figures, _ in runs:
         for (topic, partition), own in sorted(figures.inputs.items())[:PARTITIONS]:
@@ -114,8 +118,10 @@ def _inputs(runs: _Runs) -> Iterator[Metric]:
                 lag.add_metric(values, own.lag)
             if own.watermark_us is not None:
                 mark.add_metric(values, own.watermark_us / 1e6)
+            if own.held_back:
+                held.add_metric(values, own.held_back)
             idle.add_metric(values, float(own.idle))
-    yield from (lag, mark, idle)
+    yield from (lag, mark, held, idle)
 
 
 _Value = Callable[[Figures, Health], float | None]
@@ -160,6 +166,10 @@ _TOTALS: dict[str, tuple[str, _Value]] = {
 }
 
 _COUNTS: dict[str, tuple[str, Callable[[Figures], int]]] = {
+    "messages_skipped": (
+        "Offsets that the group has left out on request.",
+        lambda f: f.account.skipped,
+    ),
     "messages_missed": (
         "Of the late messages of the group those that no topic of late ones gets.",
         lambda f: f.missed,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from confluent_kafka import Consumer
@@ -20,7 +20,6 @@ from ...operators.consumer.log.messages import decode
 from ...operators.consumer.log.snapshots import Snapshot, is_snapshot
 from ...operators.consumer.options import DeliveryName
 from ...operators.definition.described_stream import DescribedStream, described_stream
-from ...operators.definition.topic_patterns import matches
 from ...operators.kafka.chunked_records import ChunkAssembler
 from ...operators.kafka.log_faults import DeltaError
 from ...operators.kafka.topics import Admin, TopicError, id_of
@@ -118,11 +117,12 @@ def find_start(client: Admin, config: Mapping[str, Any], group_id: str) -> LogSt
         raise NotReady(f"the table topic {topic!r} doesn't say yet which stream it is of")
     latest = max(snapshots, key=lambda snapshot: snapshot.progress)
     stream = described_stream(latest.definition)
-    if stream.fingerprint() != latest.fingerprint:
+    if stream.fingerprint() != (latest.described or latest.fingerprint):
         raise ValueError(
             f"the table topic {topic!r} was written by another version of streamgauge, which describes "
             "streams differently; use that version to serve it"
         )
+    stream = replace(stream, began_as=latest.fingerprint)
     if stream.window is not None and not stream.window.of_time:
         raise ValueError(
             f"the stream of {topic!r} has windows by count, which have no span of time to query; send "
@@ -141,17 +141,9 @@ def find_start(client: Admin, config: Mapping[str, Any], group_id: str) -> LogSt
 def _partitions(client: Admin, stream: DescribedStream, known: set[Input]) -> set[Input]:
     """The partitions of the input topics, as far as this user may see them; not all may have deltas yet."""
     topics = client.list_topics(timeout=ANSWER_SECONDS).topics
-    patterns, heard = _named(stream.description["source"]), {one.topic for one in known}
-    read = [name for name in topics if name in heard or matches(patterns, name)]
+    heard = {one.topic for one in known}
+    read = [name for name in topics if name in heard or stream.reads_topic(name)]
     return set(inputs_of({name: len(topics[name].partitions) for name in read}))
-
-
-def _named(source: Mapping[str, Any]) -> list[str]:
-    """The names and patterns of topics in the description of a source."""
-    if "merged" in source:
-        return [name for part in source["merged"] for name in _named(part)]
-    topic = source.get("topic", [])
-    return [topic] if isinstance(topic, str) else list(topic)
 
 
 def _read(

@@ -18,6 +18,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ...operators.kept_form import form_of
 from ...operators.table.schema import from_ipc, to_ipc
 from ...operators.whole_file import whole_file
 from ...sketches.core.protocol import SketchError
@@ -65,7 +66,10 @@ class TableSnapshot:
                 file.unlink(missing_ok=True)
 
     def load(self, topic: str, topic_id: str) -> KnownTable | None:
-        """What was kept of this topic, if it is all there as it was written."""
+        """What was kept of this topic, if it is all there as it was written.
+
+        Raises `WrittenByNewer` for a newer form, which is left as it is.
+        """
         path = self._folder / _NAME
         if not path.exists():
             return None
@@ -74,7 +78,8 @@ class TableSnapshot:
             if whole["digest"] != _digest(whole["table"].encode()):
                 raise ValueError(f"{_NAME} is not what was written")
             fields: Mapping[str, Any] = json.loads(whole["table"])
-            if (fields["form"], fields["topic"], fields["topic_id"]) != (_FORM, topic, topic_id):
+            form_of(fields, _FORM, f"the table kept in {self._folder}")
+            if (fields["topic"], fields["topic_id"]) != (topic, topic_id):
                 log.warning("%s is of another table topic; reading all of %s instead", path, topic)
                 return None
             windows = [

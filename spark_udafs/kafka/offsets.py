@@ -12,11 +12,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...operators.kafka.source import TopicPartition
+from ...operators.kept_form import form_of
 from ...operators.sketching.account import Account
 from ...operators.watermarks.partition_watermark import PartitionTime
 from ...operators.watermarks.position import Position
 from ...operators.windows.window import EARLIEST, StreamWindows
 
+FORM = 2
+"""The number of the form that `Offsets.to_json` writes."""
 _TIME = len(PartitionTime().to_list())
 
 
@@ -124,7 +127,7 @@ class Offsets:
 
     def to_json(self) -> dict[str, Any]:
         """What Spark logs; `offsets` has the shape of Spark's own Kafka source."""
-        fields: dict[str, Any] = {"query": self.query, "offsets": _by_topic(self.ends)}
+        fields: dict[str, Any] = {"form": FORM, "query": self.query, "offsets": _by_topic(self.ends)}
         if self.begin:
             fields["begin"] = _by_topic(self.begin)
         if self.known:
@@ -148,8 +151,12 @@ class Offsets:
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Offsets:
-        """What `to_json` wrote. Raises `ValueError` for the checkpoint of another source."""
+        """What `to_json` wrote.
+
+        Raises `ValueError` for the checkpoint of another source, `WrittenByNewer` for a newer form.
+        """
         try:
+            form_of(fields, FORM, "the checkpoint of the streaming query")
             begin, known = (_by_place(fields.get(name, {})) for name in ("begin", "known"))
             return cls(
                 str(fields["query"]),

@@ -26,6 +26,9 @@ STREAM_NAME = "[A-Za-z0-9_-]{1,40}"
 LARGEST = 4_096
 """Bytes of metadata that a broker accepts by default (``offset.metadata.max.bytes``)."""
 
+_SKIPPING = "skip"
+"""In the place of a fingerprint: messages before the offset may be left out."""
+
 _TIME = len(PartitionTime().to_list())
 
 
@@ -36,7 +39,7 @@ class Committed:
     `log` is how far the table topic was then. All of it belongs to the definition with this fingerprint and
     to the input and table topics with these ids; what no stream has committed has none of them. `epoch` is
     that of the latest claim (`work.partition_recovery`), `moved` that of the claim under which the position
-    was moved.
+    was moved. `skipping` says that messages before the position may be left out (`set_offsets`).
     """
 
     position: Position
@@ -46,6 +49,7 @@ class Committed:
     table_id: str = ""
     epoch: int = 0
     moved: int = 0
+    skipping: bool = False
 
     def describe(self) -> list[Any]:
         """Everything but the offset, as plain JSON."""
@@ -54,7 +58,8 @@ class Committed:
         again = [] if position.replay_time is None else position.replay_time.to_list()
         beside = [back, self.epoch, self.moved, *again] if self.epoch or again else [back] if back else []
         known = [*position.time.to_list(), *beside]
-        return [self.fingerprint, self.topic_id, self.table_id, known, *self.log]
+        whose = _SKIPPING if self.skipping else self.fingerprint
+        return [whose, self.topic_id, self.table_id, known, *self.log]
 
     @classmethod
     def of(cls, offset: int, fields: list[Any]) -> Committed:
@@ -65,8 +70,9 @@ class Committed:
         back, epoch, moved, *again = (*beside, *(0, 0, 0)[len(beside) :])
         replay_time = PartitionTime(*again) if again else None
         position = Position(offset, PartitionTime(*time), None if back < 0 else offset - back, replay_time)
-        ids = str(fingerprint), str(topic_id), str(table_id)
-        return cls(position, tuple(map(int, log)), *ids, epoch, moved)
+        skipping = fingerprint == _SKIPPING
+        ids = "" if skipping else str(fingerprint), str(topic_id), str(table_id)
+        return cls(position, tuple(map(int, log)), *ids, epoch, moved, skipping)
 
 
 Places = Mapping[str, Committed]

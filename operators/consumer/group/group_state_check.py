@@ -13,13 +13,14 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from ...definition.definition_diff import DefinitionChanged, differences, rewritten
+from ...definition.lasting_state import goes_on
 from ...definition.stream import Stream
 from ...kafka.client_config import LIBRARY_LOG, member_config, producer_config
 from ...kafka.faults import LOST
@@ -33,6 +34,7 @@ from ..log.messages import LARGEST, log_group, table_topic
 from ..log.snapshots import Snapshot
 from .committed import LONE, Committed, Places, committable, places_of
 from .group_registry import committed_by, other_streams, recorded_in, tables_together
+from .set_offsets import check_ahead, counted_until
 
 log = logging.getLogger("streamgauge.kafka")
 
@@ -73,6 +75,7 @@ class GroupState:
         """
         self.read_committed()
         topics = self.client.list_topics(timeout=_SECONDS).topics
+        self._go_on(set(topics))
         self._check_definition(set(topics))
         exists = self.existed = self.table_topic in topics
         table_id = id_of(self.client, self.table_topic) if exists else ""
@@ -87,10 +90,14 @@ class GroupState:
         if exists:
             self._recorded = recorded_in(self.config, self.table_topic)
             self._check_recorded()
-        if exists and set(inputs_of(self.partitions)) - self.places.keys():
+        by_hand = any(not place.fingerprint for place in self.places.values())
+        if exists and (by_hand or set(inputs_of(self.partitions)) - self.places.keys()):
             starts = dict.fromkeys(topics[self.table_topic].partitions, 0)
             self.logs = read_tail(self.config, self.table_topic, starts)
             self._check_source()
+            for where, place in self.places.items():
+                if (counted := counted_until(where, self.logs)) is not None:
+                    check_ahead(self.stream, self.group_id, where, place, counted.position.offset)
 
     def claim(self) -> None:
         """Write down, once the table topic is there, whose group it is, and see that nobody did so before.
@@ -170,13 +177,35 @@ class GroupState:
             consumer.close()
         return True
 
-    def _check_definition(self, topics: set[str]) -> None:
+    def _go_on(self, topics: set[str]) -> None:
+        """Go on under the fingerprint with which the group began, if only what touches no state changed."""
+        others = self._other_fingerprints(topics)
+        if len(others) != 1 or self.table_topic in topics:
+            return
+        topic = table_topic(self.log_group, began_as := others.pop())
+        recorded = recorded_in(self.config, topic) if topic in topics else None
+        own = self.stream.definition()
+        if recorded is None or recorded.fingerprint != began_as or not goes_on(recorded.definition, own):
+            return
+        self.stream = replace(self.stream, began_as=began_as)
+        self.fingerprint, self.table_topic = began_as, topic
+        if changes := differences(recorded.definition, own):
+            log.warning(
+                "the group %s goes on with its open windows under a changed definition: %s",
+                *(self.log_group, "; ".join(changes)),
+            )
+
+    def _other_fingerprints(self, topics: set[str]) -> set[str]:
+        """Those of other definitions that the group's offsets and table topics are of."""
         others = {place.fingerprint for place in self.places.values()} - {"", self.fingerprint}
+        pattern = re.compile(re.escape(f"{self.log_group}.table.") + "([0-9a-f]{16})")
+        known = {match[1] for topic in topics if (match := pattern.fullmatch(topic))}
+        return others | known - {self.fingerprint}
+
+    def _check_definition(self, topics: set[str]) -> None:
         for _, of_another in tables_together(self.config, self.group_id, topics, self.together):
             raise other_streams(self.group_id, of_another.together, self._names)
-        pattern = re.compile(re.escape(f"{self.log_group}.table.") + "([0-9a-f]{16})")
-        others |= {match[1] for topic in topics if (match := pattern.fullmatch(topic))} - {self.fingerprint}
-        if not others:
+        if not (others := self._other_fingerprints(topics)):
             return
         other = min(others)
         topic = table_topic(self.log_group, other)
@@ -191,7 +220,7 @@ class GroupState:
         if set(self._recorded.together) != set(self.together):
             raise other_streams(self.group_id, self._recorded.together or (LONE,), self._names)
         recorded, own = self._recorded.definition, self.stream.definition()
-        if changes := differences(recorded, own):
+        if (changes := differences(recorded, own)) and not goes_on(recorded, own):
             raise self._changed(changes)
         for sentence in rewritten(recorded, own):
             log.warning(

@@ -80,29 +80,35 @@ def reset(
     check_settings(config or {})
     settings = {"bootstrap.servers": servers(bootstrap_servers), **(config or {})}
     client = admin(settings)
-    _check_empty(client, group_id)
+    check_empty(client, group_id)
     known = client.list_topics(timeout=_SECONDS).topics
     alone = re.compile(re.escape(f"{group_id}.table.") + "[0-9a-f]{16}")
     gone = [topic for topic in known if alone.fullmatch(topic)]
     gone += [topic for topic, _ in tables_together(settings, group_id, known)]
     mergers = {f"{topic.rpartition('.table.')[0]}.merger" for topic in gone} | {f"{group_id}.merger"}
     for group in sorted(mergers):
-        _check_empty(client, group)
-    names = list(topics) or _known_topics(client, group_id)
+        check_empty(client, group)
+    names = list(topics) or sorted({where.topic for where in committed_offsets(client, group_id)})
     inputs = inputs_of({topic: partitions_of(client, topic) for topic in names})
-    places = _places(client, inputs, to)
+    places = offsets_at(client, inputs, to)
     remove(client, gone, mergers)
     _wait_until_gone(client, gone)
-    offsets = [KafkaPartition(*where, offset) for where, offset in places.items()]
-    wanted = ConsumerGroupTopicPartitions(group_id, offsets)
+    alter_offsets(client, group_id, {where: (offset, "") for where, offset in places.items()})
+    return places
+
+
+def alter_offsets(client: Admin, group_id: str, offsets: Mapping[Input, tuple[int, str]]) -> None:
+    """Set offsets of a group without members, each with its metadata."""
+    places = [KafkaPartition(*where, offset, metadata) for where, (offset, metadata) in offsets.items()]
+    wanted = ConsumerGroupTopicPartitions(group_id, places)
     try:
         client.alter_consumer_group_offsets([wanted], request_timeout=_SECONDS)[group_id].result(_SECONDS)
     except KafkaException as error:
         raise refused(error.args[0], f"set the offsets of the group {group_id!r}", group=group_id) from None
-    return places
 
 
-def _check_empty(client: Admin, group: str) -> None:
+def check_empty(client: Admin, group: str) -> None:
+    """Raise `GroupInUse` if a group has members."""
     try:
         members = described_group(client, group).result(_SECONDS).members
     except KafkaException as error:
@@ -117,8 +123,8 @@ def _check_empty(client: Admin, group: str) -> None:
         )
 
 
-def _known_topics(client: Admin, group_id: str) -> list[str]:
-    """The topics of which a group has committed offsets."""
+def committed_offsets(client: Admin, group_id: str) -> dict[Input, tuple[int, str]]:
+    """The offsets that a group has committed, with their metadata. Raises `ValueError` if there are none."""
     requests = [ConsumerGroupTopicPartitions(group_id)]
     offsets: list[KafkaPartition] = []
     try:
@@ -127,12 +133,17 @@ def _known_topics(client: Admin, group_id: str) -> list[str]:
     except KafkaException as error:
         if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
             raise refused(error.args[0], f"read the offsets of {group_id!r}", group=group_id) from None
-    if not offsets:
+    if not any(place.offset >= 0 for place in offsets):
         raise ValueError(f"the group {group_id!r} has no offsets: check its name, or name its input topics")
-    return sorted({place.topic for place in offsets})
+    return {
+        Input(place.topic, place.partition): (place.offset, place.metadata or "")
+        for place in offsets
+        if place.offset >= 0
+    }
 
 
-def _places(client: Admin, inputs: list[Input], to: Place) -> dict[Input, int]:
+def offsets_at(client: Admin, inputs: list[Input], to: Place) -> dict[Input, int]:
+    """The offsets of a place, as `reset` takes it, in these partitions. Raises `ValueError`."""
     first, last = begin_offsets(client, inputs), end_offsets(client, inputs)
     if to == "earliest":
         return {where: first[where] for where in inputs}

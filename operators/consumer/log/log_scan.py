@@ -52,10 +52,14 @@ class Tail:
 
 @dataclass(slots=True)
 class Ends:
-    """Where an input partition goes on, and the offsets at which its deltas must be cut."""
+    """Where an input partition goes on, and the offsets at which its deltas must be cut.
+
+    The messages from there to `skip_to` are left out on request.
+    """
 
     position: Position
     cuts: list[int] = field(default_factory=list)
+    skip_to: int | None = None
 
 
 def read_tail(config: Mapping[str, Any], topic: str, starts: Mapping[int, int]) -> dict[int, Tail]:

@@ -7,12 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...kafka.log_faults import DeltaError
+from ...kept_form import form_of
 from ...sketching.account import Account
 from ...watermarks.global_watermark import Mark
 from ...watermarks.idle_timer import Rest
 from ...watermarks.partition_watermark import PartitionTime
 from ...watermarks.position import Input, Position
 from ...windows.window import EARLIEST
+
+FORM = 2
+"""The number of the form that `state_json` writes."""
 
 _TIME = len(PartitionTime().to_list())
 
@@ -62,9 +66,10 @@ class EmittedWindows:
 
 
 def read_state(stored: str) -> tuple[LogState, EmittedWindows]:
-    """What `state_json` gave. Raises `DeltaError` if it is damaged."""
+    """What `state_json` gave. Raises `DeltaError` if it is damaged, `WrittenByNewer` for a newer form."""
     try:
         fields: dict[str, Any] = json.loads(stored)
+        form = form_of(fields, FORM, "the merger's state")
         marks = {
             Input(topic, int(partition)): _mark(stored)
             for topic, partitions in fields["chains"].items()
@@ -80,7 +85,9 @@ def read_state(stored: str) -> tuple[LogState, EmittedWindows]:
             mark.position = replace(mark.position, leader_epoch=leader_epoch)
         state = LogState(marks, account, closed_us, due_us, duplicates, overlaps, epochs, missed)
         quiet_us, position = fields["quiet"]
-        return state, EmittedWindows(fields["emitted"], kept, (quiet_us, position))
+        # Of form 1 there are two: the earlier one has another name for this.
+        until_us = fields["told"] if form == 1 and "told" in fields else fields["emitted"]
+        return state, EmittedWindows(until_us, kept, (quiet_us, position))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DeltaError(f"the merger's stored state is damaged ({error}): {stored[:200]!r}") from None
 
@@ -92,6 +99,7 @@ def state_json(state: LogState, emitted: EmittedWindows) -> str:
         chains.setdefault(topic, {})[str(partition)] = _numbers(mark)
     leaders = {where: mark.position.leader_epoch for where, mark in state.marks.items()}
     fields = {
+        "form": FORM,
         "chains": chains,
         "leaders": [[*where, epoch] for where, epoch in leaders.items() if epoch >= 0],
         "account": state.account.to_dict(),

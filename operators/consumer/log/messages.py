@@ -13,8 +13,10 @@ A delta is one message for each partition of the topic, or several parts if it i
 | `more` | 1 if another delta follows that was sent together with this one |
 | `epoch` | the number of its sender's claim, if it made one |
 | `provisional` | 1 if its rows count only where the log ends (see `Delta`) |
+| `form` | the number of this form, unless it is 1 |
 | `split` | the keys that decide its rows' partition, as JSON, unless all do |
-| `account` | read, counted, filtered, late and dead-lettered messages; those that the log has lost, if any |
+| `account` | read, counted, filtered, late and dead-lettered messages |
+| `skipped`, `truncated` | offsets left out on request, and messages that the log has lost, if any |
 | `leader` | the epoch of the leader whose log was read, if it is known |
 
 Its value is the length of a JSON text in four bytes, little-endian; that text, with the number of messages by
@@ -36,6 +38,7 @@ from ...grouping.group_index import hash_keys
 from ...kafka.chunked_records import LARGEST_PART, Record, split_value
 from ...kafka.log_faults import DeltaError
 from ...kafka.outgoing_message import Outgoing
+from ...kept_form import form_of
 from ...sketching.account import Account
 from ...sketching.delta import Delta
 from ...table.schema import from_ipc, keys_of, to_ipc
@@ -44,6 +47,9 @@ from ...watermarks.partition_watermark import PartitionTime
 
 LARGEST = 64 * 1024 * 1024
 """The largest message of a stream's producers: a dead letter is as large as the input was."""
+
+FORM = 1
+"""The number of the form in which deltas are written."""
 
 TOPIC_CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 """The table topic is the state: only mergers may trim it, behind their oldest open windows."""
@@ -85,11 +91,13 @@ def encode(
     split_keys: Sequence[str] | None = None,
 ) -> list[Outgoing]:
     """A delta's messages, none of them with a value of more than `largest` bytes."""
+    counts = delta.account.to_dict()
+    beside = {name: counts.pop(name, 0) for name in _BESIDE}
     headers = [
         ("fingerprint", delta.fingerprint.encode()),
         ("topic", delta.topic.encode()),
         ("source", delta.source.encode()),
-        ("account", " ".join(map(str, delta.account.to_dict().values())).encode()),
+        ("account", " ".join(map(str, counts.values())).encode()),
         ("time", _spaced(delta.time)),
         ("rest", b"" if delta.rest is None else _spaced(delta.rest)),
     ]
@@ -97,6 +105,7 @@ def encode(
     headers += [("epoch", str(delta.epoch).encode())] if delta.epoch else []
     headers += [("provisional", b"1")] if delta.provisional else []
     headers += [("leader", str(delta.leader_epoch).encode())] if delta.leader_epoch >= 0 else []
+    headers += [(name, str(count).encode()) for name, count in beside.items() if count]
     split_by = split_text(partitions, split_keys).encode()
     headers += [("split", split_by)] if split_by else []
     messages = json.dumps({str(k): v for k, v in delta.messages.items()}).encode()
@@ -135,9 +144,13 @@ def _keys_text(split_by: str) -> str:
 
 
 def decode(record: Record, rows: bool = True) -> Delta:
-    """The delta in a record, without its table unless `rows`. Raises `DeltaError` for anything else."""
+    """The delta in a record, without its table unless `rows`.
+
+    Raises `DeltaError` for anything else, `WrittenByNewer` for a newer form.
+    """
     headers = record.headers
     try:
+        form_of({"form": int(headers.get("form", b"1"))}, FORM, "a delta of the table topic")
         numbers = {name: int(headers[name]) for name in _NUMBERS}
         start = 4 + int.from_bytes(record.value[:4], "little")
         messages: Mapping[str, int] = json.loads(record.value[4:start])
@@ -152,7 +165,8 @@ def decode(record: Record, rows: bool = True) -> Delta:
             time=PartitionTime(*map(int, headers["time"].split())),
             rest=Rest(*map(int, headers["rest"].split())) if headers["rest"] else None,
             more=bool(numbers["more"]),
-            account=Account(*map(int, headers["account"].split())),
+            account=Account(*map(int, headers["account"].split()))
+            + Account(**{name: int(headers.get(name, b"0")) for name in _BESIDE}),
             messages={int(pane): count for pane, count in messages.items()},
             source=headers["source"].decode(),
             epoch=int(headers.get("epoch", b"0")),
@@ -167,6 +181,8 @@ def decode(record: Record, rows: bool = True) -> Delta:
         raise DeltaError(f"a damaged delta: {error}") from None
 
 
+_BESIDE = ("skipped", "truncated")
+"""Counts of an account that most deltas don't have."""
 _NUMBERS = ("partition", "first", "next", "more")
 
 

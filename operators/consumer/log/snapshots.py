@@ -5,7 +5,8 @@ and the definition and the input topic that all of it is of. It has a message's 
 input partitions, and nothing in a consumer group that may expire.
 
 Headers: `kind` (``state``), `fingerprint`, `sources` (a JSON object of the input topics' ids), `resume` (the
-offset). The value is JSON, compressed by zlib: `definition`, `state`, `delivery`, `memory` and `together`.
+offset). The value is JSON, compressed by zlib: `form`, `definition`, `state`, `delivery`, `memory` and
+`together`.
 """
 
 from __future__ import annotations
@@ -19,9 +20,13 @@ from typing import Any
 from ...kafka.chunked_records import LARGEST_PART, Record, split_value
 from ...kafka.log_faults import DeltaError
 from ...kafka.outgoing_message import Outgoing
+from ...kept_form import form_of
 from ...watermarks.global_watermark import Mark
 from ...watermarks.position import Input
 from .merger_state import read_state
+
+FORM = 2
+"""The number of the form that is written."""
 
 _KIND = b"state"
 
@@ -33,7 +38,8 @@ class Snapshot:
     `delivery` is that of its run, empty where that isn't known: it decides which deltas count. `memory` is
     what sinks remember of the windows that were handed over by then, by the sinks' names. `together` are the
     names of all streams that run together with this one, its own among them; none for a lone stream. `split`
-    says by which keys groups are spread over partitions (`messages.split_text`).
+    says by which keys groups are spread over partitions (`messages.split_text`). `described` is the
+    fingerprint of the `definition` itself, if the group began with another one (`lasting_state`).
     """
 
     fingerprint: str
@@ -45,6 +51,7 @@ class Snapshot:
     memory: Mapping[str, str] = field(default_factory=dict)
     together: tuple[str, ...] = ()
     split: str = ""
+    described: str = ""
 
     def outgoing(self, topic: str, partition: int, largest: int = LARGEST_PART) -> list[Outgoing]:
         """Its messages."""
@@ -55,6 +62,7 @@ class Snapshot:
             ("resume", str(self.next_offset).encode()),
         ]
         kept: dict[str, Any] = {
+            "form": FORM,
             "definition": self.definition,
             "state": self.state,
             "delivery": self.delivery,
@@ -62,15 +70,17 @@ class Snapshot:
         }
         kept |= {"together": self.together} if self.together else {}
         kept |= {"split": self.split} if self.split else {}
+        kept |= {"described": self.described} if self.described not in ("", self.fingerprint) else {}
         value = json.dumps(kept).encode()
         return [Outgoing(topic, partition, *p) for p in split_value(zlib.compress(value), headers, largest)]
 
     @classmethod
     def of(cls, record: Record) -> Snapshot:
-        """The snapshot of a record. Raises `DeltaError` if it is damaged."""
+        """The snapshot of a record. Raises `DeltaError` if damaged, `WrittenByNewer` for a newer form."""
         headers = record.headers
         try:
             fields = json.loads(zlib.decompress(record.value))
+            form_of(fields, FORM, "the snapshot of a merger's state")
             state, sources = fields["state"], json.loads(headers["sources"])
             resume, definition = int(headers["resume"]), fields["definition"]
             delivery = str(fields["delivery"])
@@ -78,7 +88,10 @@ class Snapshot:
             together = tuple(map(str, fields.get("together", ())))
             fingerprint = headers["fingerprint"].decode()
             split = str(fields.get("split", ""))
-            return cls(fingerprint, sources, resume, state, definition, delivery, memory, together, split)
+            described = str(fields.get("described", ""))
+            return cls(
+                fingerprint, sources, resume, state, definition, delivery, memory, together, split, described
+            )
         except (KeyError, ValueError, TypeError, AttributeError, zlib.error) as error:
             raise DeltaError(f"a damaged snapshot of a merger's state: {error!r}") from None
 

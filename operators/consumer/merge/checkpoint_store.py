@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from ...definition.description import fingerprint_of
 from ...kafka.client_config import LIBRARY_LOG, producer_config
 from ...kafka.faults import LOST, passing
 from ...kafka.log_faults import DeltaError
@@ -113,7 +114,9 @@ class CheckpointStore:
             if not passing(fault):
                 raise
             if not self.behind and fault.code() not in LOST:
-                log.warning("the merger's position can't be stored now, retrying later: %s", fault.str())
+                windows = self._outbox.describe_waiting()
+                what = f"the merger's place and {windows}, can't" if windows else "the merger's place can't"
+                log.warning("%s be kept now; it is tried again: %s", what, fault.str())
             self.behind = True
             return
         if self.behind:
@@ -219,6 +222,7 @@ class CheckpointStore:
             place.memory,
             self._plan.together,
             self._plan.split,
+            fingerprint_of(self._definition),
         )
         return snapshot.outgoing(self._plan.table_topic, partition)
 

@@ -19,12 +19,17 @@ def figures_of(
     inputs: Iterable[Input],
     waiting: Callable[[Input], int | None],
     now: float,
+    held: Callable[[Input], tuple[int, float]] = lambda where: (0, 0.0),
 ) -> Figures:
-    """A group's figures, from its merged log; `waiting` gives an input's lag, `now` the wall clock's time."""
+    """A group's figures, from its merged log; `waiting` gives an input's lag, `now` the wall clock's time.
+
+    `held` gives how many of an input's messages an open transaction holds back, and for how many seconds.
+    """
 
     def one(where: Input) -> InputFigures:
         mark = state.marks.get(where, Mark())
-        return InputFigures(waiting(where), _reached(mark.time.watermark(stream.delay_us)), mark.idle)
+        reached = _reached(mark.time.watermark(stream.delay_us))
+        return InputFigures(waiting(where), reached, mark.idle, *held(where))
 
     return Figures(
         group=group,

@@ -8,6 +8,7 @@ again (`checkpoint_store`): so every such window is whole again.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time as wall
 from collections.abc import Callable, Iterable
@@ -57,9 +58,10 @@ class MergeWorker:
 
     The run's `on_window` gets the table of sketches of a closed window, from the thread of `run`: once in a
     run, or again, whole, if rows followed for one that only silence had closed. A window counts as handed
-    over once that call returns. If it raises, the window is emitted again, and after a crash so do those
+    over once that call returns. If it raises, the window is emitted again, and after a crash so are those
     handed over since the last commit. With several table partitions, each brings the windows of its own
-    groups. Tables that were handed over go to `closed`.
+    groups. Tables that were handed over go to `closed`. Once `seconds_left` says that a stop leaves no time
+    for another window, it stores its position and ends; the next run hands over the others.
     """
 
     def __init__(
@@ -68,14 +70,16 @@ class MergeWorker:
         closed: ClosedWindows,
         stopping: Callable[[], bool],
         draining: Callable[[], bool] = lambda: False,
+        seconds_left: Callable[[], float] = lambda: math.inf,
     ) -> None:
         self._plan = plan
         self._draining = draining
-        self._outbox = Outbox(plan)
+        self._seconds_left = seconds_left
+        self._outbox = Outbox(plan, seconds_left)
         self._closed = closed
         self._stopping = stopping
         self._due = self._next_look = 0.0
-        self._leaving = False
+        self._leaving = self._abandoned = False
         self._last_known: list[LogState] = []
         self._inputs = set(plan.inputs)
         self._gone: set[str] = set()
@@ -124,15 +128,16 @@ class MergeWorker:
                 if self._stopping():
                     last = last or wall.monotonic() + _LAST_SECONDS
                     late = wall.monotonic() > last and not self._draining()
-                    if late or (not messages and self._at_end()):
+                    if late or self._overdue or (not messages and self._at_end()):
                         break
             if self.finished:
                 self._emit()
                 self._emit_open()
+            self._warn_postponed()
             last = wall.monotonic() + _LAST_SECONDS
             self._save_checkpoint()
             # What waits to be sent by a bounded run is part of its result.
-            while self._checkpoints.behind and (self._patient or wall.monotonic() < last):
+            while self._checkpoints.behind and self._in_time(last):
                 self._consumer.poll(_PAUSE_SECONDS)
                 self._save_checkpoint()
             self._outbox.check_empty()
@@ -141,13 +146,30 @@ class MergeWorker:
         finally:
             self._last_known = self.states()
             self._leaving = True
-            as_exception(self._consumer.close)
+            if not self._abandoned:
+                as_exception(self._consumer.close)
             self._checkpoints.close()
             self._stop_observing()
 
     def warn_if_slow(self) -> None:
         """Say so if a sink or a callback holds it up; called from another thread."""
         self._outbox.warn_if_slow()
+
+    @property
+    def occupied_by(self) -> str:
+        """The window that a callback or sink is being given now, in words; empty if there is none."""
+        return self._outbox.occupied_by
+
+    def abandon(self) -> None:
+        """Leave the group while a callback does not return, so that others take over.
+
+        Another thread calls it. Nothing is done if `run` is anywhere else: it uses the same consumer.
+        """
+        self._abandoned = True  # `run` ends once the callback has returned, and touches the consumer no more
+        if not self._outbox.occupied_by:
+            self._abandoned = False
+            return
+        as_exception(self._consumer.close)
 
     def states(self) -> list[LogState]:
         """What each partition of the log says about the whole run; the same once all are read.
@@ -213,6 +235,15 @@ class MergeWorker:
     def _known(self) -> list[Merger]:
         """Its mergers, or while others have all partitions of the log, what reads along."""
         return list(self.mergers.values()) or ([] if self._watch is None else [self._watch.merger])
+
+    @property
+    def _overdue(self) -> bool:
+        """Whether a stop leaves no more time than it takes to keep the place and leave the group."""
+        return self._seconds_left() <= 0
+
+    def _in_time(self, last: float) -> bool:
+        """Whether the place, and what goes with it, may be tried to be kept once more."""
+        return not self._overdue and (self._patient or wall.monotonic() < last)
 
     @property
     def _patient(self) -> bool:
@@ -309,12 +340,13 @@ class MergeWorker:
             with self.lock:
                 tables = merger.updates()
             for table in tables:
-                self._outbox.emit_provisional(table)
+                if not self._outbox.out_of_time:
+                    self._outbox.emit_provisional(table)
 
     def _emit(self) -> None:
         """Hand over the windows that the watermark has passed; a window counts only if its call returned."""
         for partition, merger in self.mergers.items():
-            while not self._outbox.full:
+            while not (self._outbox.full or self._outbox.out_of_time):
                 with self.lock:
                     groups = merger.due()
                 if groups is None:
@@ -324,8 +356,24 @@ class MergeWorker:
                     partition, groups, merger.final, partial(self._mark_emitted, partition, len(groups))
                 )
 
+    def _warn_postponed(self) -> None:
+        """Say so if closed windows were not handed over because a stop left no time for them."""
+        if not self._outbox.out_of_time:
+            return
+        due = [groups for merger in self.mergers.values() if (groups := merger.due()) is not None]
+        if count := sum(len(groups.windows()) for groups in due):
+            log.warning(
+                "stopped before %d closed window%s could be handed over: %s",
+                *(count, "s" * (count > 1)),
+                "start the run again"
+                if self._plan.options.group_id is None
+                else "the next run of the group hands them over",
+            )
+
     def _mark_emitted(self, partition: int, due: int, groups: WindowGroups) -> None:
         """Note that windows were handed over: all that are due, of so many rows, or the first of them."""
+        if self._abandoned:
+            raise Stopped("a callback returned when its run had ended; its window comes again")
         merger = self.mergers[partition]
         with self.lock:
             self._closed.add(partition, groups)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import errno
 import logging
+import math
 import time as wall
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
 import pyarrow as pa
-from tenacity import Retrying, before_sleep_log, retry_if_exception, stop_after_delay, wait_fixed
+from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_delay, wait_fixed
 
 from ...kafka.outgoing_message import Outgoing
 from ...sinks.sink import (
@@ -60,10 +61,11 @@ class Outbox:
     """Hands windows over, in the order in which they closed.
 
     `emit` calls the run's `on_window` and the sinks that write or remember; what they raise ends the run, and
-    the window is emitted again in the next. What is to be sent waits until `mark_sent` or `forget`.
+    the window is emitted again in the next. What is to be sent waits until `mark_sent` or `forget`. Windows
+    for which `seconds_left` leaves no time are left to the next run.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, seconds_left: Callable[[], float] = lambda: math.inf) -> None:
         options = plan.options
         self._on_window = options.on_window
         self._origin = origin_of(plan)
@@ -74,7 +76,10 @@ class Outbox:
         self._waiting: dict[int, list[OutboxEntry]] = {}
         self._bytes: dict[int, int] = {}
         self._since: tuple[float, ClosedWindow] | None = None
+        self._warned = False
         self._table_topic = plan.table_topic
+        self._seconds_left = seconds_left
+        self._window_seconds = 0.0
 
     @property
     def sends(self) -> bool:
@@ -85,6 +90,17 @@ class Outbox:
     def full(self) -> bool:
         """Whether so much waits that it must be sent before more windows are accepted."""
         return sum(self._bytes.values()) > _FULL_BYTES
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether a stop leaves less time than the last window took."""
+        return self._seconds_left() < self._window_seconds
+
+    @property
+    def occupied_by(self) -> str:
+        """The window that is being handed over now, in words; empty if there is none."""
+        since = self._since
+        return "" if since is None else describe_window(since[1])
 
     def emit(
         self,
@@ -107,6 +123,8 @@ class Outbox:
         begun = wall.monotonic()
         try:
             for one in groups.windows():
+                if self.out_of_time:
+                    break
                 self._show(ClosedWindow(one, partition, final, self._origin))
                 high += len(one)
                 if high < len(groups) and wall.monotonic() - begun > _TOGETHER_SECONDS:
@@ -120,13 +138,15 @@ class Outbox:
 
     def _show(self, window: ClosedWindow) -> None:
         """Hand a window to the callback and to the sinks that write."""
-        self._since = wall.monotonic(), window
+        begun = wall.monotonic()
+        self._since, self._warned = (begun, window), False
         if self._on_window is not None:
             table = SketchTable.of_groups(window.groups)
             self._on_window(table)
             table.drop_answers()
         for sink in self._writing:
-            _write(sink, window)
+            _write(sink, window, self._seconds_left)
+        self._window_seconds = wall.monotonic() - begun
         self._since = None
 
     def _pass_on(self, partition: int, groups: WindowGroups, final: bool) -> None:
@@ -134,7 +154,7 @@ class Outbox:
         for name, folding in self._sink_states.get(partition, {}).items():
             several = next(takes_several(sink) for sink in self._stateful if sink.name == name)
             for window in self._closed(partition, groups, final, several):
-                self._since = wall.monotonic(), window
+                self._since, self._warned = (wall.monotonic(), window), False
                 context = partial(_describe_named, name, window)
                 self._put(partition, _run_sink(partial(folding.update, window), context), context)
         self._since = None
@@ -184,8 +204,8 @@ class Outbox:
     def warn_if_slow(self) -> None:
         """Say so, once a window, if handing it over takes long; called from another thread."""
         since = self._since
-        if since is not None and wall.monotonic() - since[0] > _SLOW_SECONDS:
-            self._since = None
+        if since is not None and not self._warned and wall.monotonic() - since[0] > _SLOW_SECONDS:
+            self._warned = True
             log.warning(
                 "delivering %s takes more than %.0f s; nothing is lost, but until it returns no further "
                 "window is emitted, and the table topic %r grows on the brokers' disks",
@@ -201,6 +221,14 @@ class Outbox:
         """What waits to be sent of a partition of the table topic, oldest first."""
         return list(self._waiting.get(partition, ()))
 
+    def describe_waiting(self) -> str:
+        """How many windows wait to be sent, and the first of them, in words; empty if none does."""
+        left = [parcel for waiting in self._waiting.values() for parcel in waiting]
+        if not left:
+            return ""
+        count = sum(parcel.windows for parcel in left)
+        return f"the messages of {count} window{'s' * (count > 1)}, first {left[0].describe()}"
+
     def messages(self, parcels: Iterable[OutboxEntry]) -> Iterator[tuple[Outgoing, Callable[[], str]]]:
         """The messages of parcels, each with who can say what it is of."""
         for parcel in parcels:
@@ -215,12 +243,9 @@ class Outbox:
 
     def check_empty(self) -> None:
         """Say so if windows could not be sent before the end. Raises `SinkError` if no later run will."""
-        left = [parcel for waiting in self._waiting.values() for parcel in waiting]
-        if not left:
+        if not (waiting := self.describe_waiting()):
             return
-        count = sum(parcel.windows for parcel in left)
-        many = f"the messages of {count} window{'s' * (count > 1)}"
-        problem = f"{many}, first {left[0].describe()}, could not be sent"
+        problem = f"{waiting}, could not be sent"
         if not self._origin.named:
             raise SinkError(f"{problem}; start the run again, or give it a group_id so that a later one can")
         log.warning("%s; the next run of the group delivers them again", problem)
@@ -256,12 +281,23 @@ def _run_sink(step: Callable[[], list[Outgoing]], context: Callable[[], str]) ->
         ) from error
 
 
-def _write(sink: WritingSink, window: ClosedWindow) -> None:
+def _warn_retry(sink: WritingSink, window: ClosedWindow, attempt: RetryCallState) -> None:
+    """Say, before the second attempt, which window of which sink is tried again, and why."""
+    if attempt.attempt_number == 1:
+        error = None if attempt.outcome is None else attempt.outcome.exception()
+        log.warning(
+            "%s can't be written now, and is tried again for %.0f s: %s: %s",
+            *(_describe(sink, window), _TRY_SECONDS, type(error).__name__, error),
+        )
+
+
+def _write(sink: WritingSink, window: ClosedWindow, seconds_left: Callable[[], float]) -> None:
+    long_enough = stop_after_delay(_TRY_SECONDS)
     tries = Retrying(
         retry=retry_if_exception(lambda error: isinstance(error, OSError) and error.errno not in _HOPELESS),
         wait=wait_fixed(_PAUSE_SECONDS),
-        stop=stop_after_delay(_TRY_SECONDS),
-        before_sleep=before_sleep_log(log, logging.WARNING),
+        stop=lambda attempt: long_enough(attempt) or seconds_left() <= 0,
+        before_sleep=partial(_warn_retry, sink, window),
         reraise=True,
     )
     try:

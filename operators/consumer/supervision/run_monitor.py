@@ -42,6 +42,7 @@ class RunMonitor:
         self._inputs: list[Input] = plan.inputs
         self._offsets = OffsetWatch[Input](client, clock)
         self._owners = PartitionOwners(plan, client, clock)
+        self._held: dict[Input, tuple[int, float]] = {}
         self._waiting_since: float | None = None
         self._read, self._progressed = 0, clock()
 
@@ -49,6 +50,7 @@ class RunMonitor:
         """Take in what was found out of the input partitions that there are now."""
         self._inputs = list(inputs)
         self._offsets.poll(self._inputs)
+        self._note_open_transactions()
         self._owners.poll(self._inputs, self._work().assigned)
         state = self._state()
         if state.account.read != self._read:
@@ -71,6 +73,7 @@ class RunMonitor:
             self._inputs,
             lambda where: self._waiting(where, state),
             wall_clock(),
+            self._held_back,
         )
         return replace(
             group_figures,
@@ -93,12 +96,32 @@ class RunMonitor:
         return states[0] if states else LogState()
 
     def _waiting(self, where: Input, state: LogState) -> int | None:
-        """The messages that wait in a partition, by the latest answer; None before there is one."""
-        end = self._offsets.ends.get(where)
+        """The messages that wait in a partition, by the latest answer; None before there is one.
+
+        Those of open transactions wait, too, and those behind them.
+        """
+        end = self._offsets.high_watermarks.get(where, self._offsets.ends.get(where))
         mark = state.marks.get(where)
         begin = self._plan.starts.get(where, self._offsets.begins.get(where))
         at = begin if mark is None else mark.position.offset
         return None if end is None or at is None else max(0, end - at)
+
+    def _note_open_transactions(self) -> None:
+        """Note since when partitions can't be read any further, though there are messages behind."""
+        before, self._held = self._held, {}
+        for where in self._inputs:
+            end = self._offsets.ends.get(where)
+            if end is not None and self._offsets.high_watermarks.get(where, end) > end:
+                known = before.get(where)
+                same = known is not None and known[0] == end
+                self._held[where] = known if known is not None and same else (end, self._clock())
+
+    def _held_back(self, where: Input) -> tuple[int, float]:
+        """How many messages an open transaction holds back, and for how many seconds at least."""
+        if where not in self._held:
+            return 0, 0.0
+        end, since = self._held[where]
+        return max(0, self._offsets.high_watermarks.get(where, end) - end), self._clock() - since
 
     def _lag(self, state: LogState) -> int:
         """The messages that are known to wait."""

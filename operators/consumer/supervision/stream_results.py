@@ -17,6 +17,7 @@ from ..log.merger_state import LogState
 from ..merge.closed_windows import ClosedWindows
 from ..merge.merge_worker import MergeWorker
 from ..plan import Plan
+from ..stop_deadline import StopDeadline
 from ..summary import Summary
 from .run_monitor import RunMonitor
 
@@ -24,9 +25,9 @@ from .run_monitor import RunMonitor
 class StreamResults:
     """What one stream of a run has come to, while the run goes on and afterwards.
 
-    `done` says that the workers have ended, `draining` that all they sent is to be merged; `work` gives
-    the figures of the workers, `remarks` what they remarked on (None: they log it themselves), `state`
-    whether the run goes on, and why not.
+    `done` says that the workers have ended, `draining` that all they sent is to be merged, `deadline` how
+    long a stop may take; `work` gives the figures of the workers, `remarks` what they remarked on (None: they
+    log it themselves), `state` whether the run goes on, and why not.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class StreamResults:
         client: Admin,
         done: Callable[[], bool],
         draining: Callable[[], bool],
+        deadline: StopDeadline,
         work: Callable[[], WorkFigures],
         remarks: Callable[[], tuple[str, ...] | None],
         state: Callable[[], tuple[State, str]],
@@ -46,7 +48,8 @@ class StreamResults:
         self._started = wall.monotonic()
         most = None if plan.ends is not None else plan.options.keep_windows
         self._closed = ClosedWindows(schema_of(plan.stream), most)
-        self.merger = MergeWorker(plan, self._closed, done, draining)
+        self._deadline = deadline
+        self.merger = MergeWorker(plan, self._closed, done, draining, deadline.left_for_windows)
         self._monitor = RunMonitor(plan, client, self.merger, work)
         self._partitions = dict(plan.partitions)
         self.inputs = plan.inputs
@@ -131,6 +134,8 @@ class StreamResults:
         return (f"{account.dead_lettered:,} of {account.read:,} messages can't be counted; {where} why",)
 
     def _lag(self, state: LogState) -> int | None:
+        if self._deadline.missed:
+            return None  # brokers may be away, and who stopped it has no time to wait for them
         starts = {**self.plan.starts, **{w: mark.position.offset for w, mark in state.marks.items()}}
         try:
             ends = end_offsets(self._client, self.inputs, 2.0)

@@ -20,6 +20,7 @@ from ...watching.logs import about
 from ..error_context import in_stream, in_words
 from ..group.input_topics import TopicSearch
 from ..plan import Plans
+from ..stop_deadline import STOP_SECONDS, StopDeadline
 from ..worker.process import release_workers
 from ..worker.workers import Workers
 from .exposed_metrics import ExposedMetrics
@@ -27,6 +28,7 @@ from .stream_results import StreamResults
 
 log = logging.getLogger("streamgauge.kafka")
 
+_LOOK_SECONDS = 0.2
 _STOP_SECONDS = 20.0
 """How long a program that exits waits for its runs to end in order."""
 
@@ -65,7 +67,8 @@ class Supervisor:
         )
         self._stop, self._workers_done, self._wake = threading.Event(), threading.Event(), threading.Event()
         self._errors: list[BaseException] = []
-        self._draining = threading.Event()
+        self._draining, self._deadline = threading.Event(), StopDeadline()
+        self._abandoned_work: list[str] = []
         # Waited for in place of the thread: an interrupted join() believes the thread has finished (3.11).
         self._done = threading.Event()
         self._results = {name: self._results_of(name) for name in plans.by_name}
@@ -87,6 +90,7 @@ class Supervisor:
             self._admin,
             self._workers_done.is_set,
             self._draining.is_set,
+            self._deadline,
             self._work_figures,
             partial(self._remarks, name),
             self._state,
@@ -116,8 +120,16 @@ class Supervisor:
         """
         return self._exposed.address
 
-    def stop(self) -> None:
-        """Ask it to end in order: workers deliver what they hold, mergers fold it in. Returns at once."""
+    def stop(self, timeout: float | None = STOP_SECONDS) -> None:
+        """Ask it to end in order: workers deliver what they hold, mergers fold it in. Returns at once.
+
+        It ends within `timeout` seconds, whatever brokers, callbacks and sinks do; None sets no limit. Closed
+        windows for which no time is left are handed over by the group's next run. If a callback has not
+        returned by then, or a broker hasn't answered, the run ends as if it had been killed: a warning names
+        what it left, and `delivery` says what is repeated. Raises `ValueError` for a `timeout` that
+        is no number of seconds.
+        """
+        self._deadline.request(timeout)
         self._stop.set()
         self._wake.set()
 
@@ -147,11 +159,12 @@ class Supervisor:
     def _drained(self) -> None:
         """Ask it to end, and mergers to take in all that was sent."""
         self._draining.set()
-        self.stop()
+        self.stop(None)
 
     def _state(self) -> tuple[State, str]:
         """How it is, and the error that it failed with, if it did."""
-        state: State = "failed" if self._errors else "running" if self.running else "ended"
+        going: State = "stopping" if self._deadline.requested else "running"
+        state: State = "failed" if self._errors else going if self.running else "ended"
         plan = self.plans.first
         return state, without_secrets(in_words(self._errors[0]), plan.config) if self._errors else ""
 
@@ -178,9 +191,9 @@ class Supervisor:
                 with about(**self._about), in_stream(name):
                     work()
             except BaseException as error:
-                self._errors.append(error)
+                self._failed(error)
             except:  # noqa: E722 - C code can raise things that are not exceptions
-                self._errors.append(RuntimeError(f"the {what} of this run broke off: {sys.exc_info()[1]}"))
+                self._failed(RuntimeError(f"the {what} of this run broke off: {sys.exc_info()[1]}"))
             finally:
                 (done or self._wake).set()
 
@@ -188,9 +201,14 @@ class Supervisor:
         thread.start()
         return thread
 
+    def _failed(self, error: BaseException) -> None:
+        """Note an error, unless the run has ended without the thread that it comes from."""
+        if not self._done.is_set():
+            self._errors.append(error)
+
     def _abandoned(self) -> None:
         """End it when its program exits without having done so."""
-        self.stop()
+        self.stop(_STOP_SECONDS)
         self._done.wait(_STOP_SECONDS)
 
     def _supervise(self) -> None:
@@ -208,20 +226,40 @@ class Supervisor:
         if self._errors:
             self._check_topics(self._topics.ask_and_wait)  # the end of a topic shows in many ways
         self._stop.set()
-        self._errors += self._workers.end()
-        if self._working is not None:
-            self._working.join()
+        self._errors += self._workers.end(self._deadline.left_for_workers)
+        if self._working is not None and not _ended(self._working, self._deadline.left_for_workers):
+            self._abandoned_work.append("a worker that still delivers what it has read")
         self._workers_done.set()
-        for merging in self._merging:
-            merging.join()
+        for merging, own in zip(self._merging, results):
+            if not _ended(merging, self._deadline.left):
+                window = own.merger.occupied_by
+                self._thread("abandoned", own.merger.abandon, done=threading.Event())
+                self._abandoned_work.append(
+                    f"a callback or sink that has not returned for {window}"
+                    if window
+                    else "a merger that still keeps its place"
+                )
         if self.plans.first.options.group_id is None:
-            plans = self.plans.by_name.values()
-            groups = [self.plans.first.group_id, *(plan.merger_group for plan in plans)]
-            remove(self._admin, [plan.table_topic for plan in plans], groups)
+            removing = self._thread("removal", self._remove, done=threading.Event())
+            if not _ended(removing, self._deadline.left):
+                self._abandoned_work.append("the removal of its topics; a later run removes them")
+        if self._abandoned_work:
+            self._deadline.missed = True
+            log.warning(
+                "ended by the timeout of stop() without waiting for %s; what was not handed over comes "
+                "again in the group's next run, as its delivery promises",
+                "; ".join(self._abandoned_work),
+            )
         if not self._errors:
             self._exposed.end()
         self._log_end()
         atexit.unregister(self._abandoned)
+
+    def _remove(self) -> None:
+        """Remove what a run on its own has made."""
+        plans = self.plans.by_name.values()
+        groups = [self.plans.first.group_id, *(plan.merger_group for plan in plans)]
+        remove(self._admin, [plan.table_topic for plan in plans], groups)
 
     def _log_end(self) -> None:
         why = self._state()[1]
@@ -247,3 +285,10 @@ class Supervisor:
         self._gone = set(self._topics.gone)
         for own in self._results.values():
             own.update_topics(self._topics.partitions, fresh, self._gone)
+
+
+def _ended(thread: threading.Thread, seconds_left: Callable[[], float]) -> bool:
+    """Wait for a thread's end, while any seconds are left; a stop may set a limit meanwhile."""
+    while thread.is_alive() and (left := seconds_left()) > 0:
+        thread.join(min(left, _LOOK_SECONDS))
+    return not thread.is_alive()

@@ -29,7 +29,8 @@ from ...sketching.delta import Delta
 from ...watermarks.position import Input, Position
 from ..group.committed import LONE, Committed, Places
 from ..group.membership import Membership
-from ..log.log_scan import Ends, Tail, follow, highest_claim, log_ends, read_tail
+from ..group.set_offsets import resume
+from ..log.log_scan import Ends, Tail, highest_claim, log_ends, read_tail
 from ..log.messages import encode
 from ..plan import Plan, Plans
 from .delivery import AtLeastOnce, AtMostOnce, Delivery, ExactlyOnce
@@ -141,9 +142,14 @@ class PartitionRecovery:
         self.delivery = self.delivery or ExactlyOnce(plan.config, self._membership, self._stopping)
         if all(place.fingerprint for place in places.values()):
             return {where: Ends(place.position) for where, place in places.items()}
-        # Offsets that no worker committed were set by hand; they may lie before deltas that count.
-        logs = read_tail(plan.config, plan.table_topic, dict.fromkeys(range(plan.table_partitions), 0))
-        return {where: follow(place.position, where, logs) for where, place in places.items()}
+        logs = self._whole_log(plan)
+        return {where: self._resume(plan, where, place, logs) for where, place in places.items()}
+
+    def _whole_log(self, plan: Plan) -> Mapping[int, Tail]:
+        return read_tail(plan.config, plan.table_topic, dict.fromkeys(range(plan.table_partitions), 0))
+
+    def _resume(self, plan: Plan, where: Input, place: Committed, logs: Mapping[int, Tail]) -> Ends:
+        return resume(plan.stream, plan.group_id, where, place, logs)
 
     def _behind_log(self, places: Mapping[Input, Committed]) -> dict[Input, Ends]:
         """Places behind deltas that are in the log but were never committed."""
@@ -153,34 +159,40 @@ class PartitionRecovery:
             for t in range(plan.table_partitions)
         }
         logs = self._tails(starts)
+        # What must not be skipped is refused before anything is written.
+        ends = {w: self._resume(plan, w, place, logs) for w, place in places.items()}
         if self.delivery is None:
             way = AtMostOnce if plan.options.delivery == "at_most_once" else AtLeastOnce
             known = [logs[t].end for t in range(plan.table_partitions)]
             self.delivery = way(plan.config, self._membership, plan.table_topic, known, self._stopping)
         if plan.options.delivery == "effectively_once":
-            self._claim(places, logs)
+            self._claim(places, logs, ends)
             logs = self._tails(starts)
-        ends = {w: follow(place.position, w, logs, place.moved) for w, place in places.items()}
+            ends = {w: self._resume(plan, w, place, logs) for w, place in places.items()}
         log = tuple(starts[t] for t in range(plan.table_partitions))
         for where, place in places.items():
             self._behind[where] = max(ends[where].cuts, default=0), replace(place, log=log)
         return ends
 
-    def _claim(self, places: Mapping[Input, Committed], logs: Mapping[int, Tail]) -> None:
+    def _claim(
+        self, places: Mapping[Input, Committed], logs: Mapping[int, Tail], ends: Mapping[Input, Ends]
+    ) -> None:
         """Take partitions over from their last worker, so that nothing it still sends counts."""
         plan = self._plan
         assert isinstance(self.delivery, AtLeastOnce)
         epochs = {w: max(place.epoch, highest_claim(w, logs)) + 1 for w, place in places.items()}
         messages = []
         for where, place in places.items():
+            # An offset that skips messages is ahead of the log, in which a claim must leave no hole.
+            at = place.position if ends[where].skip_to is None else ends[where].position
             empty = Delta(
                 fingerprint=self._fingerprints[plan.name],
                 topic=where.topic,
                 partition=where.partition,
-                first_offset=place.position.offset,
-                next_offset=place.position.offset,
+                first_offset=at.offset,
+                next_offset=at.offset,
                 table=None,
-                time=place.position.time,
+                time=at.time,
                 source=self._ids.get(where.topic, ""),
                 epoch=epochs[where],
             )

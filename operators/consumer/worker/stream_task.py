@@ -140,6 +140,8 @@ class StreamTask:
             )
             progress.leader_epoch = end.position.leader_epoch
             self.intake.add_partition(progress, end.cuts)
+            if end.skip_to is not None:
+                self.intake.leave_out(where, end.skip_to)
             self.idleness.track(where)
             self._at[where] = end.position
 

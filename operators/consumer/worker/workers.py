@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time as wall
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from ...formats.decode import check_importable
 from ...watching.figures import WorkFigures
@@ -92,14 +93,21 @@ class Workers:
                         return error
         return None
 
-    def end(self) -> list[BaseException]:
-        """Have all processes deliver what they hold, and wait for their ends. Gives their errors."""
+    def end(self, seconds_left: Callable[[], float] = lambda: math.inf) -> list[BaseException]:
+        """Have all processes deliver what they hold, and wait for their ends. Gives their errors.
+
+        Those that still run when no seconds are left are killed.
+        """
         with self._lock:
             processes = [*self._processes.values(), *(process for _, process in self._leaving)]
             self._leaving.clear()
             for process in processes:
                 process.stop()
-            errors = [self._ended(process, keep=True) for process in processes]
+            late = wall.monotonic() + _STOP_SECONDS
+            errors = [
+                self._ended(process, min(late - wall.monotonic(), seconds_left()), keep=True)
+                for process in processes
+            ]
         return [error for error in errors if error is not None]
 
     def _made(self, numbers: Collection[int]) -> dict[int, WorkerProcess]:
@@ -115,9 +123,11 @@ class Workers:
             raise
         return made
 
-    def _ended(self, process: WorkerProcess, keep: bool = False) -> BaseException | None:
-        """Wait for a process's end."""
-        process.join(_STOP_SECONDS if keep else 0.0)
+    def _ended(
+        self, process: WorkerProcess, seconds: float = 0.0, keep: bool = False
+    ) -> BaseException | None:
+        """Wait for a process's end, and kill it after so many seconds."""
+        process.join(max(seconds, 0.0))
         if not keep:
             self._past += process.figures.past
         return process.error()

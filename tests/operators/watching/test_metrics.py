@@ -24,7 +24,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp()
 
 def figures(group: str = "g", partitions: int = 2, **others: object) -> Figures:
     inputs = {
-        ("posts", p): InputFigures(lag=p, watermark_us=int((NOON - p) * 1e6), idle=p == 1)
+        ("posts", p): InputFigures(p, int((NOON - p) * 1e6), idle=p == 1, held_back=int(p == 1))
         for p in range(partitions)
     }
     work = WorkFigures(rebalances=3, assigned=frozenset(inputs))
@@ -56,6 +56,8 @@ def test_every_figure_is_exposed_under_its_name() -> None:
     assert sample("messages_unaccounted") == 0 and sample("messages_missed_total") == 1
     assert sample("lag_messages") == 1
     assert sample("partition_lag_messages", topic="posts", partition="1") == 1
+    assert sample("partition_held_back_messages", topic="posts", partition="1") == 1
+    assert sample("partition_held_back_messages", topic="posts", partition="0") is None
     assert sample("partition_idle", topic="posts", partition="0") == 0
     assert sample("partition_watermark_timestamp_seconds", topic="posts", partition="1") == NOON - 1
     assert sample("watermark_timestamp_seconds") == NOON and sample("watermark_lag_seconds") == 5

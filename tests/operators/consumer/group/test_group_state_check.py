@@ -18,14 +18,15 @@ from streamgauge.operators.consumer.log.snapshots import Snapshot
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run, start
 from streamgauge.operators.definition import expression_tree
-from streamgauge.operators.definition.aggregates import count, top_k
+from streamgauge.operators.definition.aggregates import count, distinct, top_k
 from streamgauge.operators.definition.definition_diff import DefinitionChanged
 from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.kafka.topics import TopicError, admin, ensure_topic
 from streamgauge.operators.table.query import query
 
 from ....waiting import until
-from ..runs import run_and_ask
+from ..runs import Windows, run_and_ask
 
 pytestmark = pytest.mark.kafka
 
@@ -69,6 +70,42 @@ def test_another_definition_is_refused_with_the_difference_and_the_own_one_goes_
     running.stop()
     running.wait(120)
     assert running.summary().account == topic.one_pass()[1]
+
+
+def test_a_group_goes_on_under_a_definition_that_leaves_its_state_as_it_is(posts, same, caplog) -> None:
+    """Open windows go on with a column more that nothing reads, another question, and another delay."""
+    topic, windows = posts(2), Windows()
+    options = {"group_id": topic.topic, "until": "latest", "on_window": windows}
+    own = topic.stream
+
+    def changed(delay: str, **columns: Any) -> Stream:
+        schema = {"user": pl.Int64, "at": pl.Int64, "tags": pl.List(pl.String), **columns}
+        source = replace(own.source, value=json(schema))
+        rows = Stream(source, own.time).filter(pl.col("user") != 13).tumbling("10s", delay=delay)
+        return rows.agg(posts=count(), users=distinct("user"), tags=top_k("tags", k=9))
+
+    topic.send(1_500)
+    run(own, RunOptions(**options))
+    topic.send(1_500)
+    more = changed("2s", lang=pl.String)
+    assert more.fingerprint() != own.fingerprint()
+    assert run(more, RunOptions(**options)).account == topic.one_pass()[1]
+    assert (
+        'goes on with its open windows under a changed definition: the column "lang" was added' in caplog.text
+    )
+    same(windows.table(), topic.one_pass()[0])
+    with pytest.raises(DefinitionChanged, match='the column "tags" changed from'):
+        run(changed("2s", tags=pl.List(pl.Int64)), RunOptions(**options))
+    # Another delay closes windows at another time; all messages count somewhere, and the first may come back.
+    for stream in (changed("7s", lang=pl.String), own):
+        topic.send(500)
+        account = run(stream, RunOptions(**options)).account
+        assert account.balanced and account.read == topic.one_pass()[1].read
+    client = admin(topic.stream.source.settings)
+    tables = [
+        name for name in client.list_topics(timeout=120).topics if name.startswith(f"{topic.topic}.table.")
+    ]
+    assert tables == [f"{topic.topic}.table.{own.fingerprint()}"]
 
 
 def test_two_definitions_that_begin_a_group_at_once_do_not_both_run(kafka, posts) -> None:

@@ -103,7 +103,9 @@ def test_a_disk_that_comes_back_is_waited_for(caplog: pytest.LogCaptureFixture) 
     sink = Failing(OSError(errno.ENOSPC, "No space left on device"), times=3)
     hand_over(sink).emit(2, closed(), final=True)
     assert [(window.partition, window.final) for window in sink.written] == [(2, True)]
-    assert "No space left on device" in caplog.text
+    [warning] = caplog.messages
+    assert warning.startswith("the sink Failing(): the window 2026-01-01 00:00:00 to ")
+    assert warning.endswith("is tried again for 30 s: OSError: [Errno 28] No space left on device")
 
 
 @pytest.mark.parametrize(

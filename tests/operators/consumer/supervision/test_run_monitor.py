@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import polars as pl
 import pytest
+from confluent_kafka import IsolationLevel
 from confluent_kafka.admin import AdminClient
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families as parsed
@@ -28,6 +29,7 @@ from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.kafka.topics import TopicError
 from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.watching.figures import WorkFigures
+from streamgauge.operators.watching.health import Health, health_of
 
 from ....faulty_proxy import FaultyProxy, ProxiedKafka, Request
 from ....waiting import until
@@ -160,11 +162,15 @@ class Brokers:
     """What brokers say of offsets and groups, at once."""
 
     def __init__(self) -> None:
-        self.end = 0
+        self.end = self.behind_transaction = 0
 
-    def list_offsets(self, requested: dict[Any, Any], **_: Any) -> dict[Any, Future[Any]]:
+    def list_offsets(
+        self, requested: dict[Any, Any], isolation_level: IsolationLevel, **_: Any
+    ) -> dict[Any, Future[Any]]:
+        committed = isolation_level is IsolationLevel.READ_COMMITTED
+
         class Offset:
-            offset = self.end
+            offset = self.end + (0 if committed else self.behind_transaction)
 
         answers = {place: Future() for place in requested}
         for answer in answers.values():
@@ -211,6 +217,33 @@ def test_what_waits_and_does_not_move_is_distinguished_from_silence() -> None:
     assert stalled(8) < 8 and lookout.figures().lag == 5
     brokers.end = 0
     assert stalled(1_000) == 0 and lookout.figures().owned
+
+
+def test_an_open_transaction_is_no_silence_and_is_named_once_it_hangs() -> None:
+    brokers, merging, now = Brokers(), Merging(), [0.0]
+    work = WorkFigures(assigned=frozenset({("posts", 0)}))
+    plan = Plan(posts_stream(), "g", "table", {"posts": 1}, starts={("posts", 0): 0})
+    monitor = RunMonitor(plan, brokers, merging, lambda: work, clock=lambda: now[0])
+
+    def health(seconds: float) -> Health:
+        for _ in range(2):
+            now[0] += seconds / 2
+            monitor.poll(plan.inputs)
+        return health_of(monitor.figures())
+
+    brokers.behind_transaction = 9
+    assert health(10) == Health(True, True) and monitor.figures().lag == 9
+    assert monitor.figures().inputs["posts", 0].held_back == 9
+    health(40)
+    hanging = health(40)
+    assert not hanging.healthy and "9 messages wait, and none was counted" in hanging.why
+    assert "a transaction on posts[0], open for 8" in hanging.why and "groups show g" in hanging.why
+    # Other partitions go on: the run does its work, and says all the same what holds this one back.
+    merging.state.account = Account(read=3, counted=3)
+    going = health(2)
+    assert going.healthy and going.ready and "holds back 9 messages" in going.why
+    brokers.end, brokers.behind_transaction = 9, 3  # the next transaction is another one
+    assert health(10).why == "" and monitor.figures().lag == 12
 
 
 class Members:

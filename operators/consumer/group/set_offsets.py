@@ -1,0 +1,89 @@
+"""Offsets that no worker committed: set by ``kafka-consumer-groups``, a console of Kafka, or `skip`.
+
+The table topic says how far a group has counted. An offset behind that place leaves nothing out: the run
+continues at the log's end. One ahead of it would leave messages out, and the log would have a hole that no
+merger can go over. So the run is refused before it writes anything, unless `skip` has said that the messages
+in between are to be left out. Then the first delta covers them: it has no rows, and counts them as skipped.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ....sketches.core.errors import StreamgaugeError
+from ...definition.stream import Stream
+from ...watermarks.position import Input, Position
+from ..log.log_scan import Ends, Tail, follow
+from .committed import Committed
+
+log = logging.getLogger("streamgauge.kafka")
+
+
+class OffsetsAhead(StreamgaugeError, ValueError):
+    """A group's offset was set beyond what the group has counted, and no skip was requested."""
+
+
+def resume(stream: Stream, group: str, where: Input, place: Committed, logs: Mapping[int, Tail]) -> Ends:
+    """Where a stream goes on in a partition, by its committed place and the whole log.
+
+    Raises `OffsetsAhead` for a place that would leave out messages.
+    """
+    offset = place.position.offset
+    counted = None if place.fingerprint else counted_until(where, logs)
+    if counted is None or offset == counted.position.offset:
+        return follow(place.position, where, logs, place.moved)
+    known = counted.position.offset
+    if offset < known:
+        log.warning(
+            "the group %s has counted %s up to offset %d, and its offset was set back to %d: going on at %d, "
+            "so that no message counts twice; to count again from another place: streamgauge groups reset %s",
+            *(group, where, known, offset, known, group),
+        )
+        return follow(place.position, where, logs, place.moved)
+    check_ahead(stream, group, where, place, known)
+    if stream.of_topic(where.topic).looks_back:
+        log.warning("ids that were seen in %s before offset %d may count once more behind it", where, offset)
+    log.warning("leaving out %s of %s, as requested by groups skip", _range(known, offset), where)
+    # Nothing is recalled: what was seen before a gap says nothing of what follows it.
+    position = replace(counted.position, replay=known)
+    return Ends(position, [cut for cut in counted.cuts if cut < offset], skip_to=offset)
+
+
+def check_ahead(stream: Stream, group: str, where: Input, place: Committed, known: int) -> None:
+    """Raise `OffsetsAhead` for a place that would leave out messages after the `known` offset.
+
+    It may do so if that was requested, in a stream that doesn't join two.
+    """
+    offset = place.position.offset
+    if place.fingerprint or offset <= known:
+        return
+    if not place.skipping:
+        raise OffsetsAhead(
+            f"the group {group!r} has counted {where} up to offset {known}, and its offset was set to "
+            f"{offset} by another program, which would leave out {_range(known, offset)}. Nothing was "
+            f"written. To leave nothing out, set the offset back to {known}; to leave them out and have "
+            f"them counted as skipped, run: streamgauge groups skip {group}"
+        )
+    if stream.joined is not None:
+        raise OffsetsAhead(
+            f"{where}: {_range(known, offset)} can't be skipped, because the stream joins two streams and "
+            f"earlier rows wait for partners among them. Set the offset back to {known}, or count again from "
+            f"another place with: streamgauge groups reset {group}"
+        )
+
+
+def _range(known: int, offset: int) -> str:
+    return f"{offset - known:,} offset{'s' * (offset - known > 1)} ({known} … {offset - 1})"
+
+
+def counted_until(where: Input, logs: Mapping[int, Tail]) -> Ends | None:
+    """Where the deltas of an input partition end in the whole log; None if it has none of them.
+
+    >>> counted_until(Input("posts", 0), {0: Tail()}) is None
+    True
+    """
+    firsts = [delta.first_offset for tail in logs.values() for delta in tail.deltas if delta.input == where]
+    ends = follow(Position(min(firsts, default=-1)), where, logs)
+    return None if ends.position.offset < 0 else ends

@@ -1,0 +1,338 @@
+"""What is known of a group from outside: its members, its offsets, and what its table topics hold.
+
+None of it needs a run, or the definition in Python. Who may read the group, its input topics and its table
+topics sees what its mergers see: the log is folded as they fold it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Message
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from ..definition.described_stream import described_stream
+from ..kafka.chunked_records import ChunkAssembler
+from ..kafka.client_config import LIBRARY_LOG, member_config
+from ..kafka.faults import refused
+from ..kafka.settings import servers
+from ..kafka.topics import Admin, TopicError, admin, described_group, end_offsets, high_watermarks
+from ..sketching.account import Account
+from ..watermarks.global_watermark import Mark, closing_times
+from ..watermarks.position import Input
+from ..windows.window import EARLIEST
+from .group.committed import LONE
+from .group.reset import committed_offsets
+from .log.log_scan import Tail, read_tail, read_through
+from .log.merger_state import LogState, read_state
+from .merge.log_folding import merge_message
+from .merge.merger import Merger
+
+_SECONDS = 30.0
+_STAMP_SECONDS = 5.0
+_TABLE = re.compile(r"(.+)\.table\.[0-9a-f]{16}")
+
+
+@dataclass(frozen=True)
+class GroupListed:
+    """A group: `streams` are those of its table topics, by name; `state` is the brokers' word for it."""
+
+    group: str
+    state: str
+    members: int
+    topics: tuple[str, ...]
+    streams: tuple[str, ...]
+    lag: int | None
+
+
+@dataclass(frozen=True)
+class MemberOverview:
+    """A member of a group, and the partitions that it reads."""
+
+    client_id: str
+    host: str
+    partitions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PartitionOverview:
+    """An input partition.
+
+    `offset` is what the group has committed, None if nothing. `lag` are the messages that wait, `held_back`
+    those of them that can't be read before a transaction ends, which is open since `open_since` (milliseconds
+    since 1970).
+    """
+
+    topic: str
+    partition: int
+    offset: int | None
+    end: int
+    lag: int | None
+    held_back: int
+    open_since: int | None
+    member: str
+
+
+@dataclass(frozen=True)
+class StreamOverview:
+    """What a stream's table topic holds.
+
+    Times are int64 microseconds since 1970, None before there are any. `held_by` says in words which
+    partition holds the watermark where it is; it is empty for a stream that sends its rows on. Of overlapping
+    windows, `open_windows` are the panes that they are made of. `state_bytes` are those that a merger needs
+    for the open windows.
+    """
+
+    name: str
+    table_topic: str
+    account: Account
+    watermark_us: int | None
+    held_by: str
+    open_windows: int
+    open_groups: int
+    state_bytes: int
+
+
+@dataclass(frozen=True)
+class GroupOverview:
+    """A group with its members, input partitions and streams; `warnings` are what needs a look."""
+
+    group: str
+    state: str
+    members: tuple[MemberOverview, ...]
+    partitions: tuple[PartitionOverview, ...]
+    streams: tuple[StreamOverview, ...]
+    warnings: tuple[str, ...]
+
+
+def list_groups(config: Mapping[str, Any]) -> list[GroupListed]:
+    """The groups whose table topics this user may see."""
+    client = _client(config)
+    topics = client.list_topics(timeout=_SECONDS).topics
+    listing = client.list_consumer_groups(request_timeout=_SECONDS).result(_SECONDS)
+    states = {one.group_id: one.state.name.lower() for one in listing.valid}
+    streams: dict[str, list[str]] = {}
+    for topic in sorted(topics):
+        if match := _TABLE.fullmatch(topic):
+            group, name = _group_of(match[1], states)
+            streams.setdefault(group, []).append(name)
+    listed = []
+    for group, names in streams.items():
+        offsets = _offsets(client, group)
+        known = [where for where in offsets if where.topic in topics]
+        ends = high_watermarks(client, known)
+        lag = sum(max(0, ends[where] - offsets[where]) for where in known) if known else None
+        members = len(_described(client, group).members) if group in states else 0
+        read = tuple(sorted({where.topic for where in offsets}))
+        own = tuple(sorted({name for name in names if name != LONE}))
+        listed.append(GroupListed(group, states.get(group, "unknown"), members, read, own, lag))
+    return listed
+
+
+def describe_group(config: Mapping[str, Any], group: str) -> GroupOverview:
+    """All that is known of a group. Raises `ValueError` if it has neither offsets nor a table topic."""
+    client = _client(config)
+    topics = client.list_topics(timeout=_SECONDS).topics
+    listing = client.list_consumer_groups(request_timeout=_SECONDS).result(_SECONDS)
+    states = {one.group_id: one.state.name.lower() for one in listing.valid}
+    tables = [
+        (name, topic)
+        for topic in sorted(topics)
+        if (match := _TABLE.fullmatch(topic))
+        for owner, name in [_group_of(match[1], states)]
+        if owner == group
+    ]
+    offsets = _offsets(client, group) if group in states else {}
+    if not tables and not offsets:
+        raise ValueError(
+            f"there is no group {group!r} with offsets or a table topic at {client.address}; "
+            "`streamgauge groups list` names those that exist"
+        )
+    members = _members(client, group) if group in states else ()
+    read = {where.topic for where in offsets} | {
+        place.partition("[")[0] for one in members for place in one.partitions
+    }
+    inputs = [Input(t, p) for t in sorted(read) if t in topics for p in sorted(topics[t].partitions)]
+    streams = tuple(_stream(config, name, topic, topics[topic].partitions, inputs) for name, topic in tables)
+    owners = {place: one.client_id for one in members for place in one.partitions}
+    partitions = tuple(_partitions(client, config, inputs, offsets, owners))
+    logs = [Input(topic, p) for _, topic in tables for p in sorted(topics[topic].partitions)]
+    warnings = [
+        _open_transaction(one)
+        for one in (*partitions, *_partitions(client, config, logs, {}, {}))
+        if one.held_back
+    ]
+    unowned = [str(where) for where in inputs if members and str(where) not in owners]
+    if unowned:
+        warnings.append(f"no member reads {', '.join(unowned)}")
+    state = states.get(group, "unknown")
+    return GroupOverview(group, state, members, partitions, streams, tuple(warnings))
+
+
+def _client(config: Mapping[str, Any]) -> Admin:
+    return admin({**config, "bootstrap.servers": servers(config.get("bootstrap.servers", "localhost:9092"))})
+
+
+def _group_of(log_group: str, known: Collection[str]) -> tuple[str, str]:
+    """The group whose table topic is called so, and the name of its stream, if several run together."""
+    group, _, name = log_group.rpartition(".")
+    return (group, name) if log_group not in known and group in known else (log_group, LONE)
+
+
+def _offsets(client: Admin, group: str) -> dict[Input, int]:
+    try:
+        return {where: offset for where, (offset, _) in committed_offsets(client, group).items()}
+    except ValueError:
+        return {}
+
+
+def _described(client: Admin, group: str) -> Any:
+    try:
+        return described_group(client, group).result(_SECONDS)
+    except KafkaException as error:
+        raise refused(error.args[0], f"describe the group {group!r}", group=group) from None
+
+
+def _members(client: Admin, group: str) -> tuple[MemberOverview, ...]:
+    return tuple(
+        MemberOverview(
+            member.client_id,
+            member.host,
+            tuple(str(Input(p.topic, p.partition)) for p in member.assignment.topic_partitions),
+        )
+        for member in _described(client, group).members
+    )
+
+
+def _partitions(
+    client: Admin,
+    config: Mapping[str, Any],
+    inputs: Collection[Input],
+    offsets: Mapping[Input, int],
+    owners: Mapping[str, str],
+) -> Iterable[PartitionOverview]:
+    readable, ends = end_offsets(client, inputs), high_watermarks(client, inputs)
+    for where in inputs:
+        held_back = max(0, ends[where] - readable[where])
+        offset = offsets.get(where)
+        yield PartitionOverview(
+            *where,
+            offset=offset,
+            end=ends[where],
+            lag=None if offset is None else max(0, ends[where] - offset),
+            held_back=held_back,
+            open_since=_stamp(config, where, readable[where]) if held_back else None,
+            member=owners.get(str(where), ""),
+        )
+
+
+def _stamp(config: Mapping[str, Any], where: Input, offset: int) -> int | None:
+    """The timestamp of the message at an offset, which may be of an open transaction."""
+    settings = {**member_config(config, "streamgauge.look"), "isolation.level": "read_uncommitted"}
+    consumer = Consumer(settings, logger=LIBRARY_LOG)
+    try:
+        consumer.assign([KafkaPartition(*where, offset)])
+        deadline = time.monotonic() + _STAMP_SECONDS
+        while time.monotonic() < deadline:
+            message = consumer.poll(0.2)
+            if message is not None and message.error() is None:
+                return message.timestamp()[1]
+        return None
+    finally:
+        consumer.close()
+
+
+def _open_transaction(one: PartitionOverview) -> str:
+    since, first = "", one.end - one.held_back
+    if one.open_since is not None:
+        since = f" for {max(0, int(time.time() - one.open_since / 1000)):,} s"
+    return (
+        f"a transaction on {one.topic}[{one.partition}] has been open{since} and holds back "
+        f"{one.held_back:,} offset{'s' * (one.held_back > 1)} from {first} on: its producer still writes, "
+        "or has died and the brokers end it after its transaction.timeout.ms; abort one that hangs with "
+        f"kafka-transactions.sh abort --topic {one.topic} --partition {one.partition} --start-offset {first}"
+    )
+
+
+def _stream(
+    config: Mapping[str, Any], name: str, topic: str, partitions: Iterable[int], inputs: Collection[Input]
+) -> StreamOverview:
+    """Fold what a table topic holds, as a merger that takes it over does."""
+    tails = read_tail(config, topic, dict.fromkeys(partitions, 0))
+    snapshots = [tail.snapshot for tail in tails.values() if tail.snapshot is not None]
+    if not snapshots:
+        raise TopicError(f"the table topic {topic!r} doesn't say yet which stream it is of; try again")
+    if "to" in snapshots[0].definition:
+        return _forwarding(name, topic, next(iter(tails.values())))
+    stream = replace(described_stream(snapshots[0].definition), began_as=snapshots[0].fingerprint)
+    deliveries = [one.delivery for one in snapshots if one.delivery]
+    delivery: Any = deliveries[0] if deliveries else "exactly_once"
+    mine = {where for where in inputs if stream.reads_topic(where.topic)}
+    mergers, gathers, starts = {}, {}, {}
+    for partition, tail in tails.items():
+        mergers[partition], gathers[partition] = Merger(stream, mine, delivery), ChunkAssembler()
+        starts[partition] = tail.begin
+        if tail.snapshot is not None and tail.snapshot.next_offset >= tail.begin:
+            mergers[partition].restore(tail.snapshot.next_offset, tail.snapshot.state)
+            starts[partition] = tail.snapshot.next_offset
+
+    def fold(message: Message) -> None:
+        partition = message.partition() or 0
+        merge_message(
+            mergers[partition],
+            gathers[partition],
+            message.offset() or 0,
+            message.value(),
+            message.headers(),
+        )
+
+    read_through(config, topic, starts, {p: tail.end for p, tail in tails.items()}, fold)
+    states = [merger.state for merger in mergers.values()]
+    counts = [merger.window_counts() for merger in mergers.values()]
+    latest = max(states, key=lambda state: state.account.read)
+    window = stream.window
+    watermark = EARLIEST
+    if window is not None and latest.marks.keys() >= mine:
+        watermark = closing_times(latest.marks.values(), window, stream.closing_delay_us).final_us
+    return StreamOverview(
+        name,
+        topic,
+        latest.account,
+        watermark if watermark > EARLIEST else None,
+        held_by(latest.marks, mine, stream.closing_delay_us),
+        sum(windows for windows, _ in counts),
+        sum(groups for _, groups in counts),
+        sum(merger.state_bytes for merger in mergers.values()),
+    )
+
+
+def _forwarding(name: str, topic: str, tail: Tail) -> StreamOverview:
+    """What the log of a stream holds that sends its rows on: offsets and counts, and no window."""
+    state = LogState() if tail.snapshot is None else read_state(tail.snapshot.state)[0]
+    for delta in tail.deltas:
+        mark = state.marks.get(delta.input)
+        if mark is None or delta.first_offset >= mark.position.offset:
+            state.marks[delta.input] = Mark(delta.end)
+            state.account += delta.account
+    return StreamOverview(name, topic, state.account, None, "", 0, 0, 0)
+
+
+def held_by(marks: Mapping[Input, Mark], inputs: Collection[Input], delay_us: int) -> str:
+    """Which partition holds the watermark where it is, in words.
+
+    >>> held_by({}, [Input("posts", 0)], 0)
+    'posts[0], of which no message was counted yet'
+    >>> held_by({Input("posts", 0): Mark()}, [Input("posts", 0)], 0)
+    'posts[0], which has no event time yet'
+    """
+    if unknown := sorted(set(inputs) - marks.keys()):
+        return f"{unknown[0]}, of which no message was counted yet"
+    awake = {where: mark.time.watermark(delay_us) for where, mark in marks.items() if not mark.idle}
+    if not awake:
+        return "no partition: all are silent"
+    slowest = min(sorted(awake), key=lambda where: awake[where])
+    return str(slowest) if awake[slowest] > EARLIEST else f"{slowest}, which has no event time yet"
