@@ -188,6 +188,21 @@ class Subject:
         return getattr(to, name)(**said)
 
 
+def difference(
+    came: Any, after: Any, meaning: Any, subject: Subject, call: Callable[..., Any], means: dict[str, Any]
+) -> str:
+    """How an answer, and what the sketch is after it, differ from those for what the argument means."""
+    meaning = meaning.meaning if isinstance(meaning, Maybe) else meaning
+    key = repr(meaning)
+    if key not in means:
+        plain = subject.make()
+        means[key] = call(plain, meaning), state_of(plain)
+    expected, then = means[key]
+    if alike(after, then) and alike(came, expected):
+        return ""
+    return f"{came}, not {expected} as for {meaning!r}"
+
+
 def faults(subject: Subject) -> tuple[list[str], int]:
     """What is wrong with a class, and how many calls were made."""
     wrong: list[str] = []
@@ -196,44 +211,34 @@ def faults(subject: Subject) -> tuple[list[str], int]:
     before = state_of(pristine)
     for name, parameter, call in subject.calls():
         means: dict[str, Any] = {}
-        for given, meaning, shown in each_of(subject.table(parameter)):
+        table = subject.table(parameter)
+        if not table:
+            wrong.append(f"{subject.name}.{name}: no odd arguments for {parameter}; add them to `TABLE`")
+        for given, meaning, shown in each_of(table):
             tried += 1
             case = f"{subject.name}.{name}({parameter}={shown})"
+            came: Any = None
+            error: BaseException | None = None
             try:
                 came = call(pristine, given)
-            except BaseException as error:
+            except BaseException as raised:
+                error = raised
+            after = state_of(pristine)
+            if came is NotImplemented:
+                continue
+            if error is not None:
                 fault = fault_of(error, parameter)
-                if not isinstance(meaning, Maybe) and meaning is not REFUSED and meaning is not EITHER:
+                if meaning is not REFUSED and meaning is not EITHER and not isinstance(meaning, Maybe):
                     fault = f"was refused: {type(error).__name__}: {str(error)[:120]}"
-                if not fault and not alike(state_of(pristine), before):
+                elif not fault and not alike(after, before):
                     fault = "refused, and yet changed"
+            elif meaning is REFUSED:
+                fault = f"was accepted: {str(came)[:80]}"
             else:
-                fault = ""
-                if came is NotImplemented:
-                    continue
-                after = state_of(pristine)
-                changed = not alike(after, before)
-                if changed:
-                    pristine = subject.make()
-                if meaning is REFUSED:
-                    fault = f"was accepted: {str(came)[:80]}"
-                elif meaning is not EITHER:
-                    meaning = meaning.meaning if isinstance(meaning, Maybe) else meaning
-                    key = repr(meaning)
-                    if key not in means:
-                        plain = subject.make()
-                        try:
-                            means[key] = call(plain, meaning), state_of(plain)
-                        except BaseException as error:
-                            means[key] = f"{type(error).__name__}: {error}", None
-                    expected, then = means[key]
-                    if then is None:
-                        fault = f"{came}, but {meaning!r} is refused: {expected}"
-                    elif not alike(after, then) or not (came is pristine or changed or alike(came, expected)):
-                        fault = f"{came}, not {expected} as for {meaning!r}"
+                fault = "" if meaning is EITHER else difference(came, after, meaning, subject, call, means)
             if fault:
                 wrong.append(f"{case}: {fault}")
-            if not alike(state_of(pristine), before):
+            if not alike(after, before):
                 pristine = subject.make()
     return wrong, tried
 
