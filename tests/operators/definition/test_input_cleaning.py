@@ -150,3 +150,11 @@ def test_times_out_of_reach_are_left_out_of_lists_as_they_are_of_columns() -> No
     (answer,) = tester.finish().windows().to_dicts()
     counted = {name: round(answer[name]["estimate"]) for name in names}
     assert counted == {"days": 4, "spans": 4, "first": 2, "pairs": 4}
+
+
+def test_columns_of_types_that_arrow_lacks_are_refused_by_name() -> None:
+    """Of objects Polars would give Arrow the addresses, which were sampled and counted."""
+    for kind in (pl.Object, pl.Int128, pl.UInt128, pl.List(pl.Int128), pl.Struct({"a": pl.Int128})):
+        rows = Stream.from_schema({"at": pl.Datetime("us"), "x": kind}, time="at").tumbling("1m")
+        with pytest.raises(TypeError, match=r"column 'x' is .*, for which Arrow has no type; cast it"):
+            rows.agg(kept=ask.sample("x"))
