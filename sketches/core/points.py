@@ -66,6 +66,13 @@ def as_shares(family: str, qs: Any) -> np.ndarray:
     >>> as_shares("KLL", [0, 0.5]).tolist(), as_shares("KLL", 0.5).tolist()
     ([0.0, 0.5], [0.5])
     """
+    if (
+        type(qs) is np.ndarray
+        and qs.dtype.kind in "iuf"
+        and qs.ndim == 1
+        and bool(((qs >= 0) & (qs <= 1)).all())
+    ):
+        return qs.astype(np.float64)
     numbers = _numbers(family, qs)
     if numbers is None or not all(0 <= number <= 1 and not isinstance(number, bool) for number in numbers):
         raise SketchError(f"{family}: a quantile's share must be a number from 0 to 1, got {shown(qs)}")
