@@ -100,8 +100,8 @@ class CountGroups(_Arrays):
             self._at("n")[as_groups(groups[:1], 1, self._n)] += len(groups)
             return
         if values is None:
-            rows = 1 if is_scalar(groups) else len(groups)
-            kernels.count(as_groups(groups, rows, self._n), self._at("n"))
+            length = 1 if is_scalar(groups) else len(groups)
+            kernels.count(as_groups(groups, length, self._n), self._at("n"))
             return
         array = as_array(values)
         numbers, (_, rows) = as_groups(groups, len(array), self._n), flattened(array)
