@@ -125,14 +125,8 @@ def test_an_import_upwards_is_seen_however_it_is_written(tmp_path: Path, monkeyp
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
-    """`graphlib` names the modules of the first circle that it finds.
-
-    A family's one sketch and its many groups give each other, in two files of one folder: the one exception.
-    """
+    """`graphlib` names the modules of the first circle that it finds."""
     below = {name: {module_of(at) for at in imports_of(path)} - {name} for name, path in MODULES.items()}
-    for name in below:
-        if name.startswith("sketches.") and name.endswith(".groups"):
-            below[name].discard(f"{name.removesuffix('groups')}sketch")
     TopologicalSorter(below).prepare()
 
 

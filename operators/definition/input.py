@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
-from ...sketches.core.lazy import pl
+from ...sketches.core.lazy import pa, pl
 from .deduplication import Deduplicate
 from .filling import FillForward
 from .joining import JoinedSource, StreamJoin
@@ -112,8 +112,8 @@ class StreamInput:
         return self.transform(pl.LazyFrame(schema=self.source.schema)).collect_schema()
 
     def arrow_types(self) -> dict[str, Any]:
-        """The Arrow types of `columns`."""
-        return {field.name: field.type for field in self.columns.to_frame().to_arrow().schema}
+        """The Arrow types of `columns`. Raises `TypeError`, naming the column, for those that Arrow lacks."""
+        return {name: _arrow_type(name, kind) for name, kind in self.columns.items()}
 
     def transform(self, frame: pl.LazyFrame, carried: tuple[str, ...] = ()) -> pl.LazyFrame:
         """Apply all steps to a frame; `carried` names columns that selections must not drop."""
@@ -163,3 +163,13 @@ class StreamInput:
         """What it reads, in words; `otherwise` for rows from frames."""
         topics = [p.source.topic for p in self.parts() if isinstance(p.source, KafkaSource)]
         return " and ".join(topics) or otherwise
+
+
+def _arrow_type(name: str, kind: pl.DataType) -> pa.DataType:
+    """The Arrow type of a column. Of Python objects Polars would give Arrow the addresses."""
+    try:
+        if kind != pl.Object:
+            return pl.Series(name, [], kind).to_arrow().type
+    except pa.ArrowInvalid:
+        pass
+    raise TypeError(f"column {name!r} is {kind}, for which Arrow has no type; cast it to Int64 or String")

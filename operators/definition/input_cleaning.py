@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ...sketches.core.lazy import pa, pc
+from ...sketches.core.lazy import np, pa, pc
+from ...sketches.core.lists import elements
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from ...sketches.core.protocol import Groups
     from .aggregate import Aggregate
 
@@ -18,6 +17,10 @@ _LIMITS = {"weight": (1e-280, 1e280), "value": (-1e300, 1e300)}
 
 Rows of weight 0 are in no sample, so they may be left out like the others.
 """
+
+
+_WIDE = ("s", "ms")
+"""Units in which int64 holds times that it can't hold in microseconds."""
 
 
 def check_input(name: str, column: str, kind: pa.DataType) -> None:
@@ -65,18 +68,27 @@ def update(
 
 
 def within_reach(column: pa.Array) -> pa.Array:
-    """The column with null for points in time that microseconds can't hold, 292,000 years off and more.
+    """The column with null for times that microseconds can't hold, 292,000 years off and more, also in lists.
 
     Such dates are written by broken producers, and one of them is no reason to end a stream.
 
     >>> within_reach(pa.array([1, 1 << 60], pa.int64()).view(pa.timestamp("ms"))).null_count
     1
+    >>> within_reach(pa.array([[1, None, 1 << 60], None], pa.list_(pa.timestamp("ms")))).to_pylist()
+    [[datetime.datetime(1970, 1, 1, 0, 0, 0, 1000), None, None], None]
     """
-    kind = column.type
+    kind, types = column.type, pa.types
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        items, rows = elements(column)
+        near = within_reach(items)
+        if near is items:
+            return column
+        ends = pa.array(np.searchsorted(rows, np.arange(len(column) + 1)))
+        return pa.LargeListArray.from_arrays(ends, near, mask=column.is_null())
     if kind == pa.date32():
         most, counts = (1 << 63) // 86_400_000_000, column.view(pa.int32())
-    elif kind == pa.date64() or (pa.types.is_timestamp(kind) and kind.unit in ("s", "ms")):
-        each = 1_000_000 if pa.types.is_timestamp(kind) and kind.unit == "s" else 1_000
+    elif kind == pa.date64() or (getattr(kind, "unit", "") in _WIDE and not types.is_time(kind)):
+        each = 1_000_000 if kind != pa.date64() and kind.unit == "s" else 1_000
         most, counts = (1 << 63) // each, column.view(pa.int64())
     else:
         return column

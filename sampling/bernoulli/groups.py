@@ -8,7 +8,6 @@ import numpy as np
 
 from ...sketches.core.aggregated import Aggregated
 from ..core.bernoulli_base import ShareGroups
-from ..core.bottom_k import BottomK
 from . import jumps
 
 
@@ -22,8 +21,6 @@ class BernoulliSampleGroups(ShareGroups):
     """
 
     aggregate: ClassVar = Aggregated({"p": 0.01}, seeded=True)
-
-    _single: ClassVar[type[BottomK]]
 
     def __init__(self, n: int = 0, p: float = 0.01, seed: int | None = None) -> None:
         super().__init__("BernoulliSample", 6, n, p, seed)

@@ -35,6 +35,3 @@ class BernoulliSample(Uniform, Share):
     @classmethod
     def _empty(cls, k: int, parameter: float) -> Self:
         return cls(parameter)
-
-
-BernoulliSampleGroups._single = BernoulliSample

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from datetime import date, datetime, time, timedelta
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
 
 from ...sketches.core.answers import finite
-from ...sketches.core.arrays import is_scalar
 from ...sketches.core.group_numbers import as_groups
 from ...sketches.core.image_columns import as_images
 from ...sketches.core.limits import MOST_ROWS, refuse_beyond
-from ...sketches.core.parameters import whole
+from ...sketches.core.parameters import real, whole
 from ...sketches.core.protocol import Groups, Sketch, SketchError
 from .images import MOST_K, Format, Parts, parameter_of
 from .items import Rows, as_rows
@@ -27,6 +26,11 @@ from .items import Rows, as_rows
 def checked_k(k: Any, family: str) -> int:
     """`k` as an int. Raises `SketchError` if no sample can have it."""
     return whole(family, "k", k, 1, MOST_K)
+
+
+def check_confidence(confidence: Any) -> float:
+    """A confidence as a float. Raises `SketchError` for one that isn't between 0 and 1."""
+    return real("sample", "confidence", confidence, 0.0, 1.0, within=True)
 
 
 class Store(Protocol):
@@ -54,7 +58,6 @@ class BottomKGroups(Groups):
     """Many samples of one family side by side; see the family's own class for its promise."""
 
     _format: Format
-    _single: ClassVar[type[BottomK]]
 
     _pool: Store
 
@@ -78,7 +81,7 @@ class BottomKGroups(Groups):
     def _update_groups(self, groups: Any, values: Any, **inputs: Any) -> None:
         """Add values, with the inputs that a family's `update` names, to their groups."""
         rows = as_rows(values)
-        numbers = as_groups([groups] if is_scalar(groups) else groups, rows.length, len(self))
+        numbers = as_groups(groups, rows.length, len(self))
         numbers = rows.per_item(numbers, "group number")
         refuse_beyond(MOST_ROWS, self._format.name, self._pool.heaps["seen"], numbers)
         self._update(numbers, rows, inputs)
@@ -89,7 +92,7 @@ class BottomKGroups(Groups):
 
     def merge(self, groups: Any, column: pa.Array) -> None:
         """Fold samples in; where two differ in k the smaller k wins. Raises `SketchError` for other bytes."""
-        numbers, images = as_images(np.atleast_1d(groups), column, len(self), self._format.name)
+        numbers, images = as_images(groups, column, len(self), self._format.name)
         if len(images):
             self._merge(numbers, self._format.read(images.offsets, images.data))
 
@@ -178,6 +181,7 @@ class BottomK(Sketch):
 
     def error(self, confidence: float = 0.95) -> float | None:
         """How far a share read off the sample is from that of all rows; None if it isn't a uniform one."""
+        check_confidence(confidence)
         return None
 
     def answer(self) -> dict[str, Any]:

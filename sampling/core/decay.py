@@ -80,4 +80,4 @@ def moved(weights: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
 
 def as_moment(now: datetime | int, family: str) -> int:
     """One time as int64 microseconds since 1970. Raises `TypeError` and `ValueError` as `as_times` does."""
-    return int(times.as_times(now, 1, family)[0])
+    return times.as_time(now, family)

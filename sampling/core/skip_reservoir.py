@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ...sketches.core.arrays import as_input
 from ...sketches.core.columns import as_values
 from ...sketches.core.group_numbers import as_groups
 from ...sketches.core.protocol import SketchError
@@ -74,10 +75,13 @@ class JumpingGroups(BottomKGroups):
         """
         items = as_rows(item).items
         numbers = as_groups(groups, len(items), len(self))
-        seen, priorities = np.ascontiguousarray(n, np.int64), as_values(priority).numbers.astype(np.float64)
+        priorities = as_values(priority).numbers.astype(np.float64)
         if len(priorities) != len(numbers):
             raise SketchError(f"{self._format.name}: expected one item and one priority a row, and no nulls")
-        if len(seen) != len(self) or (seen < np.bincount(numbers, minlength=len(self))).any():
+        rows = as_input(f"{self._format.name}: n", n)
+        whole = pa.types.is_integer(rows.type) and not rows.null_count and len(rows) == len(self)
+        seen = rows.to_numpy().astype(np.int64) if whole else np.full(len(self), -1)
+        if not whole or (seen < np.bincount(numbers, minlength=len(self))).any():
             raise SketchError(f"{self._format.name}: n must hold, for each group, at least its items")
         if not (np.isfinite(priorities) & (priorities < self._format.bound)).all():
             raise SketchError(f"{self._format.name}: priorities must be finite, below {self._format.bound}")

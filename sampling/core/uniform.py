@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Self
 
-from ...sketches.core.parameters import real
-from .bottom_k import BottomK
+from .bottom_k import BottomK, check_confidence
 
 
 def share_error(items: int, confidence: float = 0.95) -> float:
@@ -21,7 +20,7 @@ def share_error(items: int, confidence: float = 0.95) -> float:
     >>> round(share_error(1000), 3)
     0.043
     """
-    confidence = real("sample", "confidence", confidence, 0.0, 1.0, within=True)
+    confidence = check_confidence(confidence)
     return min(math.sqrt(math.log(2.0 / (1.0 - confidence)) / (2.0 * items)), 1.0) if items else 1.0
 
 

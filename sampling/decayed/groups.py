@@ -13,7 +13,7 @@ from ..core.decay import HalfLife, as_times
 from ..core.images import Format
 from ..core.items import Rows
 from ..core.priority import Bits
-from ..core.skip_reservoir import Jumping, JumpingGroups
+from ..core.skip_reservoir import JumpingGroups
 from . import jumps
 
 _NO_GROUPS = np.empty(0, np.int64)
@@ -29,8 +29,6 @@ class DecayedReservoirGroups(JumpingGroups):
     """
 
     aggregate: ClassVar = Aggregated({"k": 100, "half_life": 3600.0}, inputs=("time",), seeded=True)
-
-    _single: ClassVar[type[Jumping]]
 
     def __init__(
         self, n: int = 0, k: int = 100, half_life: timedelta | float = 3600.0, seed: int | None = None

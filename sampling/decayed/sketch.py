@@ -46,6 +46,3 @@ class DecayedReservoir(Jumping):
     def update(self, values: Any, time: Any = None) -> Self:
         """Add values with their event times, one per row or one for all."""
         return self._update(values, time=time)
-
-
-DecayedReservoirGroups._single = DecayedReservoir

@@ -13,7 +13,7 @@ from ...sketches.core.group_numbers import as_groups, grown
 from ...sketches.core.image_columns import as_images
 from ...sketches.core.limits import refuse_beyond
 from ...sketches.core.parameters import seconds
-from ...sketches.core.protocol import Groups, Sketch, SketchError
+from ...sketches.core.protocol import Groups, SketchError
 from ..core.decay import HalfLife, as_moment, as_times, moved
 from ..core.items import Rows, as_rows
 from .images import IMAGE, MAGIC, MOST_ROWS, NOBODY, STATE, VERSION, read_image
@@ -29,8 +29,6 @@ class DecayedCountGroups(Groups):
     """
 
     aggregate: ClassVar = Aggregated({"half_life": 3600.0}, inputs=("time",))
-
-    _single: ClassVar[type[Sketch]]
 
     def __init__(self, n: int = 0, half_life: timedelta | float = 3600.0) -> None:
         self._decay = HalfLife(seconds("DecayedCount", "half_life", half_life))

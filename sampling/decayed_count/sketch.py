@@ -92,6 +92,3 @@ class DecayedCount(Sketch):
 
     def __repr__(self) -> str:
         return f"DecayedCount(half_life={self.half_life:g}): {self.estimate():,.6g} of {self.n:,} rows"
-
-
-DecayedCountGroups._single = DecayedCount

@@ -10,7 +10,6 @@ import numpy as np
 from ...sketches.core.aggregated import Aggregated
 from ...sketches.core.column_kinds import numeric
 from ...sketches.core.one_by_one import OneByOne
-from .sketch import DecayedQuantiles
 
 
 class DecayedQuantilesGroups(OneByOne):
@@ -25,8 +24,6 @@ class DecayedQuantilesGroups(OneByOne):
     aggregate: ClassVar = Aggregated(
         {"half_life": 3600.0, "relative_accuracy": 0.01}, inputs=("time",), of_column=numeric
     )
-
-    _single = DecayedQuantiles
 
     def __init__(
         self, n: int = 0, half_life: timedelta | float = 3600.0, relative_accuracy: float = 0.01

@@ -9,10 +9,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ...sketches.core.answers import as_shares, double_point, quantile_answer
+from ...sketches.core.answers import quantile_answer
 from ...sketches.core.numbers import as_numbers
 from ...sketches.core.one_by_one import Staged
 from ...sketches.core.parameters import real, seconds
+from ...sketches.core.points import as_share, as_shares, double_point
 from ...sketches.core.protocol import SketchError
 from ...sketches.core.times import as_times
 from ..core.decay import HalfLife, moved
@@ -140,15 +141,15 @@ class DecayedQuantiles(Staged):
 
     def quantile(self, q: float) -> float:
         """The value at which the decayed weight reaches the share q. Raises `SketchError` while empty."""
-        return self.quantiles([q])[0]
+        return self.quantiles(as_share(self.family, q))[0]
 
     def quantiles(self, qs: Any) -> list[float]:
-        """The values at several shares."""
+        """The values at one share or several, as a list."""
         return [self._value(key) for key in self._at(qs)]
 
     def quantile_bounds(self, q: float) -> tuple[float, float]:
         """The edges of the bucket that always contains the true quantile, up to rounding of weights."""
-        (key,) = self._at([q])
+        (key,) = self._at(as_share(self.family, q))
         lower, upper = self._edges(key)
         if not key:
             return lower, upper

@@ -7,11 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ...sketches.core.aggregated import Aggregated
-from ...sketches.core.arrays import as_array, is_scalar
+from ...sketches.core.arrays import as_input, is_scalar
 from ...sketches.core.jit import lean
 from ...sketches.core.random import step
 from ..core.bernoulli_base import ShareGroups, of_rows
-from ..core.bottom_k import BottomK
 from ..core.items import Rows, hash_items
 
 # Not the sketches' seed: keys sampled by the hash they are counted by would be counted wrongly.
@@ -37,8 +36,6 @@ class HashSampleGroups(ShareGroups):
     """
 
     aggregate: ClassVar = Aggregated({"p": 0.01}, inputs=("key",), seeded=True)
-
-    _single: ClassVar[type[BottomK]]
 
     def __init__(self, n: int = 0, p: float = 0.01, seed: int | None = None) -> None:
         super().__init__("HashSample", 7, n, p, seed)
@@ -71,7 +68,7 @@ def keys_in_share(keys: Any, p: float) -> np.ndarray:
     >>> keys_in_share(users, 1.0).tolist()
     [True, True, True, False]
     """
-    array = as_array(keys)
+    array = as_input("key", keys)
     valid = array.is_valid().to_numpy(zero_copy_only=False)
     if p >= 1.0:
         return np.asarray(valid)

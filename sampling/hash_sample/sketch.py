@@ -39,6 +39,3 @@ class HashSample(Share):
     def update(self, values: Any, key: Any = None) -> Self:
         """Add values with their keys, one per row."""
         return self._update(values, key=key)
-
-
-HashSampleGroups._single = HashSample

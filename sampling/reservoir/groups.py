@@ -14,7 +14,7 @@ from ..core.bottom_k import plain
 from ..core.images import Format
 from ..core.items import Rows
 from ..core.priority import Bits
-from ..core.skip_reservoir import Jumping, JumpingGroups
+from ..core.skip_reservoir import JumpingGroups
 from ..core.uniform import share_error
 
 
@@ -30,7 +30,6 @@ class ReservoirGroups(JumpingGroups):
     aggregate: ClassVar = Aggregated({"k": 100}, seeded=True, spark_merge="max_by")
 
     _format: Format = Format("Reservoir", 1)
-    _single: ClassVar[type[Jumping]]
 
     def __init__(self, n: int = 0, k: int = 100, seed: int | None = None) -> None:
         super().__init__(n, k, seed)

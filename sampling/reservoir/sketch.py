@@ -47,6 +47,3 @@ class Reservoir(Uniform, Jumping):
     @classmethod
     def _empty(cls, k: int, parameter: float) -> Self:
         return cls(k)
-
-
-ReservoirGroups._single = Reservoir

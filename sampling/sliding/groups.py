@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ...sketches.core.aggregated import Aggregated
 from ...sketches.core.parameters import seconds
-from ..core.bottom_k import BottomK, BottomKGroups, checked_k
+from ..core.bottom_k import BottomKGroups, checked_k
 from ..core.decay import as_times
 from ..core.images import Format
 from ..core.items import Rows
@@ -28,7 +28,6 @@ class SlidingWindowSampleGroups(BottomKGroups):
 
     aggregate: ClassVar = Aggregated({"k": 100, "window": 3600.0}, inputs=("time",), seeded=True)
 
-    _single: ClassVar[type[BottomK]]
     _pool: Skylines
 
     def __init__(

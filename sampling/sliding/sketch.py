@@ -98,6 +98,3 @@ class SlidingWindowSample(BottomK):
     def _parts(self) -> Parts:
         parts: Parts = self._groups._pool.parts(np.zeros(1, np.int64))
         return parts
-
-
-SlidingWindowSampleGroups._single = SlidingWindowSample

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from ...sketches.core.aggregated import Aggregated
-from ...sketches.core.arrays import as_array, is_scalar
+from ...sketches.core.arrays import as_input, is_scalar
 from ...sketches.core.parameters import whole
 from ...sketches.core.times import cut
 from ...sketches.core.utf8_repair import readable
-from ..core.bottom_k import BottomK, BottomKGroups, checked_k
+from ..core.bottom_k import BottomKGroups, checked_k
 from ..core.images import MOST_K, Format
 from ..core.items import Rows, bits_of, hash_items, kept_type
 from .strata import Strata
@@ -29,7 +29,6 @@ class StratifiedReservoirGroups(BottomKGroups):
 
     aggregate: ClassVar = Aggregated({"k": 10, "capacity": 100_000}, inputs=("key",), seeded=True)
 
-    _single: ClassVar[type[BottomK]]
     _pool: Strata
 
     def __init__(self, n: int = 0, k: int = 10, capacity: int = 100_000, seed: int | None = None) -> None:
@@ -44,7 +43,7 @@ class StratifiedReservoirGroups(BottomKGroups):
     def _update(self, groups: np.ndarray | None, rows: Rows, inputs: dict[str, Any]) -> None:
         if inputs["key"] is None:
             raise TypeError(f"{self._format.name}: expected update(…, key=…), one key a row")
-        keys = readable(cut(as_array(inputs["key"])))
+        keys = readable(cut(as_input("key", inputs["key"])))
         if is_scalar(inputs["key"]):
             keys = keys.take(pa.array(np.zeros(rows.length, np.int64)))
         numbers = rows.per_item(np.arange(len(keys)), "key")

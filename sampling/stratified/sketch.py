@@ -91,6 +91,3 @@ class StratifiedReservoir(BottomK):
     def __repr__(self) -> str:
         keys = len(self.strata())
         return f"{self.family}(k={self.k}): {len(self):,} of {self.n:,} rows of {keys:,} keys"
-
-
-StratifiedReservoirGroups._single = StratifiedReservoir

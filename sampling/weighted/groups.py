@@ -11,7 +11,7 @@ from ...sketches.core.weights import as_doubles
 from ..core.images import Format
 from ..core.items import Rows
 from ..core.priority import Bits
-from ..core.skip_reservoir import Jumping, JumpingGroups
+from ..core.skip_reservoir import JumpingGroups
 from . import jumps
 
 LEAST_WEIGHT, MOST_WEIGHT = 1e-280, 1e280
@@ -46,7 +46,6 @@ class WeightedReservoirGroups(JumpingGroups):
     aggregate: ClassVar = Aggregated({"k": 100}, inputs=("weight",), seeded=True)
 
     _format: Format = Format("WeightedReservoir", 2)
-    _single: ClassVar[type[Jumping]]
 
     def __init__(self, n: int = 0, k: int = 100, seed: int | None = None) -> None:
         super().__init__(n, k, seed)

@@ -46,6 +46,3 @@ class WeightedReservoir(Jumping):
     def values(self) -> Any:
         """The sampled items, in the order in which they were drawn: any first m are a sample of m."""
         return super().values()
-
-
-WeightedReservoirGroups._single = WeightedReservoir

@@ -24,6 +24,8 @@ from .sketch import Bloom, items_of, keys_of, seed_of
 class BloomGroups(Groups):
     """`Bloom` for many groups; one that saw n values takes 16 · n bytes, and at most its filter's.
 
+    As much again may lie free for values to come.
+
     Serialised every filter has full size (mostly zeros, which compress).
 
     >>> groups = BloomGroups(2, capacity=100)

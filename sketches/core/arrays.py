@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date, datetime, time
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .arguments import shown
 from .lists import elements
 
 _MOST_BYTES = (1 << 31) - 1
@@ -30,8 +32,12 @@ _PLAIN = frozenset(
 """Types that stand for themselves, which nearly all columns have: told apart at the cost of one look."""
 _NUMPY_UNITS = ("s", "ms", "us", "ns")
 _IN_A_NANO = {"ps": 10**3, "fs": 10**6, "as": 10**9}
-_TEXTS = (str, bytes, bytearray, memoryview, Mapping, pa.Scalar)
-_FAULTS = (pa.ArrowException, TypeError, ValueError, OverflowError)
+_TEXTS = (str, bytes, bytearray, Mapping, pa.Scalar)
+_OF_BYTES = ("B", "b", "c")
+"""The formats of views that are one binary value; those of other formats are columns of numbers."""
+_BEYOND = "whole numbers must fit int64, or uint64 if none is negative"
+_ZONED = "times of day can't have a zone, which Arrow would drop; use datetimes, or times without one"
+_FAULTS = (pa.ArrowException, TypeError, ValueError, OverflowError, np.ma.MAError)
 
 
 def is_scalar(given: Any) -> bool:
@@ -42,6 +48,8 @@ def is_scalar(given: Any) -> bool:
     """
     if isinstance(given, np.ndarray):
         return given.ndim == 0
+    if isinstance(given, memoryview):
+        return given.format in _OF_BYTES and given.ndim == 1
     return isinstance(given, _TEXTS) or not hasattr(given, "__iter__")
 
 
@@ -84,12 +92,26 @@ def as_array(values: Any) -> pa.Array:
         if type(error) is TypeError:  # our own words
             raise
         type_name = f"a {type(values).__name__}" if dtype is None else f"a {type(values).__name__} of {dtype}"
-        raise TypeError(f"{type_name} can't be read as a column: {_first_line(error)}; cast it") from None
+        raise TypeError(f"{type_name} can't be read as a column: {_reason(error)}; cast it") from None
+    if isinstance(values, memoryview) and not is_scalar(values):
+        return _of_numpy(np.asarray(values))
     if isinstance(values, (bytearray, memoryview)):
         return _of_python([bytes(values)])
     if isinstance(values, pa.Scalar):
         return plain(pa.repeat(values, 1))
     return _of_python([values] if is_scalar(values) else list(values))
+
+
+def as_input(name: str, given: Any) -> pa.Array:
+    """`as_array` of a further row-wise input, such as weights: errors begin with its name.
+
+    >>> as_input("weight", [2, 3]).to_pylist()
+    [2, 3]
+    """
+    try:
+        return as_array(given)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name}: {error}") from None
 
 
 def plain(array: pa.Array) -> pa.Array:
@@ -193,7 +215,7 @@ def _of_numpy(array: np.ndarray) -> pa.Array:
         return pa.array(array, mask=mask)
     except _FAULTS as error:
         raise TypeError(
-            f"a NumPy array of {dtype} can't be read as a column: {_first_line(error)}; cast it"
+            f"a NumPy array of {dtype} can't be read as a column: {_reason(error)}; cast it"
         ) from None
 
 
@@ -240,13 +262,13 @@ def _of_python(values: list[Any]) -> pa.Array:
         if _holds_times(array.type) and (whole := _whole_times(values, array.type)) is not values:
             array = pa.array(whole)
         return plain(array)
-    except _FAULTS:
-        pass
+    except _FAULTS as error:
+        if str(error) == _ZONED:
+            raise TypeError(_ZONED) from None
     try:
         return plain(_mixed(values))
     except _FAULTS as error:
-        shown = _shorten(values)
-        raise TypeError(f"expected a column of one type, got {shown}: {_first_line(error)}") from None
+        raise TypeError(f"expected a column of one type, got {shown(values)}: {_reason(error)}") from None
 
 
 def _holds_times(kind: pa.DataType) -> bool:
@@ -262,6 +284,8 @@ def _whole_times(values: list[Any], kind: pa.DataType) -> list[Any]:
     Arrow makes dates of datetimes that stand beside dates, and reads NumPy's multiples of a unit as units.
     """
     types = pa.types
+    if types.is_time(kind) and any(getattr(value, "tzinfo", None) for value in values):
+        raise ValueError(_ZONED)
     if types.is_list(kind):
         lists = [None if value is None else list(value) for value in values]
         items = [item for one in lists if one is not None for item in one]
@@ -286,11 +310,14 @@ def _whole_times(values: list[Any], kind: pa.DataType) -> list[Any]:
 
 def _mixed(values: list[Any]) -> pa.Array:
     """Python values that Arrow doesn't take as they are: gaps of pandas, dates among times, large numbers."""
-    values = [None if type(value).__name__ in ("NAType", "NaTType") else value for value in values]
+    gaps = ("NAType", "NaTType", "MaskedConstant")
+    values = [None if type(value).__name__ in gaps else value for value in values]
     values = [value[()] if isinstance(value, np.ndarray) and not value.ndim else value for value in values]
     known = [value for value in values if value is not None]
     if any(isinstance(value, float) for value in known) and all(map(_is_number, known)):
         return pa.array([None if value is None else float(value) for value in values], pa.float64())
+    if any(isinstance(value, Decimal) and value.is_infinite() for value in known):
+        raise ValueError("decimals must be finite; cast them to floats")
     for unit, gap in ((np.datetime64, np.datetime64("NaT")), (np.timedelta64, np.timedelta64("NaT"))):
         if known and all(isinstance(value, unit) for value in known):
             return _of_numpy(np.array([gap if value is None else value for value in values]))
@@ -299,6 +326,10 @@ def _mixed(values: list[Any]) -> pa.Array:
     try:
         return pa.array(values, from_pandas=True)
     except OverflowError:
+        if not all(map(_is_integer, known)):
+            raise
+        if min(known) < 0 or max(known) >= 1 << 64:
+            raise ValueError(_BEYOND) from None
         return pa.array(values, pa.uint64())
 
 
@@ -307,14 +338,20 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, numbers) and not isinstance(value, (bool, np.timedelta64))
 
 
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, np.timedelta64)
+
+
 def _instant(day: date) -> datetime:
     return day if isinstance(day, datetime) else datetime.combine(day, time())
 
 
-def _first_line(error: Exception) -> str:
+def _reason(error: Exception) -> str:
+    """Why values can't be read, in words of ours where Arrow and Python speak of their insides."""
+    if isinstance(error, UnicodeError):
+        return "a text is no valid Unicode, as it holds a surrogate by itself; encode it, or replace that"
+    if isinstance(error, OverflowError):
+        return _BEYOND
+    if "format string" in str(error):
+        return "Arrow has no such type"
     return str(error).split("\n")[0].rstrip(".;")
-
-
-def _shorten(values: Any) -> str:
-    text = repr(values)
-    return text if len(text) <= 80 else text[:77] + "..."

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .arguments import shown
 from .lazy import pa
 
 
@@ -32,6 +33,21 @@ def column_kind(leaf: pa.DataType) -> str:
     if types.is_temporal(leaf) and not types.is_interval(leaf):
         return "int64"
     raise TypeError(f"a column of {leaf} can't be aggregated; cast it to an integer, a double or a string")
+
+
+def as_type(family: str, type: Any) -> pa.DataType:
+    """An Arrow type, given as one or by its name. Raises `ValueError` for all else.
+
+    >>> as_type("sum", "double")
+    DataType(double)
+    """
+    if isinstance(type, pa.DataType):
+        return type
+    try:
+        return pa.type_for_alias(type if isinstance(type, str) else "")
+    except ValueError:
+        message = "type must be an Arrow type, or the name of one such as 'double'"
+        raise ValueError(f"{family}: {message}, got {shown(type)}") from None
 
 
 def anything(leaf: pa.DataType) -> dict[str, Any]:

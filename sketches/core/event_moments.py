@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .arrays import as_array, is_scalar
+from .arrays import as_input, is_scalar
 from .protocol import SketchError
 from .times import as_times
 
@@ -67,7 +67,7 @@ def of_struct(column: pa.StructArray, name: str) -> tuple[np.ndarray, pa.Array]:
 
 def _whole(given: Any, rows: int, what: str, dtype: type[np.signedinteger]) -> np.ndarray:
     """Whole numbers that fit `dtype`, one for all rows or one a row; −1 for null."""
-    array = as_array(given)
+    array = as_input(what, given)
     if not (pa.types.is_integer(array.type) or pa.types.is_null(array.type)):
         raise TypeError(f"{what} must be whole numbers, got {array.type}")
     if len(array) != (1 if is_scalar(given) else rows):

@@ -8,27 +8,56 @@ import numpy as np
 
 
 def as_groups(groups: Any, rows: int, n: int) -> np.ndarray:
-    """`groups` as contiguous int64, checked against `rows` rows and `n` groups.
+    """`groups` as contiguous int64, checked against `rows` rows and `n` groups; one number is that of all.
 
     Kernels write to ``array[group]`` unchecked, so every family checks here first. Raises `ValueError` for
-    another length than `rows`, a masked or a fractional number, and `IndexError` for one outside 0 … n − 1.
+    another length than `rows`, a gap or a fractional number, and `IndexError` for one outside 0 … n − 1.
 
-    >>> as_groups([0, 2, 1], rows=3, n=3).dtype.name
-    'int64'
+    >>> as_groups([0, 2, 1], rows=3, n=3).dtype.name, as_groups(2, rows=2, n=3).tolist()
+    ('int64', [2, 2])
     """
-    if isinstance(groups, np.ma.MaskedArray) and np.ma.is_masked(groups):
-        raise ValueError("expected one group number a row, but some are masked; filter those rows out")
-    numbers = np.asarray(groups)
-    if numbers.ndim != 1 or len(numbers) != rows:
-        raise ValueError(f"expected one group number a row, {rows} in all, got an array of {numbers.shape}")
-    if rows and numbers.dtype.kind not in "iu":
-        raise ValueError(f"expected whole group numbers, got an array of {numbers.dtype}")
-    numbers = np.ascontiguousarray(numbers, np.int64)
-    if rows and int(numbers.view(np.uint64).max()) >= n:  # one pass: a negative number is a huge one
-        raise IndexError(
-            f"group numbers run from {numbers.min()} to {numbers.max()}, but there are {n} groups"
-        )
+    return np.ascontiguousarray(checked_groups(groups, rows, n), np.int64)
+
+
+def checked_groups(groups: Any, rows: int, n: int) -> np.ndarray:
+    """The same, of whatever integer type and strides `groups` has if it is an array: none is copied."""
+    numbers = groups
+    if type(groups) is not np.ndarray or groups.dtype.kind not in "iu" or groups.ndim != 1:
+        numbers = _integers(groups, rows)
+    if len(numbers) != rows:
+        raise ValueError(f"expected one group number a row, {rows} in all, got {len(numbers)}")
+    some = numbers[:1] if numbers.strides == (0,) else numbers
+    if some.dtype == np.int64 and some.flags.c_contiguous:
+        beyond = rows and int(some.view(np.uint64).max()) >= n  # one pass: a negative number is a huge one
+    else:
+        beyond = rows and not (int(some.min()) >= 0 and int(some.max()) < n)
+    if beyond:
+        message = f"group numbers run from {some.min()} to {some.max()}, but there are {n} groups"
+        raise IndexError(message)
     return numbers
+
+
+def _integers(groups: Any, rows: int) -> np.ndarray:
+    """The numbers of whatever holds integers, one number as that of all rows."""
+    # Here, as modules of kernels import this one, and kernels are compiled again where an import changes.
+    import pyarrow as pa
+
+    from .arguments import shown
+    from .arrays import as_array, is_scalar
+
+    try:
+        array = as_array(groups)
+    except (TypeError, ValueError):
+        array = None
+    if array is None or not (pa.types.is_integer(array.type) or (not len(array) and not is_scalar(groups))):
+        kind = shown(groups) if array is None else array.type
+        raise ValueError(f"expected whole group numbers, one a row, got {kind}")
+    if array.null_count:
+        raise ValueError("expected one group number a row, but some are masked or null; filter them out")
+    if not len(array):
+        return np.empty(0, np.int64)
+    numbers = array.to_numpy(zero_copy_only=False)
+    return np.repeat(numbers, rows) if is_scalar(groups) else numbers
 
 
 def frozen(array: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from .arrays import as_array, is_scalar
+from .arrays import as_array, as_input, is_scalar
 from .group_numbers import as_groups
 from .image_columns import as_images
 from .item_kinds import as_items, kind_with
@@ -39,12 +39,11 @@ class Staged(Sketch):
 class OneByOne(Groups):
     """One sketch object per group, created at the group's first value.
 
-    Subclasses name their sketch in `_single`, and in `_read` the parameters that its `from_bytes` needs.
+    Subclasses name in `_read` the parameters that the `from_bytes` of their sketch needs.
     Updates cost one call per group and batch, merges one call per row. The sketch is `Staged`, so all groups'
     rows are validated before any is changed.
     """
 
-    _single: ClassVar[type[Staged]]
     _read: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, n: int = 0, **params: Any) -> None:
@@ -150,7 +149,7 @@ class OneByOne(Groups):
 def _by_row(name: str, given: Any, rows: int) -> pa.Array:
     """An input, one a row."""
     matrix = isinstance(given, np.ndarray) and given.ndim == 2
-    array = as_array(list(given) if matrix else given)
+    array = as_input(name, list(given) if matrix else given)
     if array.null_count:
         raise ValueError(f"expected {name}= without nulls; filter those rows out")
     if len(array) != rows:

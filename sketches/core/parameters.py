@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import operator
+import math
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
+from .arguments import exact_integer, plain, shown
 from .lazy import np
 from .protocol import SketchError
 
@@ -19,23 +20,13 @@ def whole(family: str, name: str, value: Any, least: int, most: int = 2**63 - 1)
     >>> whole("KLL", "k", np.int32(200), 8, 65535)
     200
     """
-    number = _exact(value)
+    number = exact_integer(value)
     if number is None or not least <= number <= most:
         rounded = isinstance(value, (float, np.floating)) and float(value).is_integer()
         hint = f"; write {int(value)}" if rounded and least <= value <= most else ""
-        message = f"{name} must be a whole number {_range(least, most)}, got {value!r}{hint}"
+        message = f"{name} must be a whole number {_range(least, most)}, got {shown(value)}{hint}"
         raise SketchError(f"{family}: {message}")
     return number
-
-
-def _exact(value: Any) -> int | None:
-    """An integer of whatever type (Python's, NumPy's) as Python's own; None for all else and for booleans."""
-    if isinstance(value, bool) or getattr(value, "dtype", None) == np.bool_:
-        return None
-    try:
-        return operator.index(value)
-    except TypeError:
-        return None
 
 
 def _range(least: int, most: int) -> str:
@@ -53,11 +44,12 @@ def real(family: str, name: str, value: Any, least: float, most: float, within: 
     >>> real("Bloom", "fpp", 0.01, 0, 1, within=True)
     0.01
     """
-    plain = value[()] if getattr(value, "ndim", None) == 0 else value
-    number = plain if isinstance(plain, (float, np.floating)) else _exact(plain)
+    given = plain(value)
+    number = float(given) if isinstance(given, (float, np.floating)) else exact_integer(given)
     if number is None or not (least < number < most if within else least <= number <= most):
         between = f"between {least} and {most}" if within else f"from {least} to {most}"
-        raise SketchError(f"{family}: {name} must be a number {between}, got {value!r}")
+        between = "" if -least == most == math.inf else f" {between}"
+        raise SketchError(f"{family}: {name} must be a number{between}, got {shown(value)}")
     return float(number)
 
 
@@ -67,17 +59,19 @@ def seconds(family: str, name: str, span: Any) -> float:
     >>> seconds("DecayedCount", "half_life", timedelta(minutes=1))
     60.0
     """
-    given = span.total_seconds() if isinstance(span, timedelta) else span
-    if isinstance(span, np.timedelta64) and np.datetime_data(span.dtype)[0] not in ("generic", "M", "Y"):
-        given = float(span / np.timedelta64(1, "s"))
+    given = plain(span)
+    if isinstance(given, np.timedelta64) and np.datetime_data(given.dtype)[0] not in ("generic", "M", "Y"):
+        given = float(given / np.timedelta64(1, "s"))
+    elif isinstance(given, timedelta):
+        given = given.total_seconds()
     try:
         number = real(family, name, given, 1e-6, 1e12)
     except SketchError:
-        message = f"{name} must be a timedelta or seconds, from 1e-6 to 1e12, got {span!r}"
+        message = f"{name} must be a timedelta or seconds, from 1e-6 to 1e12, got {shown(span)}"
         raise SketchError(f"{family}: {message}") from None
     rounded = round(number * 1e6) / 1e6
     if abs(number - rounded) > 1e-3 * number:
-        message = f"{name} must be whole microseconds, as times are, got {span!r}"
+        message = f"{name} must be whole microseconds, as times are, got {shown(span)}"
         raise SketchError(f"{family}: {message}; write {rounded!r}")
     return rounded
 
@@ -88,9 +82,9 @@ def deviations(family: str, std_devs: Any) -> int:
     >>> deviations("HLL", np.int64(2))
     2
     """
-    number = _exact(std_devs)
+    number = exact_integer(std_devs)
     if number not in (1, 2, 3):
-        raise SketchError(f"{family}: std_devs must be 1, 2 or 3 standard deviations, got {std_devs!r}")
+        raise SketchError(f"{family}: std_devs must be 1, 2 or 3 standard deviations, got {shown(std_devs)}")
     return number
 
 
@@ -100,19 +94,22 @@ def described(value: Any) -> Any:
     >>> described(np.int32(7)), described(timedelta(minutes=1))
     (7, 60.0)
     """
-    plain = value.item() if getattr(value, "ndim", None) == 0 else value
-    return plain.total_seconds() if isinstance(plain, timedelta) else plain
+    given = plain(value)
+    return given.total_seconds() if isinstance(given, timedelta) else given
 
 
 def flag(family: str, name: str, value: Any) -> bool:
     """True or False. Raises `SketchError` for anything else, also 0 and 1."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise SketchError(f"{family}: {name} must be True or False, got {value!r}")
-    return bool(value)
+    given = plain(value)
+    if not isinstance(given, bool):
+        raise SketchError(f"{family}: {name} must be True or False, got {shown(value)}")
+    return given
 
 
 def one_of(family: str, name: str, value: Any, choices: Iterable[str]) -> Any:
     """One of the words. Raises `SketchError` for any other."""
     if not isinstance(value, str) or value not in choices:
-        raise SketchError(f"{family}: {name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+        raise SketchError(
+            f"{family}: {name} must be one of {', '.join(map(repr, choices))}, got {shown(value)}"
+        )
     return value

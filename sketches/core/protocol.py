@@ -6,11 +6,15 @@ number; tables of sketches consist of them. Each family defines one of each.
 
 from __future__ import annotations
 
+import functools
+import inspect
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from typing import Any, ClassVar, Self, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Self
 
 from .aggregated import Aggregated
+from .arguments import exact_integer, plain, shown
 from .errors import StreamgaugeError
 from .gaps import taking_gaps
 from .lazy import np, pa
@@ -36,6 +40,24 @@ def required_kind(family: str, kind: str | None, kinds: Iterable[str]) -> str:
     return kind
 
 
+def _of_any_buffer(read: Callable[..., Any]) -> Callable[..., Any]:
+    """A class's `from_bytes`, which gets `bytes` of whatever holds bytes."""
+
+    @functools.wraps(read)
+    def reading(cls: Any, data: Any, *args: Any, **params: Any) -> Any:
+        if type(data) is not bytes:
+            try:
+                view = memoryview(plain(data))
+            except TypeError:
+                view = None
+            if view is None or view.format not in ("B", "b", "c"):
+                raise SketchError(f"{cls.family}: an image must be bytes, got {shown(data)}")
+            data = view.tobytes()
+        return read(cls, data, *args, **params)
+
+    return reading
+
+
 class Sketch(Shared, ABC):
     """One mergeable summary of a stream, with a stated error.
 
@@ -58,6 +80,8 @@ class Sketch(Shared, ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         taking_gaps(cls, at=0)
+        if isinstance(own := vars(cls).get("from_bytes"), classmethod):
+            cls.from_bytes = classmethod(_of_any_buffer(own.__func__))  # type: ignore[assignment,method-assign]
         super().__init_subclass__(**kwargs)
 
     @abstractmethod
@@ -135,8 +159,65 @@ class Sketch(Shared, ABC):
         return self.to_bytes()
 
 
-Single = TypeVar("Single", bound=Sketch)
-"""The sketch of one group, of arrays that the sketch itself stands on and that can't know its class."""
+@functools.cache
+def _class_of_one(groups: type) -> Any:
+    """The class of one sketch: beside that of groups, under the same name without "Groups".
+
+    That is how the registry has the two. They don't import each other, so either may stand on the other.
+    """
+    for kind in groups.__mro__:
+        module, name = kind.__module__, kind.__name__.removesuffix("Groups")
+        for place in (module, module.rpartition(".")[0]):
+            if name != kind.__name__ and hasattr(sys.modules.get(place), name):
+                return getattr(sys.modules[place], name)
+    raise TypeError(f"{groups.__name__}: no class of one sketch stands beside it; name it so, without Groups")
+
+
+_MOST_GROUPS = 1 << 40
+
+
+def _number_of_groups(groups: Groups, n: Any) -> int:
+    number = exact_integer(n)
+    if number is None or not 0 <= number <= _MOST_GROUPS:
+        message = f"n must be a whole number of groups, from 0 to {_MOST_GROUPS}"
+        raise SketchError(f"{type(groups).__name__}: {message}, got {shown(n)}")
+    return number
+
+
+def _number_of_group(groups: Groups, group: Any) -> int:
+    """A group's number from 0 on; as in lists, negative ones count from the end."""
+    number, n = exact_integer(group), len(groups)
+    if number is None:
+        raise TypeError(f"{type(groups).__name__}: a group must be a whole number, got {shown(group)}")
+    if not -n <= number < n:
+        raise IndexError(f"{type(groups).__name__}: group {number} of {n}")
+    return number % n
+
+
+_CHECKS = (
+    ("__init__", "n", _number_of_groups),
+    ("resize", "n", _number_of_groups),
+    ("__getitem__", "group", _number_of_group),
+)
+"""Parameters that mean the same in all classes of groups, and what makes integers of them."""
+
+
+def _checked(method: Callable[..., Any], parameter: str, check: Callable[..., int]) -> Callable[..., Any]:
+    """A class's own method, which gets what the check makes of that parameter."""
+    names = list(inspect.signature(method).parameters)
+    if parameter not in names:
+        return method
+    at = names.index(parameter) - 1
+
+    @functools.wraps(method)
+    def checked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if len(args) > at:
+            args = (*args[:at], check(self, args[at]), *args[at + 1 :])
+        elif parameter in kwargs:
+            kwargs = {**kwargs, parameter: check(self, kwargs[parameter])}
+        return method(self, *args, **kwargs)
+
+    return checked
 
 
 class Groups(Shared, ABC):
@@ -153,6 +234,10 @@ class Groups(Shared, ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         taking_gaps(cls, at=1)
+        for name, parameter, check in _CHECKS:
+            method = vars(cls).get(name)
+            if method is not None and not getattr(method, "__isabstractmethod__", False):
+                setattr(cls, name, _checked(method, parameter, check))
         super().__init_subclass__(**kwargs)
 
     @abstractmethod
@@ -169,6 +254,7 @@ class Groups(Shared, ABC):
     def update(self, groups: np.ndarray, values: Any, *args: Any, **inputs: Any) -> None:
         """Add values to their groups: `groups[i]` (any integer dtype) is the group of row `i`.
 
+        One number stands for all rows, as it does in further inputs.
         Nulls are skipped; every element of a list counts towards its row's group. A family names the further
         row-wise inputs that it accepts, such as ``weight``; others raise `TypeError`.
         """
@@ -184,6 +270,11 @@ class Groups(Shared, ABC):
     @abstractmethod
     def __getitem__(self, group: int) -> Any:
         """A copy of one group as a single sketch."""
+
+    @property
+    def _single(self) -> Any:
+        """The class of one group's sketch."""
+        return _class_of_one(type(self))
 
     def _kind_to(self, one: Any) -> Any:
         """A group's sketch, of the same kind of items."""

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .arrays import as_array, is_scalar
+from .arguments import shown
+from .arrays import as_input, is_scalar
 
 _A_DAY = 86_400_000_000
 _IN_MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
@@ -62,7 +63,7 @@ def as_times(time: Any, rows: int, family: str, null: int | None = None) -> np.n
     """
     if time is None:
         raise TypeError(f"{family}: needs the rows' event times, update(…, time=…)")
-    array = as_array(time)
+    array = as_input(f"{family}: time", time)
     missing = array.null_count
     if missing and null is None:
         raise ValueError(f"{family}: a row without a time can't be counted by time; leave it out")
@@ -84,6 +85,20 @@ def as_times(time: Any, rows: int, family: str, null: int | None = None) -> np.n
     if len(known) != rows:
         raise ValueError(f"{family}: expected one time a row, {rows} in all, got {len(known)}")
     return np.ascontiguousarray(known)
+
+
+def as_time(now: Any, family: str) -> int:
+    """One time, the `now` of a question, as microseconds since 1970. Raises as `as_times`, and for a list.
+
+    >>> as_time(np.datetime64(1, "s"), "a sample")
+    1000000
+    """
+    if not is_scalar(now):
+        raise TypeError(f"{family}: now must be one time, a datetime or int64 microseconds, got {shown(now)}")
+    try:
+        return int(as_times(now, 1, family)[0])
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{error}; now must be a datetime or int64 microseconds since 1970") from None
 
 
 def cut(array: pa.Array) -> pa.Array:

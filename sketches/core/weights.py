@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from .arrays import as_array, is_scalar
+from .arrays import as_input, is_scalar
 from .columns import Values
 
 _MOST = 1 << 62
@@ -21,7 +21,7 @@ def as_weights(weights: Any, rows: int) -> np.ndarray:
     >>> as_weights([2, 0], rows=2).tolist(), as_weights(3, rows=2).tolist()
     ([2, 0], [3, 3])
     """
-    array = as_array(weights)
+    array = as_input("weight", weights)
     if pa.types.is_null(array.type) or not pa.types.is_integer(array.type) or array.null_count:
         raise ValueError(f"weights must be whole numbers without nulls, got {array.type}")
     numbers = np.ascontiguousarray(array.to_numpy(zero_copy_only=False))
@@ -50,7 +50,7 @@ def optional_weights(family: str, weight: Any, column: Values, whole: bool) -> t
     ([2, 0, 3], 3.0)
     """
     wanted = f"{family}: weights must be {'whole ' if whole else ''}numbers from 0 to below 2^62"
-    array, types = as_array(weight), pa.types
+    array, types = as_input(f"{family}: weight", weight), pa.types
     sorts = (types.is_integer, types.is_floating, types.is_decimal, types.is_null)
     if not any(belongs(array.type) for belongs in sorts):
         raise TypeError(f"{wanted}, got {array.type}; cast them")
@@ -90,7 +90,7 @@ def as_doubles(given: Any, rows: int, expected: str) -> np.ndarray:
     """
     if type(given) is np.ndarray and given.dtype == np.float64 and given.shape == (rows,):
         return np.ascontiguousarray(given)
-    array = as_array(given)
+    array = as_input(expected, given)
     types = pa.types
     sorts = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
     if not any(belongs(array.type) for belongs in sorts):

@@ -231,6 +231,7 @@ class CountMin(Sketch):
         Spark's bytes don't record the seed either: the sketch gets the smallest seed that gives its hash
         functions (only with a single row there are several). Raises `SketchError` for anything else.
         """
+        conservative = flag("count-min", "conservative", conservative)
         if data[: len(MAGIC)] == MAGIC:
             image = parse_sparse(data)
         else:

@@ -6,9 +6,10 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from ..core.answers import as_shares, double_point, quantile_answer
+from ..core.answers import quantile_answer
 from ..core.numbers import as_numbers
 from ..core.parameters import one_of
+from ..core.points import as_share, as_shares, double_point
 from ..core.protocol import Sketch, SketchError
 from ..core.weights import optional_weights
 from .estimate import Estimates, buckets_of, quantiles, seen_by, widened
@@ -35,7 +36,7 @@ class DDSketch(Sketch):
     For whole numbers (`kind` "long") quantiles are doubles, and whole wherever a whole number satisfies the
     promise; magnitudes below (1 − a) / 2a for an accuracy of a, 49.5 at 1 %, are exact. If a bucket contains
     two whole numbers and neither is close enough to the other (58 and 59), the quantile lies between them:
-    58.5. Bounds are whole numbers.
+    58.56. Bounds are whole numbers.
 
     The bytes are the published protobuf of DataDog's DDSketch with its logarithmic mapping; they don't record
     the kind. Raises `SketchError` for an accuracy outside 0.0001 … 0.5, an unknown kind or more values than
@@ -111,10 +112,10 @@ class DDSketch(Sketch):
 
     def quantile(self, q: float) -> float:
         """The value at rank ⌊q (n − 1)⌋. Raises `SketchError` if empty or q ∉ [0, 1]."""
-        return self.quantiles([q])[0]
+        return self.quantiles(as_share(self.family, q))[0]
 
     def quantiles(self, qs: Any) -> list[float]:
-        """The values at several shares."""
+        """The values at one share or several, as a list."""
         return self._at(qs).value.tolist()
 
     def quantile_bounds(self, q: float) -> tuple[float, float]:
@@ -122,7 +123,7 @@ class DDSketch(Sketch):
         the nine of Hyndman and Fan: the edges of the buckets of the ranks ⌊q n⌋ − 1 to ⌈q n⌉ from 0, widened
         by as much as rounding may move a value beyond them.
         """
-        estimates = self._at([q])
+        estimates = self._at(as_share(self.family, q))
         return estimates.lower.tolist()[0], estimates.upper.tolist()[0]
 
     def quantiles_within(self, qs: Any) -> tuple[list[float], list[float], list[float]]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..core.aggregated import Aggregated
-from ..core.column_kinds import column_kind
+from ..core.column_kinds import as_type, column_kind
 from ..core.columns import Kind, Values, as_array, as_values, stored_values
 from ..core.event_moments import FIELDS, NO_TIME, TIMELESS, as_struct, moments, of_struct
 from ..core.group_numbers import as_groups, grown
@@ -37,7 +37,7 @@ class _Extreme(Groups):
     _timed: ClassVar[bool] = False
 
     def __init__(self, n: int = 0, type: Any = None) -> None:
-        self._type = None if type is None else _stored_type(_as_type(type))
+        self._type = None if type is None else _stored_type(as_type(self._name, type))
         self._n = 0
         self._moment = np.zeros((0, len(FIELDS) if self._timed else 0), np.int64)
         self._key = np.zeros(0, np.int64)  # for strings: where in the arena
@@ -282,10 +282,6 @@ class LastGroups(_Timed):
     _sign = -1
 
 
-def _as_type(type: Any) -> pa.DataType:
-    return type if isinstance(type, pa.DataType) else pa.type_for_alias(str(type))
-
-
 def _as_column(values: pa.Array) -> Values:
     return ordered_bytes(values) if pa.types.is_decimal128(_leaf(values)) else stored_values(values)
 
@@ -293,7 +289,7 @@ def _as_column(values: pa.Array) -> Values:
 def _leaf(values: Any) -> pa.DataType:
     """The type of a column's values, within lists and dictionaries."""
     if isinstance(values, Values):
-        return _as_type({"float64": "double"}.get(values.kind, values.kind))
+        return pa.type_for_alias({"float64": "double"}.get(values.kind, values.kind))
     leaf = values.type
     while hasattr(leaf, "value_type"):
         leaf = leaf.value_type

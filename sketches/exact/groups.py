@@ -24,7 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..core.aggregated import Aggregated
-from ..core.column_kinds import summands
+from ..core.arrays import is_scalar
+from ..core.column_kinds import as_type, summands
 from ..core.columns import Values, as_array, as_values, flattened
 from ..core.decimals import halves, whole
 from ..core.group_numbers import as_groups, grown
@@ -99,7 +100,8 @@ class CountGroups(_Arrays):
             self._at("n")[as_groups(groups[:1], 1, self._n)] += len(groups)
             return
         if values is None:
-            kernels.count(as_groups(groups, len(groups), self._n), self._at("n"))
+            length = 1 if is_scalar(groups) else len(groups)
+            kernels.count(as_groups(groups, length, self._n), self._at("n"))
             return
         array = as_array(values)
         numbers, (_, rows) = as_groups(groups, len(array), self._n), flattened(array)
@@ -110,7 +112,7 @@ class CountGroups(_Arrays):
         values = as_values(column)
         if len(values) and values.kind != "int64":
             raise SketchError(f"count: expected a column of int64 to merge, got {values.kind}")
-        numbers = values.per_value(as_groups(groups, len(column), self._n))
+        numbers = values.per_value(as_groups(groups, values.length, self._n))
         kernels.add_counts(numbers, values.numbers, self._at("n"))
 
     def to_arrow(self) -> pa.Array:
@@ -155,7 +157,8 @@ class SumGroups(_Arrays):
     }
 
     def __init__(self, n: int = 0, type: Any = None) -> None:
-        self._kind = None if type is None else ("float64" if pa.types.is_floating(_type(type)) else "int64")
+        real = type is not None and pa.types.is_floating(as_type("sum", type))
+        self._kind = None if type is None else ("float64" if real else "int64")
         super().__init__(n)
 
     def update(self, groups: np.ndarray, values: Any) -> None:
@@ -288,10 +291,6 @@ class VarianceGroups(_Arrays):
         return pa.array(np.divide(m2, n - 1, out=np.zeros(len(n)), where=n > 1), mask=n < 2)
 
 
-def _type(type: Any) -> pa.DataType:
-    return type if isinstance(type, pa.DataType) else pa.type_for_alias(str(type))
-
-
 def _summands(values: Any, name: str) -> Values:
     """Numbers that may be added up, whole or float; no times, no strings."""
     values = values if isinstance(values, (Values, np.ndarray)) else as_array(values)
@@ -299,8 +298,9 @@ def _summands(values: Any, name: str) -> Values:
     while leaf is not None and hasattr(leaf, "value_type"):
         leaf = leaf.value_type
     numbers = as_values(values, decimals=True)
-    if numbers.kind in ("string", "binary") or (leaf is not None and pa.types.is_temporal(leaf)):
-        raise TypeError(f"{name}: can't add up a column of {leaf or numbers.kind}; cast it to a number")
+    if numbers.kind in ("string", "binary") or numbers.temporal:
+        kind = leaf or numbers.temporal or numbers.kind
+        raise TypeError(f"{name}: can't add up a column of {kind}; cast it to a number")
     return numbers
 
 

@@ -18,15 +18,16 @@ from typing import Any, Literal, NamedTuple, Self, cast
 import numpy as np
 import pyarrow as pa
 
+from ..core.arguments import plain
 from ..core.arrays import as_array
 from ..core.columns import as_values
 from ..core.item_kinds import as_longs, joint_kind
 from ..core.parameters import real, whole
 from ..core.protocol import Sketch, SketchError, required_kind
-from .arrays import FrequentItemsArrays, Kind
+from .groups import FrequentItemsGroups, Kind
 from .images import MAX_LG, MIN_LG, kind_of
 
-__all__ = ["FrequentItems", "FrequentItemsArrays", "Item"]
+__all__ = ["FrequentItems", "FrequentItemsGroups", "Item"]
 
 
 class Item(NamedTuple):
@@ -67,7 +68,7 @@ class FrequentItems(Sketch):
 
     def __init__(self, max_size: int = 4096, kind: Kind | None = None) -> None:
         """Raises `SketchError` for another kind, or a size that is not a power of two from 8 to 2^26."""
-        self._groups: FrequentItemsArrays[FrequentItems] = FrequentItemsArrays(
+        self._groups: FrequentItemsGroups = FrequentItemsGroups(
             1, max_size, "string" if kind is None else kind
         )
         self._undecided = kind is None
@@ -75,7 +76,7 @@ class FrequentItems(Sketch):
     def _fix_kind(self, kind: Kind) -> None:
         """Count values of that kind, unless it was said or decided before."""
         if self._undecided:
-            self._groups = FrequentItemsArrays(1, self.max_size, kind)
+            self._groups = FrequentItemsGroups(1, self.max_size, kind)
             self._undecided = False
 
     def _change(self, values: Any, weight: Any, deleting: bool) -> Self:
@@ -88,7 +89,7 @@ class FrequentItems(Sketch):
                 column = longs
             if len(column):
                 kind: Kind = "long" if column.kind == "int64" else "string"
-                groups = FrequentItemsArrays(1, self.max_size, kind)
+                groups = FrequentItemsGroups(1, self.max_size, kind)
         groups._change(None, values, weight, deleting)
         if groups is not self._groups:
             self._groups, self._undecided = groups, False
@@ -226,7 +227,7 @@ class FrequentItems(Sketch):
         """
         if no_false not in ("positives", "negatives"):
             raise ValueError(f"no_false must be 'positives' or 'negatives', got {no_false!r}")
-        least = 0 if threshold is None else threshold
+        least = 0 if threshold is None else plain(threshold)
         real("frequent items", "threshold", least, -math.inf, math.inf)
         above = max(least, self.error)
         return [

@@ -10,8 +10,8 @@ from ..core.distinct_counter import DistinctCounter
 from ..core.image_columns import one_image
 from ..core.item_kinds import as_items, joint_kind, kind_with
 from ..core.protocol import SketchError
-from .arrays import HLLArrays
 from .coupons import coupon_chunks
+from .groups import HLLGroups
 from .images import write_compact_coupons, write_hll4
 from .sorted_update import ORDERED
 from .store import DENSE, EMPTY
@@ -44,7 +44,7 @@ class HLL(DistinctCounter):
     family: ClassVar[str] = "HLL"
 
     def __init__(self, lg_k: int = 12) -> None:
-        self._one: HLLArrays[HLL] = HLLArrays(1, lg_k)
+        self._one: HLLGroups = HLLGroups(1, lg_k)
 
     @property
     def lg_k(self) -> int:
@@ -103,7 +103,7 @@ class HLL(DistinctCounter):
         sketch = cls(lg_k if 4 <= lg_k <= 21 else 4)
         _, fault = sketch._one._fold(*one_image(data))
         if fault:
-            raise HLLArrays.refused("not", len(data), fault)
+            raise HLLGroups.refused("not", len(data), fault)
         return sketch
 
     def __or__(self, other: Self) -> Self:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import zlib
-from itertools import pairwise
 from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from ..core.answers import as_shares, double_point, exact_point, quantile_answer
+from ..core.answers import quantile_answer
 from ..core.numbers import as_numbers
+from ..core.parameters import flag
+from ..core.points import as_share, as_shares, ascending_points, double_point, exact_point
 from ..core.protocol import Sketch, SketchError, required_kind
 from ..core.weights import optional_weights
 from .levels import normalized_rank_error
@@ -94,6 +95,7 @@ class KLL(Sketch):
 
     def normalized_rank_error(self, pmf: bool = False) -> float:
         """The rank error as a share of n at 99 % confidence, 0 while exact; `pmf`: of an interval."""
+        pmf = flag(self.family, "pmf", pmf)
         return 0.0 if self.exact else normalized_rank_error(self.min_k, pmf)
 
     def _saw_nothing(self) -> bool:
@@ -145,16 +147,15 @@ class KLL(Sketch):
 
     def quantile(self, q: float) -> float | int:
         """The value that a share `q` of all values doesn't exceed. Raises `SketchError` while empty."""
-        return self.quantiles([q])[0]
+        return self.quantiles(as_share(self.family, q))[0]
 
     def quantiles(self, qs: Any) -> list[float | int]:
-        """The values at several shares."""
+        """The values at one share or several, as a list."""
         return self._at(as_shares(self.family, qs)).tolist()
 
     def quantile_bounds(self, q: float) -> tuple[float | int, float | int]:
         """The values between which the true quantile lies at 99 % confidence."""
-        error = self.normalized_rank_error()
-        as_shares(self.family, [q])
+        q, error = as_share(self.family, q), self.normalized_rank_error()
         lower, upper = self._at(np.array([max(0.0, q - error), min(1.0, q + error)])).tolist()
         return lower, upper
 
@@ -177,13 +178,7 @@ class KLL(Sketch):
 
     def cdf(self, points: Any) -> np.ndarray:
         """The share of values up to each of the ascending `points`, and finally 1.0."""
-        split = np.asarray(points, object)
-        if split.ndim != 1:
-            raise SketchError(f"KLL: points must be a list of numbers, got {points!r}")
-        exact = [exact_point(self.family, x) for x in split.tolist()]
-        if any(a >= b for a, b in pairwise(exact)):
-            raise SketchError(f"KLL: points must be ascending numbers, each once, got {points!r}")
-        return np.append(self._ranks(exact), 1.0)
+        return np.append(self._ranks(ascending_points(self.family, points)), 1.0)
 
     def pmf(self, points: Any) -> np.ndarray:
         """The share in each interval that the ascending `points` bound, (−∞, p0], (p0, p1] … (pm, ∞)."""

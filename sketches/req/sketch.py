@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ..core.answers import as_shares, double_point, quantile_answer
+from ..core.answers import quantile_answer
 from ..core.numbers import as_numbers
 from ..core.parameters import deviations
+from ..core.points import as_share, as_shares, double_point
 from ..core.protocol import Sketch, SketchError
 from .estimate import TailEstimates, errors_at, quantiles
 from .store import Store
@@ -132,15 +133,15 @@ class REQ(Sketch):
 
     def quantile(self, q: float) -> float:
         """The value that a share `q` of all values doesn't exceed. Raises `SketchError` while empty."""
-        return self.quantiles([q])[0]
+        return self.quantiles(as_share(self.family, q))[0]
 
     def quantiles(self, qs: Any) -> list[float]:
-        """The values at several shares."""
+        """The values at one share or several, as a list."""
         return self._at(qs).value[0].tolist()
 
     def quantile_bounds(self, q: float) -> tuple[float, float]:
         """The values between which the true quantile lies at two standard deviations, 95.4 % confidence."""
-        estimates = self._at([q])
+        estimates = self._at(as_share(self.family, q))
         return float(estimates.lower[0, 0]), float(estimates.upper[0, 0])
 
     def quantiles_within(self, qs: Any) -> tuple[list[float], list[float], list[float]]:

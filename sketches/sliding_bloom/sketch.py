@@ -16,7 +16,7 @@ from ..core.group_numbers import frozen
 from ..core.item_kinds import as_items, joint_kind, kind_with
 from ..core.parameters import deviations, seconds
 from ..core.protocol import Sketch, SketchError
-from ..core.times import as_times
+from ..core.times import as_time, as_times
 from . import cells as kernels
 from .images import NAME, Image, Parameters, parse, write
 
@@ -176,7 +176,7 @@ class SlidingBloom(Sketch):
                 f"{NAME}: {self.window:g} s are kept, a span of {span / 1e6:g} s is too long; make "
                 "the filter with a longer window"
             )
-        end = latest if now is None else int(as_times(now, 1, NAME)[0])
+        end = latest if now is None else as_time(now, NAME)
         if end < latest:
             raise ValueError(f"{NAME}: a row of {latest} µs was seen, so {end} µs can't be now")
         return self._first_step(end, span)

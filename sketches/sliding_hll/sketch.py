@@ -10,7 +10,7 @@ import numpy as np
 from ..core.distinct_counter import DistinctCounter
 from ..core.item_kinds import as_items, joint_kind, kind_with
 from ..core.protocol import SketchError
-from .arrays import SlidingHLLArrays, Span
+from .groups import SlidingHLLGroups, Span
 from .images import read_image
 
 
@@ -43,7 +43,7 @@ class SlidingHLL(DistinctCounter):
     family: ClassVar[str] = "SlidingHLL"
 
     def __init__(self, lg_k: int = 12, window: Span = 3600.0) -> None:
-        self._one: SlidingHLLArrays[SlidingHLL] = SlidingHLLArrays(1, lg_k, window)
+        self._one: SlidingHLLGroups = SlidingHLLGroups(1, lg_k, window)
 
     @property
     def lg_k(self) -> int:
@@ -74,7 +74,7 @@ class SlidingHLL(DistinctCounter):
         if other._saw_nothing():
             return self
         if other.lg_k < self.lg_k:
-            smaller: SlidingHLLArrays[SlidingHLL] = SlidingHLLArrays(1, other.lg_k, self.window)
+            smaller: SlidingHLLGroups = SlidingHLLGroups(1, other.lg_k, self.window)
             smaller.fold(0, self.to_bytes())
             self._one = smaller
         self._one.fold(0, other.to_bytes())

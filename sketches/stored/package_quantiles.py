@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..core.answers import as_shares, double_point
 from ..core.one_by_one import Staged
+from ..core.points import as_share, as_shares, double_point
 from ..core.protocol import SketchError
 
 
@@ -57,7 +57,7 @@ class PackageQuantiles(Staged):
 
     def quantile(self, q: float) -> float:
         """The value that a share `q` of all values is at most. Raises `SketchError` while empty."""
-        return self.quantiles([q])[0]
+        return self.quantiles(as_share(self.family, q))[0]
 
     def quantiles(self, qs: Any) -> list[float]:
         """The values at several shares. Raises `SketchError` while empty, and for shares outside 0 to 1."""

@@ -6,8 +6,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ..core.answers import as_shares, double_point, quantile_answer
+from ..core.answers import quantile_answer
 from ..core.numbers import as_numbers
+from ..core.points import as_share, as_shares, double_point
 from ..core.protocol import Sketch, SketchError
 from .reference import BEGINNING, as_image
 from .store import Store
@@ -102,7 +103,7 @@ class TDigest(Sketch):
 
     def quantile(self, q: float) -> float:
         """The value at a share `q` of all values. Raises `SketchError` while empty."""
-        return self.quantiles([q])[0]
+        return self.quantiles(as_share(self.family, q))[0]
 
     def quantiles(self, qs: Any) -> list[float]:
         """The values at several shares. Raises `SketchError` while empty, and for shares outside 0 to 1."""

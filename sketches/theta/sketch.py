@@ -13,8 +13,8 @@ from ..core.image_columns import one_image
 from ..core.item_kinds import as_items, joint_kind, kind_with
 from ..core.protocol import SketchError
 from ..core.resume import resume
-from .arrays import USUAL_LG_K, ThetaArrays
 from .bounds import ratio_bounds
+from .groups import USUAL_LG_K, ThetaGroups
 from .images import HEAD, check_image
 from .store import MAX_THETA, hashes_of, tidy_all
 from .update import update_one, update_one_int64
@@ -48,7 +48,7 @@ class Theta(DistinctCounter):
     family: ClassVar[str] = "Theta"
 
     def __init__(self, lg_k: int = USUAL_LG_K) -> None:
-        self._one: ThetaArrays[Theta] = ThetaArrays(1, lg_k)
+        self._one: ThetaGroups = ThetaGroups(1, lg_k)
         self._explicit_lg_k = True  # whether somebody said which lg_k this sketch has
 
     @property
@@ -196,7 +196,7 @@ class Theta(DistinctCounter):
         image, heads = one_image(data), np.empty(1, HEAD)
         fault = check_image(image[2], heads)
         if fault:
-            raise ThetaArrays.refused("not", len(image[2]), fault)
+            raise ThetaGroups.refused("not", len(image[2]), fault)
         needed = max(USUAL_LG_K, (int(heads["count"][0]) - 1).bit_length())
         sketch = cls(needed if lg_k is None else lg_k)
         sketch._explicit_lg_k = lg_k is not None

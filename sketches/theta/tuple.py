@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ..core.aggregated import Aggregated
 from ..core.answers import finite
-from ..core.arrays import as_array, is_scalar
+from ..core.arrays import as_input, is_scalar
 from ..core.column_kinds import hashable
 from ..core.columns import is_list
 from ..core.hash import hashed_chunks
@@ -201,6 +201,8 @@ class Tuple(Staged):
         is "sum" unless given, and must be the image's own otherwise.
         """
         one_of("Tuple", "kind", kind, KINDS)
+        if mode is not None:
+            one_of("Tuple", "mode", mode, MODES)
         entries = read_image(bytes(data), kind)
         if mode and entries.mode not in (None, mode):
             raise SketchError(f"Tuple: expected numbers folded by {mode}, the image's are by {entries.mode}")
@@ -278,7 +280,6 @@ class TupleGroups(OneByOne):
         kinds=("integer",),
     )
 
-    _single = Tuple
     _read = ("kind", "mode")
 
     def __init__(
@@ -301,7 +302,8 @@ def _rows_of(value: Any, width: int) -> np.ndarray:
     """Numbers, one a row or a list of `width` a row, as a matrix."""
     if isinstance(value, np.ndarray) and value.ndim == 2 and not isinstance(value, np.ma.MaskedArray):
         return value
-    array = as_array(list(value) if isinstance(value, np.ndarray) and value.ndim == 2 else value)
+    matrix = isinstance(value, np.ndarray) and value.ndim == 2
+    array = as_input("Tuple: value", list(value) if matrix else value)
     counts = 1
     if is_list(array.type):
         items, rows = elements(array)

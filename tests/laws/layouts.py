@@ -8,9 +8,12 @@ whatever is null lie other values, which nobody may ever see.
 from __future__ import annotations
 
 import itertools
+from array import array
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -232,6 +235,119 @@ def _lists_over(lists: Values, items: pa.Array, hidden: pa.Array, name: str) -> 
     yield layout("lists of sliced lists", lambda: _of_slices(over), [lists[1:4], None, lists[4:6]])
 
 
+def _over_encoded(sort: str) -> Iterator[Layout]:
+    """Lists, list views and structs over what Arrow can't join: dictionaries, runs and extension types."""
+    kind, values, hidden = SORTS[sort]
+    n = len(values)
+    ends, starts = pa.array([1, 3, 5, n], pa.int32()), pa.array([3, 0, 1], pa.int32())
+    gaps = pa.array([False, True, False])
+    inner = {
+        "a dictionary": _dictionary(values, kind, hidden, pa.int8()),
+        "runs": _runs(values, kind, pa.int16()),
+        "an extension": _extension(_over_values(values, kind, hidden)),
+    }
+    lists = [values[1:3], None, values[5:n]]
+    views = [values[3:5], values[0:3], values[1:2]]
+    sizes = pa.array([2, 3, 1], pa.int32())
+    for name, items in inner.items():
+        over = pa.ListArray.from_arrays(ends, items, mask=gaps)
+        large = pa.LargeListArray.from_arrays(ends.cast(pa.int64()), items, mask=gaps)
+        view = pa.ListViewArray.from_arrays(starts, sizes, items)
+        fixed = pa.FixedSizeListArray.from_arrays(items.slice(0, 4), 2)
+        field = pa.StructArray.from_arrays([over], ["tags"], mask=pa.array([False, False, True])).flatten()[0]
+        for how, column, held in (
+            ("null lists", over, lists),
+            ("null large lists", large, lists),
+            ("a slice of null lists", over.slice(1), lists[1:]),
+            ("views", view, views),
+            ("a slice of views", view.slice(1, 1), views[1:2]),
+            ("fixed lists", fixed, [values[0:2], values[2:4]]),
+            ("a slice of fixed lists", fixed.slice(1), [values[2:4]]),
+            ("lists of null structs", field, _with_gap(lists, 2)),
+        ):
+            yield Layout(f"{how} of {name}", sort, lambda column=column: column, held)  # type: ignore[misc]
+    yield Layout("extension", sort, lambda: _sliced(inner["an extension"]), values)
+
+
+def _extension(storage: pa.Array) -> pa.Array:
+    """The values as those of another system's type that Arrow doesn't know."""
+    return pa.ExtensionArray.from_storage(pa.opaque(storage.type, "price", "elsewhere"), storage)
+
+
+def _python(sort: str, values: Values) -> Iterator[Layout]:
+    """What Python, NumPy and pandas hold values and gaps in, one at a time."""
+    known = [value for value in values if value is not None]
+    several = itertools.cycle([None, pd.NA, pd.NaT] if sort != "double" else [None, pd.NA])
+    gaps = [next(several) if value is None else value for value in values]
+    masked = [np.ma.masked if value is None else value for value in values]
+
+    def layout(name: str, make: Callable[[], Any], given: Values = values) -> Layout:
+        return Layout(name, sort, make, given)
+
+    yield layout("Python tuple", lambda: tuple(values))
+    yield layout("Python deque", lambda: deque(values))
+    yield layout("values of a dict", lambda: dict(enumerate(values)).values())
+    yield layout("Python filter", lambda: filter(lambda value: value is not None, values), known)
+    yield layout("list of several gaps", lambda: gaps)
+    yield layout("NumPy objects of several gaps", lambda: np.array(gaps, object))
+    yield layout("list with what NumPy masks", lambda: masked)
+    yield layout("list of NumPy's arrays of one", lambda: [np.array(value) for value in known], known)
+    yield layout("list of Arrow scalars", lambda: [pa.scalar(value) for value in known], known)
+    yield layout(
+        "list of lists of several gaps", lambda: [gaps[:3], None, gaps[3:]], [values[:3], None, values[3:]]
+    )
+    yield layout(
+        "lists of tuples",
+        lambda: [tuple(known[:2]), (), None, tuple(known[2:])],
+        [known[:2], [], None, known[2:]],
+    )
+    if sort in ("long", "double"):
+        code = "q" if sort == "long" else "d"
+        yield layout("array.array", lambda: array(code, known), known)
+        yield layout("view of an array", lambda: memoryview(array(code, known)), known)
+        yield layout("every second of a view", lambda: memoryview(array(code, known))[::2], known[::2])
+        yield layout("pandas sparse", lambda: pd.Series(pd.arrays.SparseArray(known)), known)
+        yield layout("list of NumPy scalars", lambda: list(np.array(known)), known)
+    if sort == "long":
+        yield layout("range", lambda: range(-3, 9, 4), [*range(-3, 9, 4)])
+    if sort == "string":
+        hidden = np.array(["?" if value is None else value for value in values])
+        yield layout(
+            "NumPy mask of texts", lambda: np.ma.MaskedArray(hidden, [value is None for value in values])
+        )
+        yield layout("array of letters", lambda: array("u", "pear"), [*"pear"])
+    if sort == "timestamp":
+        times = np.array(["NaT" if value is None else value for value in values], "M8[us]")
+        mask = [value is None for value in values]
+        yield layout("NumPy mask of times", lambda: np.ma.MaskedArray(np.nan_to_num(times), mask))
+        yield layout(
+            "pandas timestamps", lambda: [pd.Timestamp(value) if value else pd.NaT for value in values]
+        )
+        zoned = [
+            value and value.replace(tzinfo=UTC).astimezone(timezone(timedelta(hours=9))) for value in values
+        ]
+        yield layout("list of a zone", lambda: zoned)
+
+
+def _times_of_day() -> Iterator[Layout]:
+    """Times of day of every unit."""
+    values: Values = [time(1, 2, 3), None, time(0), time(23, 59, 59)]
+    for kind in (pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns")):
+        over = _over_values(values, kind, [time(7), time(8)])
+        yield Layout(f"{kind} sliced", "time", lambda over=over: _sliced(over), values)  # type: ignore[misc]
+        runs = _runs(values, kind, pa.int32())
+        yield Layout(f"runs of {kind}", "time", lambda runs=runs: runs, values)  # type: ignore[misc]
+    yield Layout("Polars", "time", lambda: pl.Series(values), values)
+    yield Layout(
+        "Polars lists",
+        "time",
+        lambda: pl.Series([values[:2], None, values[2:]]),
+        [values[:2], None, values[2:]],
+    )
+    yield Layout("Python", "time", lambda: values, values)
+    yield Layout("pandas", "time", lambda: pd.Series(values, dtype=pd.ArrowDtype(pa.time64("us"))), values)
+
+
 def _twice(lists: pa.Array) -> pa.Array:
     """Each list once in the dictionary, twice in the column."""
     return pa.DictionaryArray.from_arrays(pa.array([*range(len(lists))] * 2, pa.int16()), lists)
@@ -320,6 +436,11 @@ def _spans_and_days() -> Iterator[Layout]:
     plain = [None if one is None else datetime(one.year, one.month, one.day) for one in days]
     yield Layout("dates", "timestamp", lambda: pa.array(days), plain)
     yield Layout("dates of milliseconds", "timestamp", lambda: _sliced(pa.array(days, pa.date64())), plain)
+    plain_lengths = [timedelta(seconds=3), None, timedelta(days=-1)]
+    for unit in ("ms", "us", "ns"):
+        polars = pl.Series(plain_lengths, dtype=pl.Duration(unit))
+        yield Layout(f"Polars {unit}", "duration", lambda polars=polars: polars[::-1][::-1], plain_lengths)  # type: ignore[misc]
+    yield Layout("pandas", "duration", lambda: pd.Series(pd.to_timedelta(plain_lengths)), plain_lengths)
     spans = [np.timedelta64(3, "100ms"), None, np.timedelta64(-1, "D")]
     lengths = [timedelta(milliseconds=300), None, timedelta(days=-1)]
     yield Layout("list of lengths of time", "duration", lambda: spans, lengths)
@@ -435,12 +556,13 @@ def layouts() -> list[Layout]:
         made += [Layout(one.name, sort, one.make, one.values) for one in _list_arrow(values, kind, hidden)]
         made += [Layout(name, sort, make, given) for name, (make, given) in _numpy(sort, values).items()]
         made += [*_polars(sort, values, hidden), *_pandas(sort, values)]
+        made += [*_over_encoded(sort), *_python(sort, values)]
         made.append(Layout("no chunks", sort, lambda kind=kind: pa.chunked_array([], kind), []))  # type: ignore[misc]
         empty = pa.array([], pa.list_(kind))
         made.append(Layout("no lists", sort, lambda empty=empty: empty, []))  # type: ignore[misc]
         one_null = pa.array([None], pa.list_(kind))
         made.append(Layout("one null list", sort, lambda one=one_null: one, [None]))  # type: ignore[misc]
-    return [*made, *_spans_and_days()]
+    return [*made, *_spans_and_days(), *_times_of_day()]
 
 
 LAYOUTS = layouts()
@@ -494,3 +616,37 @@ def _struct_runs(structs: pa.Array) -> pa.Array:
 
 
 RECORDS = records()
+
+REFUSED: list[tuple[Callable[[], Any], str]] = [
+    (lambda: pd.IntervalIndex.from_breaks([0, 1, 2]), "pandas.interval"),
+    (lambda: pd.cut([1, 2, 3], 2), "pandas.interval"),
+    (lambda: pd.period_range("2026-01", periods=2, freq="M"), "pandas.period"),
+    (
+        lambda: pl.Series([1, None], dtype=pl.Int128),
+        "Int128.*: Arrow has no such type",
+    ),
+    (
+        lambda: pl.Series([1, None], dtype=pl.UInt128),
+        "UInt128.*: Arrow has no such type",
+    ),
+    (lambda: pl.Series([[1], None], dtype=pl.List(pl.Int128)), "Int128.* can't be read as a column"),
+    (lambda: [2**64, 1], "whole numbers must fit int64, or uint64 if none is negative"),
+    (lambda: [2**63, -1], "whole numbers must fit int64"),
+    (lambda: np.array([2**70, None], object), "whole numbers must fit int64"),
+    (lambda: [[2**70], [1]], "whole numbers must fit int64"),
+    (lambda: "\ud800", "no valid Unicode"),
+    (lambda: ["a", "\udc80b"], "no valid Unicode"),
+    (lambda: np.array(["\ud800"]), "no valid Unicode"),
+    (lambda: [time(1, tzinfo=UTC)], "times of day can't have a zone"),
+    (lambda: [[time(1), time(2, tzinfo=UTC)]], "times of day can't have a zone"),
+    (lambda: [Decimal("Infinity"), Decimal(1)], "decimals must be finite"),
+    (lambda: np.zeros(2, "V3"), "V3"),
+    (lambda: np.zeros(2, [("a", "i4")]), "can't be read as a column"),
+    (lambda: np.ones((2, 2)), "one-dimensional column"),
+    (lambda: memoryview(np.ones((2, 2))), "one-dimensional column"),
+    (lambda: [1, "a", 2.5], "a column of one type"),
+    (lambda: [object()], "a column of one type"),
+    (lambda: pl.LazyFrame({"a": [1]}), "LazyFrame"),
+    (lambda: pl.col("a"), "Expr"),
+]
+"""What no entrance takes, and what the error says of it."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime, time, timedelta
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,15 @@ import pytest
 from streamgauge.operators.families import FAMILIES as REGISTRY
 from streamgauge.sampling.core.bottom_k import BottomK
 from streamgauge.sampling.core.items import as_rows
+from streamgauge.sampling.reservoir import Reservoir
 from streamgauge.sketches.core.columns import as_values
+from streamgauge.sketches.hll import HLL
 
 from .families import FAMILIES, Family
-from .layouts import LAYOUTS, RECORDS, SORTS, Layout
+from .layouts import LAYOUTS, RECORDS, REFUSED, SORTS, Layout
 
 GROUPS = 3
+ZEROS = [0.0, -0.0], [0.0, 0.0]
 EPOCH = datetime(1970, 1, 1)
 FEW = [
     layout
@@ -31,13 +35,15 @@ FEW = [
         *("chunks of lists of gaps over values", "ListViewArray of plain", "sliced fixed lists of plain"),
         *("a table's field of null structs of plain", "Polars when then of lists", "Polars tail of lists"),
         *("NumPy 100ms big-endian backwards", "pandas lists of Arrow filtered", "one null list"),
+        *("a slice of null lists of runs", "views of a dictionary", "null lists of an extension"),
+        *("list of several gaps", "every second of a view"),
     )
 ]
 """Of each way in which conversions went wrong one layout; `make soak` takes every family through all."""
 OTHER_TYPES = [
     layout
     for layout in LAYOUTS
-    if layout.sort == "duration" or "zone" in layout.name or layout.name.startswith("dates")
+    if layout.sort in ("duration", "time") or "zone" in layout.name or layout.name.startswith("dates")
 ]
 """Times that what keeps values keeps as another type than their plain column's."""
 
@@ -48,6 +54,8 @@ def groups_of(rows: Iterable[int]) -> np.ndarray:
 
 
 def micros(value: Any) -> Any:
+    if isinstance(value, time):
+        value = timedelta(hours=value.hour, minutes=value.minute, seconds=value.second)
     span = value - EPOCH if isinstance(value, datetime) else value
     return span // timedelta(microseconds=1) if isinstance(span, timedelta) else span
 
@@ -106,7 +114,30 @@ def test_every_layout_converts_to_the_values_it_holds() -> None:
         if (came, at, values.length) != ([micros(one) for one in flat], rows, len(layout.values)):
             wrong.append(f"{layout}: {came} of rows {at}")
     assert not wrong, "\n".join(wrong)
-    assert len(LAYOUTS) > 500
+    assert len(LAYOUTS) > 700
+
+
+def test_what_no_entrance_takes_is_refused_by_name() -> None:
+    wrong = []
+    for make, words in REFUSED:
+        for entrance in (as_values, as_rows, HLL().update, Reservoir().update):
+            try:
+                wrong.append(f"{words}: became {entrance(make())}")
+            except TypeError as error:
+                if not re.search(words, str(error)) or isinstance(error, pa.ArrowException):
+                    wrong.append(f"{words}: {error}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_zero_has_one_sign_for_all_that_counts_values() -> None:
+    wrong = []
+    for family in FAMILIES:
+        if not family.line.aggregate.hashes or "double" not in family.kinds:
+            continue
+        one, other = (family.new("double").update(zeros, **family.inputs(np.arange(2))) for zeros in ZEROS)
+        if one != other:
+            wrong.append(str(family))
+    assert not wrong
 
 
 def test_every_layout_of_records_converts_to_its_items() -> None:

@@ -7,7 +7,6 @@ from typing import ClassVar
 from ...core.aggregated import Aggregated
 from ...core.column_kinds import numeric
 from ...core.one_by_one import OneByOne
-from .sketch import ClassicQuantiles
 
 
 class ClassicQuantilesGroups(OneByOne):
@@ -20,5 +19,3 @@ class ClassicQuantilesGroups(OneByOne):
     """
 
     aggregate: ClassVar = Aggregated({"k": 128}, of_column=numeric)
-
-    _single = ClassicQuantiles

@@ -7,9 +7,10 @@ from typing import Any, ClassVar, Self
 import datasketches
 import numpy as np
 
-from ...core.answers import as_shares, quantile_answer
+from ...core.answers import quantile_answer
 from ...core.numbers import as_numbers
 from ...core.parameters import whole
+from ...core.points import as_share
 from ...core.protocol import SketchError
 from ..package_quantiles import PackageQuantiles, read_checked
 from .images import MOST, compacted
@@ -20,7 +21,7 @@ class ClassicQuantiles(PackageQuantiles):
     `doublesSketch`).
 
     It reads, queries, extends and merges stored sketches; `KLL` is smaller at the same error. Promise: the
-    rank of every answer is off by at most `normalized_rank_error` (1.73 % at k = 128) at 99 % confidence; see
+    rank of every answer is off by at most `normalized_rank_error` (1.41 % at k = 128) at 99 % confidence; see
     `rank_bounds`. Merging adds no error; of different k the smaller counts. It reads compact and updatable
     images, also Java's, whose empty levels the package would misread, and writes compact ones. `k` is a power
     of 2 from 2 to 32768. Fewer than 2^47 values are counted. Raises `SketchError` for broken bytes and
@@ -94,7 +95,7 @@ class ClassicQuantiles(PackageQuantiles):
 
     def quantile_bounds(self, q: float) -> tuple[float, float]:
         """The values between which the true quantile lies at 99 % confidence."""
-        share, error = as_shares(self.family, q), self.normalized_rank_error()
+        share, error = as_share(self.family, q), self.normalized_rank_error()
         lower, upper = self.quantiles(np.clip([share - error, share + error], 0, 1))
         return lower, upper
 

@@ -9,7 +9,6 @@ import pyarrow as pa
 from ...core.aggregated import Aggregated
 from ...core.column_kinds import column_kind
 from ...core.one_by_one import OneByOne
-from .sketch import CPC
 
 
 def hashed_by_the_package(leaf: pa.DataType) -> dict[str, Any]:
@@ -31,5 +30,3 @@ class CPCGroups(OneByOne):
     aggregate: ClassVar = Aggregated(
         {"lg_k": 11}, of_column=hashed_by_the_package, hashes=True, skips_empty=True
     )
-
-    _single = CPC

@@ -17,7 +17,8 @@ from .images import image_fault
 
 
 class CPC(DistinctCounter, Staged):
-    """The number of distinct values of a stream, in 40 % fewer bytes than HyperLogLog (DataSketches CPC).
+    """The number of distinct values of a stream, in 40 % fewer bytes than HyperLogLog of the same error
+    (DataSketches CPC).
 
     It reads, queries, extends and merges stored sketches; for new data `HLL` is faster, and `Theta` has
     intersections. Promise: a relative standard error of 0.59 / √(2^lg_k) in stream order and 0.69 / √(2^lg_k)

@@ -9,7 +9,6 @@ import numpy as np
 from ...core.aggregated import Aggregated
 from ...core.column_kinds import long_double_or_string
 from ...core.one_by_one import OneByOne
-from .sketch import VarOpt
 
 
 class VarOptGroups(OneByOne):
@@ -28,8 +27,6 @@ class VarOptGroups(OneByOne):
         kinds=("string", "long", "double"),
         must_name_kind=True,
     )
-
-    _single = VarOpt
 
     def update(self, groups: np.ndarray, values: Any, weight: Any = 1.0) -> None:
         """Add each group's rows with their weights to its sample. Raises as for one."""

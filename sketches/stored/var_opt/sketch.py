@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...core.answers import finite
+from ...core.arguments import shown
 from ...core.columns import as_values
 from ...core.locking import holding_no_lock
 from ...core.numbers import as_numbers
@@ -183,6 +184,8 @@ class VarOpt(Staged):
     @holding_no_lock
     def subset_sum(self, belongs: Callable[[Any], bool]) -> SubsetSum:
         """The weight of all rows whose item `belongs`, with bounds at 95.4 %."""
+        if not callable(belongs):
+            raise SketchError(f"VarOpt: belongs must be a function of an item, got {shown(belongs)}")
         peer = self.copy()._peer
         estimate = peer.estimate_subset_sum(belongs)
         # While every row is kept, the package gives the subset's weight as the total.

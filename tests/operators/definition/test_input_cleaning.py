@@ -18,6 +18,7 @@ from streamgauge.operators.sketching.sketcher import Sketcher
 from streamgauge.operators.table.query import query
 from streamgauge.operators.table.schema import from_ipc, to_ipc
 from streamgauge.operators.table.sketch_table import merge
+from streamgauge.operators.testing import StreamTester
 from streamgauge.operators.watermarks.partition_watermark import PartitionTime
 
 COLUMNS = {"at": pl.Datetime("us"), "user": pl.String, "city": pl.String, "amount": pl.Float64, "n": pl.Int64}
@@ -131,3 +132,29 @@ def test_a_date_beyond_all_reach_ends_no_stream() -> None:
     sketcher.add(pl.DataFrame({"at": [datetime(2026, 1, 1)] * 3, "day": days}), PartitionTime())
     answers = query(sketcher.drain()).to_dicts()[0]
     assert (round(answers["days"]["estimate"]), answers["rows"]) == (2, 2)
+
+
+def test_times_out_of_reach_are_left_out_of_lists_as_they_are_of_columns() -> None:
+    """Microseconds in int64 reach 292,000 years; a broken producer's times go further."""
+    rows = Stream.from_schema({"at": pl.Datetime("us"), "ms": pl.List(pl.Int64)}, time="at").with_columns(
+        days=pl.col("ms").cast(pl.List(pl.Datetime("ms"))),
+        spans=pl.col("ms").cast(pl.List(pl.Duration("ms"))),
+        first=pl.col("ms").list.first().cast(pl.Duration("ms")),
+        pairs=pl.col("ms").list.head(2).list.to_array(2).cast(pl.Array(pl.Datetime("ms"), 2)),
+    )
+    names = ("days", "spans", "first", "pairs")
+    stream = rows.tumbling("1m").agg(**{name: ask.distinct(name) for name in names})
+    tester = StreamTester(stream)
+    start, far = datetime(2026, 1, 1), 1 << 60
+    tester.feed([{"at": start, "ms": some} for some in ([1, far], [far, 2], [3, 4], [None, -far])])
+    (answer,) = tester.finish().windows().to_dicts()
+    counted = {name: round(answer[name]["estimate"]) for name in names}
+    assert counted == {"days": 4, "spans": 4, "first": 2, "pairs": 4}
+
+
+def test_columns_of_types_that_arrow_lacks_are_refused_by_name() -> None:
+    """Of objects Polars would give Arrow the addresses, which were sampled and counted."""
+    for kind in (pl.Object, pl.Int128, pl.UInt128, pl.List(pl.Int128), pl.Struct({"a": pl.Int128})):
+        rows = Stream.from_schema({"at": pl.Datetime("us"), "x": kind}, time="at").tumbling("1m")
+        with pytest.raises(TypeError, match=r"column 'x' is .*, for which Arrow has no type; cast it"):
+            rows.agg(kept=ask.sample("x"))

@@ -152,8 +152,11 @@ def test_samples_merge_as_exploded_columns() -> None:
     for group in range(2):
         assert out[group].to_columns().equals(merged[group].to_columns())
         assert out[group].n == 135
-    with pytest.raises(SketchError, match="at least its items"):
-        out.merge_columns([0], [-1.0], ["x"], [0, 0])
+    before = out.to_arrow()
+    for n in ([0, 0], None, 2, "2", ["2", "1"], [2, None], [2, 1.5], [2**70, 1], [2], object()):
+        with pytest.raises((SketchError, TypeError), match="Reservoir: n"):
+            out.merge_columns([0], [-1.0], ["x"], n)
+        assert out.to_arrow() == before
 
 
 ITEMS: dict[str, Any] = {

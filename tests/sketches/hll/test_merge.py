@@ -9,7 +9,8 @@ import pytest
 
 from streamgauge.sketches.core import parallel
 from streamgauge.sketches.core.protocol import SketchError
-from streamgauge.sketches.hll import HLL, HLLGroups, arrays
+from streamgauge.sketches.hll import HLL, HLLGroups
+from streamgauge.sketches.hll import groups as hll_groups
 from streamgauge.sketches.hll.images_read import HLL_FORM, LIST_FORM
 
 KINDS = [getattr(datasketches.tgt_hll_type, name) for name in ("HLL_4", "HLL_6", "HLL_8")]
@@ -52,10 +53,10 @@ def test_all_at_once_is_one_after_the_other(
     before = HLLGroups(n, lg_k) if begun else None
     if before is not None:
         before.update(rng.integers(n, size=400), rng.integers(20_000, size=400))
-    monkeypatch.setattr(arrays, "ORDERED", 64)  # many goes
-    monkeypatch.setattr(arrays, "_MANY", int(rng.choice([10, 10_000])))
+    monkeypatch.setattr(hll_groups, "ORDERED", 64)  # many goes
+    monkeypatch.setattr(hll_groups, "_MANY", int(rng.choice([10, 10_000])))
     at_once = merged(column, groups, before, n, lg_k)
-    monkeypatch.setattr(arrays, "_IMAGES_A_GROUP", len(images))
+    monkeypatch.setattr(hll_groups, "_IMAGES_A_GROUP", len(images))
     assert merged(column, groups, before, n, lg_k) == at_once
     if most == 300 and equal and lg_k == 9:
         assert {image[7] & 3 for image in images} == {LIST_FORM, 1, HLL_FORM}
