@@ -10,6 +10,11 @@ In nanoseconds a row on a quiet machine (numpy.sum: 0.24): 2.3 to bring values t
 1,000 streams ending in its own cache line, 0.3 to find the extremes, 1.3 to thin blocks in a sorting network,
 and about 4 to merge what is left upwards and for a group's first 600 values, which are compacted level by
 level as the reference does.
+
+With weights KLL runs at 0.35 to 0.49 of its speed without: the weights are read twice from memory, to refuse
+them before any is added and to add them up (0.6 ns a row), and a value is looked up for each draw (0.3). By
+groups it is 0.2 to 0.3: before a sketch is deep enough to draw, a value joins a level for each bit of its
+weight, which takes some 12 ns a row, and sorting and halving these levels 18.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..core.bits import prefetch
+from ..core.bits import prefetch_image
 from ..core.jit import inner, lean
 from ..core.resume import DONE, NO_ROOM
 from ..core.words import load32
@@ -40,8 +40,6 @@ from .registers import (
 )
 from .store import DENSE, EMPTY, FROM_ZERO, LEAST_KNOWN, OUT_OF_ORDER, STALE, has_room, row_of, span_of
 
-_LINE = 64
-"""Bytes that memory gives at a time."""
 FULL = -2
 """Gathered coupons are to be counted before there is room for more."""
 
@@ -192,14 +190,6 @@ def rebuild_stale(store, n):
         count_least(own, store.sums, row)
 
 
-@inner
-def _fetch(data, offsets, i):
-    """Ask memory for image `i`, if there is one, while the one before it is worked on."""
-    if i + 1 < len(offsets):
-        for at in range(offsets[i], offsets[i + 1], _LINE):
-            prefetch(data, np.uint64(at))
-
-
 @lean
 def check_images(store, groups, offsets, data, scratch, sums, one_by_one, start, end):
     """The first image from `start` to `end` at fault, and a key of `images_read.REASONS`; or `end` and 0.
@@ -209,7 +199,7 @@ def check_images(store, groups, offsets, data, scratch, sums, one_by_one, start,
     coupons that lower its lg_k. Calls for other images may run at the same time.
     """
     for i in range(start, end):
-        _fetch(data, offsets, i + 1)
+        prefetch_image(data, offsets, i + 1)
         first = offsets[i]
         last = offsets[i + 1]
         status = check_preamble(data, first, last)
@@ -239,7 +229,7 @@ def check_runs(groups, offsets, data, sums, starts, folded, start, end):
     r = np.int64(0)
     starts[0] = start
     for i in range(start, end):
-        _fetch(data, offsets, i + 1)
+        prefetch_image(data, offsets, i + 1)
         if i > start and groups[i] != groups[i - 1]:
             r += 1
             starts[r] = i
