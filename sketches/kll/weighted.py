@@ -230,7 +230,7 @@ def _row_at(weights, sums, lg_weight, i, until, place):
     first = run << _LG_RUN
     before = sums[run - 1] if run > 0 else np.int64(0)
     own = weights[first : min(first + (1 << _LG_RUN), len(weights))]
-    up_to, passed = before, 0
+    up_to, passed = before, np.int64(0)
     for j in range(len(own)):  # no branch: it would go either way
         up_to += own[j]
         more = np.int64(up_to <= place)
