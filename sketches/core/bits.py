@@ -6,10 +6,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.extending import intrinsic
 from numba.np import arrayobj
+
+from .jit import inner
+
+_LINE = 64
+"""Bytes that memory gives at a time."""
 
 
 def instruction(build: Any) -> Any:
@@ -92,3 +98,11 @@ def prefetch(typingctx: Any, array: Any, at: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.uint64), codegen
+
+
+@inner
+def prefetch_image(data, offsets, i):
+    """Have image `i` of many, if there is one, fetched while the one before it is worked on."""
+    if i + 1 < len(offsets):
+        for at in range(offsets[i], offsets[i + 1], _LINE):
+            prefetch(data, np.uint64(at))

@@ -37,7 +37,9 @@ def as_weights(weights: Any, rows: int) -> np.ndarray:
 
 
 def optional_weights(family: str, weight: Any, column: Values, whole: bool) -> tuple[np.ndarray, float]:
-    """The weight of each value of a column (int64 if `whole`, else float64), 0 for a null: it isn't counted.
+    """The weight of each value of a column, 0 for a null: it isn't counted.
+
+    They are int64 if `whole` or if they came as integers, else float64.
 
     Beside them a number that none exceeds, and that is at most twice the largest.
 
@@ -67,7 +69,7 @@ def optional_weights(family: str, weight: Any, column: Values, whole: bool) -> t
         array = array.fill_null(0)
     numbers = np.ascontiguousarray(column.per_value(array.to_numpy(zero_copy_only=False)))
     if not len(numbers):
-        return np.zeros(0, np.int64 if whole else np.float64), 0.0
+        return np.zeros(0, np.int64), 0.0
     if numbers.dtype.kind in "iu" and numbers.dtype != np.uint64:
         numbers = numbers.astype(np.int64, copy=False)
         least = most = np.bitwise_or.reduce(numbers)  # with the bits of each: negative if any is
@@ -77,7 +79,8 @@ def optional_weights(family: str, weight: Any, column: Values, whole: bool) -> t
         raise ValueError(f"{wanted}, got {numbers[~((numbers >= 0) & (numbers < _MOST))][0]}")
     if whole and numbers.dtype.kind == "f" and (numbers != np.floor(numbers)).any():
         raise ValueError(f"{wanted}, got {numbers[numbers != np.floor(numbers)][0]}")
-    return np.ascontiguousarray(numbers, np.int64 if whole else np.float64), float(most)
+    integers = whole or numbers.dtype.kind in "iu"
+    return np.ascontiguousarray(numbers, np.int64 if integers else np.float64), float(most)
 
 
 def as_doubles(given: Any, rows: int, expected: str) -> np.ndarray:

@@ -67,8 +67,8 @@ class DDSketchGroups(Groups):
         if weight is None:
             self._store.update(at, numbers.numbers)
         else:
-            weights, _ = optional_weights(DDSketch.family, weight, numbers, whole=False)
-            self._store.update(at, numbers.numbers, weights)
+            weights, most = optional_weights(DDSketch.family, weight, numbers, whole=False)
+            self._store.update(at, numbers.numbers, weights, most)
 
     def merge(self, groups: np.ndarray, column: pa.Array) -> None:
         """Fold protobufs in.

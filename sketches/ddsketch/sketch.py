@@ -87,8 +87,8 @@ class DDSketch(Sketch):
         if weight is None:
             self._store.update_one(0, column.numbers)
         else:
-            weights, _ = optional_weights(self.family, weight, column, whole=False)
-            self._store.update_one(0, column.numbers, weights)
+            weights, most = optional_weights(self.family, weight, column, whole=False)
+            self._store.update_one(0, column.numbers, weights, most)
         return self
 
     def merge(self, other: Self) -> Self:

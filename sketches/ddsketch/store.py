@@ -82,12 +82,14 @@ class Store:
         kernels.count_all(self.state, seen, whole)
         return seen, whole
 
-    def update_one(self, g: int, numbers: np.ndarray, weights: np.ndarray = _NO_WEIGHTS) -> None:
-        """Count doubles in sketch `g`, by their weights (float64) if there are any.
+    def update_one(
+        self, g: int, numbers: np.ndarray, weights: np.ndarray = _NO_WEIGHTS, most: float = 1.0
+    ) -> None:
+        """Count doubles in sketch `g`, by their weights (float64 or int64) if there are any.
 
-        Raises `SketchError` where these add up to too much; nothing is counted then.
+        No weight exceeds `most`. Raises `SketchError` where they add up to too much; nothing is counted then.
         """
-        self._refuse_weights(np.full(1, g), numbers, weights)
+        self._refuse_weights(np.full(1, g), numbers, weights, most)
         slots = self.slots
         if len(numbers) < _MANY or not len(slots.ends):
             self._count(np.array([g]), np.array([len(numbers)]), *_counted(numbers, weights))
@@ -95,7 +97,8 @@ class Store:
         for at in range(0, len(numbers), _MOST):
             bits = numbers[at : at + _MOST].view(np.uint64)
             table = slots.shift, slots.ends, slots.bases
-            counts = np.zeros(2 * slots.spread, np.float64 if len(weights) else np.int32)
+            # Sums of integers are exact, and integers are added faster.
+            counts = np.zeros(2 * slots.spread, weights.dtype if len(weights) else np.int32)
             if len(weights):
                 tally_weights(bits, frozen(weights[at : at + _MOST]), *table, counts)
             else:
@@ -106,9 +109,15 @@ class Store:
                 buckets = own[1 + first : 1 + end].astype(np.float64)
                 self.add(g, sign, int(first) + slots.first, buckets, float(own[0]))
 
-    def update(self, groups: np.ndarray, numbers: np.ndarray, weights: np.ndarray = _NO_WEIGHTS) -> None:
+    def update(
+        self,
+        groups: np.ndarray,
+        numbers: np.ndarray,
+        weights: np.ndarray = _NO_WEIGHTS,
+        most: float = 1.0,
+    ) -> None:
         """Count ``numbers[i]`` in sketch ``groups[i]`` (int64, within range), as for one."""
-        self._refuse_weights(groups, numbers, weights)
+        self._refuse_weights(groups, numbers, weights, most)
         if len(weights) and np.count_nonzero(weights) < len(weights):
             groups = groups[weights != 0]
             numbers, weights = _counted(numbers, weights)
@@ -136,20 +145,23 @@ class Store:
         else:
             self._at_most += coming
 
-    def _refuse_weights(self, groups: np.ndarray, numbers: np.ndarray, weights: np.ndarray) -> None:
+    def _refuse_weights(
+        self, groups: np.ndarray, numbers: np.ndarray, weights: np.ndarray, most: float
+    ) -> None:
         """Refuse values, or their weights if there are any, of which a sketch would count too many."""
 
         def more() -> np.ndarray:
             counted = (weights if len(weights) else 1.0) * ~np.isnan(numbers)
             return np.bincount(np.broadcast_to(groups, len(counted)), counted, self.n)
 
-        self.refuse_beyond(float(weights.sum()) if len(weights) else len(numbers), more)
+        self.refuse_beyond(most * len(numbers), more)
 
     def _count(self, groups: np.ndarray, ends: np.ndarray, values: np.ndarray, weights: np.ndarray) -> None:
         """Count runs of values, those of ``groups[r]`` up to ``ends[r]``."""
         slots = self.slots
         given = _NO_SLOTS if len(slots.ends) else work_out(values, slots)
-        rows = frozen(groups), frozen(ends), frozen(values), frozen(weights), given, self._work
+        doubles = frozen(weights.astype(np.float64, copy=False))
+        rows = frozen(groups), frozen(ends), frozen(values), doubles, given, self._work
         resume(lambda at: kernels.update(self.state, slots, *rows, at), self._enlarge)
 
     def _enlarge(self, why: int, coming: int = 0) -> None:

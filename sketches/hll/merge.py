@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..core.bits import prefetch_image
 from ..core.jit import inner, lean
 from ..core.resume import DONE, NO_ROOM
 from ..core.words import load32
@@ -198,6 +199,7 @@ def check_images(store, groups, offsets, data, scratch, sums, one_by_one, start,
     coupons that lower its lg_k. Calls for other images may run at the same time.
     """
     for i in range(start, end):
+        prefetch_image(data, offsets, i + 1)
         first = offsets[i]
         last = offsets[i + 1]
         status = check_preamble(data, first, last)
@@ -227,6 +229,7 @@ def check_runs(groups, offsets, data, sums, starts, folded, start, end):
     r = np.int64(0)
     starts[0] = start
     for i in range(start, end):
+        prefetch_image(data, offsets, i + 1)
         if i > start and groups[i] != groups[i - 1]:
             r += 1
             starts[r] = i

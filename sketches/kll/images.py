@@ -243,17 +243,23 @@ def body(data, n, depth, updatable, capacity, read):
 def ordered(read, depth):
     """Whether the items that `body` read lie within their edges, those of levels above 0 sorted; none is NaN.
 
-    Every comparison with NaN is false, so `good` finds it too. No branch within the loops: LLVM turns them
-    into vectors, and an image in order, which nearly all are, is read to its end anyway.
+    Every comparison with NaN is false, so the first loop finds it. No branch and no bounds of levels within
+    the loops: LLVM turns them into vectors, and an image in order, which nearly all are, is read to its end
+    anyway.
     """
-    levels, items, low, high = read.levels, read.items, read.edges[0], read.edges[1]
-    good = low <= high
-    for i in range(levels[0], levels[depth]):
-        good &= (low <= items[i]) & (items[i] <= high)
-    for h in range(1, depth):
-        for i in range(levels[h] + 1, levels[h + 1]):
-            good &= items[i - 1] <= items[i]
-    return good
+    levels, low, high = read.levels, read.edges[0], read.edges[1]
+    faults = np.int64(not low <= high)
+    items = read.items[: levels[depth]]
+    for i in range(len(items)):
+        faults += 1 - np.int64((low <= items[i]) & (items[i] <= high))
+    upper = items[levels[1] :]
+    for i in range(1, len(upper)):
+        faults += upper[i] < upper[i - 1]
+    for h in range(2, depth):  # where a level begins, items may fall
+        begin = levels[h]
+        if levels[h - 1] < begin < levels[depth]:
+            faults -= items[begin] < items[begin - 1]
+    return faults == 0
 
 
 @lean

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core.bits import prefetch_image
 from ..core.jit import allocating, kernel, lean
 from ..core.resume import DONE, NO_ROOM
 from ..core.sort import merge_apart, sort
@@ -67,6 +68,7 @@ def check_images(given, read, at):
     """How many images from `at` on are in order and of ``given.k``, and how many values they have seen."""
     seen = 0.0
     for i in range(at, len(given.offsets) - 1):
+        prefetch_image(given.data, given.offsets, i + 1)
         image = given.data[given.offsets[i] : given.offsets[i + 1]]
         fault, k, n, _, depth, updatable = header(image, read.width)
         if fault or k != given.k:
@@ -87,6 +89,7 @@ def merge_images(state, below_top, total, deepest, leaps, groups, given, read, a
     i, done = at
     why, laid_apart = DONE, np.int64(-1)
     while i < len(groups):
+        prefetch_image(given.data, given.offsets, i + 1)
         g = groups[i]
         image = given.data[given.offsets[i] : given.offsets[i + 1]]
         _, own_k, n, min_k, depth, updatable = header(image, read.width)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.bits import clz64
 from ..core.jit import inner, lean
 from ..core.resume import DONE, NO_ROOM
 from .block_thinning import THINNED
@@ -52,11 +53,7 @@ def draw(coin, grain, block):
 @inner
 def top_bit(x):
     """The number of the highest bit that is set; −1 for 0."""
-    bit = -1
-    while x:
-        x >>= 1
-        bit += 1
-    return bit
+    return 63 - np.int64(clz64(np.uint64(x)))
 
 
 @inner

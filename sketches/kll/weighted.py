@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.bits import clz64
-from ..core.jit import inner, lean
+from ..core.jit import fused, inner, lean
 from ..core.resume import DONE, NO_ROOM
 from ..core.sort import copy, sort
 from .block_thinning import THINNED, thin
@@ -26,12 +26,15 @@ from .update import SCANNED, draw, drawn, scan_extremes, top_bit
 
 _AT_ONCE = 256
 """Items that join a level before its sketch is compressed."""
+_LG_RUN = 3
+"""Rows whose weights are added up as one are 2^3: fewer sums than rows, and few rows to look through."""
 
 
 class Apart(NamedTuple):
     """A sketch whose levels lie apart: level h is ``rows[h, : held[h]]``, and all items are ``count[0]``.
 
-    `kept` are its sampler's items; `figures` has its depth, grain and n, and `coin` its coin.
+    `kept` are its sampler's items; `figures` has its depth, grain and n, and `coin` its coin. Of rows that
+    come, ``sums[b]`` is what the first (b + 1) × 8 weigh; `spare` and `counts` hold those that count.
     """
 
     rows: np.ndarray
@@ -42,6 +45,7 @@ class Apart(NamedTuple):
     scratch: np.ndarray
     sums: np.ndarray
     spare: np.ndarray
+    counts: np.ndarray
 
 
 DEPTH, GRAIN, N, RETAINED = 0, 1, 2, 3
@@ -49,7 +53,7 @@ DEPTH, GRAIN, N, RETAINED = 0, 1, 2, 3
 
 
 def new_apart(tables: Capacities, dtype: Any, rows: int) -> Apart:
-    """Room for any sketch of these capacities, and for sums of the weights of so many rows."""
+    """Room for any sketch of these capacities, and for so many rows with weights."""
     room = int(tables.total[tables.deepest + 1]) + THINNED + _AT_ONCE + 64
     return Apart(
         rows=np.empty((tables.deepest + 2, room), dtype),
@@ -58,8 +62,9 @@ def new_apart(tables: Capacities, dtype: Any, rows: int) -> Apart:
         figures=np.zeros(4, np.int64),
         coin=np.zeros(1, np.uint64),
         scratch=np.empty(2 * room + 1024, dtype),
-        sums=np.empty(rows, np.int64),
+        sums=np.empty((rows >> _LG_RUN) + 1, np.int64),
         spare=np.empty(rows, dtype),
+        counts=np.empty(rows, np.int64),
     )
 
 
@@ -211,48 +216,57 @@ def _most(k, depth, grain):
 
 
 @inner
-def _row_at(sums, lg_weight, i, place):
-    """The row from `i` on that the weight number `place` belongs to: the first whose sum exceeds it."""
+def _row_at(weights, sums, lg_weight, i, until, place):
+    """The row from `i` on that the weight number `place` belongs to, and what all rows up to it weigh, as
+    those up to `i` weigh `until`."""
     if lg_weight >= 0:
-        return place >> lg_weight
-    if sums[i] > place:  # as it is where values weigh much
-        return i
-    step = np.int64(1)
-    while i + step < len(sums) and sums[i + step - 1] <= place:
-        i += step
-        step *= 2
-    low, high = i, min(i + step, len(sums) - 1)
-    while low < high:
-        middle = (low + high) >> 1
-        if sums[middle] > place:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+        i = place >> lg_weight
+        return i, (i + 1) << lg_weight
+    if place < until:
+        return i, until
+    run = max(i, 0) >> _LG_RUN
+    while sums[run] <= place:
+        run += 1
+    first = run << _LG_RUN
+    before = sums[run - 1] if run > 0 else np.int64(0)
+    own = weights[first : min(first + (1 << _LG_RUN), len(weights))]
+    up_to, passed = before, np.int64(0)
+    for j in range(len(own)):  # no branch: it would go either way
+        up_to += own[j]
+        more = np.int64(up_to <= place)
+        passed += more
+        before += own[j] & -more
+    return first + passed, before + own[passed]
 
 
-@inner
-def absorb_apart(apart, below_top, total, deepest, leaps, values, sums, lg_weight, top):
-    """Add values without NaN and 0 weights, extremes apart.
+@fused
+def _absorb_apart(apart, below_top, total, deepest, leaps, values, weights, lg_weight, heaviest, top):
+    """Add values without NaN and 0 weights, extremes apart; no weight exceeds `heaviest`.
 
-    Their weights add up to `sums`, unless each weighs 2^lg_weight; `lg_weight` is negative otherwise.
+    Their weights add up to `apart.sums`, unless each weighs 2^lg_weight; `lg_weight` is negative otherwise.
     """
     # A call that is handed all arrays costs as much as ten values do, so there is none for each of them.
-    figures, kept, rows, held = apart.figures, apart.kept, apart.rows, apart.held
+    figures, kept, rows, held, sums = apart.figures, apart.kept, apart.rows, apart.held, apart.sums
     n, retained = figures[N], figures[RETAINED]
     depth, grain = figures[DEPTH], figures[GRAIN]
     limit, most = _limit(total, leaps, depth), _most(below_top[0], depth, grain)
-    begin, i = n, np.int64(0)
+    begin, i, until = n, np.int64(-1), np.int64(0)
     if lg_weight >= 0:
         end = n + (np.int64(len(values)) << lg_weight)
     else:
-        end = n + (sums[len(sums) - 1] if len(sums) else 0)
+        end = n + (sums[(len(values) - 1) >> _LG_RUN] if len(values) else 0)
     while n < end:
         size = np.int64(1) << grain
         within = n & (size - 1)
-        i = _row_at(sums, lg_weight, i, n - begin)
-        weight = (((i + 1) << lg_weight) if lg_weight >= 0 else sums[i]) - (n - begin)
-        if within == 0 and weight >= size:
+        weight = np.int64(0)
+        if within == 0 and heaviest >= size:
+            if n - begin == until and lg_weight < 0:
+                i += 1
+                until += weights[i]
+            else:
+                i, until = _row_at(weights, sums, lg_weight, i, until, n - begin)
+            weight = begin + until - n
+        if weight >= size:
             if float(n + weight) > most:
                 figures[N], figures[RETAINED] = n, retained
                 _deepen(apart, deepest, top)
@@ -275,7 +289,7 @@ def absorb_apart(apart, below_top, total, deepest, leaps, values, sums, lg_weigh
                 held[h] += copies
                 retained += copies
                 weight -= copies << (grain + h)
-            n = begin + sums[i] - weight if lg_weight < 0 else begin + ((i + 1) << lg_weight) - weight
+            n = begin + until - weight
         else:
             # Which place of a block is drawn follows from the coin and the block's number, as in `update`.
             place = draw(apart.coin, grain, n >> grain)
@@ -286,13 +300,15 @@ def absorb_apart(apart, below_top, total, deepest, leaps, values, sums, lg_weigh
                     if (count >> bit) & 1:
                         at = (count >> (bit + 1) << (bit + 1)) + (place & ((np.int64(1) << bit) - 1))
                         if at >= within:
-                            kept[bit] = values[_row_at(sums, lg_weight, i, first + at)]
+                            i, until = _row_at(weights, sums, lg_weight, i, until, first + at)
+                            kept[bit] = values[i]
                         else:
                             kept[bit] = drawn(kept, at, within)
                 n = end
                 break
             if place >= within:
-                chosen = values[_row_at(sums, lg_weight, i, first + place)]
+                i, until = _row_at(weights, sums, lg_weight, i, until, first + place)
+                chosen = values[i]
             else:
                 chosen = drawn(kept, place, within)
             n += size - within
@@ -326,35 +342,39 @@ def absorb_levels(apart, below_top, total, deepest, leaps, items, levels, n, top
                 _compress(apart, below_top, total, deepest, leaps, top)
         # What is lighter than the lowest level goes through the sampler; what is too heavy joins in copies.
         if done < len(run):
-            absorb_apart(apart, below_top, total, deepest, leaps, run[done:], apart.sums, np.int64(h), top)
+            rest, lg_weight, weight = run[done:], np.int64(h), np.int64(1) << h
+            _absorb_apart(apart, below_top, total, deepest, leaps, rest, apart.counts, lg_weight, weight, top)
 
 
 @inner
 def _counted(values, weights, apart):
-    """Copy values that count, neither NaN nor of weight 0, and add up their weights; how many there are."""
-    up_to, count = np.int64(0), 0
+    """Copy values that count, neither NaN nor of weight 0, with their weights; how many there are."""
+    count = 0
     for i in range(len(values)):
         if values[i] == values[i] and weights[i] != 0:
-            up_to += weights[i]
-            apart.spare[count], apart.sums[count] = values[i], up_to
+            apart.spare[count], apart.counts[count] = values[i], weights[i]
             count += 1
     return count
 
 
 @inner
 def _sum_up(weights, sums):
-    up_to = np.int64(0)
+    """Fill in `Apart.sums`; the least and the greatest weight."""
+    up_to, run = np.int64(0), 1 << _LG_RUN
+    whole = len(weights) // run * run
+    for at in range(0, whole, run):
+        own = weights[at : at + run]
+        for i in range(run):
+            up_to += own[i]
+        sums[at >> _LG_RUN] = up_to
+    least, greatest = np.int64(1), np.int64(0)
     for i in range(len(weights)):
+        least = min(least, weights[i])
+        greatest = max(greatest, weights[i])
+    for i in range(whole, len(weights)):
         up_to += weights[i]
-        sums[i] = up_to
-
-
-@inner
-def _zeros(weights):
-    count = 0
-    for w in weights:
-        count += w == 0
-    return count
+    sums[whole >> _LG_RUN] = up_to
+    return least, greatest
 
 
 @lean
@@ -372,19 +392,17 @@ def update(state, below_top, total, deepest, leaps, groups, ends, values, weight
         while begin < ends[r]:
             end = min(begin + SCANNED, ends[r])
             numbers, own = values[begin:end], weights[begin:end]
-            count = len(numbers)
             # Nearly always all values count: then nothing is copied. What doesn't count is no extreme.
-            if _zeros(own):
+            least, greatest = _sum_up(own, apart.sums)
+            if least == 0 or scan_extremes(state, g, numbers, workspace):
                 count = _counted(numbers, own, apart)
-                numbers = apart.spare[:count]
-                scan_extremes(state, g, numbers, workspace)
-            elif scan_extremes(state, g, numbers, workspace):
-                count = _counted(numbers, own, apart)
-                numbers = apart.spare[:count]
-            else:
+                numbers, own = apart.spare[:count], apart.counts[:count]
                 _sum_up(own, apart.sums)
-            sums = apart.sums[:count]
-            absorb_apart(apart, below_top, total, deepest, leaps, numbers, sums, np.int64(-1), state.high[g])
+                if least == 0:
+                    scan_extremes(state, g, numbers, workspace)
+            _absorb_apart(
+                apart, below_top, total, deepest, leaps, numbers, own, np.int64(-1), greatest, state.high[g]
+            )
             state.n[g] = apart.figures[N]
             begin = end
         put_back(state, total, leaps, g, apart)

@@ -406,3 +406,14 @@ def test_gamma_of_the_same_accuracy_worked_out_otherwise_is_the_same() -> None:
         message.mapping.gamma *= 1 + 1e-10
         with pytest.raises(SketchError, match="different buckets"):
             sketch.merge(DDSketch.from_bytes(message.SerializeToString()))
+
+
+def test_whole_weights_count_the_same_as_integers_and_as_doubles_and_as_values_do() -> None:
+    values = np.random.default_rng(8).lognormal(size=70_000)
+    weights = np.arange(70_000) % 5
+    whole = DDSketch().update(values, weight=weights)
+    assert whole.to_bytes() == DDSketch().update(values, weight=weights.astype(float)).to_bytes()
+    assert whole.to_bytes() == DDSketch().update(np.repeat(values, weights)).to_bytes()
+    groups = DDSketchGroups(1)
+    groups.update(np.zeros(70_000, np.int64), values, weight=weights)
+    assert groups.to_arrow()[0].as_py() == whole.to_bytes()

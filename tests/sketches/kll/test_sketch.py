@@ -431,3 +431,23 @@ def test_small_sketches_merged_one_after_another_are_read_back() -> None:
         shares = np.linspace(0.05, 0.95, 19)
         ranks = np.searchsorted(np.sort(seen), sketch.quantiles(shares)) / len(seen)
         assert np.abs(ranks - shares).max() < 2 * 0.0133
+
+
+def test_an_image_is_refused_if_two_items_of_a_level_are_out_of_order_and_read_if_they_are_of_two() -> None:
+    image = KLL(seed=1).update(np.random.default_rng(9).permutation(30_000)).to_bytes()
+    depth = image[18]
+    bounds = np.frombuffer(image, np.int32, depth, 20)
+    begin = 20 + 4 * depth + 16
+    items = np.frombuffer(image, np.float64, offset=begin)
+    starts = set((bounds - bounds[0]).tolist())
+    groups, falls = KLLGroups(1), 0
+    for at in range(int(bounds[1] - bounds[0]) + 1, len(items)):
+        swapped = items.copy()
+        swapped[[at - 1, at]] = items[[at, at - 1]]
+        falls += items[at] < items[at - 1]
+        if at not in starts:
+            with pytest.raises(SketchError, match="out of order within its level"):
+                groups.merge([0], pa.array([image[:begin] + swapped.tobytes()], pa.binary()))
+    assert falls >= 2  # items of two levels have no order
+    groups.merge([0], pa.array([image], pa.binary()))
+    assert groups[0].n == 30_000
