@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ...sketches.core.errors import RunError
 from ...sketches.core.lazy import pl
 from ..definition.joining import StreamJoin
 from ..definition.sources import FrameSource
@@ -253,4 +254,4 @@ def _say_nothing(rows: np.ndarray, reason: str) -> None:
 
 
 def _fail(rows: np.ndarray, reason: str) -> None:
-    raise RuntimeError(f"a step after join fails on a row that it accepted when the row came: {reason}")
+    raise RunError(f"a step after join fails on a row that it accepted when the row came: {reason}")

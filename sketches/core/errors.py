@@ -11,3 +11,7 @@ class StreamgaugeError(Exception):
     ...     print(isinstance(error, ValueError))
     True
     """
+
+
+class RunError(StreamgaugeError, RuntimeError):
+    """A run or a query can't go on, or can't be changed as requested; the message says why."""

@@ -19,6 +19,7 @@ from ...operators.kafka.faults import refused
 from ...operators.sketching.delta import Delta
 from ...operators.sketching.forwarded_rows import outgoing
 from ...operators.watermarks.position import Input
+from ...sketches.core.errors import RunError
 from .cluster import Report, read_report, report, reporting_consumer
 from .offsets import Known, share
 from .options import KafkaOptions
@@ -40,7 +41,7 @@ def send_ranges(
 ) -> Iterator[RangeRead]:
     """Send the rows of ranges that are read together, piece by piece, but for what was sent before.
 
-    Raises `RuntimeError` if another attempt at the same task has come further meanwhile.
+    Raises `RunError` if another attempt at the same task has come further meanwhile.
     """
     assert options.stream is not None and options.stream.sending is not None
     topic, group = options.stream.sending.topic, group_of(options, task.query)
@@ -77,7 +78,7 @@ class _Positions:
         self._consumer = reporting_consumer(config, group)
 
     def resumed(self, ranges: Sequence[Range]) -> list[Range]:
-        """The ranges without what was sent before. Raises `RuntimeError` if more was sent than they hold."""
+        """The ranges without what was sent before. Raises `RunError` if more was sent than they hold."""
         known = self._known([Input(*r.place) for r in ranges])
         for r in ranges:
             self._check_ours(Input(*r.place), known, r.end)
@@ -128,7 +129,7 @@ class _Positions:
 
     def _check_ours(self, where: Input, known: Mapping[Input, Known], end: int) -> None:
         if where in known and known[where].position.offset > end:
-            raise RuntimeError(
+            raise RunError(
                 f"the rows of {where} are sent up to offset {known[where].position.offset}, and this task "
                 f"ends at {end}: another attempt is ahead, and only that one counts"
             )

@@ -29,6 +29,7 @@ from ...operators.kafka.source import LogPosition
 from ...operators.secrets import Settings
 from ...operators.sketching.delta import Delta
 from ...operators.watermarks.position import Position
+from ...sketches.core.errors import RunError
 from ..gc_freeze import freeze_imports
 from ..merge.shared_state import TogetherPartials
 from .cluster import Cluster, Report
@@ -414,10 +415,10 @@ def _read_range(
 
 
 def _same_range(ranges: Mapping[str, Range]) -> Range:
-    """The range that all streams have. Raises `RuntimeError` if they don't have one."""
+    """The range that all streams have. Raises `RunError` if they don't have one."""
     first, *others = ranges.values()
     if any((r.place, r.start, r.end) != (first.place, first.start, first.end) for r in others):
-        raise RuntimeError(
+        raise RunError(
             f"streams that run together are at different offsets of {first.place[0]}-{first.place[1]}: "
             + ", ".join(f"{name} reads {r.start} to {r.end}" for name, r in ranges.items())
         )

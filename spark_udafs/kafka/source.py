@@ -43,6 +43,7 @@ from ...operators.watermarks.global_watermark import Mark, closing_times, update
 from ...operators.watermarks.idle_timer import IdleTimer, Rest
 from ...operators.watermarks.position import Input, Position
 from ...operators.windows.window import EARLIEST, YEAR_10000
+from ...sketches.core.errors import RunError
 from ..definitions import check_same, pack
 from ..read_limits import (
     ReadAllAvailable,
@@ -383,7 +384,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
 
     def _changed(self, offsets: Offsets, ids: Mapping[str, str]) -> set[str]:
-        """The topics that were recreated since. Raises `RuntimeError` if failOnDataLoss says so."""
+        """The topics that were recreated since. Raises `RunError` if failOnDataLoss says so."""
         recreated = {topic for topic, new in ids.items() if offsets.topics.get(topic, new) != new}
         if recreated:
             self._losing(
@@ -393,7 +394,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _losing(self, what: str) -> None:
         if self._options.fail_on_data_loss:
-            raise RuntimeError(
+            raise RunError(
                 f"messages are lost: {what}. The topic was deleted or recreated; start with a new "
                 "checkpoint, or set the option failOnDataLoss to false to continue with the remaining ones"
             )
@@ -403,7 +404,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         group = group_of(self._options, here.query)
         reported = self._reports(group, begin) if here.known and begin else {}
         if any(place in reported and reported[place].query != here.query for place in self._reporting):
-            raise RuntimeError(
+            raise RunError(
                 f"another query reports to the consumer group {group!r} at the same time; give each query "
                 "its own by the option kafka.group.id, or leave that out and give a groupIdPrefix"
             )

@@ -34,6 +34,7 @@ from ...operators.sketching.partition_buffer import PartitionBuffer
 from ...operators.steps.look_back import LookBack
 from ...operators.steps.table_reader import TableReader
 from ...operators.steps.table_readers import bound
+from ...sketches.core.errors import RunError
 from .cluster import Cluster, group_refused, reporting_consumer
 from .connection_pool import ConnectionPool
 from .offsets import TopicPartition
@@ -67,7 +68,7 @@ def reading(
 ) -> Iterator[Messages]:
     """The messages of a range of offsets, at most `at_once` at a time.
 
-    Brokers that are unreachable are waited for. Raises `RuntimeError` for offsets that no longer exist,
+    Brokers that are unreachable are waited for. Raises `RunError` for offsets that no longer exist,
     unless the options say to go on without them.
     """
     if start >= end:
@@ -96,7 +97,7 @@ def reading(
             message = f"{error.lost}; set the option failOnDataLoss to false to continue with the rest"
         if isinstance(error, CorruptError):
             message += ", or with the option corruptBatches"
-        raise RuntimeError(f"reading {place[0]}-{place[1]} from {start} to {end}: {message}") from None
+        raise RunError(f"reading {place[0]}-{place[1]} from {start} to {end}: {message}") from None
     except BaseException:
         # A cancelled task leaves its reader somewhere within the range.
         if reader is not None:
@@ -252,7 +253,7 @@ def _report(reporter: Any, group: str, place: TopicPartition, offset: int, text:
         if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
             raise group_refused(group) from None
         if not passing(error):
-            raise RuntimeError(
+            raise RunError(
                 f"progress can't be committed to the consumer group {group!r}: {error.str()}"
             ) from None
         log.warning("progress was not committed to the consumer group %s: %s", group, error.str())
@@ -312,7 +313,7 @@ class Letters:
     def deliver(self) -> None:
         """Send all, and wait until all are acknowledged, however long brokers are unreachable.
 
-        Raises `RuntimeError` where waiting won't help.
+        Raises `RunError` where waiting won't help.
         """
         if not self._waiting:
             return
@@ -329,7 +330,7 @@ class Letters:
             if self._waiting and (cut := faults.mended(self._waiting)) is not None:
                 self._waiting = cut
             elif faults.error is not None:
-                raise RuntimeError(
+                raise RunError(
                     f"dead letters and late messages can't be sent: {faults.exception(faults.error)}"
                 )
         _producers.put(key, producer)

@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from ...sketches.core.errors import RunError
 from ..read_limits import ReadAllAvailable, ReadLimit, SupportsTriggerAvailableNow, need_limits
 from .files import files_of
 from .reading import ParquetReader, PlannedRead
@@ -57,13 +58,13 @@ class FileLog:
         return self._steps
 
     def files(self, first: int, end: int) -> list[str]:
-        """The files of these steps. Raises `RuntimeError` if the log lacks one."""
+        """The files of these steps. Raises `RunError` if the log lacks one."""
         files: list[str] = []
         for step in range(first, end):
             try:
                 files += json.loads(self._place(step).read_text())
             except FileNotFoundError:
-                raise RuntimeError(
+                raise RunError(
                     f"streamgauge-parquet: the log of files in {self._folder} lacks step {step}, which the "
                     "checkpoint has; put it back, or begin with a new checkpoint and a new log"
                 ) from None
@@ -120,7 +121,7 @@ class ArrivingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._log.steps()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """The next step, if there is one. Raises `RuntimeError` if the log is shorter than the checkpoint."""
+        """The next step, if there is one. Raises `RunError` if the log is shorter than the checkpoint."""
         here = int(start[_STEPS])
         if here > self._log.steps():
             self._log.files(here - 1, here)

@@ -32,6 +32,7 @@ from ...operators.table.sketch_table import SketchTable
 from ...operators.table.stored import schema_in
 from ...operators.watching.terminal import write_line
 from ...operators.whole_file import whole_file
+from ...sketches.core.errors import RunError
 from ..kafka.cluster import reporting_consumer
 
 _SECONDS = 10.0
@@ -114,7 +115,7 @@ class SketchesToKafka:
     ``isolation.level=read_committed``. Any number of queries may share a sink.
 
     A call waits while brokers are unreachable. It raises `TopicError` if the topic doesn't exist, and
-    `RuntimeError` if Kafka refuses, with the right that is missing, or if a window is too large for a
+    `RunError` if Kafka refuses, with the right that is missing, or if a window is too large for a
     message.
 
     >>> import polars as pl
@@ -150,7 +151,7 @@ class SketchesToKafka:
         parts = split(arrow_table(table), partitions_of(admin(self._config), self._topic))
         messages = [(partition, to_ipc(part)) for partition, part in enumerate(parts) if part.num_rows]
         if (largest := max(len(value) for _, value in messages)) > LARGEST:
-            raise RuntimeError(
+            raise RunError(
                 f"the windows of batch {batch.number} take {largest:,} bytes, more than the {LARGEST:,} of a "
                 f"message; give {self._topic!r} more partitions"
             )
@@ -174,7 +175,7 @@ class SketchesToKafka:
                     right="WRITE",
                 )
                 if isinstance(undelivered, Refused):
-                    raise RuntimeError(f"{undelivered}; the sink's names begin with its prefix") from None
+                    raise RunError(f"{undelivered}; the sink's names begin with its prefix") from None
                 waiting.failed(error)
 
 

@@ -11,6 +11,7 @@ import time as wall
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from ....sketches.core.errors import RunError
 from ...kafka.topic_watch import TopicWatch
 from ...kafka.topics import TopicError, admin, remove
 from ...secrets import without_secrets
@@ -140,10 +141,10 @@ class Supervisor:
         does so cooperatively (``partition.assignment.strategy=cooperative-sticky``,
         ``group.protocol=consumer``). A run that began with one worker keeps that one in this process. Returns
         at once. Raises `ValueError` for less than one worker and for a decoder that other processes can't
-        import, `RuntimeError` if the run has ended.
+        import, `RunError` if the run has ended.
         """
         if self._stop.is_set() or not self.running:
-            raise RuntimeError("the run is ending or has ended; start it again with so many workers")
+            raise RunError("the run is ending or has ended; start it again with so many workers")
         self._workers.scale(workers)
 
     def _ended(self, seconds: float | None) -> None:
