@@ -11,6 +11,7 @@
 |---|---|
 | `SketchError` | bytes or tables that are not sketches, or not of one kind, and can't be merged |
 | `TopicError` | a topic that doesn't exist, was recreated, or has lost what a run needs |
+| `RunError` | a run or a query that can't go on, or can't be changed as requested |
 | `ReadError` | an unreadable partition: `NoAnswer`, `PositionGone`, `LogTruncated` or `CorruptError` |
 | `DefinitionChanged` | a group, or a Spark checkpoint, that belongs to another definition |
 | `GroupInUse` | a group that can't be reset, or skip messages, while it has members |
@@ -54,7 +55,7 @@ from .operators.rules.outlets.errors import OutletError
 from .operators.sinks.sink import SinkError
 from .queries.client import QueryError
 from .queries.sql.errors import SqlError
-from .sketches.core.errors import StreamgaugeError
+from .sketches.core.errors import RunError, StreamgaugeError
 from .sketches.core.protocol import SketchError
 
 __all__ = [
@@ -72,6 +73,7 @@ __all__ = [
     "PositionGone",
     "QueryError",
     "ReadError",
+    "RunError",
     "SinkError",
     "SketchError",
     "SqlError",

@@ -236,8 +236,8 @@ class RowStream(StreamInput):
         `capacity` ids in `within`, any other row is dropped with probability `fpp` at most, and the account
         counts it as filtered, like a duplicate; a row whose id occurred up to 1/128 of `within` too long ago
         is dropped as well. If the partition has more ids, the run ends with an error rather than dropping
-        more rows: raise `capacity`, which is not part of the definition. A row that is out of order is also
-        compared with later rows of its id, however much later, so let `capacity` allow for the ids of that
+        more rows: increase `capacity`, which is not part of the definition. A row that is out of order is
+        also compared with later rows of its id, however much later, so let `capacity` allow for the ids of that
         time, and use exact ids if ids are reused on purpose.
 
         A worker that is assigned a partition rereads those rows without counting them. Keep the topic's

@@ -14,7 +14,7 @@ def address_of(given: str | int) -> tuple[str, int]:
     (('127.0.0.1', 9400), ('0.0.0.0', 9400), ('::1', 9400))
     >>> address_of("box:http")
     Traceback (most recent call last):
-    ValueError: metrics is 'box:http'; write a port, such as 9400, or "host:port"
+    ValueError: metrics must be a port, such as 9400, or "host:port", got 'box:http'
     """
     host, _, port = str(given).rpartition(":")
     if isinstance(given, bool) or not (port.isascii() and port.isdigit()) or int(port) > 65_535:

@@ -87,7 +87,7 @@ class SqlFunction:
         """What it does, and what its family is.
 
         >>> catalogue()["merge_cpc"].says
-        'aggregates sketches into one (how many different values, in the fewest bytes: CPC)'
+        'aggregates sketches into one (the number of distinct values, in the fewest bytes: CPC)'
         >>> catalogue()["merge_top_k"].says
         "is refused, as bytes don't say the kind of items: write merge_top_k_string or merge_top_k_long"
         """
