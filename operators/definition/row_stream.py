@@ -237,8 +237,8 @@ class RowStream(StreamInput):
         counts it as filtered, like a duplicate; a row whose id occurred up to 1/128 of `within` too long ago
         is dropped as well. If the partition has more ids, the run ends with an error rather than dropping
         more rows: increase `capacity`, which is not part of the definition. A row that is out of order is
-        also compared with later rows of its id, however much later, so let `capacity` allow for the ids of that
-        time, and use exact ids if ids are reused on purpose.
+        also compared with later rows of its id, however much later, so let `capacity` allow for the ids of
+        that time, and use exact ids if ids are reused on purpose.
 
         A worker that is assigned a partition rereads those rows without counting them. Keep the topic's
         retention longer than that, or the run warns that ids may count twice. Event time is evaluated at this
