@@ -109,10 +109,10 @@ def _bar(wanted: bool) -> Iterator[Callable[[int, int | None], object] | None]:
         yield None
         return
     columns = (
-        TextColumn("sketching"),
+        TextColumn("sketching", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("rows"),
+        TextColumn("rows", markup=False),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console, transient=True) as shown:

@@ -55,7 +55,7 @@ def test_the_lectures_file(caplog: pytest.LogCaptureFixture) -> None:
     assert plan.sinks == {
         "k1": KafkaTopic(topic="numbers", bootstrap_servers="localhost:9092", config=config)
     }
-    assert "flume.properties, line 10: a1.channels.c1.transactionCapacity changes nothing here" in caplog.text
+    assert "flume.properties, line 10: a1.channels.c1.transactionCapacity has no effect here" in caplog.text
 
 
 def test_as_flume_1_6_wrote_it() -> None:

@@ -159,7 +159,7 @@ def test_a_layout_of_one_s_own(tmp_path: Path) -> None:
     path = write(
         tmp_path / "own.log", ["05.01.2026 05:47;pump 3;WARN;pressure", "05.01.2026 05:48;pump 4;OK;"]
     )
-    with pytest.raises(ValueError, match="of no format of logs"):
+    with pytest.raises(ValueError, match="matches no format of logs"):
         Job.of(APP, None, {}, recording=path)
     pattern = r"^(?<time>[^;]+);(?<program>[^;]+);(?<level>[^;]+);(?<message>.*)$"
     layouts = tmp_path / "layouts.toml"

@@ -150,7 +150,7 @@ def test_a_registry_that_is_away_is_nobodys_fault(registry: SmallRegistry) -> No
     for status, passing in ((503, True), (429, True), (500, True), (401, False), (403, False), (400, False)):
         registry.fails = status
         with pytest.raises(
-            Unavailable, match=f"{registry.url} failed to give schema {number}: it answers {status}"
+            Unavailable, match=f"{registry.url} failed to return schema {number}: it answers {status}"
         ) as reported:
             decoder.decode(Messages.of(values))
         assert reported.value.passing is passing
@@ -164,7 +164,7 @@ def test_no_connection_is_waited_for() -> None:
     with registry.served():
         number = registry.add("posts-value", FIRST)
         decoder = avro(FIRST, registry={"url": registry.url, "max.retries": 0})
-    with pytest.raises(Unavailable, match="failed to give schema") as raised:
+    with pytest.raises(Unavailable, match="failed to return schema") as raised:
         decoder.decode(Messages.of([framed(number, first("ann", 7))]))
     assert raised.value.passing
     with registry.served():

@@ -122,7 +122,7 @@ def test_a_catalog_that_takes_no_comments_is_refused(
     spark.sql(f"CREATE TABLE {table} ({MADE}) USING parquet")
     monkeypatch.setattr(table_sink, "comments_of", lambda schema: {"none": "Spark refuses this"})
     with pytest.raises(
-        ValueError, match=r"the catalog of sinks\.minutes keeps neither metadata nor comments"
+        ValueError, match=r"the catalog of sinks\.minutes stores neither metadata nor comments"
     ):
         SketchesToTable(table)(windows(), Batch("one", 0))
 

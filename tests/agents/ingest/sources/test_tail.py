@@ -354,7 +354,7 @@ def test_a_packed_file_that_is_damaged_is_named(log: Path, caplog: pytest.LogCap
     aged(packed)
     tail = Tailing(log.parent, "a.log*")
     tail.read()
-    assert "a.log.1.gz: the packed file ends too early" in caplog.text
+    assert "a.log.1.gz: the compressed file is truncated or damaged" in caplog.text
 
 
 def test_a_deleted_file_is_read_to_its_end(log: Path) -> None:

@@ -131,7 +131,7 @@ def test_files_are_replayed_in_the_order_of_time_and_broken_lines_stay(tmp_path:
 def test_a_file_of_something_else_is_none_of_it(tmp_path: Path) -> None:
     path = tmp_path / "visits.csv"
     path.write_text("user,page\nann,/\n")
-    with pytest.raises(ValueError, match="is of no format of stocks"):
+    with pytest.raises(ValueError, match="matches no format of stocks"):
         Job.of(app_of("stocks"), recording=path)
 
 
