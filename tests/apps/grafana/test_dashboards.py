@@ -181,7 +181,7 @@ def test_names_with_dots_are_selected_as_they_are() -> None:
     ("tables", "said"),
     [
         ([], "serves no table"),
-        ([{"table": "t", "ready": False, "waiting": "it reads"}], "'t' can't be asked yet: it reads"),
+        ([{"table": "t", "ready": False, "waiting": "it reads"}], "'t' can't be queried yet: it reads"),
     ],
 )
 def test_a_server_without_answers_is_named(tables, said: str) -> None:

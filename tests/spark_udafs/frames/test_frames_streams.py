@@ -148,5 +148,5 @@ def test_modes_that_cannot_be_are_refused(spark: Any, folder: Path) -> None:
         rows.outputMode("update").groupBy("key", F.session_window("at", "4 seconds")).agg(n=ask.count())
     with pytest.raises(ValueError, match=r'sketch\(df\)\.outputMode\("update"\)'):
         rows.groupBy("key").agg(n=ask.count())
-    with pytest.raises(ValueError, match='is not one of "append", "update" and "complete"'):
+    with pytest.raises(ValueError, match='outputMode must be "append", "update" or "complete"'):
         rows.outputMode("upsert")  # type: ignore[arg-type]
