@@ -54,7 +54,7 @@ def is_shown(printed: str, shown: str) -> bool:
     )
 
 
-def posts_of_the_readme(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+def posts_of_the_readme() -> list[dict[str, Any]]:
     """The posts that its script sends, without a broker."""
     posts: list[dict[str, Any]] = []
 
@@ -74,18 +74,18 @@ def posts_of_the_readme(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]
         def flush(self) -> None:
             pass
 
-    monkeypatch.setattr("confluent_kafka.Producer", lambda config: Collected())
-    monkeypatch.setattr("confluent_kafka.admin.AdminClient", lambda config: Created())
-    exec(block("create_topics"), {})
+    # For this script alone: a module that is imported meanwhile would keep them.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("confluent_kafka.Producer", lambda config: Collected())
+        patch.setattr("confluent_kafka.admin.AdminClient", lambda config: Created())
+        exec(block("create_topics"), {})
     return posts
 
 
-def test_the_first_stream_prints_what_is_shown(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_first_stream_prints_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     from streamgauge import StreamTester
 
-    rows = posts_of_the_readme(monkeypatch)
+    rows = posts_of_the_readme()
     names: dict[str, Any] = {}
     exec(block('from_kafka("posts", value=post').split("run = ")[0], names)
     tester = StreamTester(names["posts"])
@@ -97,12 +97,12 @@ def test_the_first_stream_prints_what_is_shown(
     assert is_shown(capsys.readouterr().out, shown)
 
 
-def test_the_query_prints_what_is_shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_query_prints_what_is_shown(tmp_path: Path) -> None:
     from typer.testing import CliRunner
 
     from streamgauge.apps.cli.commands import app
 
-    rows = posts_of_the_readme(monkeypatch)
+    rows = posts_of_the_readme()
     values = ", ".join(f"('{row['at']}', '{row['lang']}', '{row['author']}')" for row in rows)
     (script,) = re.findall(r"^```sql\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
     created, query = script.split(";\n", 1)

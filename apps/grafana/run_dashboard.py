@@ -79,15 +79,26 @@ def run_dashboard() -> dict[str, Any]:
                 "timeseries",
                 "Lag of partitions",
                 "Unread messages in each input partition.",
-                [_now("partition_lag_messages", "max by (group, topic, partition)", _PARTITION)],
+                [
+                    _now("partition_lag_messages", "max by (group, topic, partition)", _PARTITION),
+                    _now(
+                        "partition_held_back_messages",
+                        "max by (group, topic, partition)",
+                        f"{_PARTITION} behind an open transaction",
+                    ),
+                ],
             ),
             GrafanaPanel(
                 "timeseries",
-                "Late and missed, duplicates",
-                "Late messages sent to no topic; deltas dropped, or counted twice (at_least_once).",
+                "Missed, skipped, lost, duplicates",
+                "Late messages sent to no topic; offsets skipped on request; counted messages that the log "
+                "has lost; deltas dropped, or counted twice (at_least_once).",
                 [
                     _rate(f"{name}_total", "max by (group)", f"{{{{group}}}} {name}")
-                    for name in ("messages_missed", "duplicate_deltas", "overlapping_deltas")
+                    for name in (
+                        *("messages_missed", "messages_skipped", "messages_truncated"),
+                        *("duplicate_deltas", "overlapping_deltas"),
+                    )
                 ],
                 "cps",
             ),

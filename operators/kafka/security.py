@@ -32,11 +32,14 @@ _ADVICE = (
     (r"ssl\.key\.location failed|ssl\.key\.pem failed", "ssl.key.location and ssl.key.password"),
     (r"ssl\.ca\.location failed|ssl\.ca\.pem failed", "ssl.ca.location: is it a file of certificates?"),
     ("ssl.certificate", "ssl.certificate.location: is it a file of certificates?"),
+    ("OAUTHBEARER", "the settings that begin with sasl.oauthbearer."),
     (r"SSL|TLS", "security.protocol and the settings that begin with ssl."),
     (r"[Uu]nsupported|mechanism.*not enabled", "sasl.mechanisms: the brokers have others there"),
     ("", "sasl.username, sasl.password and sasl.mechanisms"),
 )
 _OF_SECURITY = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL)
+_NO_TOKEN_NOW = re.compile(r"OAUTHBEARER token: .*([Cc]onnect|resolve|[Tt]imed? ?out)")
+"""An identity provider that is unreachable, as a broker may be: waiting mends it."""
 _OF_TLS = re.compile(r"SSL handshake failed|SSL routines|connecting to a (PLAINTEXT|SSL)")
 
 
@@ -49,6 +52,8 @@ def security_refusal(faults: Iterable[KafkaError], config: Mapping[str, Any]) ->
     down = False
     for fault in faults:
         down |= fault.code() == KafkaError._ALL_BROKERS_DOWN
+        if _NO_TOKEN_NOW.search(fault.str()):
+            continue
         if fault.code() in _OF_SECURITY or _OF_TLS.search(fault.str()):
             return _refused(fault.str(), config)
     plain = str(config.get("security.protocol", "plaintext")).lower() in ("plaintext", "sasl_plaintext")

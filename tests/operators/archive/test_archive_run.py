@@ -49,7 +49,7 @@ def test_the_topic_is_named_or_in_the_path(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError, match="is not an archive"):
         count(str(tmp_path), "posts").run()
     (tmp_path / "topic=others" / "partition=0").mkdir(parents=True)
-    with pytest.raises(ArchiveError, match="holds the topics others, and none that the stream reads: posts"):
+    with pytest.raises(ArchiveError, match="holds the topics others, but none that the stream reads: posts"):
         count(str(tmp_path), "posts").run()
 
 

@@ -118,7 +118,7 @@ def test_state_of_another_definition_is_refused() -> None:
     handle, merging = Handle(), WindowMerge(own, "append", timed=True)
     merging.init(handle)
     kept = to_ipc(table(6, stream()))
-    reported = r'the aggregate "seen" changed from .*0\.01.* to .*0\.02.* checkpoint folder of its own'
+    reported = r'the aggregate "seen" changed from .*0\.01.* to .*0\.02.* another checkpoint folder'
     with pytest.raises(DefinitionChanged, match=reported):
         merging.handleInputRows((0, 0, MINUTE), iter([Row(__table=kept)]), None)
     # A window that is closed before anything new comes to it.

@@ -123,7 +123,7 @@ def test_places_that_are_not_there_change_nothing(kafka: Any, posts: Any) -> Non
     for to, reported in {
         51: "offset 51 is not in .*which holds 0 to 49; write one from 0 to 50",
         -1: "offset -1 is not in",
-        "tomorrow": "to is 'tomorrow'",
+        "tomorrow": "to must be \"earliest\", .* got 'tomorrow'",
     }.items():
         with pytest.raises(ValueError, match=reported):
             reset(topic.topic, to, bootstrap_servers=kafka.bootstrap_servers)  # type: ignore[arg-type]
