@@ -15,7 +15,6 @@ from typing import Any, Self
 from ..formats.encode import Encoder, as_json
 from ..windows.all_time import WholeInput
 from ..windows.durations import Duration, duration_text, microseconds
-from ..windows.session import Session
 from ..windows.tumbling import NoWindows
 from ..windows.window import StreamWindows
 from .aggregate import Aggregate
@@ -102,8 +101,7 @@ class Stream(WindowedStream):
                 f'agg: "{min(reserved)}" is the key that tells windows by {window.kind} apart; give '
                 "your own column another name"
             )
-        by = window.by if isinstance(window, Session) else None
-        if by is not None and (unknown := [name for name in by if name not in self.keys]):
+        if unknown := [name for name in window.by or () if name not in self.keys]:
             raise ValueError(
                 f"session: by= must name keys of the stream, got {unknown[0]!r}; its keys are "
                 f"{_names(self.keys) if self.keys else 'none'}"

@@ -58,6 +58,7 @@ class ByCount:
     of_panes: ClassVar[bool] = False
     by_group: ClassVar[bool] = True
     of_time: ClassVar[bool] = False
+    by: ClassVar[tuple[str, ...] | None] = None
 
     @property
     def added_keys(self) -> Mapping[str, pa.DataType]:

@@ -34,6 +34,7 @@ class Paned:
     of_panes: ClassVar[bool] = False
     by_group: ClassVar[bool] = False
     of_time: ClassVar[bool] = True
+    by: ClassVar[tuple[str, ...] | None] = None
     added_keys: ClassVar[Mapping[str, pa.DataType]] = {}
 
     @classmethod

@@ -45,6 +45,10 @@ class StreamWindows(Protocol):
     """Whether time ends windows; rows do otherwise, and none of them is late."""
 
     @property
+    def by(self) -> tuple[str, ...] | None:
+        """Keys whose rows have their windows together; None: each group has its own."""
+
+    @property
     def added_keys(self) -> Mapping[str, pa.DataType]:
         """Keys of the table behind the stream's own, which tell windows of one group apart."""
 

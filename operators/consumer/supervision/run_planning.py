@@ -14,7 +14,6 @@ from ...kafka.topics import Admin, admin, end_offsets, ensure_topic, id_of, part
 from ...sinks.sink import Origin, SinkTopic, common_keys, keys_together, topics_of
 from ...sketching.dead_letters import TOPIC_CONFIG as DEAD_LETTERS
 from ...watermarks.position import inputs_of
-from ...windows.session import Session
 from ..error_context import in_stream
 from ..forwarding_options import check_forwarding, forwarding_partitions
 from ..group.co_partitioning import check_alike, check_joined, check_joins
@@ -168,10 +167,8 @@ def _wanted_topics(history: GroupState, options: RunOptions, named: bool) -> lis
 def _split_keys(history: GroupState, options: RunOptions, named: bool) -> tuple[str, ...] | None:
     """The keys by which a stream's groups are spread over the partitions of its table topic."""
     window = history.stream.window
-    by = window.by if isinstance(window, Session) else None
-    return common_keys(
-        [keys_together(options.sinks, Origin.of(history.stream, history.log_group, named)), by]
-    )
+    together = keys_together(options.sinks, Origin.of(history.stream, history.log_group, named))
+    return common_keys([together, None if window is None else window.by])
 
 
 def _make_besides(client: Admin, options: RunOptions, topics: Collection[str]) -> None:

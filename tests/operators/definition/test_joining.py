@@ -54,12 +54,12 @@ def test_a_pair_has_the_columns_of_both_and_those_of_the_key_once() -> None:
     ("make", "reported"),
     [
         (lambda: rows().join(5, on="id", within="1m"), "not a table, nor a stream"),
-        (lambda: rows().join(clicks(), on="id"), "say how far"),
+        (lambda: rows().join(clicks(), on="id"), "set the largest distance"),
         (lambda: rows().join(clicks(), on="id", within="soon"), "not a duration"),
         (lambda: rows().join(clicks(), on="n", within="1m"), "no column 'n' .* of the right stream"),
         (lambda: rows().join(clicks(), on="m", within="1m"), "no column 'm' .* of the left stream"),
         (lambda: rows().join(clicks(), on=[], within="1m"), "name the column that both streams have"),
-        (lambda: rows().join(clicks(), on=5, within="1m"), "on is 5"),
+        (lambda: rows().join(clicks(), on=5, within="1m"), "on must name a column of both streams, .* got 5"),
         (lambda: rows().join(clicks(), on="id", within="1m", how="right"), '"inner", "left" or "outer"'),
         (
             lambda: rows().join(clicks(), on="id", within="1m", suffix=1),

@@ -59,7 +59,7 @@ def streams() -> dict[str, Stream]:
         "sliding": keyed.sliding("8s", step="2s", delay="2s", max_ahead=None),
         "session": keyed.session("4s", delay="3s", max_ahead=None),
         "session without delay": keyed.session("4s", delay="0s", max_ahead=None),
-        "session of all keys": keyed.session("2s", by=(), delay="3s", max_ahead=None),
+        "session of all keys": keyed.session("300ms", by=(), delay="1s", max_ahead=None),
         "session unkeyed": SOURCE.session("300ms", delay="1s", max_ahead=None),
     }
     return {name: stream.agg(**aggregates) for name, stream in windowed.items()}

@@ -74,7 +74,7 @@ def test_it_ends_all_the_same_if_another_run_has_the_partitions(caplog: pytest.L
     log.now += 2
     assert log.reached and log.reached
     (warning,) = caplog.messages
-    assert warning.startswith("ending without the rows that wait for partners in left and right: another run")
+    assert warning.startswith("ending without the rows buffered in left and right: another run")
 
 
 def test_a_run_without_an_end_has_none() -> None:
