@@ -60,8 +60,9 @@ def sketch(
 ) -> None:
     """Ask files how many, which and how much: rows are counted, and each estimate has its bounds.
 
-    Files are read piece by piece on all cores and may be larger than memory. Sketches that `--to` writes can
-    be merged with those of other files, of a topic and of Spark, and asked again by `streamgauge query`.
+    Files are read piece by piece on all cores and may be larger than memory. The sketches
+    that `--to` writes merge with sketches of other files, of a topic or of Spark, and `streamgauge query`
+    reads them.
 
         # how many users are there, and which tags are used most?
         streamgauge sketch posts.parquet --distinct user --top-k tag

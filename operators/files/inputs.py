@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from ...sketches.core.errors import StreamgaugeError
 from ...sketches.core.lazy import pl
 
@@ -33,13 +31,13 @@ class InputError(StreamgaugeError, ValueError):
 class RowInput:
     """One frame or file.
 
-    `name` is what messages call it, `rows` how many rows it has (None: nobody knows before it is read),
+    `name` is what messages call it, `rows` gives how many rows it has (None: only reading it all tells),
     `lazy` gives it with the columns of `overrides` parsed as these types, where its format has none of its
     own. `lines` is the file's path if each of its lines is a message that a decoder can read.
     """
 
     name: str
-    rows: int | None
+    rows: Callable[[], int | None]
     lazy: Callable[[Mapping[str, Any]], pl.LazyFrame]
     lines: Path | None = None
 
@@ -71,25 +69,33 @@ def inputs_of(data: Any) -> list[RowInput]:
     if isinstance(data, str | Path):
         return _files(data)
     if isinstance(data, pl.DataFrame):
-        return [RowInput("the frame", data.height, lambda _: data.lazy())]
+        return [RowInput("the frame", lambda: data.height, lambda _: data.lazy())]
     if isinstance(data, pl.LazyFrame):
-        return [RowInput("the frame", None, lambda _: data)]
+        return [RowInput("the frame", _unknown, lambda _: data)]
     if type(data).__module__.partition(".")[0] == "pandas":
         frame = pl.from_pandas(data)
-        return [RowInput("the frame", frame.height, lambda _: frame.lazy())]
-    if isinstance(data, pa.RecordBatchReader):
-        frames = pl.from_arrow(data.read_all())
-        assert isinstance(frames, pl.DataFrame)
-        return [RowInput("the reader", frames.height, lambda _: frames.lazy())]
+        return [RowInput("the frame", lambda: frame.height, lambda _: frame.lazy())]
     if hasattr(data, "__arrow_c_stream__"):
         table = pl.DataFrame(data)
-        return [RowInput("the table", table.height, lambda _: table.lazy())]
+        return [RowInput("the table", lambda: table.height, lambda _: table.lazy())]
     if isinstance(data, Sequence) and not isinstance(data, bytes) and data:
         return [one for item in data for one in inputs_of(item)]
     raise TypeError(
         "over takes a frame (Polars, pandas, Arrow), a file's name or pattern, or a list of these, got "
         f"{data!r}"
     )
+
+
+def _unknown() -> None:
+    return None
+
+
+def reusable(data: Any) -> Any:
+    """The same data, so that it can be read more than once: an Arrow stream is in memory then."""
+    if isinstance(data, list | tuple):
+        return [reusable(one) for one in data]
+    framed = isinstance(data, pl.DataFrame) or type(data).__module__.partition(".")[0] == "pandas"
+    return pl.DataFrame(data) if hasattr(data, "__arrow_c_stream__") and not framed else data
 
 
 def _files(place: str | Path) -> list[RowInput]:
@@ -121,16 +127,22 @@ def _file(name: str) -> RowInput:
     ending = _ending(name.partition("?")[0])
     if ending in _PARQUET:
         hive = any("=" in part for part in name.split("/")[:-1])
-        with _naming(name):
-            rows = pl.scan_parquet(name, hive_partitioning=hive, glob=False).select(pl.len()).collect().item()
-        return RowInput(name, rows, lambda _: pl.scan_parquet(name, hive_partitioning=hive, glob=False))
+
+        def parquet(_: object = None) -> pl.LazyFrame:
+            return pl.scan_parquet(name, hive_partitioning=hive, glob=False)
+
+        def rows() -> int:
+            with _naming(name):
+                return int(parquet().select(pl.len()).collect().item())
+
+        return RowInput(name, rows, parquet)
     if ending in _IPC:
-        return RowInput(name, None, lambda _: pl.scan_ipc(name, glob=False))
+        return RowInput(name, _unknown, lambda _: pl.scan_ipc(name, glob=False))
     if ending in _CSV:
         separator = "\t" if ending == ".tsv" else ","
         return RowInput(
             name,
-            None,
+            _unknown,
             lambda overrides: pl.scan_csv(
                 name,
                 separator=separator,
@@ -144,7 +156,7 @@ def _file(name: str) -> RowInput:
         lines = None if "://" in name else Path(name)
         return RowInput(
             name,
-            None,
+            _unknown,
             lambda overrides: pl.scan_ndjson(
                 name, schema_overrides=dict(overrides), infer_schema_length=_INFERRED_ROWS
             ),

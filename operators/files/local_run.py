@@ -17,7 +17,7 @@ from ..definition.sources import FrameSource
 from ..definition.stream import Stream
 from ..table.sketch_table import SketchTable
 from ..watching.progress_line import in_foreground
-from .inputs import inputs_of
+from .inputs import inputs_of, reusable
 from .sketching import Sketched, sketch_over
 
 log = logging.getLogger("streamgauge.files")
@@ -29,6 +29,7 @@ S = TypeVar("S", bound=Stream)
 
 def stream_of(kind: type[S], data: Any, time: str | pl.Expr | None) -> S:
     """A stream of this class of the rows of frames or files; see `Stream.from_files`."""
+    data = reusable(data)
     types = inputs_of(data)[0].columns({})
     return kind(FrameSource(types, data), None if time is None else event_time(time, types))
 
@@ -47,11 +48,7 @@ def table_over(stream: Stream, data: Any, threads: int | None, progress: bool) -
     """See `Stream.over`."""
     if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
         raise ValueError(f"threads must be an integer ≥ 1, got {threads!r}")
-    with _bar(progress) as report:
-        made = sketch_over(stream, data, threads, report)
-    for remark in _remarks(made):
-        log.warning("%s", remark)
-    return LocalTable(made)
+    return LocalTable(_sketched(stream, data, threads, progress))
 
 
 def run_over_data(stream: Stream, options: RunOptions, progress: bool) -> Summary:
@@ -73,11 +70,7 @@ def run_over_data(stream: Stream, options: RunOptions, progress: bool) -> Summar
             )
     begun = clock.monotonic()
     threads = options.workers if options.workers > 1 else None
-    with _bar(progress) as report:
-        made = sketch_over(stream, stream.source.data, threads, report)
-    remarks = _remarks(made)
-    for remark in remarks:
-        log.warning("%s", remark)
+    made = _sketched(stream, stream.source.data, threads, progress)
     seconds = max(clock.monotonic() - begun, 1e-9)
     return Summary(
         account=made.account,
@@ -85,8 +78,17 @@ def run_over_data(stream: Stream, options: RunOptions, progress: bool) -> Summar
         seconds=seconds,
         messages_per_second=made.account.read / seconds,
         lag=0,
-        remarks=remarks,
+        remarks=_remarks(made),
     )
+
+
+def _sketched(stream: Stream, data: Any, threads: int | None, progress: bool) -> Sketched:
+    """What came of the data, shown while it is read, and with a warning if rows were refused."""
+    with _bar(progress) as report:
+        made = sketch_over(stream, data, threads, report)
+    for remark in _remarks(made):
+        log.warning("%s", remark)
+    return made
 
 
 def _remarks(made: Sketched) -> tuple[str, ...]:

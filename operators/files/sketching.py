@@ -6,19 +6,19 @@ in whatever order, so none is late, and windows close at its end.
 
 from __future__ import annotations
 
-import os
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ...sketches.core.lazy import pl
+from ...sketches.core.parallel import cores
 from ..consumer.merge.merger import Merger
 from ..definition.sources import FrameSource, KafkaSource
 from ..definition.steps import Step
@@ -59,8 +59,6 @@ class Sketched:
 
     table: pa.Table
     account: Account
-    refused: tuple[tuple[str, int], ...]
-    """The reasons for which rows were refused, the most frequent first, and how often."""
     example: str
 
 
@@ -80,8 +78,8 @@ def sketch_over(
     _check(stream)
     inputs, narrow = inputs_of(data), _narrowed(stream)
     in_order = stream.looks_back or not stream.window.of_time
-    wanted = 1 if in_order else threads or _cores()
-    counts = [one.rows for one in inputs]
+    wanted = 1 if in_order else threads or cores()
+    counts = [one.rows() for one in inputs] if progress is not None else [None]
     known = [rows for rows in counts if rows is not None]
     total = sum(known) if len(known) == len(counts) else None
     workers = [_Worker(narrow, stream.fingerprint(), number) for number in range(wanted)]
@@ -103,14 +101,9 @@ def sketch_over(
                 future.result()
         deltas = list(stack.enter_context(ThreadPoolExecutor(wanted)).map(_Worker.delta, workers))
     account = sum((worker.account for worker in workers), Account())
-    refused = sum((worker.refused for worker in workers), Counter[str]())
     examples = sorted(worker.example for worker in workers if worker.example)
     table = _merged(stream, deltas)
-    return Sketched(table, account, tuple(refused.most_common()), examples[0][1] if examples else "")
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return Sketched(table, account, examples[0][1] if examples else "")
 
 
 def _check(stream: Stream) -> None:
@@ -161,7 +154,7 @@ def _all_pieces(stream: Stream, inputs: list[RowInput]) -> Iterator[tuple[str, P
     for one in inputs:
         first = 0
         if isinstance(source, KafkaSource) and one.lines is not None:
-            for messages in _lines(one, first):
+            for messages in _lines(one):
                 yield one.name, messages, first
                 first += len(messages)
             continue
@@ -170,11 +163,10 @@ def _all_pieces(stream: Stream, inputs: list[RowInput]) -> Iterator[tuple[str, P
             first += piece.height
 
 
-def _lines(one: RowInput, first: int) -> Iterator[Messages]:
+def _lines(one: RowInput) -> Iterator[Messages]:
     """A file's lines as messages."""
-    assert one.lines is not None
-    kept = b""
-    with _opened(str(one.lines)) as file:
+    first, kept = 0, b""
+    with pa.input_stream(str(one.lines), compression="detect") as file:
         while block := file.read(_READ_BYTES):
             *lines, kept = (kept + block).split(b"\n")
             if len(kept) > _LINE_BYTES:
@@ -190,11 +182,6 @@ def _messages(lines: list[bytes], first: int) -> Messages:
     return Messages.of([line.removesuffix(b"\r") for line in lines], topic=_TOPIC, first_offset=first)
 
 
-def _opened(name: str) -> IO[bytes]:
-    opened: IO[bytes] = pa.input_stream(name, compression="detect")
-    return opened
-
-
 class _Worker:
     """One thread's sketches."""
 
@@ -202,9 +189,7 @@ class _Worker:
         self._stream, self._fingerprint, self._number = stream, fingerprint, number
         self._sketcher = Sketcher(stream, salt=number)
         self._time = _NeverLate()
-        self._rows = 0
         self.account = Account()
-        self.refused = Counter[str]()
         self.example: tuple[int, str] | None = None
 
     def add(self, name: str, piece: Piece, begun: int, first: int) -> None:
@@ -239,7 +224,6 @@ class _Worker:
         return pl.concat(frames), np.concatenate(numbers)
 
     def _refuse(self, name: str, begun: int, first: int, rows: np.ndarray, reason: str) -> None:
-        self.refused[reason] += len(rows)
         row = int(rows.min())
         if self.example is None or begun + row < self.example[0]:
             self.example = begun + row, f"row {first + row + 1:,} of {name}: {reason}"

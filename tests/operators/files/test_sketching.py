@@ -188,6 +188,13 @@ def test_all_kinds_of_frames_and_files_give_the_same(tmp_path: Path) -> None:
     assert wrong == set()
 
 
+def test_what_can_be_read_once_is_read_once() -> None:
+    rows = rows_of(50).to_arrow()
+    reader = pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches(max_chunksize=7))
+    stream = sg.Stream.from_frame(reader, time="at").tumbling("1h").agg(n=sg.count())
+    assert stream.run().account == stream.run().account == sg.Account(read=50, counted=50)
+
+
 def test_partitions_of_a_folder_are_columns(tmp_path: Path) -> None:
     for day in (1, 2):
         folder = tmp_path / f"day={day}"
