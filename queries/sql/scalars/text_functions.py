@@ -159,10 +159,15 @@ def _part_of_split(first: int, name: str) -> Callable[..., Scalar]:
 def _pattern(one: Scalar) -> str:
     """A regular expression. Raises `ValueError` for one that would fail every batch."""
     text = constant_text(one, "the pattern")
+    return _tried(text, pl.lit("").str.contains(text), "a regular expression")
+
+
+def _tried(text: str, use: pl.Expr, what: str) -> str:
+    """The text, if Polars takes it. Raises `ValueError`, which says that it must be `what`, if not."""
     try:
-        pl.select(pl.lit("").str.contains(text))
+        pl.select(use)
     except pl.exceptions.PolarsError as error:
-        raise ValueError(f"{text!r} must be a regular expression: {first_line(error)}") from None
+        raise ValueError(f"{text!r} must be {what}: {first_line(error)}") from None
     return text
 
 
@@ -197,11 +202,7 @@ def json_path(one: Scalar) -> str:
     text = constant_text(one, "the path")
     if not text.startswith("$"):
         raise ValueError(f"a path begins with $, such as '$.{text}', got {text!r}")
-    try:
-        pl.select(pl.lit("{}").str.json_path_match(text))
-    except pl.exceptions.PolarsError as error:
-        raise ValueError(f"{text!r} must be a path of JSON: {first_line(error)}") from None
-    return text
+    return _tried(text, pl.lit("{}").str.json_path_match(text), "a path of JSON")
 
 
 def _json_field(make: Scalars, one: Scalar, path: Scalar) -> Scalar:
