@@ -3,9 +3,9 @@
 A source's positions travel in the same transaction as its messages, so either both are there or neither is.
 The key of a record is the JSON array of the agent, the source and the part of it (a file); its value is the
 position as JSON, with the number of its `form`, and null once that part is gone. The record of the part ""
-says how many transactions the source has had, by which an agent whose commit has an unknown outcome sees
-whether it took place; that of "claim" which agent reads the source now, by which an older one of its name
-sees that it was fenced.
+counts the source's transactions: an agent whose commit has an unknown outcome sees there whether it took
+place. The record of "claim" names the agent that reads the source now: an older agent of the same name sees
+there that it was fenced.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def show(
     It reads the group's table topic as a merger does, joins nothing and changes nothing. The watermark says
     up to which event time windows have closed, and which partition holds it there. An open transaction is
     named with its age: messages behind it can't be read before it ends. Times in JSON are microseconds since
-    1970, those of transactions milliseconds.
+    1970, and milliseconds for transactions.
 
         streamgauge groups show by-minute
 

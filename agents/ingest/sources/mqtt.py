@@ -29,7 +29,7 @@ class Mqtt:
     """The messages of `topics`, which may have MQTT's wildcards, from the broker at `host` and `port`.
 
     A message's key in Kafka is its topic. The broker keeps the session under `client_id`, the agent's and the
-    source's names unless it is said, so messages of QoS 1 and 2 that come while the agent is unreachable come
+    source's names by default, so messages of QoS 1 and 2 that come while the agent is unreachable come
     later. Those that an agent has not acknowledged are sent again. `version` is 5, or 4 for MQTT 3.1.1; `tls`
     connects by TLS.
     """

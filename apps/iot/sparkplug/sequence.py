@@ -20,9 +20,9 @@ class SequenceGap(Rule):
     """Messages of a node are missing, or came twice or out of order; fired once for each window.
 
     The figure is how many gaps there are. Messages that Kafka stamps with the same millisecond are in the
-    order of their numbers. A number that lies less than half the circle behind is one that came late, or
-    again, and what follows is compared with those before it; unless it goes on from there, as after a gap of
-    more than half the circle.
+    order of their numbers. A number that lies less than half the circle behind came late, or again, and the
+    next number is compared with the ones before it. If the numbers continue from the late one, there was a
+    gap of more than half the circle.
     """
 
     def paths(self) -> Iterable[str]:

@@ -24,7 +24,7 @@ class SessionMove(PriceRule):
     """A price has moved by so many percent from the close of the session before; fired once a session.
 
     `value` is which price: ``"price"``, or of bars also ``"low"`` or ``"high"``. After `until`, a time of day
-    such as ``15:25``, nothing shorter than a day is reported. All other fields are those of
+    such as ``15:25``, nothing shorter than a day is reported. All other fields are as in
     `PriceRule`. Raises `ValueError` or `TypeError` for a wrong one.
     """
 
@@ -77,7 +77,7 @@ class RollingMove(PriceRule):
 
     It is held `against` the ``"first"`` price of that time, the one `over` ago, or its ``"high"`` or
     ``"low"``. These are kept by slices of a 120th of `over`, so that what lies at its far end may be older by
-    as much. Rows that themselves last as long as `over` say nothing. All other fields are those of
+    as much. Rows that themselves last as long as `over` say nothing. All other fields are as in
     `PriceRule`. Raises `ValueError` or `TypeError` for a wrong one.
     """
 
@@ -143,7 +143,7 @@ class ReturnScore(PriceRule):
     Returns are differences of logarithms from step to step of `step`; bars that last longer are steps
     themselves. Mean and deviation are exponentially weighted over `over` returns; there must be
     `warm`. A return of less than `least` percent is past no limit. From one session to the next there is no
-    return, but between bars that are sessions. All other fields are those of `PriceRule`. Raises `ValueError`
+    return, but between bars that are sessions. All other fields are as in `PriceRule`. Raises `ValueError`
     or `TypeError` for a wrong one.
     """
 
@@ -194,7 +194,7 @@ class ReturnScore(PriceRule):
 class SplitSeen(PriceRule):
     """A session began with a split: prices before it are compared with those after in the shares of today.
 
-    The limit is compared with the number of new shares for an old one. All other fields are those of
+    The limit is compared with the number of new shares for an old one. All other fields are as in
     `PriceRule`.
     """
 
