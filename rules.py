@@ -8,7 +8,7 @@
 
 | for | names |
 |---|---|
-| limits of answers | `Threshold`, `Ratio`, `RollingSum`, `Change`, `Unusual`, `Beyond`, `StaLta` |
+| limits of answers | `Threshold`, `Ratio`, `RollingSum`, `Change`, `Unusual`, `Beyond`, `StaLta`, `Slope` |
 | new terms, bursts and silence | `NewTerm`, `Burst`, `Absence`, `Flatline` |
 | applying them | `Alerting`, a sink of a run; `read_rules` reads them from TOML |
 | outlets | `AlertsToConsole`, `AlertsToFile`, `AlertsToKafka`, `AlertsToWebhook`, `CommandsToKafka` |
@@ -27,6 +27,7 @@ from .operators.rules.kinds.burst import Burst
 from .operators.rules.kinds.change import Change
 from .operators.rules.kinds.new_term import NewTerm
 from .operators.rules.kinds.rolling_sum import RollingSum
+from .operators.rules.kinds.slope import Slope
 from .operators.rules.kinds.sta_lta import StaLta
 from .operators.rules.kinds.threshold import Ratio, Threshold
 from .operators.rules.kinds.unusual import Unusual
@@ -74,6 +75,7 @@ __all__ = [
     "RollingSum",
     "Row",
     "Rule",
+    "Slope",
     "StaLta",
     "Threshold",
     "Unusual",

@@ -15,7 +15,7 @@ from ...sketches.core.version import VERSION
 from .alerts import app as alerts
 from .archive import archive
 from .bench import bench
-from .demo import apps, trending
+from .demo import apps, scenarios, trending
 from .grafana import app as grafana
 from .groups import app as groups
 from .ingest import ingest
@@ -111,9 +111,10 @@ app = typer.Typer(
 )
 
 demo = typer.Typer(
-    name="demo", help="Complete examples on a real Kafka broker, started for you.", no_args_is_help=True
+    name="demo", help="Complete examples, with a Kafka broker that is started for you.", no_args_is_help=True
 )
 demo.command("apps")(apps)
+demo.command("scenarios")(scenarios)
 demo.command("trending")(trending)
 app.add_typer(demo)
 app.add_typer(kafka)

@@ -66,6 +66,35 @@ def apps(
     run(Demo(chosen, engines, seconds, seed, port), as_json, details)
 
 
+def scenarios(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[SCENARIO]...",
+            help="Scenarios or fields: social, logs, finance, astronomy, things; all of them unless named.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Questions that people ask of streams, each as a short definition that answers it.
+
+    Each scenario has a stream, rules and made-up messages in which it happens once. They run in this process,
+    without a broker; a single scenario is shown with its definition. Exit code 1 if anything is not as it
+    must be.
+
+        streamgauge demo scenarios
+
+        streamgauge demo scenarios memory-leak
+
+        streamgauge demo scenarios things --json | jq '.[].alerts'
+    """
+    with at_once():
+        from ..scenarios.view import show
+
+    if not show(names or [], as_json):
+        raise typer.Exit(1)
+
+
 def trending(
     engine: Annotated[RunEngine, typer.Option(help="The standalone consumer, or Spark.")] = RunEngine.local,
     seconds: Seconds = 60.0,

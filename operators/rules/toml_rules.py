@@ -29,6 +29,7 @@ from .kinds.burst import Burst
 from .kinds.change import Change
 from .kinds.new_term import NewTerm
 from .kinds.rolling_sum import RollingSum
+from .kinds.slope import Slope
 from .kinds.sta_lta import StaLta
 from .kinds.threshold import Ratio, Threshold
 from .kinds.unusual import Unusual
@@ -45,6 +46,7 @@ KINDS: dict[str, type[Rule]] = {
         Beyond,
         Burst,
         StaLta,
+        Slope,
         Absence,
         Flatline,
         NewTerm,

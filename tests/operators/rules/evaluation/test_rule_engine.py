@@ -21,6 +21,7 @@ from streamgauge.rules import (
     Flatline,
     NewTerm,
     Ratio,
+    Slope,
     StaLta,
     Threshold,
 )
@@ -38,6 +39,7 @@ RULES = [
     Flatline("stuck", value="value", longer="4m", within=2.0),
     NewTerm("new", learn="5m", forget="7m", most=2),
     Burst("crowd", value="n", above=1.5, clear=1, least=2, over=10, warm=5),
+    Slope("trend", value="value", above=1, over="20m", rate="1m", least=5, surely=True),
     StaLta("onset", value="n", at_least=1, clear=0.9, short="2m", long="20m", times=1, offset=1),
 ]
 

@@ -1,0 +1,124 @@
+"""Scenarios without a broker: what came of the messages, beside what must come."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+from ...operators.definition.stream import Stream
+from ...operators.rules.alert import Alert
+from ...operators.rules.alerting import Alerting
+from ...operators.rules.outlets.to_command import listed_commands
+from ...operators.testing import StreamTester
+from .scenario import SCENARIOS, Scenario
+
+FIELDS = ("social", "logs", "finance", "astronomy", "things")
+"""The modules, in the order in which they are shown."""
+
+
+@cache
+def scenarios() -> dict[str, Scenario]:
+    """All scenarios by name."""
+    for name in FIELDS:
+        import_module(f".{name}", __package__)
+    return {one.name: one for name in FIELDS for one in SCENARIOS.values() if one.field == name}
+
+
+def chosen(names: Iterable[str]) -> list[Scenario]:
+    """The scenarios of these names, or of these fields; all of them for none.
+
+    Raises `ValueError` for a name that there isn't.
+    """
+    known, found = scenarios(), list[Scenario]()
+    for name in names:
+        matching = [one for one in known.values() if name in (one.name, one.field)]
+        if not matching:
+            fields = ", ".join(FIELDS)
+            raise ValueError(
+                f"{name!r} is not a scenario; there are the fields {fields}, and {', '.join(known)}"
+            )
+        found += [one for one in matching if one not in found]
+    return found or list(known.values())
+
+
+@dataclass
+class Kept:
+    """An outlet that keeps alerts in memory."""
+
+    alerts: list[Alert] = field(default_factory=list)
+
+    def begin(self) -> None:
+        """See `operators.rules.alerting.WritingOutlet`."""
+
+    def write(self, alert: Alert) -> None:
+        """See `operators.rules.alerting.WritingOutlet`."""
+        self.alerts.append(alert)
+
+
+@dataclass(frozen=True)
+class ScenarioResult:
+    """What came of a scenario's messages."""
+
+    scenario: Scenario
+    messages: int
+    alerts: list[Alert]
+    answers: Any
+
+    @property
+    def commands(self) -> list[tuple[str, Any]]:
+        """The commands that followed, each with its topic."""
+        rules = self.scenario.rule_list()
+        sent = [one for alert in self.alerts for one in listed_commands(rules, alert)]
+        return [(one["name"], one["content"]) for one in sent]
+
+    @property
+    def differences(self) -> list[str]:
+        """What isn't as it must be, in words; nothing if all is."""
+        return list(differences(self.scenario, self.alerts, self.commands, self.answers))
+
+
+def differences(
+    scenario: Scenario, alerts: Iterable[Alert], commands: Iterable[tuple[str, Any]], answers: Any
+) -> Iterator[str]:
+    """What of the results of a scenario, on whatever engine, isn't as it must be."""
+    found = {
+        "alerts": [(alert.state, alert.plain_key) for alert in alerts],
+        "commands": list(commands),
+        "answers": answers,
+    }
+    wanted = {"alerts": scenario.alerts, "commands": scenario.commands, "answers": scenario.answers}
+    for name, value in found.items():
+        if _plain(value) != _plain(wanted[name]):
+            yield f"{name}: {json.dumps(_plain(wanted[name]))} expected, got {json.dumps(_plain(value))}"
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it, with lists for tuples, and numbers that are compared to six digits."""
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    return round(value, 6) if isinstance(value, float) else value
+
+
+def run(scenario: Scenario) -> ScenarioResult:
+    """Feed the messages of a scenario to its stream and rules, in this process."""
+    rows, kept = scenario.rows(), Kept()
+    stream = scenario.stream(Stream.from_schema(scenario.schema, time="at"))
+    sinks = [alerting(scenario, kept)] if scenario.rules else []
+    end = rows["at"][-1].replace(tzinfo=UTC)
+    tester = StreamTester(stream, start=end, sinks=sinks)
+    tester.feed(rows)
+    tester.finish()
+    answers = scenario.answer(tester.windows()) if scenario.answer else None
+    return ScenarioResult(scenario, rows.height, kept.alerts, answers)
+
+
+def alerting(scenario: Scenario, outlet: Any) -> Alerting:
+    """The sink with a scenario's rules."""
+    return Alerting(scenario.rule_list(), to=[outlet], at="at" if scenario.readings else None)

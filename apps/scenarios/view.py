@@ -1,0 +1,105 @@
+"""Scenarios as people read them: one line each, or one with its definition; or as JSON."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.syntax import Syntax
+from rich.text import Text
+
+from ...operators.rendering.answers import plain
+from ...operators.watching.terminal import json_line, write_json
+from .run import ScenarioResult, chosen, run
+from .scenario import Scenario
+
+
+def show(names: Iterable[str], as_json: bool) -> bool:
+    """Run scenarios and print what came of each; whether all is as it must be.
+
+    Raises `ValueError` for a name that there isn't.
+    """
+    listed = chosen(names)
+    console = Console(soft_wrap=True)
+    if as_json:
+        results = [run(one) for one in listed]
+        write_json([_as_json(one) for one in results])
+        return not any(one.differences for one in results)
+    good, field = True, ""
+    for one in listed:
+        with console.status(f"{one.field}: {one.question}", spinner="dots"):
+            result = run(one)
+        if len(listed) == 1:
+            console.print(_Whole(result))
+        else:
+            if one.field != field:
+                console.print(Text(one.field.capitalize(), style="bold"))
+            console.print(_Line(result))
+        good, field = good and not result.differences, one.field
+    if len(listed) > 1:
+        console.print(Text("streamgauge demo scenarios NAME shows one with its definition", style="dim"))
+    return good
+
+
+class _Line:
+    """What came of one scenario, in a few lines."""
+
+    def __init__(self, result: ScenarioResult) -> None:
+        self.result = result
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        one = self.result.scenario
+        style = "red" if self.result.differences else "green"
+        yield Text.assemble(
+            (" ✗ " if self.result.differences else " ✓ ", style), one.question, (f"  {one.name}", "dim")
+        )
+        for text in _outcome(self.result):
+            yield Text(f"     {plain(text)}", no_wrap=True, overflow="ellipsis")
+        for text in self.result.differences:
+            yield Text(f"     {plain(text)}", style="bold red")
+
+
+class _Whole:
+    """One scenario with its definition and its rules."""
+
+    def __init__(self, result: ScenarioResult) -> None:
+        self.result = result
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        one = self.result.scenario
+        yield Text(f"{one.question}: {self.result.messages:,} made-up messages", style="bold")
+        yield ""
+        yield Syntax(one.definition, "python", background_color="default")
+        if one.rules:
+            yield ""
+            yield Syntax(textwrap.dedent(one.rules).strip(), "toml", background_color="default")
+        yield ""
+        for text in _outcome(self.result):
+            yield Text(plain(text))
+        for text in self.result.differences:
+            yield Text(plain(text), style="bold red")
+
+
+def _outcome(result: ScenarioResult) -> Iterator[str]:
+    """The alerts, commands and answers of a scenario as lines."""
+    yield from map(str, result.alerts)
+    for topic, content in result.commands:
+        yield f"→ {topic}: {json_line(content)}"
+    if result.answers is not None:
+        yield str(result.answers)
+
+
+def _as_json(result: ScenarioResult) -> dict[str, Any]:
+    one: Scenario = result.scenario
+    return {
+        "name": one.name,
+        "field": one.field,
+        "question": one.question,
+        "messages": result.messages,
+        "alerts": [alert.to_dict() for alert in result.alerts],
+        "commands": [{"topic": topic, "content": content} for topic, content in result.commands],
+        "answers": result.answers,
+        "differences": result.differences,
+    }
