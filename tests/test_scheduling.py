@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,3 +42,58 @@ def test_each_worker_takes_its_own_kinds_first_and_then_what_is_left() -> None:
         assert sorted(order) == sorted(units)
     assert [order[0] for order in taken] == ["Spark", "Spark too", "apart", "apart"]
     assert [order[-1] for order in taken] == ["pure", "pure", "Spark", "Spark"]
+
+
+CONFTEST = """
+from streamgauge.tests.scheduling import ByNeed
+
+def pytest_xdist_make_scheduler(config, log):
+    return ByNeed(config, log)
+"""
+CRASHES = """
+import os, pathlib, pytest
+
+began = pathlib.Path(__file__).with_name("began")
+names = [{names}]
+
+@pytest.mark.flaky(reruns={reruns})
+def test_crashes():
+    again = began.exists()
+    began.touch()
+    again or os._exit(1)
+
+@pytest.mark.parametrize("name", names)
+def test_more(name):
+    pass
+"""
+
+
+def run_crashing(folder: Path, reruns: int = 0, names: str = "'a', 'b'") -> str:
+    """What pytest prints of two files on two workers, of which one crashes."""
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers = flaky")
+    (folder / "conftest.py").write_text(CONFTEST)
+    (folder / "test_crashes.py").write_text(CRASHES.format(reruns=reruns, names=names))
+    (folder / "test_others.py").write_text("def test_one():\n    pass\n\ndef test_two():\n    pass\n")
+    plugins = ["-p", "xdist", "-p", "rerunfailures", "-p", "no:cacheprovider"]
+    program = [sys.executable, "-m", "pytest", "-n", "2", *plugins, folder]
+    alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return subprocess.run(program, cwd=folder, env=alone, capture_output=True, text=True).stdout
+
+
+def test_a_test_that_crashes_fails_once_and_the_rest_of_its_file_runs(tmp_path: Path) -> None:
+    printed = run_crashing(tmp_path)
+    assert (
+        "1 failed, 4 passed" in printed and "crashed while running 'test_crashes.py::test_crashes'" in printed
+    )
+
+
+def test_a_test_that_crashes_is_run_again_where_that_is_allowed(tmp_path: Path) -> None:
+    assert "5 passed, 1 rerun" in run_crashing(tmp_path, reruns=1)
+
+
+def test_a_replacement_with_other_tests_is_reported_and_so_is_what_did_not_run(tmp_path: Path) -> None:
+    printed = run_crashing(tmp_path, names="'a', 'c' if began.exists() else 'b'")
+    assert "the replacement of a crashed worker gets no tests" in printed
+    assert "-test_crashes.py::test_more[b]" in printed and "+test_crashes.py::test_more[c]" in printed
+    assert "no worker is left to run pure: test_crashes.py" in printed
+    assert "1 failed, 2 passed, 2 errors" in printed and "INTERNALERROR" not in printed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import polars as pl
@@ -21,7 +22,11 @@ from streamgauge.queries.views.merge_cache import MergeCache
 from ...waiting import until
 from ..logs import deltas, expected, rows
 
-TABLES, _ = expected(deltas(rows(seed=2, minutes=6)))
+
+@cache
+def tables() -> list[pa.Table]:
+    """Closed windows, as a merger emits them."""
+    return expected(deltas(rows(seed=2, minutes=6)))[0]
 
 
 def posts(table: FileTable) -> int:
@@ -30,15 +35,15 @@ def posts(table: FileTable) -> int:
 
 
 def test_files_of_both_kinds_are_read_and_read_again(tmp_path: Path) -> None:
-    write_parquet(TABLES[0], tmp_path / "one.parquet")
+    write_parquet(tables()[0], tmp_path / "one.parquet")
     table = FileTable("posts", tmp_path, look=0.02)
     collected: list[int] = []
     end = table.watch(lambda: collected.append(1))
     try:
-        first = query(TABLES[0])["posts"].sum()
+        first = query(tables()[0])["posts"].sum()
         assert posts(table) == first and table.view().final_us > table.view().windows[-1].end
-        (tmp_path / "two.arrow").write_bytes(to_ipc(TABLES[1]))
-        until(lambda: posts(table) == first + query(TABLES[1])["posts"].sum())
+        (tmp_path / "two.arrow").write_bytes(to_ipc(tables()[1]))
+        until(lambda: posts(table) == first + query(tables()[1])["posts"].sum())
         (tmp_path / "two.arrow").write_bytes(b"junk")
         until(lambda: table.view().stale is not None)
         assert "two.arrow" in table.view().stale.why and posts(table) > first

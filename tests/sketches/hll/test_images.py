@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import datasketches
@@ -16,6 +17,7 @@ from streamgauge.sketches.hll import HLL, HLLGroups
 from ...cases import each
 
 
+@cache
 def images() -> dict[str, bytes]:
     """A small image of every form and type, compact and updatable."""
     by_key = {}
@@ -28,9 +30,6 @@ def images() -> dict[str, bytes]:
             by_key[f"{name} {kind} updatable"] = sketch.serialize_updatable()
     merged = HLL(4).update(np.arange(60)) | HLL(4).update(np.arange(50, 90))
     return by_key | {"merged": merged.to_bytes(), "merged HLL_4": merged.to_bytes("hll_4")}
-
-
-IMAGES = images()
 
 
 def read_or_refuse(data: Any) -> None:
@@ -46,9 +45,9 @@ def read_or_refuse(data: Any) -> None:
     assert sketch.estimate() > 0
 
 
-@each("name", IMAGES)
+@each("name", images)
 def test_truncated_at_every_length(name: str, guarded: Any) -> None:
-    image = IMAGES[name]
+    image = images()[name]
     for end in range(len(image)):
         for place in guarded.both(image[:end]):
             with pytest.raises(SketchError, match="HLL"):
@@ -67,21 +66,21 @@ def read_flipped(image: bytearray, guarded: Any, bits: int) -> None:
         image[place] = kept
 
 
-@each("name", IMAGES)
+@each("name", images)
 def test_a_flipped_bit_and_a_flipped_byte_anywhere(name: str, guarded: Any) -> None:
     """Another bit of each byte than of the byte before it; `make soak` flips every bit."""
-    read_flipped(bytearray(IMAGES[name]), guarded, bits=1)
+    read_flipped(bytearray(images()[name]), guarded, bits=1)
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("name", IMAGES)
+@each("name", images)
 def test_every_flip_of_a_bit_and_of_a_byte(name: str, guarded: Any) -> None:
-    read_flipped(bytearray(IMAGES[name]), guarded, bits=8)
+    read_flipped(bytearray(images()[name]), guarded, bits=8)
 
 
 @pytest.mark.parametrize("name", ["registers HLL_8 updatable", "registers HLL_4 compact", "merged"])
 def test_a_register_can_not_change_unseen(name: str) -> None:
-    image = bytearray(IMAGES[name])
+    image = bytearray(images()[name])
     for place in range(40, len(image)):
         image[place] ^= 1
         with pytest.raises(SketchError, match=r"registers|exceptions"):
@@ -91,7 +90,7 @@ def test_a_register_can_not_change_unseen(name: str) -> None:
 
 def test_images_mutated_at_random() -> None:
     rng = np.random.default_rng(9)
-    kinds = list(IMAGES.values())
+    kinds = list(images().values())
     for _ in range(4_000):
         image = bytearray(kinds[rng.integers(len(kinds))])
         for _ in range(rng.integers(1, 5)):
@@ -126,7 +125,7 @@ def test_the_row_of_a_bad_image_is_named_and_no_row_is_merged() -> None:
 
 
 def test_a_bad_image_is_refused_with_what_is_wrong_in_it() -> None:
-    registers, coupons = bytearray(IMAGES["merged"]), bytearray(IMAGES["list HLL_8 updatable"])
+    registers, coupons = bytearray(images()["merged"]), bytearray(images()["list HLL_8 updatable"])
     for image, place, value, reported in (
         (registers, 1, 2, "serial version"),
         (registers, 3, 22, "lg_k"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import datasketches
@@ -94,6 +95,7 @@ def test_set_operations_and_jaccard_are_javas(java: Any) -> None:
             assert x.jaccard(y) == pytest.approx(expected, rel=1e-11)
 
 
+@cache
 def images() -> dict[str, bytes]:
     """A small image of every shape."""
     result = {f"{n} values": Theta(4).update(np.arange(n)).to_bytes() for n in (0, 1, 2, 9, 60)}
@@ -104,9 +106,6 @@ def images() -> dict[str, bytes]:
         sketch.update(value)
     result["packed"] = sketch.compact().serialize(compress=True)
     return result
-
-
-IMAGES = images()
 
 
 def read_or_refuse(data: Any) -> None:
@@ -120,19 +119,19 @@ def read_or_refuse(data: Any) -> None:
     assert Theta.from_bytes(sketch.to_bytes()).to_bytes() == sketch.to_bytes()
 
 
-@pytest.mark.parametrize("name", IMAGES)
+@each("name", images)
 def test_truncated_at_every_length(name: str, guarded: Any) -> None:
-    for end in range(len(IMAGES[name])):
-        for place in guarded.both(IMAGES[name][:end]):
+    for end in range(len(images()[name])):
+        for place in guarded.both(images()[name][:end]):
             with pytest.raises(SketchError, match="Theta"):
                 Theta.from_bytes(place)
     with pytest.raises(SketchError, match="Theta"):
-        Theta.from_bytes(IMAGES[name] + b"\0")
+        Theta.from_bytes(images()[name] + b"\0")
 
 
-@pytest.mark.parametrize("name", IMAGES)
+@each("name", images)
 def test_every_flip_of_a_bit_and_of_a_byte(name: str, guarded: Any) -> None:
-    flipped = bytearray(IMAGES[name])
+    flipped = bytearray(images()[name])
     for place in range(len(flipped)):
         kept = flipped[place]
         for flip in (1, 2, 4, 8, 16, 32, 64, 128, 255):
@@ -143,7 +142,7 @@ def test_every_flip_of_a_bit_and_of_a_byte(name: str, guarded: Any) -> None:
 
 def test_images_mutated_at_random() -> None:
     rng = np.random.default_rng(9)
-    kinds = list(IMAGES.values())
+    kinds = list(images().values())
     for _ in range(4_000):
         mutated = bytearray(kinds[rng.integers(len(kinds))])
         for _ in range(rng.integers(1, 5)):
@@ -156,7 +155,7 @@ def test_images_mutated_at_random() -> None:
 
 
 def test_a_bad_image_is_refused_with_what_is_wrong_in_it() -> None:
-    good = bytearray(IMAGES["60 values"])
+    good = bytearray(images()["60 values"])
     for place, value, reported in (
         (1, 5, "serial version"),
         (2, 7, "family"),
