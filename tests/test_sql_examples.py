@@ -13,8 +13,8 @@ import streamgauge as sg
 from streamgauge.apps.app import Feed, Message
 from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import APPS, app_of
-from streamgauge.queries.sql.run.memory import Memory
-from streamgauge.queries.sql.run.rows import Received
+from streamgauge.queries.sql.run.memory_engine import Memory
+from streamgauge.queries.sql.run.row_reader import Received
 from streamgauge.queries.sql.run.session import SqlSession
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "examples"

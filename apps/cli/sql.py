@@ -18,7 +18,7 @@ from .settings import Config, ConfigFile, Servers, kafka_settings
 
 if TYPE_CHECKING:
     from ...queries.sql.run.engine import Engine
-    from ...queries.sql.run.outcome import StatementOutcome
+    from ...queries.sql.run.statement_result import StatementOutcome
 
 
 def sql(
@@ -83,9 +83,9 @@ def sql(
     if engine is RunEngine.local and state is not None:
         raise ValueError("sql: --state is of --engine spark; consumers go on with the same --group NAME")
     with at_once():
-        from ...queries.sql.run.brokers import Brokers
         from ...queries.sql.run.consumer_runs import ConsumerRuns, QueryRuns
-        from ...queries.sql.run.memory import Memory
+        from ...queries.sql.run.kafka_engine import Brokers
+        from ...queries.sql.run.memory_engine import Memory
         from ...queries.sql.run.session import SqlSession
 
     if typed:

@@ -19,8 +19,8 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.shortcuts import CompleteStyle
 
 from ...operators.watching.terminal import write_line
-from ...queries.sql.run.outcome import StatementOutcome
 from ...queries.sql.run.session import SqlSession
+from ...queries.sql.run.statement_result import StatementOutcome
 from .completion import STATEMENTS, candidates
 
 HELP = f"""A statement ends with ; and may go over several lines.

@@ -18,7 +18,7 @@ from ...operators.sinks.sketches_to_parquet import SketchesToParquet
 from ...operators.sketching.account import Account
 from ...operators.table.schema import END, START, schema_of
 from ...operators.table.sketch_table import SketchTable
-from ...queries.sql.plan.query_plan import QueryPlan
+from ...queries.sql.plan.logical_plan import QueryPlan
 from ...queries.sql.run.consumer_runs import KeptQuery, RunningQueries, Start, drained
 from ...sketches.core.errors import StreamgaugeError
 from ...spark_udafs.streaming import sinks as spark_sinks

@@ -12,7 +12,7 @@ from ..sinks.sink import Sink
 from ..watching.health import Health
 from .group.committed import LARGEST, STREAM_NAME, largest_metadata
 from .options import LEAST_STATE, OnWindow, RunOptions
-from .plan import Plans
+from .run_plan import Plans
 from .summary import Summary
 from .supervision.stream_results import StreamResults
 from .supervision.supervisor import Supervisor

@@ -33,7 +33,7 @@ from ...sinks.sink import (
 )
 from ...table.sketch_table import SketchTable
 from ...table.window_groups import WindowGroups
-from ..plan import Plan
+from ..run_plan import Plan
 
 log = logging.getLogger("streamgauge.kafka")
 

@@ -23,7 +23,7 @@ from ..group.group_state_check import GroupState, commit_starts
 from ..group.input_topics import InputTopics, check_apart, input_topics
 from ..log.messages import TOPIC_CONFIG as TABLE
 from ..options import RunOptions
-from ..plan import Plan, Plans
+from ..run_plan import Plan, Plans
 from ..worker.process import prepare_workers, release_workers
 
 

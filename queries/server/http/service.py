@@ -71,7 +71,7 @@ class Service:
 
         def run() -> T:
             # The language's parser is loaded by those who use it.
-            from ...sql.run.served import served_answer
+            from ...sql.run.server_query import served_answer
 
             deadline.check()
             return write(served_answer(text, self.tables, self.rollups, self.limits, deadline))

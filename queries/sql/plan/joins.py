@@ -11,12 +11,12 @@ from sqlglot import exp
 
 from ....operators.windows.durations import duration_text
 from ..errors import SqlError, error_at, errors_at
-from ..parse.understood import check_arguments
+from ..parse.grammar import check_arguments
 from ..scalars.scalars import Scalars, type_source
 from .catalog import Catalog, Relation, column_named
-from .draft import with_columns
-from .query_rows import QueryRows, Side, free_name
-from .topic_rows import TopicReader
+from .stream_builder import with_columns
+from .topic_reader import TopicReader
+from .unresolved_rows import QueryRows, Side, free_name
 
 
 @dataclass(frozen=True)

@@ -9,18 +9,18 @@ from sqlglot import exp
 
 from ....operators.definition.stream import Stream
 from ..errors import error_at
-from ..parse.understood import check_understood
+from ..parse.grammar import check_understood
 from .aggregates import aggregates_in
 from .catalog import Catalog, column_named
 from .clauses import check_clauses, limit_of
-from .draft import bare
 from .joins import Used, join_rows, no_time
-from .named_rows import with_named_rows
-from .query_plan import QueryPlan
-from .query_rows import QueryRows, Side
-from .row_query import row_plan
-from .topic_rows import TopicReader
-from .window_query import WindowQuery
+from .logical_plan import QueryPlan
+from .projection import row_plan
+from .stream_builder import bare
+from .topic_reader import TopicReader
+from .unresolved_rows import QueryRows, Side
+from .view_expansion import with_named_rows
+from .window_aggregation import WindowQuery
 from .windows import Window, window_call, window_of_clause, window_of_table
 
 

@@ -19,7 +19,7 @@ from ..parse.statements import CreateAlert
 from ..plan.aggregates import RANKED, AggregateCall, constant
 from ..plan.answer_reader import BOUNDS
 from ..plan.catalog import Relation, check_options
-from ..plan.query_plan import QueryPlan
+from ..plan.logical_plan import QueryPlan
 
 _OPTIONS = ("TO", "HOLD", "RELEASE", "CLEAR", "COOLDOWN")
 _LIMITS = {exp.GT: "above", exp.GTE: "at_least", exp.LT: "below", exp.LTE: "at_most"}

@@ -9,13 +9,13 @@ import polars as pl
 from sqlglot import exp
 
 from ..errors import error_at
-from ..parse.understood import check_understood
+from ..parse.grammar import check_understood
 from ..plan.aggregates import aggregate_call
 from ..plan.expressions import Expressions
-from ..plan.query_rows import is_explode
 from ..plan.selection import Result
+from ..plan.unresolved_rows import is_explode
 from ..scalars.scalars import Scalar, Scalars
-from .pull_where import naive
+from .pull_filter import naive
 
 
 def constants(select: exp.Select, now: datetime) -> Result:

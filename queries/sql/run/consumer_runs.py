@@ -12,8 +12,8 @@ from ....operators.consumer.options import RunOptions
 from ....operators.consumer.shared_run import options_of
 from ....operators.sketching.account import Account
 from ....operators.table.sketch_table import SketchTable
-from ..plan.query_plan import QueryPlan
-from .rows import topics_of
+from ..plan.logical_plan import QueryPlan
+from .row_reader import topics_of
 
 Start = Literal["earliest", "latest"]
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from ...views.view import TableView
 from ..plan.catalog import Relation
-from ..plan.query_plan import QueryPlan
+from ..plan.logical_plan import QueryPlan
 from ..plan.selection import Result
 
 

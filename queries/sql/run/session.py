@@ -42,21 +42,21 @@ from ..parse.statements import (
 from ..parse.variables import define
 from ..plan.aggregates import function_names
 from ..plan.catalog import Catalog, Relation, check_options, column_named, relation_of, time_column
-from ..plan.named_rows import check_view
+from ..plan.logical_plan import QueryPlan, plan_text
 from ..plan.planner import Planner
-from ..plan.query_plan import QueryPlan, plan_text
 from ..plan.selection import Result
+from ..plan.view_expansion import check_view
 from ..scalars.scalar_functions import FUNCTIONS
 from ..scalars.scalars import a_type, holds, sql_type
 from .alerts import alert_plan, alert_relation
 from .constants import constants
 from .engine import Engine
-from .outcome import StatementOutcome, rows_of
-from .proposal import SAMPLED, proposed_create
-from .pull import described, pulled
+from .insert_values import rows_of_values
+from .pull_query import described, pulled
+from .query_sinks import check_kind, keeping, sinks_of, with_edges, writing
+from .schema_inference import SAMPLED, proposed_create
+from .statement_result import StatementOutcome, rows_of
 from .stored_tables import file_view, server_answer, server_columns, spans_left_out
-from .values import rows_of_values
-from .written_rows import check_kind, keeping, sinks_of, with_edges, writing
 
 _OF_THE_ENGINE = (
     *(StreamgaugeError, ValueError, TypeError, LookupError, OSError),

@@ -11,11 +11,11 @@ from streamgauge.queries.sql.errors import SqlError
 from streamgauge.queries.sql.parse.dialect import statements_of
 from streamgauge.queries.sql.plan.catalog import Catalog, relation_of
 from streamgauge.queries.sql.plan.expressions import Expressions
+from streamgauge.queries.sql.plan.logical_plan import QueryPlan
 from streamgauge.queries.sql.plan.planner import Planner
-from streamgauge.queries.sql.plan.query_plan import QueryPlan
-from streamgauge.queries.sql.run.memory import Memory
-from streamgauge.queries.sql.run.outcome import StatementOutcome
+from streamgauge.queries.sql.run.memory_engine import Memory
 from streamgauge.queries.sql.run.session import SqlSession
+from streamgauge.queries.sql.run.statement_result import StatementOutcome
 from streamgauge.queries.sql.scalars.scalars import Scalars
 
 DECLARED = """

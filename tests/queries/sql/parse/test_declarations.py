@@ -13,9 +13,9 @@ import pytest
 from streamgauge.operators.formats.protobuf.files import compiled
 from streamgauge.queries.sql.errors import SqlError
 from streamgauge.queries.sql.parse.dialect import statements_of
-from streamgauge.queries.sql.run.memory import Memory
-from streamgauge.queries.sql.run.proposal import proposed_create
-from streamgauge.queries.sql.run.rows import Received
+from streamgauge.queries.sql.run.memory_engine import Memory
+from streamgauge.queries.sql.run.row_reader import Received
+from streamgauge.queries.sql.run.schema_inference import proposed_create
 from streamgauge.queries.sql.run.session import SqlSession
 
 from ....operators.formats.conftest import registry as registry

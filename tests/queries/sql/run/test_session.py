@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from streamgauge.queries.sql.errors import SqlError
-from streamgauge.queries.sql.run.memory import Memory
-from streamgauge.queries.sql.run.rows import Received
+from streamgauge.queries.sql.run.memory_engine import Memory
+from streamgauge.queries.sql.run.row_reader import Received
 from streamgauge.queries.sql.run.session import SqlSession
 
 from ..scripts import DECLARED, START, last_rows, outcomes

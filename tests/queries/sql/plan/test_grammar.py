@@ -9,9 +9,9 @@ from sqlglot import exp
 
 from streamgauge.queries.sql.errors import SqlError
 from streamgauge.queries.sql.parse.dialect import statements_of
+from streamgauge.queries.sql.parse.grammar import check_understood
 from streamgauge.queries.sql.parse.nodes import WindowClause, WindowedTable
-from streamgauge.queries.sql.parse.understood import check_understood
-from streamgauge.queries.sql.plan.query_plan import QueryPlan
+from streamgauge.queries.sql.plan.logical_plan import QueryPlan
 
 from ..scripts import declared_planner
 

@@ -15,9 +15,9 @@ from .aggregates import aggregate_call
 from .answer_reader import BOUNDS
 from .catalog import Relation
 from .clauses import WINDOW_COLUMNS
-from .draft import Draft, with_columns
 from .expressions import Expressions, struct_field
-from .topic_rows import MESSAGE
+from .stream_builder import Draft, with_columns
+from .topic_reader import MESSAGE
 
 EXPLODE = ("EXPLODE", "UNNEST")
 

@@ -23,12 +23,12 @@ from ...views.topic_reading import reader, whole
 from ...views.view import TableView
 from ..errors import nearest
 from ..plan.catalog import Relation
-from ..plan.query_plan import QueryPlan
+from ..plan.logical_plan import QueryPlan
 from ..plan.selection import Result
+from .assertions import check_expected
 from .consumer_runs import ConsumerRuns, KeptQuery, QueryRuns, RunningQueries, Start
-from .expected import check_expected
-from .outcome import warnings_of
-from .rows import Received, RowReader, as_message, topics_of
+from .row_reader import Received, RowReader, as_message, topics_of
+from .statement_result import warnings_of
 from .stored_tables import FollowedGroups
 
 _SECONDS = 10.0

@@ -8,11 +8,11 @@ import polars as pl
 from sqlglot import exp
 
 from ..errors import error_at
-from ..parse.understood import check_arguments
+from ..parse.grammar import check_arguments
 from ..scalars.scalars import Scalar, Scalars
-from .draft import named_text, source_text, with_columns
-from .query_plan import QueryPlan
-from .query_rows import QueryRows, is_explode
+from .logical_plan import QueryPlan
+from .stream_builder import named_text, source_text, with_columns
+from .unresolved_rows import QueryRows, is_explode
 
 
 def row_plan(rows: QueryRows, items: list[Any], push: str, limit: int | None) -> QueryPlan:

@@ -16,9 +16,9 @@ from ....operators.formats.messages import Messages
 from ....operators.kafka.outgoing_message import Outgoing
 from ....operators.sketching.account import Account
 from ....operators.testing import StreamTester
-from ..plan.query_plan import QueryPlan
+from ..plan.logical_plan import QueryPlan
 from ..plan.selection import Result
-from .outcome import warnings_of
+from .statement_result import warnings_of
 
 _ROWS = "sql.rows"
 

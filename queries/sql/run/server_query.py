@@ -13,7 +13,7 @@ from ...views.view import ServedTable
 from ..errors import SqlError, error_at, nearest
 from ..parse.dialect import statements_of
 from ..parse.statements import Query
-from .pull import pulled
+from .pull_query import pulled
 
 
 def served_answer(

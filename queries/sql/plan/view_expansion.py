@@ -17,8 +17,8 @@ from ..scalars.scalar_functions import FUNCTIONS
 from .aggregates import aggregates_in
 from .catalog import Catalog
 from .clauses import WINDOW_COLUMNS
-from .query_rows import is_explode
-from .topic_rows import MESSAGE
+from .topic_reader import MESSAGE
+from .unresolved_rows import is_explode
 
 _ROWS = {"expressions", "from_", "joins", "where"}
 

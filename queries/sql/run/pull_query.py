@@ -26,14 +26,14 @@ from ...question.question import Question
 from ...views.merge_cache import Deadline, Every, MergeCache, Selection, apart
 from ...views.view import ServedWindow, TableView
 from ..errors import error_at, nearest
-from ..parse.understood import check_understood
+from ..parse.grammar import check_understood
 from ..plan.aggregates import DISTINCT, AggregateCall
 from ..plan.answer_reader import EDGES, AnswerReader, ranks_of, schema_of_answers
 from ..plan.clauses import WINDOW_COLUMNS, check_clauses, limit_of
 from ..plan.selection import AnswerSelection
 from ..plan.stored_columns import StoredColumns, set_column, with_columns, with_groups_of
 from ..plan.windows import window_call, window_of_clause, window_of_table
-from .pull_where import Where, naive
+from .pull_filter import Where, naive
 
 _ORDERED = (*DISTINCT, "count", "sum", "min", "max")
 """Families whose sketches are ordered as their answers in SQL are."""

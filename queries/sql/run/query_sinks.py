@@ -11,7 +11,7 @@ from ....operators.sinks.sketches_to_parquet import SketchesToParquet
 from ....operators.table.schema import END, START
 from ..errors import error_at, errors_at
 from ..parse.statements import CreateAs, Word
-from ..plan.query_plan import QueryPlan
+from ..plan.logical_plan import QueryPlan
 from ..plan.selection import Output, SelectedToKafka
 
 

@@ -11,11 +11,11 @@ from ..errors import SqlError
 from ..parse.dialect import statements_of
 from ..parse.statements import CreateAlert, CreateAs, InsertSelect, Query, Statement
 from ..plan.catalog import Relation
-from ..plan.query_plan import QueryPlan
-from .brokers import Brokers
-from .memory import Memory
+from ..plan.logical_plan import QueryPlan
+from .kafka_engine import Brokers
+from .memory_engine import Memory
+from .query_sinks import keeping, sinks_of
 from .session import SqlSession
-from .written_rows import keeping, sinks_of
 
 
 def last_of(text: str, bootstrap_servers: str, config: Mapping[str, Any] | None, stream_class: Any) -> Any:

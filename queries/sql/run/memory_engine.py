@@ -11,12 +11,12 @@ import polars as pl
 
 from ...views.view import TableView
 from ..plan.catalog import Relation
-from ..plan.query_plan import QueryPlan
+from ..plan.logical_plan import QueryPlan
 from ..plan.selection import Result
 from ..scalars.scalars import TIME, Scalars
 from ..scalars.time_functions import timestamp_of_text
-from .expected import check_expected
-from .rows import Received, RowReader, as_message, topics_of
+from .assertions import check_expected
+from .row_reader import Received, RowReader, as_message, topics_of
 
 _START_MS = 1_767_225_600_000
 """The time of messages that say none: 2026-01-01, a millisecond later for each."""

@@ -12,7 +12,7 @@ from ....operators.formats.jsonable import jsonable
 from ....operators.formats.messages import Messages
 from ..errors import error_at
 from ..plan.catalog import Relation
-from .rows import Received
+from .row_reader import Received
 
 
 def check_expected(

@@ -10,15 +10,15 @@ from sqlglot import exp
 
 from ....operators.table.schema import END, START
 from ..errors import SqlError, error_at
-from ..scalars.other_names import unknown_function
+from ..scalars.function_aliases import unknown_function
 from ..scalars.scalar_functions import FUNCTIONS
 from ..scalars.scalars import Scalar
 from .aggregates import AggregateCall, aggregates_in, function_names
 from .answer_reader import BOUNDS, EDGES, AnswerReader, answer_schema, ranks_of
 from .clauses import WINDOW_COLUMNS
-from .draft import aggregate_source, arguments, source_text, with_columns
-from .query_plan import QueryPlan
-from .query_rows import EXPLODE, QueryRows, is_explode
+from .logical_plan import QueryPlan
+from .stream_builder import aggregate_source, arguments, source_text, with_columns
+from .unresolved_rows import EXPLODE, QueryRows, is_explode
 from .windows import Window, window_call
 
 

@@ -14,7 +14,7 @@ from ..scalars.scalar_functions import FUNCTIONS
 from ..scalars.scalars import Scalar, Scalars
 from ..scalars.time_functions import timestamp_of_text
 from .catalog import Relation
-from .draft import Draft, with_columns
+from .stream_builder import Draft, with_columns
 
 MESSAGE = {"rowtime": "timestamp", "rowpartition": "partition", "rowoffset": "offset"}
 """Columns of every stream, and the parts of a message that they are."""

@@ -9,8 +9,8 @@ import polars as pl
 from sqlglot import exp
 
 from ..errors import error_at, errors_at
+from ..parse.grammar import check_understood
 from ..parse.statements import InsertValues
-from ..parse.understood import check_understood
 from ..plan.catalog import Relation, column_named
 from ..plan.expressions import Expressions, constant_time
 from ..scalars.scalars import Scalars, a_type, holds, kind_of
