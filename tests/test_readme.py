@@ -175,7 +175,7 @@ def test_good_and_bad_orders_that_are_sent_on() -> None:
 
 
 def test_the_lines_in_sql() -> None:
-    from streamgauge.queries.sql.run.memory_engine import Memory
+    from streamgauge.queries.sql.run.memory import Memory
     from streamgauge.queries.sql.run.session import SqlSession
 
     (script,) = re.findall(r"^```sql\n(.*?)^```", TEXT, re.M | re.S)

@@ -11,7 +11,7 @@ from streamgauge.queries.sql.parse.statement_parser import SHOWN
 from streamgauge.queries.sql.plan.aggregates import NAMES
 from streamgauge.queries.sql.plan.stored_columns import ESTIMATE, SET_FUNCTIONS
 from streamgauge.queries.sql.reference import functions_page, value_of
-from streamgauge.queries.sql.run.memory_engine import Memory
+from streamgauge.queries.sql.run.memory import Memory
 from streamgauge.queries.sql.run.session import SqlSession
 from streamgauge.queries.sql.scalars.scalar_functions import FUNCTIONS
 

@@ -22,8 +22,8 @@ from ...operators.formats.jsonable import jsonable
 from .parse.dialect import statements_of
 from .plan.aggregates import NAMES, REFUSED, aggregate_call, function_names
 from .plan.expressions import Expressions
+from .plan.scope import EXPLODE
 from .plan.stored_columns import ESTIMATE, SET_FUNCTIONS
-from .plan.unresolved_rows import EXPLODE
 from .scalars.function import Function
 from .scalars.function_aliases import FLINK, INSTEAD, KSQLDB
 from .scalars.scalar_functions import FUNCTIONS

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamgauge.queries.sql.run.memory_engine import Memory
+from streamgauge.queries.sql.run.memory import Memory
 from streamgauge.queries.sql.run.session import SqlSession
 
 from ..apps.cli.test_sql import ran

@@ -16,7 +16,7 @@ from .selection import AnswerSelection
 
 
 @dataclass(frozen=True)
-class QueryPlan:
+class LogicalPlan:
     """A query: its stream, what it reads off windows (None for rows one by one), and the Python of both.
 
     `columns` are the columns of its rows with their types, `keys` those that are the groups'. `push` is
@@ -40,7 +40,7 @@ class QueryPlan:
     sinks: tuple[Any, ...] = ()
 
 
-def plan_text(plan: QueryPlan, topic: str) -> str:
+def plan_text(plan: LogicalPlan, topic: str) -> str:
     """What a plan does, as comments behind its Python: what it reads, keeps, answers and writes."""
     stream = plan.stream
     topics = list(dict.fromkeys(name for source in stream.kafka_sources for name in source.topics))

@@ -42,9 +42,9 @@ from ..parse.statements import (
 from ..parse.variables import define
 from ..plan.aggregates import function_names
 from ..plan.catalog import Catalog, Relation, check_options, column_named, relation_of, time_column
-from ..plan.logical_plan import QueryPlan, plan_text
+from ..plan.logical_plan import LogicalPlan, plan_text
 from ..plan.planner import Planner
-from ..plan.selection import Result
+from ..plan.selection import ResultSet
 from ..plan.view_expansion import check_view
 from ..scalars.scalar_functions import FUNCTIONS
 from ..scalars.scalars import a_type, holds, sql_type
@@ -52,10 +52,10 @@ from .alerts import alert_plan, alert_relation
 from .constants import constants
 from .engine import Engine
 from .insert_values import rows_of_values
-from .pull_query import described, pulled
+from .pull_query import described, pull_query
 from .query_sinks import check_kind, keeping, sinks_of, with_edges, writing
-from .schema_inference import SAMPLED, proposed_create
-from .statement_result import StatementOutcome, rows_of
+from .schema_inference import SAMPLED, inferred_create
+from .statement_result import StatementResult, rows_of
 from .stored_tables import file_view, server_answer, server_columns, spans_left_out
 
 _OF_THE_ENGINE = (
@@ -84,12 +84,12 @@ class SqlSession:
         self._variables: dict[str, str] = {}
         self._planner = Planner(self.catalog, bootstrap_servers, config, stream_class)
 
-    def run(self, text: str) -> Generator[StatementOutcome]:
+    def run(self, text: str) -> Generator[StatementResult]:
         """What comes of each statement, in order, up to the first error, which is the last outcome."""
         try:
             parts = split(text)
         except SqlError as error:
-            yield StatementOutcome(text.strip(), "error", error=error.of_text(text))
+            yield StatementResult(text.strip(), "error", error=error.of_text(text))
             return
         start = end = 0
         kept: dict[str, tuple[int, int]] = {}
@@ -104,22 +104,22 @@ class SqlSession:
                 for name, _ in self._engine.queries():
                     kept.setdefault(name, (start, end))
             except SqlError as error:
-                yield StatementOutcome(text[start:end], "error", error=error.of_text(text))
+                yield StatementResult(text[start:end], "error", error=error.of_text(text))
                 return
             except _OF_THE_ENGINE as error:
                 # Queries of earlier statements begin with the first statement that needs their rows.
                 start, end = kept.get(getattr(error, "stream", ""), (start, end))
                 wrong = SqlError(str(error).split("\n")[0], start, start + len(tokens[0].text), text)
-                yield StatementOutcome(text[start:end], "error", error=wrong)
+                yield StatementResult(text[start:end], "error", error=wrong)
                 return
         try:
             self._engine.start()
         except _OF_THE_ENGINE as error:
             start, end = kept.get(getattr(error, "stream", ""), (start, end))
             wrong = SqlError(str(error).split("\n")[0], start, end, text)
-            yield StatementOutcome(text[start:end], "error", error=wrong)
+            yield StatementResult(text[start:end], "error", error=wrong)
 
-    def execute(self, statement: Statement) -> Iterator[StatementOutcome]:
+    def execute(self, statement: Statement) -> Iterator[StatementResult]:
         """What comes of one statement. Raises `SqlError`, and what the engine raises."""
         node, text = statement.node, statement.text
         if isinstance(node, Query):
@@ -127,15 +127,15 @@ class SqlSession:
         elif isinstance(node, Print):
             of_messages = ("partition", "offset", "timestamp", "key", "value")
             messages = list(self._engine.messages(str(node.topic), node.beginning, node.limit))
-            yield StatementOutcome(text, "rows", of_messages, messages)
+            yield StatementResult(text, "rows", of_messages, messages)
         elif isinstance(node, Show):
             columns, rows = self._shown(str(node.what))
-            yield StatementOutcome(text, "rows", columns, rows)
+            yield StatementResult(text, "rows", columns, rows)
         elif isinstance(node, Describe):
             relation = self.catalog.get(str(node.name), node.name)
             if relation.stored:
                 with errors_at(node.name):
-                    yield StatementOutcome(text, "rows", ("column", "is"), self._described(relation))
+                    yield StatementResult(text, "rows", ("column", "is"), self._described(relation))
                 return
             rows = [
                 (
@@ -145,18 +145,18 @@ class SqlSession:
                 )
                 for name, kind in relation.columns.items()
             ]
-            yield StatementOutcome(text, "rows", ("column", "type", "role"), rows)
+            yield StatementResult(text, "rows", ("column", "type", "role"), rows)
         elif isinstance(node, RunScript):
             yield from self._script(node)
         elif isinstance(node, Explain):
             plan, topic = self.planned(node.of)
             explained = f"{plan.source}\n\n{plan_text(plan, topic)}"
-            yield StatementOutcome(text, "rows", ("python",), [(explained,)])
+            yield StatementResult(text, "rows", ("python",), [(explained,)])
         else:
             self._done(statement)
-            yield StatementOutcome(text, "done")
+            yield StatementResult(text, "done")
 
-    def planned(self, node: Query | CreateAs | CreateAlert | InsertSelect) -> tuple[QueryPlan, str]:
+    def planned(self, node: Query | CreateAs | CreateAlert | InsertSelect) -> tuple[LogicalPlan, str]:
         """The plan of a query, and the topic that it writes to, empty for one that is only asked."""
         if isinstance(node, Query):
             return self._planner.plan(node.select), ""
@@ -192,7 +192,7 @@ class SqlSession:
         keys = (target.key,) if target.key else ()
         return writing(plan, target.topic, keys, node.name), target.topic
 
-    def _query(self, node: Query, statement: Statement) -> Iterator[StatementOutcome]:
+    def _query(self, node: Query, statement: Statement) -> Iterator[StatementResult]:
         table = node.select.args["from_"].this if node.select.args.get("from_") else None
         if (
             table is not None
@@ -214,7 +214,7 @@ class SqlSession:
         else:
             yield rows_of(text, _first(self._engine.rows(plan), plan.limit))
 
-    def _script(self, node: RunScript) -> Iterator[StatementOutcome]:
+    def _script(self, node: RunScript) -> Iterator[StatementResult]:
         path = Path(str(node.file)).resolve()
         if path in self._scripts:
             raise error_at(node.file, f"{node.file} runs itself; take the RUN SCRIPT out of one of them")
@@ -226,15 +226,15 @@ class SqlSession:
         finally:
             self._scripts.pop()
 
-    def _pulled(self, node: Query, statement: Statement, table: Any, relation: Relation) -> Result:
+    def _pulled(self, node: Query, statement: Statement, table: Any, relation: Relation) -> ResultSet:
         """The answer of a stored table, wherever it is."""
         with errors_at(table):
             if relation.server:
                 answer = server_answer(statement, table, relation)
-                return Result(answer.rows, answer.bounds, spans_left_out(answer))
+                return ResultSet(answer.rows, answer.bounds, spans_left_out(answer))
             view = self._view(relation)
-        answer = pulled(node.select, view, datetime.now(UTC))
-        return Result(answer.rows, answer.bounds, spans_left_out(answer))
+        answer = pull_query(node.select, view, datetime.now(UTC))
+        return ResultSet(answer.rows, answer.bounds, spans_left_out(answer))
 
     def _view(self, relation: Relation) -> TableView:
         if not relation.group:
@@ -356,7 +356,7 @@ class SqlSession:
             return
         with errors_at(node.name):
             topic = str(node.options["KAFKA_TOPIC"])
-            proposed = proposed_create(node, self._engine.messages(topic, True, SAMPLED))
+            proposed = inferred_create(node, self._engine.messages(topic, True, SAMPLED))
         raise error_at(
             node.name,
             f"{node.name} must name its columns; those of the messages in {topic} are: {proposed}",
@@ -382,7 +382,7 @@ class SqlSession:
             self._engine.insert(relation, [dict(zip(names, row)) for row in rows])
 
 
-def _first(results: Iterator[Result], limit: int) -> Result:
+def _first(results: Iterator[ResultSet], limit: int) -> ResultSet:
     """The first rows, in one result."""
     rows: list[pl.DataFrame] = []
     bounds: dict[str, list[Any]] = {}
@@ -395,6 +395,6 @@ def _first(results: Iterator[Result], limit: int) -> Result:
             bounds.setdefault(name, []).extend(pairs[:left])
         if left <= result.rows.height:
             break
-    return Result(
+    return ResultSet(
         pl.concat(rows, how="vertical_relaxed") if rows else pl.DataFrame(), bounds, tuple(warnings)
     )

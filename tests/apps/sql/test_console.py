@@ -9,7 +9,7 @@ import pytest
 
 from streamgauge.apps.sql.completion import candidates
 from streamgauge.apps.sql.console import run_until_interrupted
-from streamgauge.queries.sql.run.memory_engine import Memory
+from streamgauge.queries.sql.run.memory import Memory
 from streamgauge.queries.sql.run.session import SqlSession
 
 from ...queries.sql.scripts import DECLARED

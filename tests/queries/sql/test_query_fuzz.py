@@ -24,7 +24,7 @@ import polars as pl
 import pytest
 from confluent_kafka import Producer
 
-from streamgauge.queries.sql.run.memory_engine import Memory
+from streamgauge.queries.sql.run.memory import Memory
 from streamgauge.queries.sql.run.row_reader import RowReader, topics_of
 from streamgauge.queries.sql.run.session import SqlSession
 
