@@ -111,7 +111,7 @@ _GRAMMAR: Mapping[str, Mapping[type, _Arguments]] = {
             "this": "joined",
             "on": "scalar",
             "side": ("LEFT", "FULL"),
-            "kind": ("INNER", "OUTER", "CROSS"),
+            "kind": ("INNER", "OUTER", "CROSS", "SEMI", "ANTI"),
         }
     },
     "joined": {exp.Table: _TABLE, exp.Unnest: {"expressions": "scalar", "alias": "alias of UNNEST"}},

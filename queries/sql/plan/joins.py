@@ -56,6 +56,10 @@ class Used:
         return bool(named & {("", name.lower()), (alias, name.lower()), ("", "*"), (alias, "*")})
 
 
+_HALF = {"SEMI": "inner", "ANTI": "left"}
+"""Joins that give rows of the left side alone, and the engine's word for what finds those."""
+
+
 def join_rows(reader: TopicReader, catalog: Catalog, scope: Scope, join: Any, used: Used) -> None:
     """Join the rows with the table or the stream that a JOIN names. Raises `SqlError`."""
     how = _how(join)
@@ -74,6 +78,13 @@ def join_rows(reader: TopicReader, catalog: Catalog, scope: Scope, join: Any, us
         )
     within = table.args.get("within")
     pairs = _equalities(join.args["on"])
+    kind = (join.args.get("kind") or "").upper()
+    if kind == "SEMI" and relation.kind == "stream":
+        raise error_at(
+            table,
+            f"SEMI JOIN with a stream: a row may have several partners in {relation.name}; write JOIN, which "
+            "gives a row for each, or declare the topic as a TABLE, which has one row of each key",
+        )
     if relation.kind == "table":
         if within is not None:
             raise error_at(within, "WITHIN is for a join with a stream; a table has one row of each key")
@@ -86,18 +97,18 @@ def join_rows(reader: TopicReader, catalog: Catalog, scope: Scope, join: Any, us
                 f"{relation.name} WITHIN 10 MINUTES ON …",
             )
         _join_stream(reader, scope, join, relation, alias, pairs, how, within, used)
+    if kind == "ANTI":
+        _without_partner(scope, alias, table)
+    if kind in _HALF:
+        scope.sides[-1] = Side(relation, alias, {})
 
 
 def _how(join: Any) -> str:
     """The engine's word for a kind of join; all others are refused with what says the same."""
     side, kind = ((join.args.get(part) or "").upper() for part in ("side", "kind"))
     words = " ".join(filter(None, (side, kind)))
-    if kind in ("ANTI", "SEMI"):
-        instead = "LEFT JOIN … WHERE key IS NULL" if kind == "ANTI" else "JOIN"
-        raise error_at(
-            join.this,
-            f"{words} JOIN: write {instead}, with the key of {join.this.alias_or_name or 'the table'}",
-        )
+    if kind in _HALF and side in ("", "LEFT"):
+        return _HALF[kind]
     how = {"": "inner", "INNER": "inner", "OUTER": "outer"}.get(kind) if not side else None
     if side in ("LEFT", "FULL") and kind in ("", "OUTER"):
         how = "left" if side == "LEFT" else "outer"
@@ -148,7 +159,8 @@ def _join_table(
     suffix = _suffix(alias, before, relation.values)
     key_type = relation.columns[relation.key]
     # The table's own key is NULL in rows without a partner, where the row's is not.
-    own_key = how == "left" and used.column(relation.key, alias, join.index or 0)
+    anti = (join.args.get("kind") or "").upper() == "ANTI"
+    own_key = how == "left" and (anti or used.column(relation.key, alias, join.index or 0))
     matched = scope.new_name(f"{alias} is matched") if own_key else ""
     text = (
         f".join(sg.LookupTable.from_kafka({relation.topic!r}, value={relation.decoder_source()}"
@@ -194,6 +206,9 @@ def _join_stream(
     for pair in pairs:
         left, right = _sorted_pair(pair, relation, alias)
         on.append(_shared_key(scope, other_scope, left, columns[right], pair))
+    if (join.args.get("kind") or "").upper() == "ANTI":
+        make = Scalars(other.stream.columns)
+        with_columns(other, {f"{alias} is matched": make.literal(True)}, join.this)
     suffix = _suffix(
         alias, scope.builder.stream.columns, [name for name in other.stream.columns if name not in on]
     )
@@ -217,6 +232,15 @@ def _join_stream(
         name: own + suffix if own in before and own not in on else own for name, own in columns.items()
     }
     scope.sides.append(Side(relation, alias, own_names))
+
+
+def _without_partner(scope: Scope, alias: str, at: Any) -> None:
+    """Keep the rows that found no partner."""
+    matched = f"{alias} is matched"
+    alone = pl.col(matched).fill_null(False).not_()
+    scope.builder.then(
+        f".filter(pl.col({matched!r}).fill_null(False).not_())", lambda stream: stream.filter(alone), at
+    )
 
 
 def no_time(relation: Relation, at: Any) -> SqlError:

@@ -45,6 +45,7 @@ from ..plan.catalog import Catalog, Relation, check_options, column_named, relat
 from ..plan.logical_plan import LogicalPlan, plan_text
 from ..plan.planner import Planner
 from ..plan.selection import ResultSet
+from ..plan.union import union_plans
 from ..plan.view_expansion import check_view
 from ..scalars.scalar_functions import FUNCTIONS
 from ..scalars.scalars import a_type, holds, sql_type
@@ -64,6 +65,8 @@ _OF_THE_ENGINE = (
 )
 """What running a statement may raise: of brokers, of files, of rows."""
 
+_UNION = ".union."
+"""Behind a stream's name, with a number: the queries of the next SELECTs of its UNION ALL."""
 _AS_OPTIONS = ("KAFKA_TOPIC", "VALUE_FORMAT", "KEY", "TIMESTAMP", "FORMAT", "SKETCHES", "KEEP")
 
 
@@ -158,20 +161,29 @@ class SqlSession:
 
     def planned(self, node: Query | CreateAs | CreateAlert | InsertSelect) -> tuple[LogicalPlan, str]:
         """The plan of a query, and the topic that it writes to, empty for one that is only asked."""
+        if not isinstance(node, CreateAlert) and node.others:
+            raise error_at(
+                node.others[0].expressions[0],
+                "UNION ALL runs as several queries: write a statement for each, INSERT INTO … SELECT, here",
+            )
         if isinstance(node, Query):
             return self._planner.plan(node.select), ""
         if isinstance(node, CreateAlert):
             return alert_plan(node, self._planner.plan(node.select))
+        return self._finished(node, self._planner.plan(node.select))
+
+    def _finished(self, node: CreateAs | InsertSelect, plan: LogicalPlan) -> tuple[LogicalPlan, str]:
+        """The plan that writes its rows, and the topic."""
         if isinstance(node, CreateAs):
             check_options(node.options, _AS_OPTIONS)
-            plan = with_edges(self._planner.plan(node.select), node.name)
+            plan = with_edges(plan, node.name)
             check_kind(node, plan)
             topic = str(node.options.get("KAFKA_TOPIC", node.name))
             key = node.options.get("KEY")
             names = () if key is None else (column_named(str(key), plan.columns, key, str(node.name)),)
             return writing(plan, topic, names, node.name), topic
         target = self._written(node.name)
-        plan = with_edges(self._planner.plan(node.select), node.name)
+        plan = with_edges(plan, node.name)
         wanted = dict(target.columns)
         for name in plan.columns:
             if name not in wanted and not (name in (START, END) and plan.selection is not None):
@@ -192,7 +204,36 @@ class SqlSession:
         keys = (target.key,) if target.key else ()
         return writing(plan, target.topic, keys, node.name), target.topic
 
+    def _planned_all(self, node: CreateAs | InsertSelect) -> tuple[list[LogicalPlan], str]:
+        """The plans of what writes rows, one for each SELECT of a UNION ALL, and the topic."""
+        if not node.others:
+            plan, topic = self.planned(node)
+            return [plan], topic
+        selects = [node.select, *node.others]
+        plans = union_plans([self._planner.plan(one) for one in selects], selects)
+        finished = [self._finished(node, plan) for plan in plans]
+        return [plan for plan, _ in finished], finished[0][1]
+
+    def _union(self, node: Query, statement: Statement) -> StatementResult:
+        """The rows of all SELECTs of a UNION ALL, those of the first before those of the second."""
+        selects = [node.select, *node.others]
+        plans = union_plans([self._planner.plan(one) for one in selects], selects)
+        if emitting := [one for one in selects if one.args.get("emit") is not None]:
+            raise error_at(
+                emitting[0].args["emit"],
+                "EMIT of a UNION ALL: CREATE STREAM … AS it, and SELECT from that",
+            )
+        results = [result for plan in plans for result in self._engine.rows(plan)]
+        rows = pl.concat(
+            [one.rows for one in results if one.rows.height] or [results[0].rows], how="vertical_relaxed"
+        )
+        warnings = tuple(warning for one in results for warning in one.warnings)
+        return rows_of(statement.text, ResultSet(rows, {}, warnings))
+
     def _query(self, node: Query, statement: Statement) -> Iterator[StatementResult]:
+        if node.others:
+            yield self._union(node, statement)
+            return
         table = node.select.args["from_"].this if node.select.args.get("from_") else None
         if (
             table is not None
@@ -279,7 +320,8 @@ class SqlSession:
                     f"a query of this script writes {node.name} already: change that statement, and run the "
                     "script again",
                 )
-            plan, topic = self.planned(node)
+            plans, topic = self._planned_all(node)
+            plan = plans[0]
             form = node.options.get("VALUE_FORMAT") or node.options.get("FORMAT")
             if form is not None and str(form).upper() != "JSON":
                 raise error_at(form, f"VALUE_FORMAT of what is written must be JSON, got {form}")
@@ -302,6 +344,8 @@ class SqlSession:
             self.catalog.add(relation, node.name, node.replace, False)
             sinks = [*sinks_of(plan, topic), *keeping(node, plan)]
             self._engine.keep(str(node.name), plan, sinks, topic)
+            for number, other in enumerate(plans[1:], 2):
+                self._engine.keep(f"{node.name}{_UNION}{number}", other, sinks_of(other, topic), topic)
         elif isinstance(node, CreateAlert):
             plan, topic = self.planned(node)
             self.catalog.add(alert_relation(node, plan, topic, statement.text), node.name, False, False)
@@ -311,12 +355,14 @@ class SqlSession:
             if str(node.name) and str(node.name) not in names:
                 raise error_at(node.name, f"no query is called {node.name}; {nearest(str(node.name), names)}")
             with errors_at(node.name):
-                self._engine.terminate([str(node.name)] if str(node.name) else names)
+                ended = [one for one in names if one.partition(_UNION)[0] == str(node.name)]
+                self._engine.terminate(ended if str(node.name) else names)
         elif isinstance(node, InsertSelect):
-            plan, topic = self.planned(node)
+            plans, topic = self._planned_all(node)
             base = f"insert_into_{node.name}"
-            name = f"{base}_{sum(one.startswith(f'{base}_') for one, _ in self._engine.queries())}"
-            self._engine.keep(name, plan, sinks_of(plan, topic), topic)
+            for plan in plans:
+                name = f"{base}_{sum(one.startswith(f'{base}_') for one, _ in self._engine.queries())}"
+                self._engine.keep(name, plan, sinks_of(plan, topic), topic)
         elif isinstance(node, InsertValues):
             self._values(node)
         elif isinstance(node, Drop) and node.kind == "view":
