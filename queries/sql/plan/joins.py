@@ -71,6 +71,10 @@ def join_rows(reader: TopicReader, catalog: Catalog, scope: Scope, join: Any, us
     alias = (table.alias or relation.name).lower()
     if any(side.alias == alias for side in scope.sides):
         raise error_at(table, f"{alias} is joined twice; give it another name, JOIN {relation.name} AS other")
+    if relation.path or any(side.relation is not None and side.relation.path for side in scope.sides):
+        raise error_at(
+            table, "rows of files are joined with nothing: bring them into a topic by `streamgauge ingest`"
+        )
     if relation.windowed:
         raise error_at(
             table,

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from ....operators.definition.sources import FrameSource
 from ....operators.definition.stream import Stream
 from ....operators.windows.durations import duration_text
 from ..scalars.scalars import sql_type
@@ -43,7 +44,10 @@ class LogicalPlan:
 def plan_text(plan: LogicalPlan, topic: str) -> str:
     """What a plan does, as comments behind its Python: what it reads, keeps, answers and writes."""
     stream = plan.stream
-    topics = list(dict.fromkeys(name for source in stream.kafka_sources for name in source.topics))
+    if isinstance(stream.source, FrameSource):
+        topics = [str(stream.source.data)]
+    else:
+        topics = list(dict.fromkeys(name for source in stream.kafka_sources for name in source.topics))
     lines = [f"reads {', '.join(topics)}"]
     if stream.tables:
         lines.append(f"keeps the tables {', '.join(table.topic for table in stream.tables)} in each worker")

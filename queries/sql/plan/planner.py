@@ -69,17 +69,23 @@ class _Planning:
         push = "" if emit is None else emit.this.lower()
         limit = limit_of(select)
         window = self._window()
-        scope = self._scope(window)
         items = select.expressions
-        aggregated = (
-            window is not None or select.args.get("group") or any(aggregates_in(one) for one in items)
+        aggregated = bool(
+            window is not None
+            or select.args.get("group")
+            or select.args.get("having")
+            or any(aggregates_in(one) for one in items)
         )
-        if not aggregated and select.args.get("having") is None:
+        scope = self._scope(window, aggregated)
+        if not aggregated:
             if select.args.get("order"):
                 raise error_at(
                     select.args["order"].expressions[0], "ORDER BY: a stream's rows have no end to sort at"
                 )
             return projection_plan(scope, items, push, limit)
+        if window is None and scope.sides[0].relation is not None and scope.sides[0].relation.path:
+            # Files end, so that all of their rows are one window.
+            window = Window(select.args["from_"].this, "", ())
         if window is None:
             at = next((one for one in items if aggregates_in(one)), None) or (
                 select.args.get("group") or select.args["having"]
@@ -111,7 +117,7 @@ class _Planning:
             raise error_at(windows[1][0], "a query has one window; for another length write a second query")
         return windows[0][1] if windows else None
 
-    def _scope(self, window: Window | None) -> Scope:
+    def _scope(self, window: Window | None, aggregated: bool) -> Scope:
         select = self._select
         if select.args.get("from_") is None:
             raise error_at(
@@ -146,6 +152,14 @@ class _Planning:
                 f"{relation.name} is a table, whose rows replace each other: read it by a join, FROM stream "
                 f"LEFT JOIN {relation.name} ON …, or declare its topic as a STREAM",
             )
+        if relation.path and window is not None and not time:
+            raise error_at(
+                table,
+                f"windows need an event time, and {relation.name} names none: CREATE STREAM {relation.name} "
+                f"WITH (PATH='{relation.path}', TIMESTAMP='column')",
+            )
+        if relation.path and aggregated and window is None:
+            time = ""
         if relation.lost_time and not time and (window is not None or "rowtime" in self._used.names):
             raise no_time(relation, table)
         builder, columns = self._reader.scan(relation, self._used.names, time, table)

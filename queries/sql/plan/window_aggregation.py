@@ -59,7 +59,8 @@ class WindowAggregation:
                 lambda stream: stream.group_by(*names),
                 select.args["group"].expressions[0],
             )
-        self._scope.builder.then(window.text, window.apply, window.node)
+        if window.method:
+            self._scope.builder.then(window.text, window.apply, window.node)
         definitions = {name: one for name, (one, _) in named.items()}
         self._scope.builder.then(
             f".agg({arguments(lines)})", lambda stream: stream.agg(**definitions), aggregate_calls[0].node
@@ -81,6 +82,10 @@ class WindowAggregation:
                     raise error_at(
                         call, f"{call.name.upper()} must be of the query's window; write window_start"
                     )
+        if not window.method and (
+            edges := [one for one in self._select.find_all(exp.Column) if _is_edge(one)]
+        ):
+            raise error_at(edges[0], "without a WINDOW all rows are counted together, and there are no edges")
         aliases = {"window", *(side.alias for side in self._scope.sides)}
         for column in self._select.find_all(exp.Column):
             if column.table and _is_edge(column) and column.parts[0].name.lower() not in aliases:

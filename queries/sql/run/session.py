@@ -52,6 +52,7 @@ from ..scalars.scalars import a_type, holds, sql_type
 from .alerts import alert_plan, alert_relation
 from .constants import constants
 from .engine import Engine
+from .file_query import file_result, reads_files
 from .insert_values import rows_of_values
 from .pull_query import described, pull_query
 from .query_sinks import check_kind, keeping, sinks_of, with_edges, writing
@@ -169,11 +170,14 @@ class SqlSession:
         if isinstance(node, Query):
             return self._planner.plan(node.select), ""
         if isinstance(node, CreateAlert):
-            return alert_plan(node, self._planner.plan(node.select))
+            plan = self._planner.plan(node.select)
+            self._check_topic(node.name, plan)
+            return alert_plan(node, plan)
         return self._finished(node, self._planner.plan(node.select))
 
     def _finished(self, node: CreateAs | InsertSelect, plan: LogicalPlan) -> tuple[LogicalPlan, str]:
         """The plan that writes its rows, and the topic."""
+        self._check_topic(node.name, plan)
         if isinstance(node, CreateAs):
             check_options(node.options, _AS_OPTIONS)
             plan = with_edges(plan, node.name)
@@ -223,12 +227,22 @@ class SqlSession:
                 emitting[0].args["emit"],
                 "EMIT of a UNION ALL: CREATE STREAM … AS it, and SELECT from that",
             )
-        results = [result for plan in plans for result in self._engine.rows(plan)]
+        results = [result for plan in plans for result in self._results(plan, node.select)]
         rows = pl.concat(
             [one.rows for one in results if one.rows.height] or [results[0].rows], how="vertical_relaxed"
         )
         warnings = tuple(warning for one in results for warning in one.warnings)
         return rows_of(statement.text, ResultSet(rows, {}, warnings))
+
+    @staticmethod
+    def _check_topic(name: Word, plan: LogicalPlan) -> None:
+        """Raise `SqlError` for a query of files that would run as a consumer."""
+        if reads_files(plan):
+            raise error_at(
+                name,
+                "files are read by a SELECT alone; to write a topic or an alert from them, bring them into a "
+                "topic by `streamgauge ingest`",
+            )
 
     def _query(self, node: Query, statement: Statement) -> Iterator[StatementResult]:
         if node.others:
@@ -250,10 +264,20 @@ class SqlSession:
             return
         plan = self._planner.plan(node.select)
         if plan.limit is None:
-            for result in self._engine.rows(plan):
+            for result in self._results(plan, node.select):
                 yield rows_of(text, result)
         else:
-            yield rows_of(text, _first(self._engine.rows(plan), plan.limit))
+            yield rows_of(text, _first(self._results(plan, node.select), plan.limit))
+
+    def _results(self, plan: LogicalPlan, select: exp.Select) -> Iterator[ResultSet]:
+        """The rows of a query, of files at once."""
+        if not reads_files(plan):
+            yield from self._engine.rows(plan)
+            return
+        if plan.push:
+            raise error_at(select.args["emit"], "EMIT is of a topic, and files end: leave it out")
+        with errors_at(select.args["from_"].this):
+            yield file_result(plan)
 
     def _script(self, node: RunScript) -> Iterator[StatementResult]:
         path = Path(str(node.file)).resolve()
@@ -301,7 +325,7 @@ class SqlSession:
             ]
             return ("function", "kind"), sorted(rows)
         relations = self.catalog.of_kind(what.lower().removesuffix("s"))
-        named = [(one.name, one.topic or one.stored, one.format) for one in relations]
+        named = [(one.name, one.topic or one.stored or one.path, one.format) for one in relations]
         return ("name", "topic", "format"), named
 
     def _done(self, statement: Statement) -> None:
@@ -413,6 +437,8 @@ class SqlSession:
         relation = self.catalog.get(str(name), name)
         if relation.stored:
             raise error_at(name, f"{relation.name} is a stored table of sketches, which takes no rows")
+        if relation.path:
+            raise error_at(name, f"{relation.name} is read from files, which take no rows")
         return relation
 
     def _values(self, node: InsertValues) -> None:

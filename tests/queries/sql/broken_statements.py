@@ -822,7 +822,7 @@ MORE = [
     ("SELECT usr FROM posts UNION ALL SELECT usr FROM clicks LIMIT 2", "SELECT", "LIMIT of a UNION ALL"),
     (
         "SELECT usr FROM posts UNION ALL SELECT usr FROM clicks EMIT CHANGES",
-        "EMIT CHANGES",
+        "EMIT",
         "EMIT of a UNION ALL",
     ),
     (
