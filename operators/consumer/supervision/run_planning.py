@@ -160,14 +160,14 @@ def _wanted_topics(history: GroupState, options: RunOptions, named: bool) -> lis
     """The topics of a stream's sinks."""
     with in_stream(history.name):
         return topics_of(
-            options.sinks, Origin.of(history.stream, history.log_group, named), options.table_partitions
+            options.all_sinks, Origin.of(history.stream, history.log_group, named), options.table_partitions
         )
 
 
 def _split_keys(history: GroupState, options: RunOptions, named: bool) -> tuple[str, ...] | None:
     """The keys by which a stream's groups are spread over the partitions of its table topic."""
     window = history.stream.window
-    together = keys_together(options.sinks, Origin.of(history.stream, history.log_group, named))
+    together = keys_together(options.all_sinks, Origin.of(history.stream, history.log_group, named))
     return common_keys([together, None if window is None else window.by])
 
 
