@@ -104,6 +104,8 @@ if TYPE_CHECKING:
     from .sampling.sliding import SlidingWindowSample as SlidingWindowSample
     from .sampling.stratified import StratifiedReservoir as StratifiedReservoir
     from .sampling.weighted import WeightedReservoir as WeightedReservoir
+    from .shared_runs import run_together as run_together
+    from .shared_runs import start_together as start_together
     from .sketches.bloom import Bloom as Bloom
     from .sketches.count_min import CountMin as CountMin
     from .sketches.count_min import HeavyHitters as HeavyHitters
@@ -119,8 +121,6 @@ if TYPE_CHECKING:
     from .sql_query import SqlStream as SqlStream
     from .sql_query import sql as sql
     from .stream import Stream as Stream
-    from .together import run_together as run_together
-    from .together import start_together as start_together
 
 from .sketches.core.extras import naming_extras
 from .sketches.core.version import VERSION

@@ -72,6 +72,6 @@ def sql(
     Traceback (most recent call last):
     streamgauge.queries.sql.errors.SqlError: line 1, column 18: no stream or table is called posts; ...
     """
-    from .queries.sql.run.python import last_of
+    from .queries.sql.run.python_api import run_last
 
-    return last_of(text, bootstrap_servers, config, SqlStream)
+    return run_last(text, bootstrap_servers, config, SqlStream)

@@ -24,7 +24,7 @@ from streamgauge.operators.definition.aggregate import Aggregate
 from streamgauge.spark_udafs.frames import frames
 from streamgauge.spark_udafs.frames.frames import sketch
 from streamgauge.spark_udafs.frames.windows import window
-from streamgauge.spark_udafs.merge import plan as merge_plan
+from streamgauge.spark_udafs.merge import merge_plan
 from streamgauge.spark_udafs.merge.buckets import BucketedPartials
 from streamgauge.spark_udafs.session.session import session
 

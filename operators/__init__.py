@@ -4,7 +4,7 @@ The words of this floor and of Spark's, each with one meaning:
 
 - definition: the definition of a stream (`definition.stream.Stream`); it knows no engine.
 - source: where a stream's rows come from, a topic or frames (`definition.sources`).
-- plan: what the members of one run are to do (`consumer.plan.Plan`).
+- run plan: what the members of one run are to do (`consumer.run_plan.Plan`).
 - options: how a run goes, whatever the stream (`consumer.options.RunOptions`).
 - position: how far an input partition is, its next offset and its event time (`sketching.position.Position`).
 - mark: a partition as the closing of windows sees it: position and silence

@@ -27,7 +27,7 @@ def modules_with(text: str) -> list[str]:
 
 
 def _paths() -> list[Path]:
-    above = [ROOT / "sql_query.py", ROOT / "stream.py", ROOT / "together.py"]
+    above = [ROOT / "sql_query.py", ROOT / "stream.py", ROOT / "shared_runs.py"]
     return sorted([*above, *(path for floor in FLOORS for path in (ROOT / floor).rglob("*.py"))])
 
 

@@ -14,7 +14,7 @@ from streamgauge.apps.app import Feed, Message
 from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.registry import APPS, app_of
 from streamgauge.queries.sql.run.memory import Memory
-from streamgauge.queries.sql.run.rows import Received
+from streamgauge.queries.sql.run.row_reader import ReceivedMessage
 from streamgauge.queries.sql.run.session import SqlSession
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "examples"
@@ -46,7 +46,7 @@ class Queries:
         engine = Memory()
         topic = TOPICS[name]
         engine._inserted[topic] = [
-            Received(topic, 0, one.key, one.value, one.sent_ms or NOW_MS) for one in recording(name)
+            ReceivedMessage(topic, 0, one.key, one.value, one.sent_ms or NOW_MS) for one in recording(name)
         ]
         self._session = SqlSession(engine, stream_class=sg.Stream)
         outcomes = list(self._session.run((FOLDER / f"{name}.sql").read_text()))

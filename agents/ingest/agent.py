@@ -13,8 +13,8 @@ from typing import Any
 from ...operators.kafka.retry import Stopped
 from ...operators.watching.health import STALLED_SECONDS, Health
 from .account import IngestAccount
+from .agent_plan import AgentPlan, Route
 from .component import Channel, Place, Sink, Source
-from .plan import AgentPlan, Route
 from .pump import COMMIT_SECONDS, Pump, PumpState
 
 log = logging.getLogger("streamgauge.ingest")

@@ -19,9 +19,9 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
+from .agent_plan import AgentPlan
 from .document import ConfigError, FieldLines, plan_of
 from .flume_properties import parse_properties
-from .plan import AgentPlan
 
 
 def read_config(path: Path, name: str, folder: Path) -> AgentPlan:

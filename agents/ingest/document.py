@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from .agent_plan import AgentPlan, Route
 from .batch import IngestError
-from .plan import AgentPlan, Route
 from .settings import FieldError, build
 
 _TOP = ("name", "folder", "sources", "channels", "sinks")

@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .agent_plan import AgentPlan
 from .document import ConfigError, FieldLines, plan_of
-from .plan import AgentPlan
 
 log = logging.getLogger("streamgauge.ingest")
 

@@ -17,7 +17,7 @@ from .settings import Config, ConfigFile, Servers, kafka_settings, named_values
 
 if TYPE_CHECKING:
     from ...agents.ingest.agent import Agent
-    from ...agents.ingest.plan import AgentPlan
+    from ...agents.ingest.agent_plan import AgentPlan
 
 
 def ingest(

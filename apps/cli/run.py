@@ -113,6 +113,13 @@ def run(
             help="Show a replay in a browser, there; until Ctrl-C. 0: a free one.",
         ),
     ] = None,
+    table: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Live: folder to store closed windows, as Parquet."),
+    ] = None,
+    keep: Annotated[
+        str | None, typer.Option(metavar="LENGTH", help="With --table: how long, such as 30d.")
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, help="Live: number of worker processes.")] = 1,
     metrics: Annotated[
         str | None, typer.Option(metavar="PORT", help="Live: port for Prometheus metrics and health.")
@@ -143,7 +150,8 @@ def run(
     paths = [*(input or ()), *(more or ())]
     live = {
         "--group": group, "--stale": stale, "--state": state, "--metrics": metrics, "--config": config,
-        "--config-file": config_file, "--truncated": truncated is not Truncated.stop,
+        "--config-file": config_file, "--table": table, "--keep": keep,
+        "--truncated": truncated is not Truncated.stop,
     }  # fmt: skip
     times = faster(speed)
     given = named_values(settings)
@@ -190,5 +198,7 @@ def run(
     from ..running.watching import OUTLET_SECONDS, watch
 
     with closing(to, OUTLET_SECONDS):
-        request = Live(job, feed, named, engine.value, to, stale, state, workers, metrics, truncated.value)
+        request = Live(
+            job, feed, named, engine.value, to, stale, state, workers, metrics, truncated.value, table, keep
+        )
         watch(request, as_json)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -61,6 +62,10 @@ def serve(
     ] = None,
     keep: Annotated[str, typer.Option(metavar="LENGTH", help="Time to keep closed windows.")] = "24h",
     keep_mib: Annotated[int, typer.Option(min=1, help="Memory for closed windows, in MiB per table.")] = 1024,
+    table: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Folder of closed windows that the run stores with --table."),
+    ] = None,
     state: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Folder to store closed windows for the next start."),
@@ -71,7 +76,8 @@ def serve(
     """Answer questions about tables of sketches over HTTP, until Ctrl-C.
 
     With `--group` the table is that of a running stream, its open windows included: it is read from the
-    group's table topic, without joining the group, so any number of servers may do so. With paths it is what
+    group's table topic, without joining the group, so any number of servers may do so. `--table` adds the
+    closed windows that the run stores: open and closed ones are one table. With paths it is what
     a stream wrote. The questions are listed at /docs; `streamgauge query`, `streamgauge.Client` and any
     HTTP client ask. Only this machine may ask, unless `--host` says otherwise; then a token is required.
 
@@ -92,6 +98,7 @@ def serve(
         from ...queries.server.http.server import QueryServer, check_token
         from ...queries.server.http.service import Service
         from ...queries.views.file_table import FileTable
+        from ...queries.views.kept_windows import TableWithKept
         from ...queries.views.live import LiveTable
         from ...queries.views.table_follower import TableFollower
         from ...queries.views.table_snapshot import TableSnapshot
@@ -108,6 +115,10 @@ def serve(
     token = token_of(token_file)
     check_token(host, token)
     settings = kafka_settings(bootstrap_servers, config, config_file)
+    if table is not None and not group:
+        raise ValueError(
+            "--table is for the closed windows of a group: name it by --group, or serve FOLDER alone"
+        )
     tables: dict[str, Any] = {}
     for name, path in zip(names, paths or ()):
         _new(tables, name)
@@ -116,6 +127,9 @@ def serve(
     for name in shown.groups:
         _new(tables, name)
         tables[name] = LiveTable(name, keep_us, keep_bytes)
+    live = {name: tables[name] for name in shown.groups}
+    if table is not None:
+        tables |= {name: TableWithKept(one, _folder(table, name, live)) for name, one in live.items()}
     service = Service(tables, threads=threads, seconds=seconds)
     routes = page_routes(service, shown.apps)
     server = QueryServer(service, host, port, token, routes, OPEN_TO_ALL)
@@ -123,13 +137,23 @@ def serve(
     with in_order() as stack, suppress(KeyboardInterrupt):
         for name in shown.groups:
             saved = None if state is None else TableSnapshot(state / name)
-            stack.callback(TableFollower(name, settings, tables[name], saved).close)
+            stack.callback(TableFollower(name, settings, live[name], saved).close)
         shown.follow(settings, stack)
         line = f"{', '.join(tables)} at {server.url}; all questions: {server.url}/docs"
         write_line(line, sys.stderr)
         of = ", ".join(one.app.name for one in shown.apps) or "all of it"
         write_line(f"the page of {of}: {server.url}/", sys.stderr, flush=True)
         server.run()
+
+
+def _folder(table: Path, group: str, groups: Collection[str]) -> Path:
+    """The folder of a group's closed windows: of streams that run together, the one of the stream's name."""
+    own = table / group.rpartition(".")[2]
+    if len(groups) > 1 and not own.is_dir():
+        raise ValueError(
+            f"--table {table}: there is no folder {own} for the group {group}; serve groups one by one"
+        )
+    return own if own.is_dir() else table
 
 
 def _new(tables: dict[str, Any], name: str) -> None:

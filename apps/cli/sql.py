@@ -18,7 +18,7 @@ from .settings import Config, ConfigFile, Servers, kafka_settings
 
 if TYPE_CHECKING:
     from ...queries.sql.run.engine import Engine
-    from ...queries.sql.run.outcome import StatementOutcome
+    from ...queries.sql.run.statement_result import StatementResult
 
 
 def sql(
@@ -118,7 +118,7 @@ def sql(
 
             run_console(session, brokers.topics, show)
             return
-        last: list[StatementOutcome] = []
+        last: list[StatementResult] = []
         for outcome in session.run(text):
             failed = outcome.kind == "error"
             # A query that goes on has many outcomes, one after the other.
@@ -135,7 +135,7 @@ def sql(
 OUTPUTS = (".arrow", ".parquet", ".csv")
 
 
-def write_file(path: Path, outcomes: Sequence[StatementOutcome]) -> None:
+def write_file(path: Path, outcomes: Sequence[StatementResult]) -> None:
     """The rows of one statement in a file; readers see all of them or those before."""
     import polars as pl
 
@@ -151,18 +151,18 @@ def write_file(path: Path, outcomes: Sequence[StatementOutcome]) -> None:
     unfinished.replace(path)
 
 
-def write_json_line(outcome: StatementOutcome) -> None:
+def write_json_line(outcome: StatementResult) -> None:
     """An outcome as a line of JSON."""
     write_json(outcome.to_json(), flush=True)
 
 
-def write_warnings(outcome: StatementOutcome) -> None:
+def write_warnings(outcome: StatementResult) -> None:
     """What is not in the rows, on standard error."""
     for warning in outcome.warnings:
         write_line(f"warning: {warning}", sys.stderr)
 
 
-def write_csv(outcome: StatementOutcome) -> None:
+def write_csv(outcome: StatementResult) -> None:
     """Rows as CSV, lists and structs as JSON; an error on standard error."""
     if outcome.error is not None:
         write_error(outcome.error)
@@ -187,7 +187,7 @@ def write_rows(file: TextIO, columns: Sequence[str], rows: Sequence[Sequence[Any
         out.writerow([json.dumps(one) if isinstance(one, list | dict) else one for one in plain])
 
 
-def write_table(outcome: StatementOutcome) -> None:
+def write_table(outcome: StatementResult) -> None:
     """Rows as a table, a program's text as it is, an error on standard error."""
     import json
 

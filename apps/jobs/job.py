@@ -187,7 +187,8 @@ class Live:
     """An app's job on a topic of somebody's, and the group or folder by which it resumes where it ended.
 
     `state` is the folder where Spark keeps its checkpoints and tables; `workers` and `metrics` are the
-    consumer's. `stale` is after how long without any message an alert fires, `to` where alerts go.
+    consumer's, as are `table`, the folder where it stores closed windows, and `keep`, how long. `stale` is
+    after how long without any message an alert fires, `to` where alerts go.
     Raises `ValueError` for options that the engine doesn't have, and what the format raises for a live run
     that could read nothing.
     """
@@ -202,8 +203,18 @@ class Live:
     workers: int = 1
     metrics: str | None = None
     truncated: Literal["stop", "continue"] = "stop"
+    table: Path | None = None
+    keep: str | None = None
 
     def __post_init__(self) -> None:
+        if self.engine == "spark" and (self.table or self.keep):
+            raise ValueError(
+                "--table and --keep are the consumer's; on Spark tables are in the --state folder"
+            )
+        if self.keep is not None and self.table is None:
+            raise ValueError(
+                "--keep is how long closed windows are stored: name their folder by --table FOLDER"
+            )
         if self.engine == "local" and self.state is not None:
             raise ValueError("--state is Spark's; the consumer keeps its state in Kafka")
         if self.engine == "spark" and self.state is None:

@@ -111,6 +111,8 @@ def live(live_job: Live) -> Going:
         workers=live_job.workers,
         metrics=live_job.metrics,
         truncated=live_job.truncated,
+        table=live_job.table,
+        keep=live_job.keep,
     )
     alerting = _alerting(job, live_job.to, live_job.stale)
     # Closed windows are kept for a week, for the page and for clients of a query server.

@@ -19,8 +19,8 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.shortcuts import CompleteStyle
 
 from ...operators.watching.terminal import write_line
-from ...queries.sql.run.outcome import StatementOutcome
 from ...queries.sql.run.session import SqlSession
+from ...queries.sql.run.statement_result import StatementResult
 from .completion import STATEMENTS, candidates
 
 HELP = f"""A statement ends with ; and may go over several lines.
@@ -39,7 +39,7 @@ _TOPICS_SECONDS = 10.0
 def run_console(
     session: SqlSession,
     topics: Callable[[], Iterable[tuple[str, int]]],
-    show: Callable[[StatementOutcome], None],
+    show: Callable[[StatementResult], None],
 ) -> None:
     """Read statements and show what comes of them, until `\\q` or Ctrl-D."""
     prompt: PromptSession[str] = PromptSession(
@@ -69,7 +69,7 @@ def run_console(
             run_until_interrupted(session, text, show)
 
 
-def run_until_interrupted(session: SqlSession, text: str, show: Callable[[StatementOutcome], None]) -> None:
+def run_until_interrupted(session: SqlSession, text: str, show: Callable[[StatementResult], None]) -> None:
     """Show what comes of statements, to their end or to Ctrl-C."""
     with _interruptible(), closing(session.run(text)) as outcomes:
         try:

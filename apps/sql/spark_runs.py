@@ -18,7 +18,7 @@ from ...operators.sinks.sketches_to_parquet import SketchesToParquet
 from ...operators.sketching.account import Account
 from ...operators.table.schema import END, START, schema_of
 from ...operators.table.sketch_table import SketchTable
-from ...queries.sql.plan.query_plan import QueryPlan
+from ...queries.sql.plan.logical_plan import LogicalPlan
 from ...queries.sql.run.consumer_runs import KeptQuery, RunningQueries, Start, drained
 from ...sketches.core.errors import StreamgaugeError
 from ...spark_udafs.streaming import sinks as spark_sinks
@@ -67,7 +67,7 @@ class SparkRuns:
         """See `QueryRuns`."""
         return [_Query((one.name,), self._written(one, start)) for one in queries]
 
-    def table(self, plan: QueryPlan) -> tuple[SketchTable, Account]:
+    def table(self, plan: LogicalPlan) -> tuple[SketchTable, Account]:
         """See `QueryRuns`."""
         tables: list[SketchTable] = []
         with tempfile.TemporaryDirectory(prefix="streamgauge-sql-") as folder:
@@ -79,7 +79,7 @@ class SparkRuns:
         closed = pa.concat_tables(whole).sort_by([(END, "ascending"), (START, "ascending")])
         return SketchTable(closed), account
 
-    def tables(self, plan: QueryPlan, start: Start) -> Generator[SketchTable]:
+    def tables(self, plan: LogicalPlan, start: Start) -> Generator[SketchTable]:
         """See `QueryRuns`. A window comes once, when it is complete, with EMIT CHANGES as well."""
         tables: queue.SimpleQueue[SketchTable] = queue.SimpleQueue()
         with tempfile.TemporaryDirectory(prefix="streamgauge-sql-") as folder:

@@ -25,7 +25,10 @@ from .recording import Recording, in_time
 
 log = logging.getLogger("streamgauge.archive")
 
-_TAKEN = ("on_window", "sinks", "until", "workers", "keep_windows", "idle_seconds", "connect_seconds")
+_TAKEN = (
+    *("on_window", "sinks", "table", "keep", "until", "workers", "keep_windows", "idle_seconds"),
+    "connect_seconds",
+)
 """The options of a run that mean something, or nothing at all, where no broker takes part."""
 
 
@@ -74,7 +77,7 @@ def _check(stream: Stream, options: RunOptions) -> None:
                 "the archive to a topic by `streamgauge replay` and run the stream there"
             )
     check_over_archive(stream)
-    if sent := topics_of(options.sinks, Origin.of(stream, "archive", named=True)):
+    if sent := topics_of(options.all_sinks, Origin.of(stream, "archive", named=True)):
         raise ValueError(
             f"a sink sends to the topic {sent[0].name!r}, and a stream that reads an archive has no brokers; "
             "use sinks that write elsewhere, or send the archive to a topic by `streamgauge replay`"
@@ -84,7 +87,7 @@ def _check(stream: Stream, options: RunOptions) -> None:
 def _tester(stream: Stream, options: RunOptions, recordings: list[Recording]) -> StreamTester:
     times = [one.earliest_ms for r in recordings for chain in r.partitions.values() for one in chain]
     start = min((ms for ms in times if ms is not None), default=0)
-    sinks: list[Sink] = list(options.sinks)
+    sinks: list[Sink] = options.all_sinks
     if options.on_window is not None:
         sinks.append(_Callback(options.on_window))
     return StreamTester(

@@ -8,7 +8,7 @@ from ..definition.stream import Stream
 from ..kafka.topics import Admin, ensure_topic
 from .options import RunOptions
 
-_OF_WINDOWS = ("on_window", "sinks", "emit", "state_bytes", "at_limit")
+_OF_WINDOWS = ("on_window", "sinks", "emit", "state_bytes", "at_limit", "table")
 
 
 def check_forwarding(stream: Stream, options: RunOptions) -> None:

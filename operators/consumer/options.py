@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast, get_args
 
 from ..watching.address import address_of
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from ..sinks.sink import Sink
     from ..table.sketch_table import SketchTable
+    from ..windows.durations import Duration
 
 DeliveryName = Literal["at_most_once", "at_least_once", "effectively_once", "exactly_once"]
 OnWindow = Callable[["SketchTable"], None]
@@ -51,6 +53,8 @@ class SharedKeywords(TypedDict, total=False):
     metrics: str | int | None
     registry: CollectorRegistry | None
     keep_windows: int
+    table: str | Path | None
+    keep: Duration | None
 
 
 class RunKeywords(SharedKeywords, total=False):
@@ -139,6 +143,13 @@ class RunOptions:
         Further destinations of closed windows: any of `AnswersToKafka`, `SketchesToKafka` and
         `SketchesToParquet`, each with every window exactly once, whatever the `delivery` of rows. They belong
         to a run and not to the stream's definition, so a group can resume with an additional sink.
+    table
+        A folder that stores the closed windows of the run, as the sink `SketchesToParquet` does: Parquet,
+        each window exactly once. The group's table topic only holds open windows; `streamgauge serve --group
+        NAME --table FOLDER` and SQL (``GROUP='…', SKETCHES='…'``) query both as one table. Runs of a group
+        name the same folder. Streams that run together each have a folder of their name in it.
+    keep
+        How long the windows in `table` are stored after they end, such as ``"30d"``; for ever if None.
     metrics
         The address of the run's Prometheus metrics (``/metrics``) and health (``/health`` and ``/ready``): a
         port on this machine, such as 9400 (0 selects a free one, see `Run.metrics_address`), or
@@ -176,6 +187,8 @@ class RunOptions:
     registry: CollectorRegistry | None = None
     keep_windows: int = 1_000
     sinks: Sequence[Sink] = ()
+    table: str | Path | None = None
+    keep: Duration | None = None
 
     def __post_init__(self) -> None:
         for name, known in _CHOICES.items():
@@ -219,6 +232,21 @@ class RunOptions:
                 'sinks must be a list of sinks, such as sinks=[AnswersToKafka("answers")], '
                 f"got {self.sinks!r}"
             )
+        if self.keep is not None and self.table is None:
+            raise ValueError(
+                f"keep is how long a table's windows are stored: name its folder, table=, got {self.keep!r}"
+            )
+        if self.table is not None:
+            _ = self.all_sinks  # what is wrong with the folder or the length is wrong now
+
+    @property
+    def all_sinks(self) -> list[Sink]:
+        """The sinks, with that of `table`."""
+        if self.table is None:
+            return list(self.sinks)
+        from ..sinks.sketches_to_parquet import SketchesToParquet
+
+        return [*self.sinks, SketchesToParquet(self.table, self.keep)]
 
     def dead_letter_topic(self, topic: str) -> str | None:
         """The topic for a topic's messages that can't be counted, if any.

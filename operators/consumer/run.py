@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..table.sketch_table import SketchTable
 from ..watching.figures import Figures
 from ..watching.health import Health
-from .plan import Plan, Plans
+from .run_plan import Plan, Plans
 from .summary import Summary
 from .supervision.supervisor import Supervisor
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from ..definition.stream import Stream
@@ -12,7 +13,7 @@ from ..sinks.sink import Sink
 from ..watching.health import Health
 from .group.committed import LARGEST, STREAM_NAME, largest_metadata
 from .options import LEAST_STATE, OnWindow, RunOptions
-from .plan import Plans
+from .run_plan import Plans
 from .summary import Summary
 from .supervision.stream_results import StreamResults
 from .supervision.supervisor import Supervisor
@@ -129,8 +130,16 @@ def options_of(
                 f"state_bytes is {limit!r}; {len(streams)} streams share it, and each needs {LEAST_STATE:,}"
             )
         options = replace(options, state_bytes=limit // len(streams))
+    folders = {} if options.table is None else {name: Path(options.table) / name for name in streams}
     return {
-        name: replace(options, on_window=callbacks.get(name), sinks=sent.get(name, ())) for name in streams
+        name: replace(
+            options,
+            on_window=callbacks.get(name),
+            sinks=sent.get(name, ()),
+            table=folders.get(name),
+            keep=options.keep if folders else None,
+        )
+        for name in streams
     }
 
 

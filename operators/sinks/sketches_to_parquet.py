@@ -50,6 +50,11 @@ class SketchesToParquet:
     keep: Duration | None = None
 
     def __post_init__(self) -> None:
+        if "://" in str(self.folder):
+            raise ValueError(
+                f"SketchesToParquet: folder must be a folder of this machine or a mounted one, got "
+                f"{str(self.folder)!r}; to copy it there, sync the folder, whose files never change"
+            )
         if self.keep is not None:
             window_length("SketchesToParquet: keep must be longer", self.keep)
 

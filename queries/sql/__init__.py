@@ -2,6 +2,6 @@
 
 A script is parsed by sqlglot (`dialect`), statement by statement, with the positions of all its words kept.
 `planner` makes the same `Stream` of a query that its Python would make, and `selection` what its columns and
-its HAVING answer of a closed window; `pull` asks stored tables. Whatever isn't understood is refused, with
-line and column (`errors`).
+its HAVING answer of a closed window; `pull_query` asks stored tables. Whatever isn't understood is refused,
+with line and column (`errors`).
 """

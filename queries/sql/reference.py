@@ -22,10 +22,10 @@ from ...operators.formats.jsonable import jsonable
 from .parse.dialect import statements_of
 from .plan.aggregates import NAMES, REFUSED, aggregate_call, function_names
 from .plan.expressions import Expressions
-from .plan.query_rows import EXPLODE
+from .plan.scope import EXPLODE
 from .plan.stored_columns import ESTIMATE, SET_FUNCTIONS
 from .scalars.function import Function
-from .scalars.other_names import FLINK, INSTEAD, KSQLDB
+from .scalars.function_aliases import FLINK, INSTEAD, KSQLDB
 from .scalars.scalar_functions import FUNCTIONS
 from .scalars.scalars import Scalars, sql_type
 

@@ -1,23 +1,27 @@
 """A running group's table together with its closed windows in files, which its table topic has no more.
 
-A run with the sink `SketchesToParquet` writes the files. Where both have a window's group, the one of the
-table topic counts, which is the later one; so each is there once.
+A run with a `table`, or the sink `SketchesToParquet`, writes the files. Where both have a window's group,
+the one of the table topic counts, which is the later one; so each is there once.
 """
 
 from __future__ import annotations
 
+import math
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
-from ...operators.table.merge import check_alike
+from ...operators.table.merge import check_alike, group_rows
 from ...operators.table.schema import END, START, keys_of
-from ...operators.table.stored import read_group_rows
+from ...operators.table.stored import files_of, read_group_rows, tables_of
 from ...operators.table.windows import declared_windows, edges
 from ...sketches.core.protocol import SketchError
-from .view import Gap, TableView, new_version, rows_of, windows_of
+from .view import Gap, ServedTable, Stale, TableView, new_version, rows_of, windows_of
 
 _OF_FILES = -1
 """In place of the partition of the table topic, which files don't need."""
@@ -33,6 +37,82 @@ def with_kept(view: TableView, folder: Path) -> TableView:
         table = read_group_rows(folder)
     except FileNotFoundError:
         return view
+    return _with_table(view, table, folder)
+
+
+class TableWithKept:
+    """A live table together with the closed windows in a folder: a `ServedTable` of both.
+
+    The folder is looked at when the table is asked, `seconds` after the last time at the earliest, and files
+    are read once. If its files can't be read, or are of another definition, the table is stale and answers
+    without them.
+    """
+
+    def __init__(self, table: ServedTable, folder: Path, seconds: float = 2.0) -> None:
+        self.name = table.name
+        self._table, self._folder, self._seconds = table, folder, seconds
+        self._lock = threading.Lock()
+        self._looked = -math.inf
+        self._files: dict[Path, tuple[tuple[int, int], pa.Table]] = {}
+        self._kept: pa.Table | None = None
+        self._kept_version = 0
+        self._stale: Stale | None = None
+        self._joined: tuple[int, int, TableView] | None = None
+
+    def view(self) -> TableView:
+        """See `ServedTable`."""
+        view = self._table.view()
+        with self._lock:
+            self._look()
+            if self._joined is None or self._joined[:2] != (view.version, self._kept_version):
+                joined = view
+                try:
+                    if self._kept is not None:
+                        joined = _with_table(view, self._kept, self._folder)
+                except SketchError as error:
+                    joined = replace(view, stale=Stale(time.time(), str(error)))
+                self._joined = view.version, self._kept_version, joined
+            joined = self._joined[2]
+            stale = view.stale or joined.stale or self._stale
+            return replace(joined, stale=stale, final_us=view.final_us, lag=view.lag, ready=view.ready)
+
+    def describe(self) -> dict[str, Any]:
+        """See `ServedTable`."""
+        return {**self._table.describe(), "closed": str(self._folder)}
+
+    def watch(self, changed: Any) -> Any:
+        """See `ServedTable`."""
+        return self._table.watch(changed)
+
+    def close(self) -> None:
+        """See `ServedTable`."""
+        self._table.close()
+
+    def _look(self) -> None:
+        """Read what is new in the folder."""
+        if time.monotonic() < self._looked + self._seconds:
+            return
+        try:
+            stats = {file: file.stat() for file in files_of(self._folder)} if self._folder.exists() else {}
+            seen = {file: (stat.st_mtime_ns, stat.st_size) for file, stat in stats.items()}
+            if seen != {file: state for file, (state, _) in self._files.items()}:
+                new = [file for file in seen if file not in self._files or self._files[file][0] != seen[file]]
+                read = dict(zip(new, tables_of(new)))
+                self._files = {
+                    file: (state, read[file] if file in read else self._files[file][1])
+                    for file, state in seen.items()
+                }
+                tables = [table for _, table in self._files.values()]
+                self._kept, self._kept_version = group_rows(tables) if tables else None, new_version()
+            self._stale = None
+        except FileNotFoundError:
+            pass  # none yet, or one that was deleted in between: the next look sees which
+        except (OSError, SketchError) as error:
+            self._stale = Stale(time.time(), str(error))
+        self._looked = time.monotonic()
+
+
+def _with_table(view: TableView, table: pa.Table, folder: Path) -> TableView:
     own, others = declared_windows(view.schema), declared_windows(table.schema)
     if own != others:
         raise SketchError(

@@ -38,8 +38,8 @@ from ..gc_freeze import freeze_imports
 from ..merge.buckets import BUCKETS, BucketedPartials
 from ..merge.catalyst import NativePartials
 from ..merge.column_codecs import quoted
+from ..merge.merge_plan import merge_timed, merge_whole, partials_of
 from ..merge.partials import EVENT, FIRST, LATEST, Mode, Partials
-from ..merge.plan import merge_timed, merge_whole, partials_of
 from ..seeds import seed_of_task
 from ..session.map_in_arrow import Work, quicker_in_python, through_workers
 from ..session.worker_interpreter import check_worker_python

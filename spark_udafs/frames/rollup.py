@@ -29,8 +29,8 @@ from ...operators.windows.table import TableWindows
 from ...sketches.core.protocol import SketchError
 from ..definitions import labelled, remembering
 from ..gc_freeze import freeze_imports
+from ..merge.merge_plan import merge_edged, merge_timed, partials_of_table
 from ..merge.partials import Partials
-from ..merge.plan import merge_edged, merge_timed, partials_of_table
 from .tables import defined_by, one_schema, others_defined, timed_columns
 from .windows import duration
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...operators.definition.stream import Stream
 from ...operators.windows.kinds import KINDS
-from ..merge.plan import merged_by_spark
+from ..merge.merge_plan import merged_by_spark
 
 
 def check_sending(stream: Stream, streaming: bool, letters: str | None) -> None:

@@ -23,7 +23,7 @@ from ...operators.watermarks.position import Input, Position
 from ...sketches.core.lazy import pl
 from ..gc_freeze import freeze_imports
 from ..merge.column_codecs import spark_type
-from ..merge.plan import plan_of
+from ..merge.merge_plan import plan_of
 from .cluster import Report, report
 from .join_tasks import join_ranges
 from .offsets import Known

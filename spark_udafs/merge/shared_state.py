@@ -25,9 +25,9 @@ from ...operators.windows.window import EARLIEST, LATEST
 from ..gc_freeze import freeze_imports
 from .buckets import BucketedPartials, as_part, check_state_store, joined_parts, same_definition
 from .counted import CountedPartials, CountMerge
+from .merge_plan import OBSERVED
 from .open_windows import OpenWindowsMerge, OpenWindowsPartials, PanesMerge, SessionsMerge
 from .partials import ACCOUNT, PROGRESS
-from .plan import OBSERVED
 
 BUCKETS = 8
 """The buckets of a stream. It never changes: a checkpoint's state is by bucket."""

@@ -20,8 +20,8 @@ from ..kafka.offsets import Offsets
 from ..kafka.options import EACH
 from ..kafka.source import bound
 from ..kafka.stream_checks import check_sending
+from ..merge.merge_plan import OBSERVED, merge_announced, plan_of
 from ..merge.partials import ACCOUNT, Mode
-from ..merge.plan import OBSERVED, merge_announced, plan_of
 from ..read_limits import need_limits
 from ..session.preload_server import prepare_server
 from ..session.worker_interpreter import check_worker_python

@@ -14,7 +14,7 @@ from streamgauge.operators.definition.row_stream import RowStream
 from streamgauge.operators.definition.windowed_stream import WindowedStream
 from streamgauge.operators.windows.kinds import KINDS
 from streamgauge.spark_udafs.kafka.stream_checks import check_readable
-from streamgauge.spark_udafs.merge.plan import merged_by_spark
+from streamgauge.spark_udafs.merge.merge_plan import merged_by_spark
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "spark_streams.md"
 VALUE = json({"id": pl.Int64, "user": pl.String, "tags": pl.List(pl.String)})

@@ -19,7 +19,7 @@ from streamgauge.operators.consumer.summary import Summary
 from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.table.query import query
 from streamgauge.operators.table.schema import START
-from streamgauge.together import run_together
+from streamgauge.shared_runs import run_together
 
 from ..faulty_proxy import ProxiedKafka
 from .exact import Exact, MessageAt, exact, messages

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Collection
 
-from ..plan import Plan
+from ..run_plan import Plan
 from .merger import Merger
 
 log = logging.getLogger("streamgauge.kafka")

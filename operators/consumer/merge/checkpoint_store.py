@@ -24,7 +24,7 @@ from ...kafka.topics import admin, recreated
 from ..log.log_scan import Tail, log_ends, read_tail
 from ..log.messages import LARGEST, check_split
 from ..log.snapshots import Snapshot
-from ..plan import Plan
+from ..run_plan import Plan
 from .checkpoint_transactions import CheckpointTransactions
 from .merger import Merger
 from .outbox import Outbox

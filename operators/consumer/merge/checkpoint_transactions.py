@@ -19,7 +19,7 @@ from ...kafka.outgoing_message import Outgoing
 from ...kafka.produce import flush, produce, transactional_producer
 from ...sinks.sink import SinkError
 from ..log.messages import LARGEST
-from ..plan import Plan
+from ..run_plan import Plan
 from .outbox import Outbox
 
 _ANSWER_SECONDS = 10.0

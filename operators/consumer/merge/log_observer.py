@@ -18,7 +18,7 @@ from ...kafka.faults import passing
 from ...kafka.topics import admin, described_group
 from ..log.messages import decode
 from ..log.snapshots import Snapshot, is_snapshot
-from ..plan import Plan
+from ..run_plan import Plan
 from .merger import Merger
 
 _SECONDS = 2.0

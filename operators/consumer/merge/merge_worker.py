@@ -30,7 +30,7 @@ from ..group.rebalance import Rebalance, as_exception
 from ..log.merger_state import LogState
 from ..log.messages import check_split
 from ..log.snapshots import Snapshot, is_snapshot
-from ..plan import Plan
+from ..run_plan import Plan
 from .bounded_end import BoundedEnd
 from .checkpoint_store import CheckpointStore
 from .closed_windows import ClosedWindows

@@ -33,7 +33,7 @@ from ...sinks.sink import (
 )
 from ...table.sketch_table import SketchTable
 from ...table.window_groups import WindowGroups
-from ..plan import Plan
+from ..run_plan import Plan
 
 log = logging.getLogger("streamgauge.kafka")
 
@@ -69,9 +69,9 @@ class Outbox:
         options = plan.options
         self._on_window = options.on_window
         self._origin = origin_of(plan)
-        self._writing = [sink for sink in options.sinks if isinstance(sink, WritingSink)]
-        self._sending = [sink for sink in options.sinks if isinstance(sink, MessageSink)]
-        self._stateful = [sink for sink in options.sinks if isinstance(sink, StatefulSink)]
+        self._writing = [sink for sink in options.all_sinks if isinstance(sink, WritingSink)]
+        self._sending = [sink for sink in options.all_sinks if isinstance(sink, MessageSink)]
+        self._stateful = [sink for sink in options.all_sinks if isinstance(sink, StatefulSink)]
         self._sink_states: dict[int, dict[str, PartitionSink]] = {}
         self._waiting: dict[int, list[OutboxEntry]] = {}
         self._bytes: dict[int, int] = {}

@@ -16,7 +16,7 @@ from ...watermarks.position import Input
 from ..log.merger_state import LogState
 from ..merge.figures import figures_of
 from ..merge.merge_worker import MergeWorker
-from ..plan import Plan
+from ..run_plan import Plan
 
 _SECONDS = 2.0
 

@@ -23,7 +23,7 @@ from ..group.group_state_check import GroupState, commit_starts
 from ..group.input_topics import InputTopics, check_apart, input_topics
 from ..log.messages import TOPIC_CONFIG as TABLE
 from ..options import RunOptions
-from ..plan import Plan, Plans
+from ..run_plan import Plan, Plans
 from ..worker.process import prepare_workers, release_workers
 
 
@@ -160,14 +160,14 @@ def _wanted_topics(history: GroupState, options: RunOptions, named: bool) -> lis
     """The topics of a stream's sinks."""
     with in_stream(history.name):
         return topics_of(
-            options.sinks, Origin.of(history.stream, history.log_group, named), options.table_partitions
+            options.all_sinks, Origin.of(history.stream, history.log_group, named), options.table_partitions
         )
 
 
 def _split_keys(history: GroupState, options: RunOptions, named: bool) -> tuple[str, ...] | None:
     """The keys by which a stream's groups are spread over the partitions of its table topic."""
     window = history.stream.window
-    together = keys_together(options.sinks, Origin.of(history.stream, history.log_group, named))
+    together = keys_together(options.all_sinks, Origin.of(history.stream, history.log_group, named))
     return common_keys([together, None if window is None else window.by])
 
 

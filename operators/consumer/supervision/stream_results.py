@@ -16,7 +16,7 @@ from ...watermarks.position import inputs_of
 from ..log.merger_state import LogState
 from ..merge.closed_windows import ClosedWindows
 from ..merge.merge_worker import MergeWorker
-from ..plan import Plan
+from ..run_plan import Plan
 from ..stop_deadline import StopDeadline
 from ..summary import Summary
 from .run_monitor import RunMonitor

@@ -20,7 +20,7 @@ from ...watching.health import Health
 from ...watching.logs import about
 from ..error_context import in_stream, in_words
 from ..group.input_topics import TopicSearch
-from ..plan import Plans
+from ..run_plan import Plans
 from ..stop_deadline import STOP_SECONDS, StopDeadline
 from ..worker.process import release_workers
 from ..worker.workers import Workers

@@ -26,7 +26,7 @@ from ..log.merger_state import EmittedWindows
 from ..merge.log_folding import merge_message
 from ..merge.merger import Merger
 from ..merge.open_windows import Beginning, Due
-from ..plan import Plan
+from ..run_plan import Plan
 
 Beginnings = list[tuple[int, OpenCounts]]
 """What groups have in their open windows from certain offsets of a partition on."""

@@ -10,7 +10,7 @@ from ...sketching.partition_state import PartitionState
 from ...watermarks.clock import wall_clock
 from ...watermarks.idle_timer import IdleTimer, Rest
 from ...watermarks.position import Input
-from ..plan import Plan
+from ..run_plan import Plan
 
 _ANSWER_SECONDS = 2.0
 

@@ -32,7 +32,7 @@ from ..group.membership import Membership
 from ..group.set_offsets import resume
 from ..log.log_scan import Ends, Tail, highest_claim, log_ends, read_tail
 from ..log.messages import encode
-from ..plan import Plan, Plans
+from ..run_plan import Plan, Plans
 from .delivery import AtLeastOnce, AtMostOnce, Delivery, ExactlyOnce
 
 log = logging.getLogger("streamgauge.kafka")

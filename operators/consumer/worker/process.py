@@ -30,7 +30,7 @@ from ...subprocess_module import child
 from ...warm_up.sketching import SketchingKinds
 from ...watching.figures import WorkFigures
 from ..error_context import in_words
-from ..plan import Plans
+from ..run_plan import Plans
 from ..signals import STOP_SIGNALS
 from .worker_ipc import ReportingHandler, WorkerListener, WorkerReporter
 from .worker_server import WorkerServer, serve

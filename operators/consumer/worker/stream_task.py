@@ -20,7 +20,7 @@ from ...watermarks.position import Input, Position
 from ..group.co_partitioning import check_partners, partners_of
 from ..log.log_scan import Ends
 from ..merge.limits import StateLimitError
-from ..plan import Plan
+from ..run_plan import Plan
 from .count_window_recovery import Beginnings
 from .idle_detector import HighWatermarks, IdleDetector
 

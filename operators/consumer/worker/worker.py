@@ -28,7 +28,7 @@ from ..group.committed import Committed, Places
 from ..group.input_topics import TopicSearch
 from ..group.membership import Membership, MembershipLost
 from ..log.messages import encode
-from ..plan import Plans
+from ..run_plan import Plans
 from .count_window_recovery import open_counts
 from .idle_detector import HighWatermarks
 from .partition_recovery import PartitionRecovery, counted_and_gone

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 
 from ...formats.decode import check_importable
 from ...watching.figures import WorkFigures
-from ..plan import Plans
+from ..run_plan import Plans
 from .process import WorkerProcess, prepare_workers, worker_server
 from .worker import Worker
 

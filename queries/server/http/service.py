@@ -71,10 +71,10 @@ class Service:
 
         def run() -> T:
             # The language's parser is loaded by those who use it.
-            from ...sql.run.served import served_answer
+            from ...sql.run.server_query import server_query_answer
 
             deadline.check()
-            return write(served_answer(text, self.tables, self.rollups, self.limits, deadline))
+            return write(server_query_answer(text, self.tables, self.rollups, self.limits, deadline))
 
         return await self.in_thread(run)
 

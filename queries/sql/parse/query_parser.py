@@ -6,6 +6,7 @@ No function is known to it: each comes out by its name and its arguments, and `s
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar, NoReturn
 
 from sqlglot import exp
@@ -19,6 +20,10 @@ from .statements import Word
 _NO_ALIASES = ("FINAL", "GLOBAL", "PARTITION", "CHANGES", "SAMPLE", "DELTA", "STREAM")
 """Words that mean something behind a table elsewhere, and would be taken for its alias."""
 _TABLE_FUNCTIONS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
+_ONLY_ALL = (
+    "{}: of a stream there is UNION ALL alone, since the others would keep every row; for rows without those "
+    "of another stream write LEFT ANTI JOIN"
+)
 
 
 class QueryParser(Parser):
@@ -290,23 +295,49 @@ class QueryParser(Parser):
     def query(self) -> exp.Select:
         """A SELECT, with the queries that WITH names before it."""
         token = self._curr
+        first, *others = self.queries()
+        if others:
+            self.raise_error(
+                "UNION ALL must stand in a SELECT by itself, a CREATE STREAM … AS or an INSERT INTO", token
+            )
+        return first
+
+    def queries(self) -> list[exp.Select]:
+        """A SELECT, or those of a UNION ALL, each with the queries that WITH names before the first."""
+        token = self._curr
         if self.is_next("WITH"):
             named = self._named_queries()
-            select = self.query()
-            select.set("with_", exp.With(expressions=named))
-            return select
+            selects = self.queries()
+            for select in selects:
+                select.set("with_", exp.With(expressions=[one.copy() for one in named]))
+            return selects
         parsed: Any = self._parse_select() if self._curr else None
         parsed = self._parse_query_modifiers(parsed) if isinstance(parsed, exp.Select) else parsed
         if self._curr and self._curr.token_type in (TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT):
-            self.raise_error(
-                f"{self.word()}: write two statements; INSERT INTO … SELECT puts rows of both into one topic"
-            )
+            self.raise_error(_ONLY_ALL.format(self.word()))
+        if isinstance(parsed, exp.SetOperation):
+            return list(self._united(parsed, token))
         if not isinstance(parsed, exp.Select):
-            if isinstance(parsed, exp.SetOperation):
-                self.raise_error(
-                    "UNION, EXCEPT and INTERSECT: write two statements; INSERT INTO … SELECT puts rows of "
-                    "both into one topic",
-                    token,
-                )
             self.raise_error(f"a SELECT must stand here, got {token.text if token else self.here()}", token)
-        return at(parsed, token)  # where there is nothing else to point at
+        return [at(parsed, token)]  # where there is nothing else to point at
+
+    def _united(self, node: Any, token: Any) -> Iterator[exp.Select]:
+        """The queries of a UNION ALL, in their order."""
+        if isinstance(node, exp.Select):
+            yield at(node, token)
+            return
+        if not isinstance(node, exp.Union) or node.args.get("distinct") is not False:
+            word = "UNION" if isinstance(node, exp.Union) else type(node).__name__.upper()
+            self.raise_error(_ONLY_ALL.format(word), token)
+        for name, value in node.args.items():
+            if value and name not in ("this", "expression", "distinct"):
+                word = {"order": "ORDER BY", "by_name": "BY NAME"}.get(name, name.strip("_").upper())
+                self.raise_error(f"{word} of a UNION ALL: CREATE STREAM … AS it, and SELECT from that", token)
+        for side in (node.this, node.expression):
+            while isinstance(side, exp.Subquery) and not any(
+                value for name, value in side.args.items() if name != "this"
+            ):
+                side = side.this
+            if not isinstance(side, exp.Select | exp.SetOperation):
+                self.raise_error("UNION ALL must stand between two SELECTs", token)
+            yield from self._united(side, token)

@@ -66,7 +66,8 @@ def parse_statement(parser: QueryParser) -> Any:
     if method is not None:
         return method(parser)
     if word in ("SELECT", "WITH", "FROM", "("):
-        return Query(parser.query())
+        first, *others = parser.queries()
+        return Query(first, tuple(others))
     if word in _LATER:
         parser.raise_error(_LATER[word], token)
     parser.raise_error(f"a statement must begin with one of {', '.join(_STATEMENTS)}, got {token.text}")
@@ -173,7 +174,8 @@ def _create(parser: QueryParser) -> Node:
     if parser.take("AS"):
         if columns:
             parser.raise_error("columns of a CREATE … AS SELECT are those of the SELECT; leave them out")
-        return CreateAs(kind, name, options, parser.query(), replace, there)
+        first, *others = parser.queries()
+        return CreateAs(kind, name, options, first, replace, there, tuple(others))
     if not options:
         parser.raise_error(
             f"WITH (KAFKA_TOPIC='…', VALUE_FORMAT='JSON') or AS SELECT must stand here, got {parser.here()}"
@@ -266,7 +268,8 @@ def _insert(parser: QueryParser) -> Node:
         return InsertValues(name, columns, _rows(parser))
     if columns:
         parser.raise_error("columns of an INSERT INTO … SELECT are those of the SELECT; leave them out")
-    return InsertSelect(name, parser.query())
+    first, *others = parser.queries()
+    return InsertSelect(name, first, tuple(others))
 
 
 def _assert_values(parser: QueryParser) -> Node:

@@ -70,7 +70,10 @@ class Define:
 
 @dataclass(frozen=True, slots=True)
 class CreateAs:
-    """``CREATE STREAM`` or ``CREATE TABLE`` of a query's rows."""
+    """``CREATE STREAM`` or ``CREATE TABLE`` of a query's rows.
+
+    `others` are the next SELECTs of a UNION ALL.
+    """
 
     kind: str
     name: Word
@@ -78,6 +81,7 @@ class CreateAs:
     select: exp.Select
     replace: bool = False
     if_not_exists: bool = False
+    others: tuple[exp.Select, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +109,11 @@ class RunScript:
 
 @dataclass(frozen=True, slots=True)
 class InsertSelect:
-    """``INSERT INTO … SELECT``."""
+    """``INSERT INTO … SELECT``; `others` are the next SELECTs of a UNION ALL."""
 
     name: Word
     select: exp.Select
+    others: tuple[exp.Select, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +128,10 @@ class InsertValues:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A SELECT by itself."""
+    """A SELECT by itself; `others` are the next SELECTs of a UNION ALL."""
 
     select: exp.Select
+    others: tuple[exp.Select, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

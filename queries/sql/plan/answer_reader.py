@@ -16,10 +16,10 @@ from ..errors import error_at, nearest
 from ..scalars.scalars import Scalar, Scalars
 from .aggregates import DISTINCT, RANKED, AggregateCall
 from .clauses import WINDOW_COLUMNS
-from .draft import bare
 from .expressions import Expressions
 from .selection import RANKED as RANKED_TYPE
 from .selection import AnswerSelection, Output, ranked
+from .stream_builder import bare
 
 EDGES = {
     **dict.fromkeys(("TUMBLE_START", "HOP_START", "SESSION_START"), START),

@@ -11,6 +11,7 @@ import polars as pl
 from sqlglot import exp
 
 from ....operators.definition.tables import LookupTable
+from ....operators.files.inputs import inputs_of
 from ....operators.formats.avro.decoder import avro
 from ....operators.formats.json.decoder import json
 from ....operators.formats.protobuf.decoder import protobuf
@@ -25,7 +26,7 @@ from ..scalars.types import column_type
 _OPTIONS = (
     *("KAFKA_TOPIC", "VALUE_FORMAT", "VALUE_DELIMITER", "TIMESTAMP", "TIMESTAMP_FORMAT", "KEY_FORMAT"),
     *("FORMAT", "KEY", "SKETCHES", "GROUP", "SERVER", "TABLE"),
-    *("REGISTRY", "SUBJECT", "MESSAGE"),
+    *("REGISTRY", "SUBJECT", "MESSAGE", "PATH"),
 )
 _STORED = {"SKETCHES": "sketches", "GROUP": "group", "SERVER": "server"}
 _REGISTERED: dict[str, Any] = {"AVRO": avro, "PROTOBUF": protobuf}
@@ -42,6 +43,7 @@ class Relation:
     folder, `group` the running group whose table it is, `server` the address of a query server that has it;
     with both a group and a folder, the folder has the group's closed windows.
     `registered` is the decoder of a format whose schema is in a registry, `registered_source` its Python.
+    `path` names files, a pattern or a folder in place of a topic; their columns are the files' own.
     `lost_time` is what the event time is called in the query that writes a stream, if no column has it.
     """
 
@@ -63,6 +65,7 @@ class Relation:
     registered: Any = None
     registered_source: str = ""
     lost_time: str = ""
+    path: str = ""
 
     @property
     def stored(self) -> str:
@@ -185,13 +188,15 @@ def relation_of(node: CreateSource, text: str, registry: str = "") -> Relation:
     form, delimiter = _format(options)
     if stored := [name for name in _STORED if name in options]:
         return _stored_relation(node, stored, text)
+    if "PATH" in options:
+        return _files(node, text)
     if "TABLE" in options:
         raise error_at(options["TABLE"], "TABLE names a table of a query server: write SERVER='http://…' too")
     if "KAFKA_TOPIC" not in options:
         raise error_at(
             node.name,
-            "WITH must name the topic, KAFKA_TOPIC='…', or what holds sketches: SKETCHES='folder', "
-            "GROUP='…' or SERVER='http://…'",
+            "WITH must name the topic, KAFKA_TOPIC='…', files, PATH='posts/*.parquet', or what holds "
+            "sketches: SKETCHES='folder', GROUP='…' or SERVER='http://…'",
         )
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,249}", str(options["KAFKA_TOPIC"])):
         raise error_at(
@@ -207,14 +212,7 @@ def relation_of(node: CreateSource, text: str, registry: str = "") -> Relation:
             f"PRINT '{options['KAFKA_TOPIC']}' shows what is in the topic",
         )
     key = _key(node, columns)
-    time = options.get("TIMESTAMP")
-    pattern = options.get("TIMESTAMP_FORMAT")
-    name = "" if time is None else time_column(time, columns, str(node.name))
-    if pattern is not None:
-        if not name or columns[name] != pl.String():
-            raise error_at(pattern, "TIMESTAMP_FORMAT is for a TIMESTAMP column of type VARCHAR")
-        with errors_at(pattern):
-            java_format(str(pattern))
+    name, pattern = _declared_time(node, columns)
     relation = Relation(
         str(node.name),
         node.kind,
@@ -223,7 +221,7 @@ def relation_of(node: CreateSource, text: str, registry: str = "") -> Relation:
         form,
         delimiter,
         name,
-        "" if pattern is None else str(pattern),
+        pattern,
         key,
         text=text,
         registered=decoder,
@@ -232,6 +230,54 @@ def relation_of(node: CreateSource, text: str, registry: str = "") -> Relation:
     with errors_at(node.name):
         relation.decoder()
     return relation
+
+
+def _declared_time(node: CreateSource, columns: Mapping[str, pl.DataType]) -> tuple[str, str]:
+    """The event time's column and its format, each empty where the statement names none."""
+    time, pattern = node.options.get("TIMESTAMP"), node.options.get("TIMESTAMP_FORMAT")
+    name = "" if time is None else time_column(time, columns, str(node.name))
+    if pattern is not None:
+        if not name or columns[name] != pl.String():
+            raise error_at(pattern, "TIMESTAMP_FORMAT is for a TIMESTAMP column of type VARCHAR")
+        with errors_at(pattern):
+            java_format(str(pattern))
+    return name, "" if pattern is None else str(pattern)
+
+
+def file_type(kind: pl.DataType) -> pl.DataType:
+    """The type of a column of a file in SQL, which has no zones, unsigned numbers and categories.
+
+    >>> file_type(pl.Datetime("ns", "UTC")), file_type(pl.UInt16()), file_type(pl.Categorical())
+    (Datetime(time_unit='us', time_zone=None), Int64, String)
+    """
+    if isinstance(kind, pl.Datetime):
+        return pl.Datetime("us")
+    if isinstance(kind, pl.UInt8 | pl.UInt16 | pl.UInt32):
+        return pl.Int64()
+    if isinstance(kind, pl.Categorical | pl.Enum):
+        return pl.String()
+    return kind
+
+
+def _files(node: CreateSource, text: str) -> Relation:
+    """A stream of the rows of files, whose columns they have themselves."""
+    path = node.options["PATH"]
+    for option, value in node.options.items():
+        if option not in ("PATH", "TIMESTAMP", "TIMESTAMP_FORMAT"):
+            raise error_at(
+                value, f"{option} is for a topic, and {node.name} is read from files; leave it out"
+            )
+    if node.kind == "table":
+        raise error_at(path, "files are rows one by one: write CREATE STREAM")
+    if node.columns:
+        raise error_at(node.columns[0].name, f"the columns of {node.name} are those of its files: name none")
+    with errors_at(path):
+        known = inputs_of(str(path))[0].columns({})
+        columns = {name: file_type(kind) for name, kind in known.items()}
+    name, pattern = _declared_time(node, columns)
+    return Relation(
+        str(node.name), "stream", "", columns, "FILES", ",", name, pattern, text=text, path=str(path)
+    )
 
 
 def time_column(named: Word, columns: Mapping[str, pl.DataType], of: str) -> str:

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from ....operators.table.schema import END, START
 from ..errors import error_at
-from ..parse.understood import check_arguments
+from ..parse.grammar import check_arguments
 from .expressions import refused
 
 WINDOW_COLUMNS = {

@@ -15,9 +15,9 @@ import polars as pl
 from sqlglot import exp
 
 from ..errors import counted_arguments, error_at, errors_at, nearest
+from ..parse.grammar import in_words
 from ..parse.nodes import UNITS
-from ..parse.understood import in_words
-from ..scalars.other_names import unknown_function
+from ..scalars.function_aliases import unknown_function
 from ..scalars.scalar_functions import FUNCTIONS
 from ..scalars.scalars import TIME, Scalar, Scalars, a_type, sql_type
 from ..scalars.time_functions import PARTS, in_zone, timestamp_of_text

@@ -11,12 +11,12 @@ from sqlglot import exp
 
 from ....operators.windows.durations import duration_text
 from ..errors import SqlError, error_at, errors_at
-from ..parse.understood import check_arguments
+from ..parse.grammar import check_arguments
 from ..scalars.scalars import Scalars, type_source
 from .catalog import Catalog, Relation, column_named
-from .draft import with_columns
-from .query_rows import QueryRows, Side, free_name
-from .topic_rows import TopicReader
+from .scope import Scope, Side, free_name
+from .stream_builder import with_columns
+from .topic_reader import TopicReader
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,11 @@ class Used:
         return bool(named & {("", name.lower()), (alias, name.lower()), ("", "*"), (alias, "*")})
 
 
-def join_rows(reader: TopicReader, catalog: Catalog, rows: QueryRows, join: Any, used: Used) -> None:
+_HALF = {"SEMI": "inner", "ANTI": "left"}
+"""Joins that give rows of the left side alone, and the engine's word for what finds those."""
+
+
+def join_rows(reader: TopicReader, catalog: Catalog, scope: Scope, join: Any, used: Used) -> None:
     """Join the rows with the table or the stream that a JOIN names. Raises `SqlError`."""
     how = _how(join)
     check_arguments(join, "join")
@@ -65,8 +69,12 @@ def join_rows(reader: TopicReader, catalog: Catalog, rows: QueryRows, join: Any,
     table = join.this
     relation = catalog.relation(table)
     alias = (table.alias or relation.name).lower()
-    if any(side.alias == alias for side in rows.sides):
+    if any(side.alias == alias for side in scope.sides):
         raise error_at(table, f"{alias} is joined twice; give it another name, JOIN {relation.name} AS other")
+    if relation.path or any(side.relation is not None and side.relation.path for side in scope.sides):
+        raise error_at(
+            table, "rows of files are joined with nothing: bring them into a topic by `streamgauge ingest`"
+        )
     if relation.windowed:
         raise error_at(
             table,
@@ -74,10 +82,17 @@ def join_rows(reader: TopicReader, catalog: Catalog, rows: QueryRows, join: Any,
         )
     within = table.args.get("within")
     pairs = _equalities(join.args["on"])
+    kind = (join.args.get("kind") or "").upper()
+    if kind == "SEMI" and relation.kind == "stream":
+        raise error_at(
+            table,
+            f"SEMI JOIN with a stream: a row may have several partners in {relation.name}; write JOIN, which "
+            "gives a row for each, or declare the topic as a TABLE, which has one row of each key",
+        )
     if relation.kind == "table":
         if within is not None:
             raise error_at(within, "WITHIN is for a join with a stream; a table has one row of each key")
-        _join_table(reader, rows, join, relation, alias, pairs, how, used)
+        _join_table(reader, scope, join, relation, alias, pairs, how, used)
     else:
         if within is None:
             raise error_at(
@@ -85,19 +100,19 @@ def join_rows(reader: TopicReader, catalog: Catalog, rows: QueryRows, join: Any,
                 "a join of two streams must say how far apart the rows of a pair may be: JOIN "
                 f"{relation.name} WITHIN 10 MINUTES ON …",
             )
-        _join_stream(reader, rows, join, relation, alias, pairs, how, within, used)
+        _join_stream(reader, scope, join, relation, alias, pairs, how, within, used)
+    if kind == "ANTI":
+        _without_partner(scope, alias, table)
+    if kind in _HALF:
+        scope.sides[-1] = Side(relation, alias, {})
 
 
 def _how(join: Any) -> str:
     """The engine's word for a kind of join; all others are refused with what says the same."""
     side, kind = ((join.args.get(part) or "").upper() for part in ("side", "kind"))
     words = " ".join(filter(None, (side, kind)))
-    if kind in ("ANTI", "SEMI"):
-        instead = "LEFT JOIN … WHERE key IS NULL" if kind == "ANTI" else "JOIN"
-        raise error_at(
-            join.this,
-            f"{words} JOIN: write {instead}, with the key of {join.this.alias_or_name or 'the table'}",
-        )
+    if kind in _HALF and side in ("", "LEFT"):
+        return _HALF[kind]
     how = {"": "inner", "INNER": "inner", "OUTER": "outer"}.get(kind) if not side else None
     if side in ("LEFT", "FULL") and kind in ("", "OUTER"):
         how = "left" if side == "LEFT" else "outer"
@@ -124,7 +139,7 @@ def _sorted_pair(pair: Any, right: Relation, alias: str) -> tuple[Any, str]:
 
 def _join_table(
     reader: TopicReader,
-    rows: QueryRows,
+    scope: Scope,
     join: Any,
     relation: Relation,
     alias: str,
@@ -141,15 +156,16 @@ def _join_table(
     left, right = _sorted_pair(pairs[0], relation, alias)
     if right != relation.key:
         raise error_at(pairs[0], f"{relation.name} is joined by its key, {alias}.{relation.key}, got {right}")
-    on = rows.key_column(left)
+    on = scope.key_column(left)
     with errors_at(join.this):
         lookup = reader.lookup(relation)
-    before = rows.draft.stream.columns
+    before = scope.builder.stream.columns
     suffix = _suffix(alias, before, relation.values)
     key_type = relation.columns[relation.key]
     # The table's own key is NULL in rows without a partner, where the row's is not.
-    own_key = how == "left" and used.column(relation.key, alias, join.index or 0)
-    matched = rows.new_name(f"{alias} is matched") if own_key else ""
+    anti = (join.args.get("kind") or "").upper() == "ANTI"
+    own_key = how == "left" and (anti or used.column(relation.key, alias, join.index or 0))
+    matched = scope.new_name(f"{alias} is matched") if own_key else ""
     text = (
         f".join(sg.LookupTable.from_kafka({relation.topic!r}, value={relation.decoder_source()}"
         + (f", key={type_source(key_type)}" if key_type != pl.String() else "")
@@ -157,7 +173,7 @@ def _join_table(
         + f"), on={on!r}, how={how!r}, suffix={suffix!r}"
         + (f", matched={matched!r})" if matched else ")")
     )
-    rows.draft.then(
+    scope.builder.then(
         text,
         lambda stream: stream.join(lookup, on=on, how=how, suffix=suffix, matched=matched),
         join.this,
@@ -165,16 +181,16 @@ def _join_table(
     columns = {name: name + suffix if name in before else name for name in relation.values}
     key = on
     if matched:
-        make = Scalars(rows.draft.stream.columns)
+        make = Scalars(scope.builder.stream.columns)
         own = make.cast(make.column(on), key_type)
-        key = rows.new_name(relation.key if relation.key not in before else relation.key + suffix)
-        with_columns(rows.draft, {key: make.when([(make.column(matched), own)], None)}, join.this)
-    rows.sides.append(Side(relation, alias, {relation.key: key, **columns}))
+        key = scope.new_name(relation.key if relation.key not in before else relation.key + suffix)
+        with_columns(scope.builder, {key: make.when([(make.column(matched), own)], None)}, join.this)
+    scope.sides.append(Side(relation, alias, {relation.key: key, **columns}))
 
 
 def _join_stream(
     reader: TopicReader,
-    rows: QueryRows,
+    scope: Scope,
     join: Any,
     relation: Relation,
     alias: str,
@@ -183,32 +199,35 @@ def _join_stream(
     within: Any,
     used: Used,
 ) -> None:
-    if how == "outer" and any(side.relation is None for side in rows.sides):
+    if how == "outer" and any(side.relation is None for side in scope.sides):
         raise error_at(join.this, "write UNNEST behind the FULL OUTER JOIN")
-    for one in (*(side.relation for side in rows.sides if side.relation is not None), relation):
+    for one in (*(side.relation for side in scope.sides if side.relation is not None), relation):
         if one.lost_time and one.kind == "stream":
             raise no_time(one, join.this)
-    other, columns = reader.draft(relation, used.names, relation.time, join.this)
-    other_rows = QueryRows(other, [Side(relation, alias, columns)])
+    other, columns = reader.scan(relation, used.names, relation.time, join.this)
+    other_scope = Scope(other, [Side(relation, alias, columns)])
     on: list[str] = []
     for pair in pairs:
         left, right = _sorted_pair(pair, relation, alias)
-        on.append(_shared_key(rows, other_rows, left, columns[right], pair))
+        on.append(_shared_key(scope, other_scope, left, columns[right], pair))
+    if (join.args.get("kind") or "").upper() == "ANTI":
+        make = Scalars(other.stream.columns)
+        with_columns(other, {f"{alias} is matched": make.literal(True)}, join.this)
     suffix = _suffix(
-        alias, rows.draft.stream.columns, [name for name in other.stream.columns if name not in on]
+        alias, scope.builder.stream.columns, [name for name in other.stream.columns if name not in on]
     )
     # Where a row may be without a partner, each side has a key of its own, which is NULL there.
     if how == "outer":
-        for side in rows.sides:
-            _keep_keys(rows, side, on, used, "", join)
+        for side in scope.sides:
+            _keep_keys(scope, side, on, used, "", join)
     if how != "inner":
-        _keep_keys(other_rows, other_rows.sides[0], on, used, suffix, join)
-        columns = other_rows.sides[0].columns
+        _keep_keys(other_scope, other_scope.sides[0], on, used, suffix, join)
+        columns = other_scope.sides[0].columns
     length = duration_text(within.this)
     inner = "".join(f"\n        {line}" for line in other.lines[1:])
     text = f".join({other.lines[0]}{inner}, on={on!r}, within={length!r}, how={how!r}, suffix={suffix!r})"
-    before = rows.draft.stream.columns
-    rows.draft.then(
+    before = scope.builder.stream.columns
+    scope.builder.then(
         text,
         lambda stream: stream.join(other.stream, on=on, within=length, how=how, suffix=suffix),
         join.this,
@@ -216,7 +235,16 @@ def _join_stream(
     own_names = {
         name: own + suffix if own in before and own not in on else own for name, own in columns.items()
     }
-    rows.sides.append(Side(relation, alias, own_names))
+    scope.sides.append(Side(relation, alias, own_names))
+
+
+def _without_partner(scope: Scope, alias: str, at: Any) -> None:
+    """Keep the rows that found no partner."""
+    matched = f"{alias} is matched"
+    alone = pl.col(matched).fill_null(False).not_()
+    scope.builder.then(
+        f".filter(pl.col({matched!r}).fill_null(False).not_())", lambda stream: stream.filter(alone), at
+    )
 
 
 def no_time(relation: Relation, at: Any) -> SqlError:
@@ -228,29 +256,29 @@ def no_time(relation: Relation, at: Any) -> SqlError:
     )
 
 
-def _shared_key(rows: QueryRows, other: QueryRows, left: Any, right: str, pair: Any) -> str:
+def _shared_key(scope: Scope, other: Scope, left: Any, right: str, pair: Any) -> str:
     """The column that both sides of a join have for one equality: under the left's name, if that is free."""
-    name = rows.key_column(left)
+    name = scope.key_column(left)
     if name == right:
         return name
     shared = name
-    if name in other.draft.stream.columns:
-        shared = free_name(str(pair.sql()), {*rows.draft.stream.columns, *other.draft.stream.columns})
-        with_columns(rows.draft, {shared: Scalars(rows.draft.stream.columns).column(name)}, pair)
-    with_columns(other.draft, {shared: Scalars(other.draft.stream.columns).column(right)}, pair)
+    if name in other.builder.stream.columns:
+        shared = free_name(str(pair.sql()), {*scope.builder.stream.columns, *other.builder.stream.columns})
+        with_columns(scope.builder, {shared: Scalars(scope.builder.stream.columns).column(name)}, pair)
+    with_columns(other.builder, {shared: Scalars(other.builder.stream.columns).column(right)}, pair)
     return shared
 
 
-def _keep_keys(rows: QueryRows, side: Side, on: list[str], used: Used, suffix: str, join: Any) -> None:
+def _keep_keys(scope: Scope, side: Side, on: list[str], used: Used, suffix: str, join: Any) -> None:
     """Copy a side's columns that both sides share, as far as the query uses them."""
     copies = {}
     for known, own in side.columns.items():
         if own in on and used.column(known, side.alias, join.index or 0):
-            copies[known] = free_name(own + (suffix or f"_{side.alias}"), rows.draft.stream.columns)
+            copies[known] = free_name(own + (suffix or f"_{side.alias}"), scope.builder.stream.columns)
     if copies:
-        make = Scalars(rows.draft.stream.columns)
+        make = Scalars(scope.builder.stream.columns)
         named = {copy: make.column(side.columns[known]) for known, copy in copies.items()}
-        with_columns(rows.draft, named, join.this)
+        with_columns(scope.builder, named, join.this)
         side.columns |= copies
 
 

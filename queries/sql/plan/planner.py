@@ -9,18 +9,18 @@ from sqlglot import exp
 
 from ....operators.definition.stream import Stream
 from ..errors import error_at
-from ..parse.understood import check_understood
+from ..parse.grammar import check_grammar
 from .aggregates import aggregates_in
 from .catalog import Catalog, column_named
 from .clauses import check_clauses, limit_of
-from .draft import bare
 from .joins import Used, join_rows, no_time
-from .named_rows import with_named_rows
-from .query_plan import QueryPlan
-from .query_rows import QueryRows, Side
-from .row_query import row_plan
-from .topic_rows import TopicReader
-from .window_query import WindowQuery
+from .logical_plan import LogicalPlan
+from .projection import projection_plan
+from .scope import Scope, Side
+from .stream_builder import bare
+from .topic_reader import TopicReader
+from .view_expansion import expand_views
+from .window_aggregation import WindowAggregation
 from .windows import Window, window_call, window_of_clause, window_of_table
 
 
@@ -40,10 +40,10 @@ class Planner:
         self._catalog = catalog
         self._reader = TopicReader(bootstrap_servers, config, stream_class)
 
-    def plan(self, select: exp.Select) -> QueryPlan:
+    def plan(self, select: exp.Select) -> LogicalPlan:
         """The plan of a query over topics. Raises `SqlError` for what it can't be."""
         # In its own tree: an alert looks for the plan's aggregates in it.
-        with_named_rows(select, self._catalog)
+        expand_views(select, self._catalog)
         return _Planning(self._catalog, self._reader, select).plan()
 
 
@@ -56,30 +56,36 @@ class _Planning:
         self._select = select
         self._used = Used.of(select)
 
-    def plan(self) -> QueryPlan:
+    def plan(self) -> LogicalPlan:
         plan = self._planned()
         # Whatever has no message of its own above is found here.
-        check_understood(self._select)
+        check_grammar(self._select)
         return plan
 
-    def _planned(self) -> QueryPlan:
+    def _planned(self) -> LogicalPlan:
         select = self._select
         check_clauses(select)
         emit = select.args.get("emit")
         push = "" if emit is None else emit.this.lower()
         limit = limit_of(select)
         window = self._window()
-        rows = self._rows(window)
         items = select.expressions
-        aggregated = (
-            window is not None or select.args.get("group") or any(aggregates_in(one) for one in items)
+        aggregated = bool(
+            window is not None
+            or select.args.get("group")
+            or select.args.get("having")
+            or any(aggregates_in(one) for one in items)
         )
-        if not aggregated and select.args.get("having") is None:
+        scope = self._scope(window, aggregated)
+        if not aggregated:
             if select.args.get("order"):
                 raise error_at(
                     select.args["order"].expressions[0], "ORDER BY: a stream's rows have no end to sort at"
                 )
-            return row_plan(rows, items, push, limit)
+            return projection_plan(scope, items, push, limit)
+        if window is None and scope.sides[0].relation is not None and scope.sides[0].relation.path:
+            # Files end, so that all of their rows are one window.
+            window = Window(select.args["from_"].this, "", ())
         if window is None:
             at = next((one for one in items if aggregates_in(one)), None) or (
                 select.args.get("group") or select.args["having"]
@@ -89,7 +95,7 @@ class _Planning:
                 "an aggregate of a stream must have a window, or it would never be done; write WINDOW "
                 "TUMBLING (SIZE 1 MINUTE) behind FROM",
             )
-        return WindowQuery(rows, select).plan(window, push, limit)
+        return WindowAggregation(scope, select).plan(window, push, limit)
 
     def _window(self) -> Window | None:
         """The window of the query, in whichever way it is written. Raises `SqlError` for two."""
@@ -111,7 +117,7 @@ class _Planning:
             raise error_at(windows[1][0], "a query has one window; for another length write a second query")
         return windows[0][1] if windows else None
 
-    def _rows(self, window: Window | None) -> QueryRows:
+    def _scope(self, window: Window | None, aggregated: bool) -> Scope:
         select = self._select
         if select.args.get("from_") is None:
             raise error_at(
@@ -146,24 +152,32 @@ class _Planning:
                 f"{relation.name} is a table, whose rows replace each other: read it by a join, FROM stream "
                 f"LEFT JOIN {relation.name} ON …, or declare its topic as a STREAM",
             )
+        if relation.path and window is not None and not time:
+            raise error_at(
+                table,
+                f"windows need an event time, and {relation.name} names none: CREATE STREAM {relation.name} "
+                f"WITH (PATH='{relation.path}', TIMESTAMP='column')",
+            )
+        if relation.path and aggregated and window is None:
+            time = ""
         if relation.lost_time and not time and (window is not None or "rowtime" in self._used.names):
             raise no_time(relation, table)
-        draft, columns = self._reader.draft(relation, self._used.names, time, table)
-        rows = QueryRows(draft, [Side(relation, (table.alias or relation.name).lower(), columns)])
+        builder, columns = self._reader.scan(relation, self._used.names, time, table)
+        scope = Scope(builder, [Side(relation, (table.alias or relation.name).lower(), columns)])
         exploded = []
         for join in joins:
             if isinstance(join.this, exp.Unnest):
                 exploded.append(join)
             else:
-                join_rows(self._reader, self._catalog, rows, join, self._used)
+                join_rows(self._reader, self._catalog, scope, join, self._used)
         for join in exploded:
-            rows.unnest(join)
+            scope.unnest(join)
         where = select.args.get("where")
         if where is not None:
             if aggregates_in(where):
                 raise error_at(
                     where.this, "WHERE filters rows before they are counted: write aggregates in HAVING"
                 )
-            one = rows.expressions().condition(where.this, "WHERE")
-            draft.then(f".filter({bare(one.text)})", lambda stream: stream.filter(one.expr), where.this)
-        return rows
+            one = scope.expressions().condition(where.this, "WHERE")
+            builder.then(f".filter({bare(one.text)})", lambda stream: stream.filter(one.expr), where.this)
+        return scope

@@ -33,7 +33,7 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Result:
+class ResultSet:
     """A query's rows; of columns that are estimates the bounds, each a list of ``[lower, upper]`` a row.
 
     `warnings` say which messages are not in them.
@@ -59,7 +59,7 @@ class AnswerSelection:
     order: tuple[tuple[str, bool, bool], ...] = ()
     limit: int | None = None
 
-    def result(self, table: ArrowStream) -> Result:
+    def result(self, table: ArrowStream) -> ResultSet:
         """The rows of a table of sketches, and their bounds."""
         rows = self.selected(table)
         shown = rows.select(one.name for one in self.outputs)
@@ -68,7 +68,7 @@ class AnswerSelection:
             for one in self.outputs
             if one.lower is not None
         }
-        return Result(shown, {name: [list(pair) for pair in pairs] for name, pairs in bounds.items()})
+        return ResultSet(shown, {name: [list(pair) for pair in pairs] for name, pairs in bounds.items()})
 
     def rows(self, table: ArrowStream) -> pl.DataFrame:
         """The rows alone."""

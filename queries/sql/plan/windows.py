@@ -18,7 +18,8 @@ from .expressions import interval_us
 class Window:
     """A window: the stream's method, its text, and the column that it names as the event time, if any.
 
-    `partition` are the columns of PARTITION BY of a SESSION in FROM; None for windows of each group.
+    Without a method all rows are counted together, as those of files can be. `partition` are the columns of
+    PARTITION BY of a SESSION in FROM; None for windows of each group.
     """
 
     node: Any

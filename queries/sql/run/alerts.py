@@ -19,7 +19,7 @@ from ..parse.statements import CreateAlert
 from ..plan.aggregates import RANKED, AggregateCall, constant
 from ..plan.answer_reader import BOUNDS
 from ..plan.catalog import Relation, check_options
-from ..plan.query_plan import QueryPlan
+from ..plan.logical_plan import LogicalPlan
 
 _OPTIONS = ("TO", "HOLD", "RELEASE", "CLEAR", "COOLDOWN")
 _LIMITS = {exp.GT: "above", exp.GTE: "at_least", exp.LT: "below", exp.LTE: "at_most"}
@@ -42,7 +42,7 @@ class _Compared:
     surely: bool = False
 
 
-def alert_plan(node: CreateAlert, plan: QueryPlan) -> tuple[QueryPlan, str]:
+def alert_plan(node: CreateAlert, plan: LogicalPlan) -> tuple[LogicalPlan, str]:
     """A query's plan with the rule as its sink, and the topic of its alerts. Raises `SqlError`."""
     check_options(node.options, _OPTIONS)
     having = node.select.args.get("having")
@@ -94,7 +94,7 @@ def alert_plan(node: CreateAlert, plan: QueryPlan) -> tuple[QueryPlan, str]:
     return replace(plan, stream=stream, sinks=(alerting,), source=source), topic
 
 
-def alert_relation(node: CreateAlert, plan: QueryPlan, topic: str, text: str) -> Relation:
+def alert_relation(node: CreateAlert, plan: LogicalPlan, topic: str, text: str) -> Relation:
     """The stream of the alerts, by whose name they can be selected."""
     kinds = [plan.stream.columns[name] for name in plan.keys if name in plan.stream.columns]
     key = {} if not kinds else {"key": kinds[0] if len(kinds) == 1 else pl.List(pl.String())}

@@ -23,12 +23,12 @@ from ...views.topic_reading import reader, whole
 from ...views.view import TableView
 from ..errors import nearest
 from ..plan.catalog import Relation
-from ..plan.query_plan import QueryPlan
-from ..plan.selection import Result
+from ..plan.logical_plan import LogicalPlan
+from ..plan.selection import ResultSet
+from .assertions import check_assertion
 from .consumer_runs import ConsumerRuns, KeptQuery, QueryRuns, RunningQueries, Start
-from .expected import check_expected
-from .outcome import warnings_of
-from .rows import Received, RowReader, as_message, topics_of
+from .row_reader import ReceivedMessage, RowReader, as_message, topics_of
+from .statement_result import warnings_of
 from .stored_tables import FollowedGroups
 
 _SECONDS = 10.0
@@ -63,7 +63,7 @@ class Brokers:
     def messages(self, topic: str, beginning: bool, limit: int | None) -> Iterator[Sequence[Any]]:
         """See `Engine`. Without `beginning` they are the last ten, or as many as the limit says."""
         self.start()
-        chosen: list[tuple[int, Received]]
+        chosen: list[tuple[int, ReceivedMessage]]
         if beginning:
             chosen = list(islice(self._read([topic]), limit))
         else:
@@ -72,7 +72,7 @@ class Brokers:
             at = datetime.fromtimestamp(one.timestamp_ms / 1000, UTC).isoformat()
             yield one.partition, offset, at, _text(one.key), _text(one.value)
 
-    def rows(self, plan: QueryPlan) -> Iterator[Result]:
+    def rows(self, plan: LogicalPlan) -> Iterator[ResultSet]:
         """See `Engine`."""
         self.start()
         ends = self.until == "latest" or not plan.push
@@ -81,7 +81,7 @@ class Brokers:
         else:
             yield from self._rows(plan, ends)
 
-    def keep(self, name: str, plan: QueryPlan, sinks: Sequence[Any], topic: str) -> None:
+    def keep(self, name: str, plan: LogicalPlan, sinks: Sequence[Any], topic: str) -> None:
         """See `Engine`. It is started together with others that read the same topics, by `start`."""
         self._ensure(topic, plan)
         read = {*topics_of(plan), *(table.topic for table in plan.stream.tables)}
@@ -135,7 +135,7 @@ class Brokers:
                 break
             time.sleep(0.2)
         self._expected[relation.topic] = begin + len(rows)
-        check_expected(relation, columns, rows, messages, begin, at)
+        check_assertion(relation, columns, rows, messages, begin, at)
 
     def terminate(self, names: Collection[str]) -> None:
         """See `Engine`. A group resumes where it ended when the script is run again."""
@@ -196,7 +196,7 @@ class Brokers:
         for run in runs:
             run.wait()
 
-    def _windows(self, plan: QueryPlan, ends: bool) -> Iterator[Result]:
+    def _windows(self, plan: LogicalPlan, ends: bool) -> Iterator[ResultSet]:
         """Of a query of windows: all at the end, or each as it closes or, with EMIT CHANGES, changes."""
         assert plan.selection is not None
         if ends:
@@ -207,7 +207,7 @@ class Brokers:
             for table in tables:
                 yield from _some(plan.selection.result(table))
 
-    def _rows(self, plan: QueryPlan, ends: bool) -> Iterator[Result]:
+    def _rows(self, plan: LogicalPlan, ends: bool) -> Iterator[ResultSet]:
         """Of a query of rows: as they are read. The tables that they are joined with are read first."""
         known = self._known()
         topics = topics_of(plan)
@@ -215,7 +215,7 @@ class Brokers:
         reading = RowReader(plan, partitions)
         for topic in reading.lookups:
             reading.feed_lookup(one for _, one in self._read([topic]))
-        batch: list[Received] = []
+        batch: list[ReceivedMessage] = []
         begin_at_end = self._begin == "latest" and not ends
         if not begin_at_end:
             for _, one in self._read(topics):
@@ -252,7 +252,7 @@ class Brokers:
         known = self._known()
         return [Input(topic, one) for topic in topics for one in self._partitions(known, topic)]
 
-    def _read(self, topics: Sequence[str]) -> Iterator[tuple[int, Received]]:
+    def _read(self, topics: Sequence[str]) -> Iterator[tuple[int, ReceivedMessage]]:
         """The messages that are in topics now, topic by topic."""
         client = admin(self.settings)
         places = self._places(topics)
@@ -264,7 +264,7 @@ class Brokers:
                     if offset < spans[partition][1]:
                         yield offset, _received(message)
 
-    def _following(self, topics: Sequence[str]) -> Iterator[list[Received]]:
+    def _following(self, topics: Sequence[str]) -> Iterator[list[ReceivedMessage]]:
         """What comes behind the end of topics, for ever."""
         client = admin(self.settings)
         places = self._places(topics)
@@ -282,7 +282,7 @@ class Brokers:
                 if messages:
                     yield messages
 
-    def _ensure(self, topic: str, plan: QueryPlan) -> None:
+    def _ensure(self, topic: str, plan: LogicalPlan) -> None:
         """Make the topic that rows are sent to, so that the next statement can read it."""
         known = self._known()
         read = topics_of(plan)
@@ -292,16 +292,16 @@ class Brokers:
         ensure_topic(admin(self.settings), topic, 1 if plan.selection is not None else most)
 
 
-def _some(result: Result) -> Iterator[Result]:
+def _some(result: ResultSet) -> Iterator[ResultSet]:
     if result.rows.height or result.warnings:
         yield result
 
 
-def _received(message: Message) -> Received:
+def _received(message: Message) -> ReceivedMessage:
     headers: Any = message.headers() or ()
     _, stamp = message.timestamp()
     topic, partition = message.topic() or "", message.partition() or 0
-    return Received(topic, partition, message.key(), message.value(), max(stamp, 0), tuple(headers))
+    return ReceivedMessage(topic, partition, message.key(), message.value(), max(stamp, 0), tuple(headers))
 
 
 def _text(value: bytes | None) -> str | None:

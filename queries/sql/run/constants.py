@@ -9,18 +9,18 @@ import polars as pl
 from sqlglot import exp
 
 from ..errors import error_at
-from ..parse.understood import check_understood
+from ..parse.grammar import check_grammar
 from ..plan.aggregates import aggregate_call
 from ..plan.expressions import Expressions
-from ..plan.query_rows import is_explode
-from ..plan.selection import Result
+from ..plan.scope import is_explode
+from ..plan.selection import ResultSet
 from ..scalars.scalars import Scalar, Scalars
-from .pull_where import naive
+from .pull_filter import naive
 
 
-def constants(select: exp.Select, now: datetime) -> Result:
+def constants(select: exp.Select, now: datetime) -> ResultSet:
     """The row; `now` is what NOW() is. Raises `SqlError` for what a row of nothing can't have."""
-    check_understood(select)
+    check_grammar(select)
     if len(select.args) > 1:
         for name, value in select.args.items():
             if name != "expressions" and value:
@@ -33,7 +33,7 @@ def constants(select: exp.Select, now: datetime) -> Result:
         if name in columns:
             raise error_at(item, f"{name} is selected twice; give one another name, AS …")
         columns[name] = expressions.scalar(node).expr.alias(name)
-    return Result(pl.select(list(columns.values())))
+    return ResultSet(pl.select(list(columns.values())))
 
 
 def _no_rows(node: Any) -> Any:

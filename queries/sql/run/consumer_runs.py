@@ -12,8 +12,8 @@ from ....operators.consumer.options import RunOptions
 from ....operators.consumer.shared_run import options_of
 from ....operators.sketching.account import Account
 from ....operators.table.sketch_table import SketchTable
-from ..plan.query_plan import QueryPlan
-from .rows import topics_of
+from ..plan.logical_plan import LogicalPlan
+from .row_reader import topics_of
 
 Start = Literal["earliest", "latest"]
 
@@ -23,7 +23,7 @@ class KeptQuery:
     """A query that writes: its sinks, and the topic that its rows go to."""
 
     name: str
-    plan: QueryPlan
+    plan: LogicalPlan
     sinks: tuple[Any, ...]
     topic: str
 
@@ -55,10 +55,10 @@ class QueryRuns(Protocol):
     def start(self, queries: Sequence[KeptQuery], start: Start) -> list[RunningQueries]:
         """Start queries that go on; those that end together are one of what is given."""
 
-    def table(self, plan: QueryPlan) -> tuple[SketchTable, Account]:
+    def table(self, plan: LogicalPlan) -> tuple[SketchTable, Account]:
         """All windows of what is in a query's topics now, and what became of the messages."""
 
-    def tables(self, plan: QueryPlan, start: Start) -> Generator[SketchTable]:
+    def tables(self, plan: LogicalPlan, start: Start) -> Generator[SketchTable]:
         """The windows of a query as they close or, with EMIT CHANGES, change; for ever."""
 
 
@@ -80,12 +80,12 @@ class ConsumerRuns:
             for names, shared in _shares(queries)
         ]
 
-    def table(self, plan: QueryPlan) -> tuple[SketchTable, Account]:
+    def table(self, plan: LogicalPlan) -> tuple[SketchTable, Account]:
         """See `QueryRuns`."""
         summary = runner.run(plan.stream, RunOptions(until="latest", dead_letters=None), progress=False)
         return summary.table, summary.account
 
-    def tables(self, plan: QueryPlan, start: Start) -> Generator[SketchTable]:
+    def tables(self, plan: LogicalPlan, start: Start) -> Generator[SketchTable]:
         """See `QueryRuns`."""
         tables: queue.SimpleQueue[SketchTable] = queue.SimpleQueue()
         options = RunOptions(

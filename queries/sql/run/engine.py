@@ -7,12 +7,12 @@ from typing import Any, Protocol
 
 from ...views.view import TableView
 from ..plan.catalog import Relation
-from ..plan.query_plan import QueryPlan
-from ..plan.selection import Result
+from ..plan.logical_plan import LogicalPlan
+from ..plan.selection import ResultSet
 
 
 class Engine(Protocol):
-    """Where statements run: on brokers (`brokers.Brokers`), or in memory (`memory.Memory`)."""
+    """Where statements run: on brokers, `brokers.Brokers`, or `memory.Memory` in memory."""
 
     def topics(self) -> list[tuple[str, int]]:
         """The topics, each with its number of partitions."""
@@ -20,10 +20,10 @@ class Engine(Protocol):
     def messages(self, topic: str, beginning: bool, limit: int | None) -> Iterator[Sequence[Any]]:
         """A topic's messages: partition, offset, time, key, value."""
 
-    def rows(self, plan: QueryPlan) -> Iterator[Result]:
+    def rows(self, plan: LogicalPlan) -> Iterator[ResultSet]:
         """A query's rows, as they come."""
 
-    def keep(self, name: str, plan: QueryPlan, sinks: Sequence[Any], topic: str) -> None:
+    def keep(self, name: str, plan: LogicalPlan, sinks: Sequence[Any], topic: str) -> None:
         """Let a query write its rows to a topic: to the end, or from now on."""
 
     def insert(self, relation: Relation, rows: Sequence[Mapping[str, Any]]) -> None:

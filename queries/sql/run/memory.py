@@ -11,12 +11,12 @@ import polars as pl
 
 from ...views.view import TableView
 from ..plan.catalog import Relation
-from ..plan.query_plan import QueryPlan
-from ..plan.selection import Result
+from ..plan.logical_plan import LogicalPlan
+from ..plan.selection import ResultSet
 from ..scalars.scalars import TIME, Scalars
 from ..scalars.time_functions import timestamp_of_text
-from .expected import check_expected
-from .rows import Received, RowReader, as_message, topics_of
+from .assertions import check_assertion
+from .row_reader import ReceivedMessage, RowReader, as_message, topics_of
 
 _START_MS = 1_767_225_600_000
 """The time of messages that say none: 2026-01-01, a millisecond later for each."""
@@ -31,8 +31,8 @@ class Memory:
     windows are closed. ``ASSERT VALUES`` looks at the rows behind those that it looked at before.
     """
 
-    _inserted: dict[str, list[Received]] = field(default_factory=dict)
-    _queries: dict[str, tuple[QueryPlan, Sequence[Any], str]] = field(default_factory=dict)
+    _inserted: dict[str, list[ReceivedMessage]] = field(default_factory=dict)
+    _queries: dict[str, tuple[LogicalPlan, Sequence[Any], str]] = field(default_factory=dict)
     _expected: dict[str, int] = field(default_factory=dict)
     _count: int = 0
 
@@ -48,11 +48,11 @@ class Memory:
             key, value = (None if part is None else part.decode() for part in (one.key, one.value))
             yield 0, offset, at, key, value
 
-    def rows(self, plan: QueryPlan) -> Iterator[Result]:
+    def rows(self, plan: LogicalPlan) -> Iterator[ResultSet]:
         """See `Engine`."""
         yield self._read(plan).result()
 
-    def keep(self, name: str, plan: QueryPlan, sinks: Sequence[Any], topic: str) -> None:
+    def keep(self, name: str, plan: LogicalPlan, sinks: Sequence[Any], topic: str) -> None:
         """See `Engine`."""
         self._queries[name] = plan, sinks, topic
 
@@ -63,7 +63,9 @@ class Memory:
             at = row.get("ROWTIME", _time_of(relation, values) or _START_MS + self._count)
             self._count += 1
             key, value = as_message(relation, values)
-            self._inserted.setdefault(relation.topic, []).append(Received(relation.topic, 0, key, value, at))
+            self._inserted.setdefault(relation.topic, []).append(
+                ReceivedMessage(relation.topic, 0, key, value, at)
+            )
 
     def expect(
         self, relation: Relation, columns: Sequence[str], rows: Sequence[Sequence[Any]], at: Any
@@ -71,7 +73,7 @@ class Memory:
         """See `Engine`."""
         begin = self._expected.get(relation.topic, 0)
         self._expected[relation.topic] = begin + len(rows)
-        check_expected(relation, columns, rows, self.content(relation.topic)[begin:], begin, at)
+        check_assertion(relation, columns, rows, self.content(relation.topic)[begin:], begin, at)
 
     def start(self) -> None:
         """See `Engine`: here queries run when their rows are wanted."""
@@ -95,7 +97,7 @@ class Memory:
         if name != "auto.offset.reset":
             raise ValueError(f"SET: no setting is called {name}; there is auto.offset.reset")
 
-    def content(self, topic: str) -> list[Received]:
+    def content(self, topic: str) -> list[ReceivedMessage]:
         """All messages of a topic: inserted ones, then those that queries write."""
         messages = list(self._inserted.get(topic, ()))
         for plan, sinks, to in self._queries.values():
@@ -103,14 +105,14 @@ class Memory:
                 messages += self._written(plan, sinks, topic)
         return messages
 
-    def _written(self, plan: QueryPlan, sinks: Sequence[Any], topic: str) -> list[Received]:
+    def _written(self, plan: LogicalPlan, sinks: Sequence[Any], topic: str) -> list[ReceivedMessage]:
         reader = self._read(plan, sinks)
         return [
-            Received(topic, 0, one.key, one.value, _START_MS + number)
+            ReceivedMessage(topic, 0, one.key, one.value, _START_MS + number)
             for number, one in enumerate(reader.sent())
         ]
 
-    def _read(self, plan: QueryPlan, sinks: Sequence[Any] = ()) -> RowReader:
+    def _read(self, plan: LogicalPlan, sinks: Sequence[Any] = ()) -> RowReader:
         reader = RowReader(plan, sinks=sinks)
         for topic in reader.lookups:
             reader.feed_lookup(self.content(topic))

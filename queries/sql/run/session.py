@@ -42,21 +42,23 @@ from ..parse.statements import (
 from ..parse.variables import define
 from ..plan.aggregates import function_names
 from ..plan.catalog import Catalog, Relation, check_options, column_named, relation_of, time_column
-from ..plan.named_rows import check_view
+from ..plan.logical_plan import LogicalPlan, plan_text
 from ..plan.planner import Planner
-from ..plan.query_plan import QueryPlan, plan_text
-from ..plan.selection import Result
+from ..plan.selection import ResultSet
+from ..plan.union import union_plans
+from ..plan.view_expansion import check_view
 from ..scalars.scalar_functions import FUNCTIONS
 from ..scalars.scalars import a_type, holds, sql_type
 from .alerts import alert_plan, alert_relation
 from .constants import constants
 from .engine import Engine
-from .outcome import StatementOutcome, rows_of
-from .proposal import SAMPLED, proposed_create
-from .pull import described, pulled
+from .file_query import file_result, reads_files
+from .insert_values import rows_of_values
+from .pull_query import described, pull_query
+from .query_sinks import check_kind, keeping, sinks_of, with_edges, writing
+from .schema_inference import SAMPLED, inferred_create
+from .statement_result import StatementResult, rows_of
 from .stored_tables import file_view, server_answer, server_columns, spans_left_out
-from .values import rows_of_values
-from .written_rows import check_kind, keeping, sinks_of, with_edges, writing
 
 _OF_THE_ENGINE = (
     *(StreamgaugeError, ValueError, TypeError, LookupError, OSError),
@@ -64,6 +66,8 @@ _OF_THE_ENGINE = (
 )
 """What running a statement may raise: of brokers, of files, of rows."""
 
+_UNION = ".union."
+"""Behind a stream's name, with a number: the queries of the next SELECTs of its UNION ALL."""
 _AS_OPTIONS = ("KAFKA_TOPIC", "VALUE_FORMAT", "KEY", "TIMESTAMP", "FORMAT", "SKETCHES", "KEEP")
 
 
@@ -84,12 +88,12 @@ class SqlSession:
         self._variables: dict[str, str] = {}
         self._planner = Planner(self.catalog, bootstrap_servers, config, stream_class)
 
-    def run(self, text: str) -> Generator[StatementOutcome]:
+    def run(self, text: str) -> Generator[StatementResult]:
         """What comes of each statement, in order, up to the first error, which is the last outcome."""
         try:
             parts = split(text)
         except SqlError as error:
-            yield StatementOutcome(text.strip(), "error", error=error.of_text(text))
+            yield StatementResult(text.strip(), "error", error=error.of_text(text))
             return
         start = end = 0
         kept: dict[str, tuple[int, int]] = {}
@@ -104,22 +108,22 @@ class SqlSession:
                 for name, _ in self._engine.queries():
                     kept.setdefault(name, (start, end))
             except SqlError as error:
-                yield StatementOutcome(text[start:end], "error", error=error.of_text(text))
+                yield StatementResult(text[start:end], "error", error=error.of_text(text))
                 return
             except _OF_THE_ENGINE as error:
                 # Queries of earlier statements begin with the first statement that needs their rows.
                 start, end = kept.get(getattr(error, "stream", ""), (start, end))
                 wrong = SqlError(str(error).split("\n")[0], start, start + len(tokens[0].text), text)
-                yield StatementOutcome(text[start:end], "error", error=wrong)
+                yield StatementResult(text[start:end], "error", error=wrong)
                 return
         try:
             self._engine.start()
         except _OF_THE_ENGINE as error:
             start, end = kept.get(getattr(error, "stream", ""), (start, end))
             wrong = SqlError(str(error).split("\n")[0], start, end, text)
-            yield StatementOutcome(text[start:end], "error", error=wrong)
+            yield StatementResult(text[start:end], "error", error=wrong)
 
-    def execute(self, statement: Statement) -> Iterator[StatementOutcome]:
+    def execute(self, statement: Statement) -> Iterator[StatementResult]:
         """What comes of one statement. Raises `SqlError`, and what the engine raises."""
         node, text = statement.node, statement.text
         if isinstance(node, Query):
@@ -127,15 +131,15 @@ class SqlSession:
         elif isinstance(node, Print):
             of_messages = ("partition", "offset", "timestamp", "key", "value")
             messages = list(self._engine.messages(str(node.topic), node.beginning, node.limit))
-            yield StatementOutcome(text, "rows", of_messages, messages)
+            yield StatementResult(text, "rows", of_messages, messages)
         elif isinstance(node, Show):
             columns, rows = self._shown(str(node.what))
-            yield StatementOutcome(text, "rows", columns, rows)
+            yield StatementResult(text, "rows", columns, rows)
         elif isinstance(node, Describe):
             relation = self.catalog.get(str(node.name), node.name)
             if relation.stored:
                 with errors_at(node.name):
-                    yield StatementOutcome(text, "rows", ("column", "is"), self._described(relation))
+                    yield StatementResult(text, "rows", ("column", "is"), self._described(relation))
                 return
             rows = [
                 (
@@ -145,33 +149,45 @@ class SqlSession:
                 )
                 for name, kind in relation.columns.items()
             ]
-            yield StatementOutcome(text, "rows", ("column", "type", "role"), rows)
+            yield StatementResult(text, "rows", ("column", "type", "role"), rows)
         elif isinstance(node, RunScript):
             yield from self._script(node)
         elif isinstance(node, Explain):
             plan, topic = self.planned(node.of)
             explained = f"{plan.source}\n\n{plan_text(plan, topic)}"
-            yield StatementOutcome(text, "rows", ("python",), [(explained,)])
+            yield StatementResult(text, "rows", ("python",), [(explained,)])
         else:
             self._done(statement)
-            yield StatementOutcome(text, "done")
+            yield StatementResult(text, "done")
 
-    def planned(self, node: Query | CreateAs | CreateAlert | InsertSelect) -> tuple[QueryPlan, str]:
+    def planned(self, node: Query | CreateAs | CreateAlert | InsertSelect) -> tuple[LogicalPlan, str]:
         """The plan of a query, and the topic that it writes to, empty for one that is only asked."""
+        if not isinstance(node, CreateAlert) and node.others:
+            raise error_at(
+                node.others[0].expressions[0],
+                "UNION ALL runs as several queries: write a statement for each, INSERT INTO … SELECT, here",
+            )
         if isinstance(node, Query):
             return self._planner.plan(node.select), ""
         if isinstance(node, CreateAlert):
-            return alert_plan(node, self._planner.plan(node.select))
+            plan = self._planner.plan(node.select)
+            self._check_topic(node.name, plan)
+            return alert_plan(node, plan)
+        return self._finished(node, self._planner.plan(node.select))
+
+    def _finished(self, node: CreateAs | InsertSelect, plan: LogicalPlan) -> tuple[LogicalPlan, str]:
+        """The plan that writes its rows, and the topic."""
+        self._check_topic(node.name, plan)
         if isinstance(node, CreateAs):
             check_options(node.options, _AS_OPTIONS)
-            plan = with_edges(self._planner.plan(node.select), node.name)
+            plan = with_edges(plan, node.name)
             check_kind(node, plan)
             topic = str(node.options.get("KAFKA_TOPIC", node.name))
             key = node.options.get("KEY")
             names = () if key is None else (column_named(str(key), plan.columns, key, str(node.name)),)
             return writing(plan, topic, names, node.name), topic
         target = self._written(node.name)
-        plan = with_edges(self._planner.plan(node.select), node.name)
+        plan = with_edges(plan, node.name)
         wanted = dict(target.columns)
         for name in plan.columns:
             if name not in wanted and not (name in (START, END) and plan.selection is not None):
@@ -192,7 +208,46 @@ class SqlSession:
         keys = (target.key,) if target.key else ()
         return writing(plan, target.topic, keys, node.name), target.topic
 
-    def _query(self, node: Query, statement: Statement) -> Iterator[StatementOutcome]:
+    def _planned_all(self, node: CreateAs | InsertSelect) -> tuple[list[LogicalPlan], str]:
+        """The plans of what writes rows, one for each SELECT of a UNION ALL, and the topic."""
+        if not node.others:
+            plan, topic = self.planned(node)
+            return [plan], topic
+        selects = [node.select, *node.others]
+        plans = union_plans([self._planner.plan(one) for one in selects], selects)
+        finished = [self._finished(node, plan) for plan in plans]
+        return [plan for plan, _ in finished], finished[0][1]
+
+    def _union(self, node: Query, statement: Statement) -> StatementResult:
+        """The rows of all SELECTs of a UNION ALL, those of the first before those of the second."""
+        selects = [node.select, *node.others]
+        plans = union_plans([self._planner.plan(one) for one in selects], selects)
+        if emitting := [one for one in selects if one.args.get("emit") is not None]:
+            raise error_at(
+                emitting[0].args["emit"],
+                "EMIT of a UNION ALL: CREATE STREAM … AS it, and SELECT from that",
+            )
+        results = [result for plan in plans for result in self._results(plan, node.select)]
+        rows = pl.concat(
+            [one.rows for one in results if one.rows.height] or [results[0].rows], how="vertical_relaxed"
+        )
+        warnings = tuple(warning for one in results for warning in one.warnings)
+        return rows_of(statement.text, ResultSet(rows, {}, warnings))
+
+    @staticmethod
+    def _check_topic(name: Word, plan: LogicalPlan) -> None:
+        """Raise `SqlError` for a query of files that would run as a consumer."""
+        if reads_files(plan):
+            raise error_at(
+                name,
+                "files are read by a SELECT alone; to write a topic or an alert from them, bring them into a "
+                "topic by `streamgauge ingest`",
+            )
+
+    def _query(self, node: Query, statement: Statement) -> Iterator[StatementResult]:
+        if node.others:
+            yield self._union(node, statement)
+            return
         table = node.select.args["from_"].this if node.select.args.get("from_") else None
         if (
             table is not None
@@ -209,12 +264,22 @@ class SqlSession:
             return
         plan = self._planner.plan(node.select)
         if plan.limit is None:
-            for result in self._engine.rows(plan):
+            for result in self._results(plan, node.select):
                 yield rows_of(text, result)
         else:
-            yield rows_of(text, _first(self._engine.rows(plan), plan.limit))
+            yield rows_of(text, _first(self._results(plan, node.select), plan.limit))
 
-    def _script(self, node: RunScript) -> Iterator[StatementOutcome]:
+    def _results(self, plan: LogicalPlan, select: exp.Select) -> Iterator[ResultSet]:
+        """The rows of a query, of files at once."""
+        if not reads_files(plan):
+            yield from self._engine.rows(plan)
+            return
+        if plan.push:
+            raise error_at(select.args["emit"], "EMIT is of a topic, and files end: leave it out")
+        with errors_at(select.args["from_"].this):
+            yield file_result(plan)
+
+    def _script(self, node: RunScript) -> Iterator[StatementResult]:
         path = Path(str(node.file)).resolve()
         if path in self._scripts:
             raise error_at(node.file, f"{node.file} runs itself; take the RUN SCRIPT out of one of them")
@@ -226,15 +291,15 @@ class SqlSession:
         finally:
             self._scripts.pop()
 
-    def _pulled(self, node: Query, statement: Statement, table: Any, relation: Relation) -> Result:
+    def _pulled(self, node: Query, statement: Statement, table: Any, relation: Relation) -> ResultSet:
         """The answer of a stored table, wherever it is."""
         with errors_at(table):
             if relation.server:
                 answer = server_answer(statement, table, relation)
-                return Result(answer.rows, answer.bounds, spans_left_out(answer))
+                return ResultSet(answer.rows, answer.bounds, spans_left_out(answer))
             view = self._view(relation)
-        answer = pulled(node.select, view, datetime.now(UTC))
-        return Result(answer.rows, answer.bounds, spans_left_out(answer))
+        answer = pull_query(node.select, view, datetime.now(UTC))
+        return ResultSet(answer.rows, answer.bounds, spans_left_out(answer))
 
     def _view(self, relation: Relation) -> TableView:
         if not relation.group:
@@ -260,7 +325,7 @@ class SqlSession:
             ]
             return ("function", "kind"), sorted(rows)
         relations = self.catalog.of_kind(what.lower().removesuffix("s"))
-        named = [(one.name, one.topic or one.stored, one.format) for one in relations]
+        named = [(one.name, one.topic or one.stored or one.path, one.format) for one in relations]
         return ("name", "topic", "format"), named
 
     def _done(self, statement: Statement) -> None:
@@ -279,7 +344,8 @@ class SqlSession:
                     f"a query of this script writes {node.name} already: change that statement, and run the "
                     "script again",
                 )
-            plan, topic = self.planned(node)
+            plans, topic = self._planned_all(node)
+            plan = plans[0]
             form = node.options.get("VALUE_FORMAT") or node.options.get("FORMAT")
             if form is not None and str(form).upper() != "JSON":
                 raise error_at(form, f"VALUE_FORMAT of what is written must be JSON, got {form}")
@@ -302,6 +368,8 @@ class SqlSession:
             self.catalog.add(relation, node.name, node.replace, False)
             sinks = [*sinks_of(plan, topic), *keeping(node, plan)]
             self._engine.keep(str(node.name), plan, sinks, topic)
+            for number, other in enumerate(plans[1:], 2):
+                self._engine.keep(f"{node.name}{_UNION}{number}", other, sinks_of(other, topic), topic)
         elif isinstance(node, CreateAlert):
             plan, topic = self.planned(node)
             self.catalog.add(alert_relation(node, plan, topic, statement.text), node.name, False, False)
@@ -311,12 +379,14 @@ class SqlSession:
             if str(node.name) and str(node.name) not in names:
                 raise error_at(node.name, f"no query is called {node.name}; {nearest(str(node.name), names)}")
             with errors_at(node.name):
-                self._engine.terminate([str(node.name)] if str(node.name) else names)
+                ended = [one for one in names if one.partition(_UNION)[0] == str(node.name)]
+                self._engine.terminate(ended if str(node.name) else names)
         elif isinstance(node, InsertSelect):
-            plan, topic = self.planned(node)
+            plans, topic = self._planned_all(node)
             base = f"insert_into_{node.name}"
-            name = f"{base}_{sum(one.startswith(f'{base}_') for one, _ in self._engine.queries())}"
-            self._engine.keep(name, plan, sinks_of(plan, topic), topic)
+            for plan in plans:
+                name = f"{base}_{sum(one.startswith(f'{base}_') for one, _ in self._engine.queries())}"
+                self._engine.keep(name, plan, sinks_of(plan, topic), topic)
         elif isinstance(node, InsertValues):
             self._values(node)
         elif isinstance(node, Drop) and node.kind == "view":
@@ -356,7 +426,7 @@ class SqlSession:
             return
         with errors_at(node.name):
             topic = str(node.options["KAFKA_TOPIC"])
-            proposed = proposed_create(node, self._engine.messages(topic, True, SAMPLED))
+            proposed = inferred_create(node, self._engine.messages(topic, True, SAMPLED))
         raise error_at(
             node.name,
             f"{node.name} must name its columns; those of the messages in {topic} are: {proposed}",
@@ -367,6 +437,8 @@ class SqlSession:
         relation = self.catalog.get(str(name), name)
         if relation.stored:
             raise error_at(name, f"{relation.name} is a stored table of sketches, which takes no rows")
+        if relation.path:
+            raise error_at(name, f"{relation.name} is read from files, which take no rows")
         return relation
 
     def _values(self, node: InsertValues) -> None:
@@ -382,7 +454,7 @@ class SqlSession:
             self._engine.insert(relation, [dict(zip(names, row)) for row in rows])
 
 
-def _first(results: Iterator[Result], limit: int) -> Result:
+def _first(results: Iterator[ResultSet], limit: int) -> ResultSet:
     """The first rows, in one result."""
     rows: list[pl.DataFrame] = []
     bounds: dict[str, list[Any]] = {}
@@ -395,6 +467,6 @@ def _first(results: Iterator[Result], limit: int) -> Result:
             bounds.setdefault(name, []).extend(pairs[:left])
         if left <= result.rows.height:
             break
-    return Result(
+    return ResultSet(
         pl.concat(rows, how="vertical_relaxed") if rows else pl.DataFrame(), bounds, tuple(warnings)
     )

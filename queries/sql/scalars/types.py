@@ -8,7 +8,7 @@ import polars as pl
 from sqlglot import exp
 
 from ..errors import error_at
-from ..parse.understood import check_arguments
+from ..parse.grammar import check_arguments
 
 T = exp.DType
 

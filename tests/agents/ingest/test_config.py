@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.agents.ingest.agent_plan import AgentPlan
 from streamgauge.agents.ingest.channels.memory import MemoryBuffer
 from streamgauge.agents.ingest.config import parse_config, read_config
 from streamgauge.agents.ingest.document import ConfigError
 from streamgauge.agents.ingest.interceptors.filter import Filter
 from streamgauge.agents.ingest.interceptors.headers import Host
-from streamgauge.agents.ingest.plan import AgentPlan
 from streamgauge.agents.ingest.sinks.console import Console
 from streamgauge.agents.ingest.sinks.kafka import KafkaTopic
 from streamgauge.agents.ingest.sources.lines import Multiline

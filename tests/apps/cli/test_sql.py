@@ -121,7 +121,7 @@ def test_statements_on_a_broker(kafka: Any) -> None:
     servers = ("--bootstrap-servers", kafka.bootstrap_servers)
     code, results = ran("-e", text, "--json", "--until", "latest", "--group", f"g-{name}", *servers)
     assert code == 1 and results[-1]["kind"] == "error"
-    printed, first, joined, counted, _, _, _, _, written, _, _, topics, _, pulled = (
+    printed, first, joined, counted, _, _, _, _, written, _, _, topics, _, pull_query = (
         one["rows"] for one in results[3:-1]
     )
     assert json.loads(printed[1][4])["usr"] == "u1" and len(printed) == 2
@@ -136,7 +136,7 @@ def test_statements_on_a_broker(kafka: Any) -> None:
     assert results[6]["bounds"]["users"] == [[15, 15], [5, 5], [15, 15], [5, 5]]
     assert sorted(map(tuple, written)) == [(f"u{n}", 10) for n in (0, 12, 16, 4, 8)]
     assert {f"posts-{name}", f"finnish-{name}", f"counts-{name}"} <= {topic for topic, _ in topics}
-    assert pulled == [[50, 5]] and results[-2]["bounds"]["users"] == [[5, 5]]
+    assert pull_query == [[50, 5]] and results[-2]["bounds"]["users"] == [[5, 5]]
 
 
 @pytest.mark.kafka

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import polars as pl
@@ -12,9 +12,12 @@ import pytest
 import streamgauge
 from streamgauge.operators.consumer.options import RunKeywords, RunOptions
 from streamgauge.operators.consumer.runner import start
+from streamgauge.operators.consumer.shared_run import options_of
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json.decoder import json
+from streamgauge.operators.sinks.answers_to_kafka import AnswersToKafka
+from streamgauge.operators.sinks.sketches_to_parquet import SketchesToParquet
 
 from ...cases import each
 
@@ -41,6 +44,7 @@ from ...cases import each
         ("until", "end", "until must be None or 'latest', got 'end'"),
         ("start", "first", "start must be 'earliest' or 'latest', got 'first'"),
         ("on_window", 5, "a function of one table"),
+        ("keep", "30d", "name its folder, table="),
     ],
 )
 def test_an_option_that_no_run_can_have_is_named(name: str, given: Any, reported: str) -> None:
@@ -83,3 +87,16 @@ def test_an_option_that_there_is_not_is_named_with_the_nearest() -> None:
     ):
         with pytest.raises(TypeError, match=message):
             call()
+
+
+def test_a_table_is_a_sink_in_a_folder_of_each_stream(tmp_path: Any) -> None:
+    source = Stream.from_kafka("posts", value=json({"x": pl.Int64}), bootstrap_servers="localhost:1")
+    stream = source.tumbling("1m").agg(posts=count())
+    options = RunOptions(table=tmp_path, keep="30d")
+    assert options.all_sinks == [SketchesToParquet(tmp_path, "30d")] == replace(options, workers=2).all_sinks
+    shared = options_of({"a": stream, "b": stream}, options, None, {"b": [AnswersToKafka("answers")]})
+    assert shared["a"].all_sinks == [SketchesToParquet(tmp_path / "a", "30d")]
+    assert shared["b"].all_sinks == [AnswersToKafka("answers"), SketchesToParquet(tmp_path / "b", "30d")]
+    for table, keep in (("s3://bucket/table", None), (tmp_path, "0s")):
+        with pytest.raises(ValueError, match="SketchesToParquet: "):
+            RunOptions(table=table, keep=keep)

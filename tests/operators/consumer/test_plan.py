@@ -7,7 +7,7 @@ import pickle
 import polars as pl
 
 from streamgauge.operators.consumer.options import RunOptions
-from streamgauge.operators.consumer.plan import Plan
+from streamgauge.operators.consumer.run_plan import Plan
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json.decoder import json

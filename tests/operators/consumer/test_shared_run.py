@@ -24,7 +24,7 @@ from streamgauge.operators.sinks.sketches_to_kafka import SketchesToKafka
 from streamgauge.operators.table.query import query
 from streamgauge.operators.table.sketch_table import merge
 from streamgauge.queries.views.log_start import table_topic_of
-from streamgauge.together import run_together, start_together
+from streamgauge.shared_runs import run_together, start_together
 
 from ...cases import each
 from ...waiting import readable, until

@@ -16,7 +16,7 @@ from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json.decoder import json
 from streamgauge.operators.formats.text.plain import raw
 from streamgauge.operators.sketching.account import Account
-from streamgauge.together import run_together, start_together
+from streamgauge.shared_runs import run_together, start_together
 
 from ...waiting import until
 from ..steps.test_join_state_kafka import N, Topics

@@ -560,12 +560,12 @@ MORE = [
     (
         "SELECT usr FROM posts EXCEPT SELECT usr FROM clicks",
         "SELECT",
-        "UNION, EXCEPT and INTERSECT: write two statements; INSERT INTO",
+        "EXCEPT: of a stream there is UNION ALL alone",
     ),
     (
         "SELECT usr FROM posts INTERSECT SELECT usr FROM clicks",
         "SELECT",
-        "UNION, EXCEPT and INTERSECT: write two statements; INSERT INTO",
+        "INTERSECT: of a stream there is UNION ALL alone",
     ),
     ("SELECT * EXCEPT (usr) FROM posts", "*", "* EXCEPT: name the columns that are wanted"),
     ("SELECT * EXCLUDE (usr) FROM posts", "*", "* EXCEPT: name the columns that are wanted"),
@@ -790,11 +790,48 @@ MORE = [
     ),
     # Parts that the parser knows and nobody plans
     (
-        "SELECT p.usr FROM posts p LEFT ANTI JOIN users u ON p.usr = u.usr",
+        "SELECT p.usr FROM posts p RIGHT ANTI JOIN users u ON p.usr = u.usr",
         "users u",
-        "LEFT ANTI JOIN: write LEFT JOIN … WHERE key IS NULL",
+        "RIGHT ANTI JOIN: write",
     ),
-    ("SELECT p.usr FROM posts p LEFT SEMI JOIN users u ON p.usr = u.usr", "users u", "LEFT SEMI JOIN: write"),
+    (
+        "SELECT u.region FROM posts p LEFT SEMI JOIN users u ON p.usr = u.usr",
+        "u.region",
+        "no column is called",
+    ),
+    (
+        "SELECT p.usr FROM posts p SEMI JOIN clicks c WITHIN 1 DAY ON p.usr = c.usr",
+        "clicks c WITHIN",
+        "SEMI JOIN with a stream",
+    ),
+    (
+        "SELECT usr FROM posts UNION ALL SELECT usr, page AS p FROM clicks",
+        "usr",
+        "each SELECT of a UNION ALL must have",
+    ),
+    (
+        "SELECT usr FROM posts UNION ALL SELECT price FROM posts",
+        "price",
+        "price must be a VARCHAR as in the first",
+    ),
+    (
+        "SELECT ts FROM posts UNION ALL SELECT n AS ts FROM posts",
+        "n AS ts",
+        "the event time must be the same",
+    ),
+    ("SELECT usr FROM posts UNION ALL SELECT usr FROM clicks LIMIT 2", "SELECT", "LIMIT of a UNION ALL"),
+    (
+        "SELECT usr FROM posts UNION ALL SELECT usr FROM clicks EMIT CHANGES",
+        "EMIT",
+        "EMIT of a UNION ALL",
+    ),
+    (
+        "SELECT usr FROM posts UNION ALL SELECT usr FROM clicks WINDOW TUMBLING (SIZE 1 DAY) GROUP BY usr",
+        "usr",
+        "a query of windows must count something",
+    ),
+    ("CREATE VIEW v AS SELECT usr FROM posts UNION ALL SELECT usr FROM clicks", "SELECT", "UNION ALL must"),
+    ("EXPLAIN SELECT usr FROM posts UNION ALL SELECT usr FROM clicks", "usr", "UNION ALL runs as several"),
     (
         "SELECT p.usr FROM posts p ASOF JOIN users u ON p.usr = u.usr",
         "users u",

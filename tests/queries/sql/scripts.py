@@ -11,11 +11,11 @@ from streamgauge.queries.sql.errors import SqlError
 from streamgauge.queries.sql.parse.dialect import statements_of
 from streamgauge.queries.sql.plan.catalog import Catalog, relation_of
 from streamgauge.queries.sql.plan.expressions import Expressions
+from streamgauge.queries.sql.plan.logical_plan import LogicalPlan
 from streamgauge.queries.sql.plan.planner import Planner
-from streamgauge.queries.sql.plan.query_plan import QueryPlan
 from streamgauge.queries.sql.run.memory import Memory
-from streamgauge.queries.sql.run.outcome import StatementOutcome
 from streamgauge.queries.sql.run.session import SqlSession
+from streamgauge.queries.sql.run.statement_result import StatementResult
 from streamgauge.queries.sql.scalars.scalars import Scalars
 
 DECLARED = """
@@ -46,7 +46,7 @@ def declared_planner() -> Planner:
     return Planner(catalog, stream_class=sg.Stream)
 
 
-def planned(query: str) -> QueryPlan:
+def planned(query: str) -> LogicalPlan:
     """The plan of a SELECT over the declared streams."""
     (statement,) = statements_of(query)
     try:
@@ -55,7 +55,7 @@ def planned(query: str) -> QueryPlan:
         raise error.of_text(query) from None
 
 
-def outcomes(script: str) -> list[StatementOutcome]:
+def outcomes(script: str) -> list[StatementResult]:
     """What comes of a script without a broker."""
     return list(SqlSession(Memory(), stream_class=sg.Stream).run(script))
 

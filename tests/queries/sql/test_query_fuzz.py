@@ -25,7 +25,7 @@ import pytest
 from confluent_kafka import Producer
 
 from streamgauge.queries.sql.run.memory import Memory
-from streamgauge.queries.sql.run.rows import RowReader, topics_of
+from streamgauge.queries.sql.run.row_reader import RowReader, topics_of
 from streamgauge.queries.sql.run.session import SqlSession
 
 from ...apps.cli.test_sql import ran

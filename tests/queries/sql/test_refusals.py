@@ -105,7 +105,7 @@ BROKEN = [
     ("SELECT region FROM users EMIT CHANGES", "users", "users is a table, whose rows replace each other"),
     ("SELECT DISTINCT usr FROM posts", "usr", "GROUP BY the columns with a window"),
     ("SELECT usr FROM posts ORDER BY usr", "usr", "ORDER BY: a stream's rows have no end"),
-    ("SELECT usr FROM posts UNION SELECT usr FROM clicks", "SELECT", "write two statements"),
+    ("SELECT usr FROM posts UNION SELECT usr FROM clicks", "SELECT", "UNION ALL alone"),
     ("FROM WITH x AS (SELECT usr posts) SELECT usr FROM x", "FROM", "the statement is not understood"),
     ("WITH x AS (SELECT usr FROM posts) SELECT n FROM x", "n", "no column is called n; there are usr"),
     ("SELECT usr FROM posts WHERE ROWTIME > NOW()", "NOW", "the present time would be that of the start"),

@@ -13,7 +13,7 @@ import pytest
 import streamgauge as sg
 from streamgauge.operators.table.query import query
 from streamgauge.queries.views.file_table import final_view
-from streamgauge.queries.views.kept_windows import with_kept
+from streamgauge.queries.views.kept_windows import TableWithKept, with_kept
 from streamgauge.queries.views.view import Gap, TableView, rows_of
 from streamgauge.sketches.core.protocol import SketchError
 
@@ -79,3 +79,43 @@ def test_windows_are_deleted_by_their_end_once_they_are_older_than_is_kept(tmp_p
     assert left == ["20260102T000000", "20260103T235950"] and other.exists()
     with pytest.raises(ValueError, match="SketchesToParquet: keep must be longer than '0s'"):
         sg.SketchesToParquet(tmp_path, "0s")
+
+
+def test_a_served_table_has_the_windows_of_files_that_come_and_go(tmp_path: Path) -> None:
+    keyed = ROWS.group_by("key").tumbling("10s")
+    live = WindowsOf(final_view("t", counted(keyed, [24])))
+    table = TableWithKept(live, tmp_path / "closed", 0)
+    assert numbers(table.view()) == {(20, "a"): 1}
+    counted(keyed, [0, 1, 24, 24], tmp_path / "closed")
+    assert numbers(table.view()) == {(0, "a"): 1, (0, "b"): 1, (20, "a"): 1}
+    assert table.view().version == table.view().version
+    live.now = final_view("t", counted(keyed, [37]))
+    assert numbers(table.view()) == {(0, "a"): 1, (0, "b"): 1, (20, "a"): 2, (30, "b"): 1}
+    for file in (tmp_path / "closed").rglob("*T000000Z-*.parquet"):
+        file.unlink()
+    assert numbers(table.view()) == {(20, "a"): 2, (30, "b"): 1}
+    (tmp_path / "closed" / "x.parquet").write_bytes(b"no table")
+    view = table.view()
+    assert view.stale is not None and "x.parquet" in view.stale.why
+    assert numbers(view) == {(20, "a"): 2, (30, "b"): 1}
+
+
+class WindowsOf:
+    """A table that is a view."""
+
+    name = "t"
+
+    def __init__(self, now: TableView) -> None:
+        self.now = now
+
+    def view(self) -> TableView:
+        return self.now
+
+    def describe(self) -> dict[str, Any]:
+        return {}
+
+    def watch(self, changed: Any) -> Any:
+        return None
+
+    def close(self) -> None:
+        pass

@@ -13,8 +13,8 @@ import pytest
 from streamgauge.operators.sketching.partition_state import PartitionState
 from streamgauge.operators.table.schema import from_ipc, schema_of
 from streamgauge.operators.windows.window import LATEST
+from streamgauge.spark_udafs.merge.merge_plan import partials_of
 from streamgauge.spark_udafs.merge.open_windows import OpenWindowsMerge, OpenWindowsPartials
-from streamgauge.spark_udafs.merge.plan import partials_of
 
 from ...engines.test_windows import SCHEMA, counted_in, stream_of
 from ...engines.window_cases import CASES, DAY

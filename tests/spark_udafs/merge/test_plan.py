@@ -21,7 +21,7 @@ from streamgauge.operators.testing import StreamTester
 from streamgauge.operators.watermarks.partition_watermark import PartitionTime
 from streamgauge.operators.windows.window import YEAR_10000
 from streamgauge.spark_udafs.frames.tables import as_frame, as_table
-from streamgauge.spark_udafs.merge.plan import merge_announced, partials_of
+from streamgauge.spark_udafs.merge.merge_plan import merge_announced, partials_of
 
 pytestmark = pytest.mark.spark
 

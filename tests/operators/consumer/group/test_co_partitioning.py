@@ -15,7 +15,7 @@ from streamgauge.operators.consumer.group.co_partitioning import (
     partners_of,
 )
 from streamgauge.operators.consumer.options import RunOptions
-from streamgauge.operators.consumer.plan import Plan, Plans
+from streamgauge.operators.consumer.run_plan import Plan, Plans
 from streamgauge.operators.consumer.runner import start
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream

@@ -25,7 +25,7 @@ from streamgauge.operators.kafka.topics import TopicError, admin
 from streamgauge.operators.sinks.answers_to_kafka import AnswersToKafka
 from streamgauge.operators.sketching.account import Account
 from streamgauge.operators.table.query import query
-from streamgauge.together import run_together, start_together
+from streamgauge.shared_runs import run_together, start_together
 
 from ....faulty_proxy import IMPATIENT
 from ....waiting import until

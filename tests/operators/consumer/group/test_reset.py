@@ -16,7 +16,7 @@ from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.kafka.topics import admin
 from streamgauge.operators.watermarks.position import Input
-from streamgauge.together import run_together
+from streamgauge.shared_runs import run_together
 
 from ....waiting import until
 from ..runs import Windows, run_and_ask

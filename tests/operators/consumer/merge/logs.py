@@ -17,7 +17,7 @@ from streamgauge.operators.consumer.log.messages import TOPIC_CONFIG, encode, ta
 from streamgauge.operators.consumer.merge.closed_windows import ClosedWindows
 from streamgauge.operators.consumer.merge.merge_worker import MergeWorker
 from streamgauge.operators.consumer.options import RunOptions
-from streamgauge.operators.consumer.plan import Plan
+from streamgauge.operators.consumer.run_plan import Plan
 from streamgauge.operators.definition.aggregates import count, distinct
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json.decoder import json

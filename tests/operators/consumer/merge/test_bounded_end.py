@@ -9,7 +9,7 @@ import pytest
 from streamgauge.operators.consumer.merge.bounded_end import BoundedEnd
 from streamgauge.operators.consumer.merge.merger import Merger
 from streamgauge.operators.consumer.options import RunOptions
-from streamgauge.operators.consumer.plan import Plan
+from streamgauge.operators.consumer.run_plan import Plan
 from streamgauge.operators.definition.joining import Between
 from streamgauge.operators.sketching.delta import Delta
 from streamgauge.operators.watermarks.position import Input

@@ -8,7 +8,7 @@ from confluent_kafka import TopicPartition
 from streamgauge.operators.consumer.merge.closed_windows import ClosedWindows
 from streamgauge.operators.consumer.merge.merge_worker import MergeWorker
 from streamgauge.operators.consumer.merge.merger import Merger
-from streamgauge.operators.consumer.plan import Plan
+from streamgauge.operators.consumer.run_plan import Plan
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json.decoder import json

@@ -14,7 +14,7 @@ from streamgauge import AnswersToKafka, SketchesToParquet
 from streamgauge.operators.consumer.merge import outbox
 from streamgauge.operators.consumer.merge.outbox import Outbox
 from streamgauge.operators.consumer.options import RunOptions
-from streamgauge.operators.consumer.plan import Plan
+from streamgauge.operators.consumer.run_plan import Plan
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.formats.json.decoder import json

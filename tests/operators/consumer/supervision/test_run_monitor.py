@@ -19,8 +19,8 @@ from prometheus_client.parser import text_string_to_metric_families as parsed
 
 from streamgauge.operators.consumer.log.merger_state import LogState
 from streamgauge.operators.consumer.options import RunOptions
-from streamgauge.operators.consumer.plan import Plan
 from streamgauge.operators.consumer.run import Run
+from streamgauge.operators.consumer.run_plan import Plan
 from streamgauge.operators.consumer.runner import start
 from streamgauge.operators.consumer.supervision.run_monitor import PartitionOwners, RunMonitor
 from streamgauge.operators.definition.aggregates import count

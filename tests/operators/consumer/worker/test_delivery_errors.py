@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, Producer
 from streamgauge.operators.consumer.merge.closed_windows import ClosedWindows
 from streamgauge.operators.consumer.merge.merge_worker import MergeWorker
 from streamgauge.operators.consumer.options import RunOptions
-from streamgauge.operators.consumer.plan import Plan, Plans
+from streamgauge.operators.consumer.run_plan import Plan, Plans
 from streamgauge.operators.consumer.worker import worker as worker_module
 from streamgauge.operators.consumer.worker.worker import Worker
 from streamgauge.operators.definition.aggregates import count

@@ -15,8 +15,8 @@ import pytest
 from confluent_kafka import Producer
 
 from streamgauge.operators.consumer.options import RunOptions
-from streamgauge.operators.consumer.plan import Plan
 from streamgauge.operators.consumer.run import Run
+from streamgauge.operators.consumer.run_plan import Plan
 from streamgauge.operators.consumer.runner import start
 from streamgauge.operators.consumer.worker.idle_detector import HighWatermarks, IdleDetector
 from streamgauge.operators.definition.aggregates import count

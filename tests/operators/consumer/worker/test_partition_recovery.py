@@ -25,7 +25,7 @@ from streamgauge.operators.consumer.log.log_scan import Tail
 from streamgauge.operators.consumer.log.messages import decode, encode
 from streamgauge.operators.consumer.merge.merger import Merger
 from streamgauge.operators.consumer.options import RunOptions
-from streamgauge.operators.consumer.plan import Plan, Plans
+from streamgauge.operators.consumer.run_plan import Plan, Plans
 from streamgauge.operators.consumer.worker import partition_recovery
 from streamgauge.operators.consumer.worker.delivery import AtLeastOnce, AtMostOnce
 from streamgauge.operators.consumer.worker.partition_recovery import PartitionRecovery

@@ -8,7 +8,7 @@ import pytest
 from streamgauge.operators.consumer.log.log_scan import Ends
 from streamgauge.operators.consumer.merge.limits import StateLimitError
 from streamgauge.operators.consumer.options import RunOptions
-from streamgauge.operators.consumer.plan import Plan
+from streamgauge.operators.consumer.run_plan import Plan
 from streamgauge.operators.consumer.worker.idle_detector import HighWatermarks
 from streamgauge.operators.consumer.worker.stream_task import StreamTask
 from streamgauge.operators.definition.aggregates import count

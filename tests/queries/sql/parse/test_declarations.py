@@ -14,8 +14,8 @@ from streamgauge.operators.formats.protobuf.files import compiled
 from streamgauge.queries.sql.errors import SqlError
 from streamgauge.queries.sql.parse.dialect import statements_of
 from streamgauge.queries.sql.run.memory import Memory
-from streamgauge.queries.sql.run.proposal import proposed_create
-from streamgauge.queries.sql.run.rows import Received
+from streamgauge.queries.sql.run.row_reader import ReceivedMessage
+from streamgauge.queries.sql.run.schema_inference import inferred_create
 from streamgauge.queries.sql.run.session import SqlSession
 
 from ....operators.formats.conftest import registry as registry
@@ -47,7 +47,7 @@ def rows(script: str, **topics: list[bytes]) -> list[list[Any]]:
     """The rows of a script's last statement, with these messages in topics."""
     engine = Memory()
     for topic, values in topics.items():
-        engine._inserted[topic] = [Received(topic, 0, None, value, START) for value in values]
+        engine._inserted[topic] = [ReceivedMessage(topic, 0, None, value, START) for value in values]
     last = list(SqlSession(engine).run(script))[-1]
     if last.error is not None:
         raise last.error
@@ -149,7 +149,7 @@ def test_a_topic_that_proposes_nothing(messages: list[bytes], message: str) -> N
 def test_a_table_is_proposed_with_its_key() -> None:
     (statement,) = statements_of("CREATE TABLE people WITH (KAFKA_TOPIC='people')")
     messages = [(0, 0, "", "ann", '{"town": "Turku"}')]
-    create = proposed_create(statement.node, messages)
+    create = inferred_create(statement.node, messages)
     assert (
         create == "CREATE TABLE people (key VARCHAR PRIMARY KEY, town VARCHAR)"
         " WITH (KAFKA_TOPIC='people', VALUE_FORMAT='JSON');"

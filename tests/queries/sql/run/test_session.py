@@ -6,7 +6,7 @@ import pytest
 
 from streamgauge.queries.sql.errors import SqlError
 from streamgauge.queries.sql.run.memory import Memory
-from streamgauge.queries.sql.run.rows import Received
+from streamgauge.queries.sql.run.row_reader import ReceivedMessage
 from streamgauge.queries.sql.run.session import SqlSession
 
 from ..scripts import DECLARED, START, last_rows, outcomes
@@ -47,7 +47,7 @@ def test_a_stream_is_joined_filtered_and_counted_topic_by_topic() -> None:
 def test_messages_that_no_row_comes_of_are_counted() -> None:
     values = [b"no JSON", b'{"ts": 1767225600000, "n": 1}', b'{"n": "x"}']
     engine = Memory()
-    engine._inserted["posts"] = [Received("posts", 0, None, value, START) for value in values]
+    engine._inserted["posts"] = [ReceivedMessage("posts", 0, None, value, START) for value in values]
     session = SqlSession(engine)
     rows = list(session.run(f"{DECLARED} SELECT n FROM posts EMIT CHANGES"))[-1]
     assert rows.rows == [(1,)] and rows.warnings[0].startswith("2 of 3 messages could not be read, such as: ")

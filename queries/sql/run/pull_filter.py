@@ -26,7 +26,7 @@ _MIRRORED = {exp.GTE: exp.LTE, exp.GT: exp.LT, exp.LTE: exp.GTE, exp.LT: exp.GT}
 
 
 @dataclass(frozen=True)
-class Where:
+class PullFilter:
     """Conditions on a table's windows, on the values of keys, and on rows by anything else.
 
     `keys` are what `merge_cache.Selection` takes: what is merged of them can be kept for the next question.
@@ -37,7 +37,7 @@ class Where:
     rows: tuple[Any, ...] = ()
 
     @classmethod
-    def of(cls, condition: Any, schema: pa.Schema) -> Where:
+    def of(cls, condition: Any, schema: pa.Schema) -> PullFilter:
         """That of a condition. Raises nothing: names are looked up when it is applied."""
         windows, keys, rows = [], [], []
         for one in [] if condition is None else _conjuncts(condition):
@@ -50,9 +50,9 @@ class Where:
                 rows.append(one)
         return cls(tuple(windows), tuple(keys), tuple(rows))
 
-    def and_(self, other: Where) -> Where:
+    def and_(self, other: PullFilter) -> PullFilter:
         """Both conditions."""
-        return Where(self.windows + other.windows, self.keys + other.keys, self.rows + other.rows)
+        return PullFilter(self.windows + other.windows, self.keys + other.keys, self.rows + other.rows)
 
     def chosen(self, windows: Sequence[ServedWindow], schema: pa.Schema, now: datetime) -> list[ServedWindow]:
         """The windows that it leaves, each with the rows that it leaves. Raises `SqlError`."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from ....operators.definition.sources import FrameSource
 from ....operators.definition.stream import Stream
 from ....operators.windows.durations import duration_text
 from ..scalars.scalars import sql_type
@@ -16,7 +17,7 @@ from .selection import AnswerSelection
 
 
 @dataclass(frozen=True)
-class QueryPlan:
+class LogicalPlan:
     """A query: its stream, what it reads off windows (None for rows one by one), and the Python of both.
 
     `columns` are the columns of its rows with their types, `keys` those that are the groups'. `push` is
@@ -40,10 +41,13 @@ class QueryPlan:
     sinks: tuple[Any, ...] = ()
 
 
-def plan_text(plan: QueryPlan, topic: str) -> str:
+def plan_text(plan: LogicalPlan, topic: str) -> str:
     """What a plan does, as comments behind its Python: what it reads, keeps, answers and writes."""
     stream = plan.stream
-    topics = list(dict.fromkeys(name for source in stream.kafka_sources for name in source.topics))
+    if isinstance(stream.source, FrameSource):
+        topics = [str(stream.source.data)]
+    else:
+        topics = list(dict.fromkeys(name for source in stream.kafka_sources for name in source.topics))
     lines = [f"reads {', '.join(topics)}"]
     if stream.tables:
         lines.append(f"keeps the tables {', '.join(table.topic for table in stream.tables)} in each worker")

@@ -12,7 +12,7 @@ from ..scalars.scalars import Scalar
 
 
 @dataclass
-class Draft:
+class StreamBuilder:
     """A stream as it comes into being, with the Python that makes it."""
 
     stream: Any
@@ -25,10 +25,10 @@ class Draft:
         self.lines.append(text)
 
 
-def with_columns(draft: Draft, columns: Mapping[str, Scalar], at: Any) -> None:
-    """Add columns to the rows of a draft."""
+def with_columns(builder: StreamBuilder, columns: Mapping[str, Scalar], at: Any) -> None:
+    """Add columns to the rows of a stream."""
     named = {name: one.expr for name, one in columns.items()}
-    draft.then(f".with_columns({named_text(columns)})", lambda stream: stream.with_columns(**named), at)
+    builder.then(f".with_columns({named_text(columns)})", lambda stream: stream.with_columns(**named), at)
 
 
 def named_text(columns: Mapping[str, Scalar]) -> str:

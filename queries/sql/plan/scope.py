@@ -15,9 +15,9 @@ from .aggregates import aggregate_call
 from .answer_reader import BOUNDS
 from .catalog import Relation
 from .clauses import WINDOW_COLUMNS
-from .draft import Draft, with_columns
 from .expressions import Expressions, struct_field
-from .topic_rows import MESSAGE
+from .stream_builder import StreamBuilder, with_columns
+from .topic_reader import MESSAGE
 
 EXPLODE = ("EXPLODE", "UNNEST")
 
@@ -52,7 +52,7 @@ class Side:
 
 
 @dataclass
-class QueryRows:
+class Scope:
     """A stream as it comes into being, and what its columns are called.
 
     Whatever a query makes is a column of the stream under a name of its own (`new_name`), so that no alias
@@ -60,18 +60,18 @@ class QueryRows:
     the columns of EXPLODE by its text, `aliases` the same by the alias in the SELECT.
     """
 
-    draft: Draft
+    builder: StreamBuilder
     sides: list[Side]
     exploded: dict[str, str] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
 
     def new_name(self, wanted: str) -> str:
         """The name of a new column: the wanted one, or, if that is in use, one like it."""
-        return free_name(wanted, self.draft.stream.columns)
+        return free_name(wanted, self.builder.stream.columns)
 
     def expressions(self) -> Expressions:
         """Those of the rows as they are now."""
-        make = Scalars(self.draft.stream.columns)
+        make = Scalars(self.builder.stream.columns)
         return Expressions(make, lambda node: self._named(make, node), self._no_aggregate)
 
     def _no_aggregate(self, node: Any) -> Scalar | None:
@@ -130,7 +130,7 @@ class QueryRows:
 
     def all_columns(self, node: Any) -> dict[str, Scalar]:
         """The columns that ``*`` or ``stream.*`` stands for."""
-        make = Scalars(self.draft.stream.columns)
+        make = Scalars(self.builder.stream.columns)
         wanted = node.table.lower() if isinstance(node, exp.Column) else ""
         columns: dict[str, Scalar] = {}
         for side in self.sides:
@@ -198,16 +198,16 @@ class QueryRows:
             one = expressions.scalar(node)
             if one.kind != "list":
                 raise error_at(node, f"{function} takes an ARRAY, got {a_type(one.type)}")
-            name = free_name(wanted, {**self.draft.stream.columns, **columns})
+            name = free_name(wanted, {**self.builder.stream.columns, **columns})
             own.append(name)
             columns[name] = one
         if columns:
-            with_columns(self.draft, columns, calls[0])
+            with_columns(self.builder, columns, calls[0])
         return own
 
     def _fill_up(self, names: list[str], nodes: list[Any]) -> None:
         """Fill the arrays of each row up with nulls to the length of its longest."""
-        make = Scalars(self.draft.stream.columns)
+        make = Scalars(self.builder.stream.columns)
         lengths = [make.call(make.call(make.column(name), "list.len"), "fill_null", 0) for name in names]
         longest = make.function("max_horizontal", lengths)
         filled = {}
@@ -218,15 +218,15 @@ class QueryRows:
             filled[name] = make.call(
                 make.call(one, "fill_null", empty), "list.gather", places, null_on_oob=True
             )
-        with_columns(self.draft, filled, nodes[0])
+        with_columns(self.builder, filled, nodes[0])
 
     def _drop_empty(self, name: str, at: Any) -> None:
         some = pl.col(name).list.len() > 0
-        self.draft.then(f".filter(pl.col({name!r}).list.len() > 0)", lambda stream: stream.filter(some), at)
+        self.builder.then(f".filter(pl.col({name!r}).list.len() > 0)", lambda stream: stream.filter(some), at)
 
     def _explode(self, names: list[str], at: Any) -> None:
         text = ", ".join(map(repr, names))
-        self.draft.then(f".explode({text})", lambda stream: stream.explode(*names), at)
+        self.builder.then(f".explode({text})", lambda stream: stream.explode(*names), at)
 
     def key_column(self, node: Any) -> str:
         """The column that a part of a join's condition is: a column's own, or a new one."""
@@ -234,7 +234,7 @@ class QueryRows:
         if isinstance(node, exp.Column) and not self.is_struct_field(node):
             return self.resolved(node)
         name = self.new_name(str(node.sql()))
-        with_columns(self.draft, {name: one}, node)
+        with_columns(self.builder, {name: one}, node)
         return name
 
     def output_name(self, item: Any, taken: Mapping[str, Any]) -> str:

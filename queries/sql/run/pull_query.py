@@ -26,20 +26,20 @@ from ...question.question import Question
 from ...views.merge_cache import Deadline, Every, MergeCache, Selection, apart
 from ...views.view import ServedWindow, TableView
 from ..errors import error_at, nearest
-from ..parse.understood import check_understood
+from ..parse.grammar import check_grammar
 from ..plan.aggregates import DISTINCT, AggregateCall
 from ..plan.answer_reader import EDGES, AnswerReader, ranks_of, schema_of_answers
 from ..plan.clauses import WINDOW_COLUMNS, check_clauses, limit_of
 from ..plan.selection import AnswerSelection
 from ..plan.stored_columns import StoredColumns, set_column, with_columns, with_groups_of
 from ..plan.windows import window_call, window_of_clause, window_of_table
-from .pull_where import Where, naive
+from .pull_filter import PullFilter, naive
 
 _ORDERED = (*DISTINCT, "count", "sum", "min", "max")
 """Families whose sketches are ordered as their answers in SQL are."""
 
 
-def pulled(
+def pull_query(
     select: exp.Select,
     view: TableView,
     now: datetime,
@@ -62,9 +62,9 @@ def pulled(
         raise error_at(
             select.args["joins"][0].this, f"{view.name} is a stored table of sketches, which joins nothing"
         )
-    check_understood(select)
+    check_grammar(select)
     _check_names(select, view.name)
-    return _Pull(select, view, naive(now), rollups or MergeCache(0), limits, deadline).answer()
+    return _PullQuery(select, view, naive(now), rollups or MergeCache(0), limits, deadline).answer()
 
 
 def _check_names(select: exp.Select, name: str) -> None:
@@ -96,7 +96,7 @@ class _Shape:
     every: Every
 
 
-class _Pull:
+class _PullQuery:
     """One question."""
 
     def __init__(
@@ -124,7 +124,7 @@ class _Pull:
         names = columns.merged() or tuple(aggregates_of(self._view.schema))[:1]
         selection = self._selection(items, shape, columns.calls)
         condition = select.args.get("where")
-        where = Where.of(None if condition is None else condition.this, self._view.schema)
+        where = PullFilter.of(None if condition is None else condition.this, self._view.schema)
         chosen = where.chosen(self._view.windows, self._view.schema, self._now)
         check_limits(chosen, self._limits)
         try:
@@ -220,7 +220,7 @@ class _Pull:
         return int(length.this)
 
     def _merged(
-        self, chosen: list[ServedWindow], where: Where, shape: _Shape, names: tuple[str, ...]
+        self, chosen: list[ServedWindow], where: PullFilter, shape: _Shape, names: tuple[str, ...]
     ) -> pa.Table:
         wanted = Selection(names, shape.keys, tuple(sorted(where.keys)))
         return self._rollups.table(self._view.schema, chosen, wanted, shape.every, self._deadline)
@@ -228,7 +228,7 @@ class _Pull:
     def _first(
         self,
         chosen: list[ServedWindow],
-        where: Where,
+        where: PullFilter,
         shape: _Shape,
         names: tuple[str, ...],
         selection: AnswerSelection,
@@ -270,12 +270,12 @@ class _Pull:
                 return name if call.family in _ORDERED and not call.root else ""
         return ""
 
-    def _with_made(self, table: pa.Table, where: Where, shape: _Shape) -> pa.Table:
+    def _with_made(self, table: pa.Table, where: PullFilter, shape: _Shape) -> pa.Table:
         """The table with the columns of filtered aggregates and of set expressions."""
         columns = self._columns
         made: dict[str, pa.Array] = {}
         for condition, names in columns.filtered.values():
-            filtered = where.and_(Where.of(condition, self._view.schema))
+            filtered = where.and_(PullFilter.of(condition, self._view.schema))
             own = filtered.chosen(self._view.windows, self._view.schema, self._now)
             part = self._merged(own, filtered, shape, tuple(dict.fromkeys(names.values())))
             made |= with_groups_of(table, part, names, shape.every != "span")

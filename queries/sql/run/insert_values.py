@@ -9,8 +9,8 @@ import polars as pl
 from sqlglot import exp
 
 from ..errors import error_at, errors_at
+from ..parse.grammar import check_grammar
 from ..parse.statements import InsertValues
-from ..parse.understood import check_understood
 from ..plan.catalog import Relation, column_named
 from ..plan.expressions import Expressions, constant_time
 from ..scalars.scalars import Scalars, a_type, holds, kind_of
@@ -32,7 +32,7 @@ def rows_of_values(node: InsertValues, relation: Relation) -> tuple[list[str], l
         for name, value in zip(names, row.expressions):
             kind = relation.columns.get(name, pl.Int64())
             one = constants.scalar(value)
-            check_understood(value, "scalar")
+            check_grammar(value, "scalar")
             with errors_at(value):
                 (series,) = pl.select(one.expr.alias("_")).get_columns()
                 values.append(_of_type(series, kind, value))

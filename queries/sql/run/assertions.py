@@ -12,14 +12,14 @@ from ....operators.formats.jsonable import jsonable
 from ....operators.formats.messages import Messages
 from ..errors import error_at
 from ..plan.catalog import Relation
-from .rows import Received
+from .row_reader import ReceivedMessage
 
 
-def check_expected(
+def check_assertion(
     relation: Relation,
     columns: Sequence[str],
     rows: Sequence[Sequence[Any]],
-    messages: Sequence[Received],
+    messages: Sequence[ReceivedMessage],
     begin: int,
     at: Any,
 ) -> None:

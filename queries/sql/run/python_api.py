@@ -11,14 +11,14 @@ from ..errors import SqlError
 from ..parse.dialect import statements_of
 from ..parse.statements import CreateAlert, CreateAs, InsertSelect, Query, Statement
 from ..plan.catalog import Relation
-from ..plan.query_plan import QueryPlan
+from ..plan.logical_plan import LogicalPlan
 from .brokers import Brokers
 from .memory import Memory
+from .query_sinks import keeping, sinks_of
 from .session import SqlSession
-from .written_rows import keeping, sinks_of
 
 
-def last_of(text: str, bootstrap_servers: str, config: Mapping[str, Any] | None, stream_class: Any) -> Any:
+def run_last(text: str, bootstrap_servers: str, config: Mapping[str, Any] | None, stream_class: Any) -> Any:
     """See `sql_query.sql`; `stream_class` has fields for the selection and the sinks."""
     statements = statements_of(text)
     if not statements:
@@ -51,7 +51,7 @@ def _stored(session: SqlSession, node: Query) -> bool:
     return relation is not None and bool(relation.stored)
 
 
-def _stream(plan: QueryPlan, topic: str, more: Sequence[Any] = ()) -> Any:
+def _stream(plan: LogicalPlan, topic: str, more: Sequence[Any] = ()) -> Any:
     sinks = (*sinks_of(plan, topic), *more) if topic else ()
     return replace(plan.stream, selection=plan.selection, sinks=sinks)  # type: ignore[call-arg]
 

@@ -9,12 +9,13 @@ from typing import Any
 import polars as pl
 
 from ....operators.definition.stream import Stream
+from ....operators.files.local_run import stream_of
 from ..errors import error_at, errors_at
 from ..scalars.scalar_functions import FUNCTIONS
 from ..scalars.scalars import Scalar, Scalars
 from ..scalars.time_functions import timestamp_of_text
-from .catalog import Relation
-from .draft import Draft, with_columns
+from .catalog import Relation, file_type
+from .stream_builder import StreamBuilder, with_columns
 
 MESSAGE = {"rowtime": "timestamp", "rowpartition": "partition", "rowoffset": "offset"}
 """Columns of every stream, and the parts of a message that they are."""
@@ -37,10 +38,14 @@ class TopicReader:
         """The table that rows are joined with."""
         return relation.lookup(self.servers, self.config)
 
-    def draft(self, relation: Relation, names: set[str], time: str, at: Any) -> tuple[Draft, dict[str, str]]:
+    def scan(
+        self, relation: Relation, names: set[str], time: str, at: Any
+    ) -> tuple[StreamBuilder, dict[str, str]]:
         """The stream of a relation's topic, and its columns; `names` are those that the query uses."""
         if relation.stored:
             raise error_at(at, f"{relation.name} is a stored table: ask it without EMIT, and not with others")
+        if relation.path:
+            return self._files(relation, names, time, at)
         message: dict[str, str] = {}
         if relation.key and (relation.key.lower() in names or "*" in names):
             message[relation.key] = "key"
@@ -59,21 +64,52 @@ class TopicReader:
             stream = self.stream_class.from_kafka(
                 relation.topic, bootstrap_servers=self.servers, config=self.config, **options
             )
-        draft = Draft(stream, [f"sg.Stream.from_kafka({', '.join(texts)}{self.servers_text})"])
+        builder = StreamBuilder(stream, [f"sg.Stream.from_kafka({', '.join(texts)}{self.servers_text})"])
         columns = {name: name for name in relation.columns if name in stream.columns}
         if relation.key in message and relation.columns[relation.key] != pl.String():
             make = Scalars(stream.columns)
             one = make.cast(make.column(relation.key), relation.columns[relation.key])
-            with_columns(draft, {relation.key: one}, at)
+            with_columns(builder, {relation.key: one}, at)
         if "ROWTIME" in message:
-            make = Scalars(draft.stream.columns)
+            make = Scalars(builder.stream.columns)
             plain = make.call(make.column("ROWTIME"), "dt.replace_time_zone", None)
-            with_columns(draft, {"ROWTIME": make.cast(plain, pl.Datetime("us"))}, at)
+            with_columns(builder, {"ROWTIME": make.cast(plain, pl.Datetime("us"))}, at)
         columns |= {name: name for name in message if name not in columns}
         if relation.time and "rowtime" in names:
-            with_columns(draft, {"ROWTIME": _row_time(Scalars(draft.stream.columns), relation)}, at)
+            with_columns(builder, {"ROWTIME": _row_time(Scalars(builder.stream.columns), relation)}, at)
             columns["ROWTIME"] = "ROWTIME"
-        return draft, columns
+        return builder, columns
+
+    def _files(
+        self, relation: Relation, names: set[str], time: str, at: Any
+    ) -> tuple[StreamBuilder, dict[str, str]]:
+        """The stream of a relation's files, and its columns."""
+        for name in ("rowpartition", "rowoffset", *(() if relation.time else ("rowtime",))):
+            if name in names:
+                hint = "; name its time, WITH (TIMESTAMP='…')" if name == "rowtime" else ""
+                raise error_at(at, f"{relation.name} is read from files, which have no {name.upper()}{hint}")
+        moment, text = relation.event_time(time) if time else (None, "")
+        with errors_at(at):
+            stream = stream_of(self.stream_class, relation.path, moment)
+        text = f", time={text}" if text else ""
+        builder = StreamBuilder(stream, [f"sg.Stream.from_files({relation.path!r}{text})"])
+        columns = {name: name for name in relation.columns}
+        make = Scalars(builder.stream.columns)
+        cast: dict[str, Scalar] = {}
+        for name, kind in builder.stream.columns.items():
+            if file_type(kind) != kind:
+                one = make.column(name)
+                if isinstance(kind, pl.Datetime) and kind.time_zone is not None:
+                    one = make.call(
+                        make.call(one, "dt.convert_time_zone", "UTC"), "dt.replace_time_zone", None
+                    )
+                cast[name] = make.cast(one, file_type(kind))
+        if cast:
+            with_columns(builder, cast, at)
+        if "rowtime" in names:
+            with_columns(builder, {"ROWTIME": _row_time(Scalars(builder.stream.columns), relation)}, at)
+            columns["ROWTIME"] = "ROWTIME"
+        return builder, columns
 
 
 def _row_time(make: Scalars, relation: Relation) -> Scalar:

@@ -11,11 +11,11 @@ import polars as pl
 from ....operators.formats.jsonable import jsonable
 from ....operators.sketching.account import Account
 from ..errors import SqlError
-from ..plan.selection import Result
+from ..plan.selection import ResultSet
 
 
 @dataclass(frozen=True)
-class StatementOutcome:
+class StatementResult:
     """What came of a statement: rows, nothing to show, or an error.
 
     `bounds` are, by column, a list of ``[lower, upper]`` for each row; columns that are exact have none.
@@ -52,9 +52,9 @@ class StatementOutcome:
         return pl.DataFrame(rows, list(self.columns), orient="row", strict=False, infer_schema_length=None)
 
 
-def rows_of(statement: str, result: Result) -> StatementOutcome:
+def rows_of(statement: str, result: ResultSet) -> StatementResult:
     """The outcome of a query."""
-    return StatementOutcome(
+    return StatementResult(
         statement, "rows", result.rows.columns, result.rows.rows(), result.bounds, warnings=result.warnings
     )
 

@@ -21,7 +21,7 @@ _RECENT_MS = range(946_684_800_000, 4_102_444_800_000)
 _TIME_NAMES = re.compile(r"(^|_)(time|timestamp|ts|at|date|created|occurred)(_|$)|time$|_at$", re.I)
 
 
-def proposed_create(node: CreateSource, messages: Iterable[Sequence[Any]]) -> str:
+def inferred_create(node: CreateSource, messages: Iterable[Sequence[Any]]) -> str:
     """The statement with the columns that messages have. Raises `ValueError` if they don't say.
 
     `messages` are as `Engine.messages` gives them: partition, offset, time, key, value.

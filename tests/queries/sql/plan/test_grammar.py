@@ -9,9 +9,9 @@ from sqlglot import exp
 
 from streamgauge.queries.sql.errors import SqlError
 from streamgauge.queries.sql.parse.dialect import statements_of
+from streamgauge.queries.sql.parse.grammar import check_grammar
 from streamgauge.queries.sql.parse.nodes import WindowClause, WindowedTable
-from streamgauge.queries.sql.parse.understood import check_understood
-from streamgauge.queries.sql.plan.query_plan import QueryPlan
+from streamgauge.queries.sql.plan.logical_plan import LogicalPlan
 
 from ..scripts import declared_planner
 
@@ -70,7 +70,7 @@ NO_NAMES = (("db", None), ("catalog", None))
 
 def meaning(select: exp.Select) -> Any:
     """What a plan is, to be compared."""
-    plan: QueryPlan = declared_planner().plan(select)
+    plan: LogicalPlan = declared_planner().plan(select)
     chosen = plan.selection
     read = chosen and (
         [(one.name, str(one.value), str(one.lower)) for one in chosen.outputs],
@@ -110,12 +110,12 @@ def test_an_argument_that_nobody_reads_is_refused() -> None:
     ignored, tried = [], 0
     for statement in STATEMENTS:
         select = parsed(statement)
-        check_understood(select)
+        check_grammar(select)
         plain = meaning(select)
         for what, tree in altered(select, novel=True):
             tried += 1
             try:
-                check_understood(tree)
+                check_grammar(tree)
             except SqlError:
                 continue
             try:

@@ -16,15 +16,15 @@ from ....operators.formats.messages import Messages
 from ....operators.kafka.outgoing_message import Outgoing
 from ....operators.sketching.account import Account
 from ....operators.testing import StreamTester
-from ..plan.query_plan import QueryPlan
-from ..plan.selection import Result
-from .outcome import warnings_of
+from ..plan.logical_plan import LogicalPlan
+from ..plan.selection import ResultSet
+from .statement_result import warnings_of
 
 _ROWS = "sql.rows"
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class ReceivedMessage:
     """A message as it was read."""
 
     topic: str
@@ -38,7 +38,7 @@ class Received:
 class RowReader:
     """A plan's rows, from messages that it is fed; `partitions` is the most that a topic has."""
 
-    def __init__(self, plan: QueryPlan, partitions: int = 1, sinks: Sequence[Any] = ()) -> None:
+    def __init__(self, plan: LogicalPlan, partitions: int = 1, sinks: Sequence[Any] = ()) -> None:
         self._plan = plan
         stream: Any = plan.stream
         if plan.selection is None and stream.sending is None:
@@ -51,7 +51,7 @@ class RowReader:
         """The topics of the tables that rows are joined with, which must be fed first."""
         return [table.topic for table in self._plan.stream.tables]
 
-    def feed_lookup(self, messages: Iterable[Received]) -> None:
+    def feed_lookup(self, messages: Iterable[ReceivedMessage]) -> None:
         """The messages of tables."""
         given = list(messages)
         for table in self._plan.stream.tables:
@@ -71,9 +71,9 @@ class RowReader:
                     rows[key] = decoded.row(0, named=True) if decoded.height else None
             self._tester.feed_lookup(table.topic, rows)
 
-    def feed(self, messages: Iterable[Received]) -> None:
+    def feed(self, messages: Iterable[ReceivedMessage]) -> None:
         """The messages of streams, in the order of each partition."""
-        parts: dict[tuple[str, int], list[Received]] = {}
+        parts: dict[tuple[str, int], list[ReceivedMessage]] = {}
         for one in messages:
             parts.setdefault((one.topic, one.partition), []).append(one)
         for (topic, partition), own in parts.items():
@@ -94,7 +94,7 @@ class RowReader:
         """The messages that the query writes, since the last call."""
         return self._tester.sent()
 
-    def result(self) -> Result:
+    def result(self) -> ResultSet:
         """The rows since the last call."""
         selection = self._plan.selection
         warnings = self._warnings()
@@ -105,7 +105,7 @@ class RowReader:
         rows = [[row.get(name) for name in columns] for row in sent]
         # A type is that of all rows: the first hundred may be nothing but nulls.
         frame = pl.DataFrame(rows, list(columns), orient="row", strict=False, infer_schema_length=None)
-        return Result(frame, warnings=warnings)
+        return ResultSet(frame, warnings=warnings)
 
     def _warnings(self) -> tuple[str, ...]:
         """Of the messages since the last call."""
@@ -115,7 +115,7 @@ class RowReader:
         return warnings_of(account, str(refused[0].reason) if refused else "")
 
 
-def topics_of(plan: QueryPlan) -> list[str]:
+def topics_of(plan: LogicalPlan) -> list[str]:
     """The topics that a plan's stream reads."""
     sources: list[Any] = [part.source for part in plan.stream.parts()]
     return list(dict.fromkeys(topic for source in sources for topic in source.topics))

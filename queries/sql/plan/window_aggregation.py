@@ -10,27 +10,27 @@ from sqlglot import exp
 
 from ....operators.table.schema import END, START
 from ..errors import SqlError, error_at
-from ..scalars.other_names import unknown_function
+from ..scalars.function_aliases import unknown_function
 from ..scalars.scalar_functions import FUNCTIONS
 from ..scalars.scalars import Scalar
 from .aggregates import AggregateCall, aggregates_in, function_names
 from .answer_reader import BOUNDS, EDGES, AnswerReader, answer_schema, ranks_of
 from .clauses import WINDOW_COLUMNS
-from .draft import aggregate_source, arguments, source_text, with_columns
-from .query_plan import QueryPlan
-from .query_rows import EXPLODE, QueryRows, is_explode
+from .logical_plan import LogicalPlan
+from .scope import EXPLODE, Scope, is_explode
+from .stream_builder import aggregate_source, arguments, source_text, with_columns
 from .windows import Window, window_call
 
 
-class WindowQuery:
+class WindowAggregation:
     """The plan of a SELECT over windows of rows."""
 
-    def __init__(self, rows: QueryRows, select: exp.Select) -> None:
-        self._rows = rows
+    def __init__(self, scope: Scope, select: exp.Select) -> None:
+        self._scope = scope
         self._select = select
         self._plain_keys: set[str] = set()
 
-    def plan(self, window: Window, push: str, limit: int | None) -> QueryPlan:
+    def plan(self, window: Window, push: str, limit: int | None) -> LogicalPlan:
         """The plan. Raises `SqlError`."""
         select = self._select
         items = select.expressions
@@ -39,7 +39,7 @@ class WindowQuery:
                 raise error_at(item, "* of a window: name its keys and aggregates")
         self._check_edges(window)
         group = select.args.get("group")
-        self._rows.explode_items([*items, *(group.expressions if group is not None else ())])
+        self._scope.explode_items([*items, *(group.expressions if group is not None else ())])
         keys = self._keys(items)
         window = self._partitioned(window, keys)
         aggregate_calls: list[AggregateCall] = []
@@ -54,14 +54,15 @@ class WindowQuery:
         if keys:
             names = list(dict.fromkeys(keys.values()))
             text = ", ".join(map(repr, names))
-            self._rows.draft.then(
+            self._scope.builder.then(
                 f".group_by({text})",
                 lambda stream: stream.group_by(*names),
                 select.args["group"].expressions[0],
             )
-        self._rows.draft.then(window.text, window.apply, window.node)
+        if window.method:
+            self._scope.builder.then(window.text, window.apply, window.node)
         definitions = {name: one for name, (one, _) in named.items()}
-        self._rows.draft.then(
+        self._scope.builder.then(
             f".agg({arguments(lines)})", lambda stream: stream.agg(**definitions), aggregate_calls[0].node
         )
         return self._selected(items, keys, aggregate_calls, named, aliases, push, limit)
@@ -81,7 +82,11 @@ class WindowQuery:
                     raise error_at(
                         call, f"{call.name.upper()} must be of the query's window; write window_start"
                     )
-        aliases = {"window", *(side.alias for side in self._rows.sides)}
+        if not window.method and (
+            edges := [one for one in self._select.find_all(exp.Column) if _is_edge(one)]
+        ):
+            raise error_at(edges[0], "without a WINDOW all rows are counted together, and there are no edges")
+        aliases = {"window", *(side.alias for side in self._scope.sides)}
         for column in self._select.find_all(exp.Column):
             if column.table and _is_edge(column) and column.parts[0].name.lower() not in aliases:
                 raise error_at(column, f"no stream of the query is called {column.parts[0].name}")
@@ -123,13 +128,13 @@ class WindowQuery:
             target = item.this if isinstance(item, exp.Alias) else item
             if isinstance(target, exp.Column) and not target.table:
                 lower = target.name.lower()
-                known = {name.lower() for side in self._rows.sides for name in side.columns}
+                known = {name.lower() for side in self._scope.sides for name in side.columns}
                 if lower not in known and lower in aliases:
                     alias, target = aliases[lower].alias, aliases[lower].this
                     keys |= self._key(target, alias, node.sql())
                     continue
             keys |= self._key(target, alias or self._alias_of(target, items), target.sql())
-        exploded = {text: name for text, name in self._rows.exploded.items() if name in keys.values()}
+        exploded = {text: name for text, name in self._scope.exploded.items() if name in keys.values()}
         return {**keys, **exploded}
 
     def _alias_of(self, node: Any, items: list[Any]) -> str:
@@ -139,16 +144,16 @@ class WindowQuery:
         if aggregates_in(node):
             raise error_at(node, "an aggregate can't be a key of the groups")
         if is_explode(node):
-            name = self._rows.exploded[node.sql()]
-        elif isinstance(node, exp.Column) and not self._rows.is_struct_field(node):
-            name = self._rows.resolved(node)
+            name = self._scope.exploded[node.sql()]
+        elif isinstance(node, exp.Column) and not self._scope.is_struct_field(node):
+            name = self._scope.resolved(node)
             self._plain_keys.add(name)
         else:
-            one = self._rows.expressions().scalar(node)
+            one = self._scope.expressions().scalar(node)
             # An alias that is a column's name would write over that column before it is counted.
-            taken = self._rows.draft.stream.columns
-            name = self._rows.new_name(alias if alias and alias not in taken else str(node.sql()))
-            with_columns(self._rows.draft, {name: one}, node)
+            taken = self._scope.builder.stream.columns
+            name = self._scope.new_name(alias if alias and alias not in taken else str(node.sql()))
+            with_columns(self._scope.builder, {name: one}, node)
         return {text: name, node.sql(): name}
 
     def _partitioned(self, window: Window, keys: Mapping[str, str]) -> Window:
@@ -165,8 +170,8 @@ class WindowQuery:
         return replace(window, named=(*window.named, ("by", tuple(name for name in own if name in by))))
 
     def _session_key(self, node: Any, keys: Mapping[str, str]) -> str:
-        plain = isinstance(node, exp.Column) and not self._rows.is_struct_field(node)
-        name = self._rows.resolved(node) if plain else keys.get(node.sql(), "")
+        plain = isinstance(node, exp.Column) and not self._scope.is_struct_field(node)
+        name = self._scope.resolved(node) if plain else keys.get(node.sql(), "")
         if name in keys.values():
             return name
         raise error_at(
@@ -197,7 +202,7 @@ class WindowQuery:
             )
             prepared.append((one, column, inputs))
         if columns:
-            with_columns(self._rows.draft, columns, aggregate_calls[0].node)
+            with_columns(self._scope.builder, columns, aggregate_calls[0].node)
         named: dict[str, tuple[Any, list[AggregateCall]]] = {}
         for one, column, inputs in prepared:
             definition = one.aggregate(column, inputs)
@@ -218,16 +223,16 @@ class WindowQuery:
 
     def _input(self, node: Any, condition: Any, columns: dict[str, Scalar]) -> str:
         """The column that an aggregate is of: a column's own, or a new one named after the expression."""
-        expressions = self._rows.expressions()
+        expressions = self._scope.expressions()
         one = expressions.scalar(node)
-        if condition is None and isinstance(node, exp.Column) and not self._rows.is_struct_field(node):
-            return self._rows.resolved(node)
+        if condition is None and isinstance(node, exp.Column) and not self._scope.is_struct_field(node):
+            return self._scope.resolved(node)
         text = str(node.sql())
         if condition is not None:
             text += f" where {condition.sql()}"
             holds = expressions.condition(condition, "FILTER (WHERE …)")
             one = expressions.make.when([(holds, one)], None)
-        name = self._rows.new_name(text)
+        name = self._scope.new_name(text)
         columns[name] = one
         return name
 
@@ -252,10 +257,10 @@ class WindowQuery:
         aliases: Mapping[str, Any],
         push: str,
         limit: int | None,
-    ) -> QueryPlan:
+    ) -> LogicalPlan:
         calls = {id(one.node): (name, one) for name, (_, those) in named.items() for one in those}
         ranks = ranks_of(calls[id(one.node)] for one in aggregate_calls)
-        stream = self._rows.draft.stream
+        stream = self._scope.builder.stream
         answers = AnswerReader(answer_schema(stream, ranks), calls, keys, self._key_of)
         selection, columns = answers.selection(
             self._select, items, aliases, ranks, limit if not push else None
@@ -264,24 +269,24 @@ class WindowQuery:
         compared = {"SELECT": ", ".join(item.sql() for item in items)}
         if having is not None:
             compared["HAVING"] = having.this.sql()
-        return QueryPlan(
-            replace(self._rows.draft.stream, compared=compared),
+        return LogicalPlan(
+            replace(self._scope.builder.stream, compared=compared),
             selection,
             columns,
-            self._rows.draft.stream.keys,
+            self._scope.builder.stream.keys,
             push,
             limit,
-            source_text(self._rows.draft.lines) + answers.remark(),
+            source_text(self._scope.builder.lines) + answers.remark(),
             calls=calls,
         )
 
     def _key_of(self, node: exp.Column) -> str:
         """The key of the groups that a column's name means; empty for a column that is none."""
         try:
-            name = self._rows.resolved(node)
+            name = self._scope.resolved(node)
         except SqlError:
             return ""
-        return name if name in self._plain_keys and not self._rows.is_struct_field(node) else ""
+        return name if name in self._plain_keys and not self._scope.is_struct_field(node) else ""
 
 
 def _is_edge(node: Any) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from streamgauge.queries.sql.plan.aggregates import NAMES, REFUSED, function_names
-from streamgauge.queries.sql.plan.query_rows import EXPLODE
+from streamgauge.queries.sql.plan.scope import EXPLODE
 from streamgauge.queries.sql.plan.stored_columns import SET_FUNCTIONS
-from streamgauge.queries.sql.scalars.other_names import FLINK, INSTEAD, KSQLDB, unknown_function
+from streamgauge.queries.sql.scalars.function_aliases import FLINK, INSTEAD, KSQLDB, unknown_function
 from streamgauge.queries.sql.scalars.scalar_functions import FUNCTIONS
 
 WORDS = {"CAST", "CASE", "INTERVAL", "WINDOW", "FILTER", "TIMESTAMP", "SAMPLE", "AS", "TUMBLING"}

@@ -11,18 +11,18 @@ from ....operators.sinks.sketches_to_parquet import SketchesToParquet
 from ....operators.table.schema import END, START
 from ..errors import error_at, errors_at
 from ..parse.statements import CreateAs, Word
-from ..plan.query_plan import QueryPlan
+from ..plan.logical_plan import LogicalPlan
 from ..plan.selection import Output, SelectedToKafka
 
 
-def sinks_of(plan: QueryPlan, topic: str) -> list[Any]:
+def sinks_of(plan: LogicalPlan, topic: str) -> list[Any]:
     """The sinks that write a query's rows; of rows that are sent one by one, none."""
     if plan.sinks:
         return list(plan.sinks)
     return [] if plan.selection is None else [SelectedToKafka(topic, plan.selection, plan.keys)]
 
 
-def keeping(node: CreateAs, plan: QueryPlan) -> list[Any]:
+def keeping(node: CreateAs, plan: LogicalPlan) -> list[Any]:
     """The sink of a CREATE TABLE … WITH (SKETCHES='folder', KEEP='30d'), which keeps its closed windows."""
     folder, keep = node.options.get("SKETCHES"), node.options.get("KEEP")
     if keep is not None and folder is None:
@@ -37,7 +37,7 @@ def keeping(node: CreateAs, plan: QueryPlan) -> list[Any]:
         return [SketchesToParquet(str(folder), None if keep is None else str(keep))]
 
 
-def with_edges(plan: QueryPlan, at: Word) -> QueryPlan:
+def with_edges(plan: LogicalPlan, at: Word) -> LogicalPlan:
     """A plan whose rows say of which window they are, as those must that are kept.
 
     Raises `SqlError` for another column under the name of an edge.
@@ -56,7 +56,7 @@ def with_edges(plan: QueryPlan, at: Word) -> QueryPlan:
     return replace(plan, selection=selected, columns=columns)
 
 
-def check_kind(node: CreateAs, plan: QueryPlan) -> None:
+def check_kind(node: CreateAs, plan: LogicalPlan) -> None:
     """Raise `SqlError` for a STREAM of windows or a TABLE of rows."""
     kind = "stream" if plan.selection is None else "table"
     if node.kind != kind:
@@ -64,7 +64,7 @@ def check_kind(node: CreateAs, plan: QueryPlan) -> None:
         raise error_at(node.name, f"{what}: write CREATE {kind.upper()} {node.name} AS SELECT …")
 
 
-def writing(plan: QueryPlan, topic: str, keys: tuple[str, ...], at: Word) -> QueryPlan:
+def writing(plan: LogicalPlan, topic: str, keys: tuple[str, ...], at: Word) -> LogicalPlan:
     """The plan whose rows go to a topic. Raises `SqlError` for one that ends, or that is sorted."""
     if plan.selection is not None and plan.selection.order:
         raise error_at(at, "ORDER BY: windows are written as they close; leave it out, and sort what is read")

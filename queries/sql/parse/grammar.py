@@ -111,7 +111,7 @@ _GRAMMAR: Mapping[str, Mapping[type, _Arguments]] = {
             "this": "joined",
             "on": "scalar",
             "side": ("LEFT", "FULL"),
-            "kind": ("INNER", "OUTER", "CROSS"),
+            "kind": ("INNER", "OUTER", "CROSS", "SEMI", "ANTI"),
         }
     },
     "joined": {exp.Table: _TABLE, exp.Unnest: {"expressions": "scalar", "alias": "alias of UNNEST"}},
@@ -208,7 +208,7 @@ _INSTEAD: Mapping[tuple[type, str], str] = {
 """What to write in place of an argument that is refused."""
 
 
-def check_understood(node: Any, place: str = "query") -> None:
+def check_grammar(node: Any, place: str = "query") -> None:
     """Raise `SqlError` for the first part of a tree that nobody reads.
 
     `place` is what the tree is: a ``query``, a ``scalar`` or a ``type``.
@@ -219,7 +219,7 @@ def check_understood(node: Any, place: str = "query") -> None:
             for part in value if isinstance(value, list) else [value]:
                 if not isinstance(part, exp.Expr):
                     raise _refused(node, name, value)
-                check_understood(part, rule)
+                check_grammar(part, rule)
 
 
 def check_arguments(node: Any, place: str = "query") -> list[tuple[str, Any]]:

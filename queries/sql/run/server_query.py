@@ -13,15 +13,15 @@ from ...views.view import ServedTable
 from ..errors import SqlError, error_at, nearest
 from ..parse.dialect import statements_of
 from ..parse.statements import Query
-from .pull import pulled
+from .pull_query import pull_query
 
 
-def served_answer(
+def server_query_answer(
     text: str, tables: Mapping[str, ServedTable], rollups: MergeCache, limits: Limits, deadline: Deadline
 ) -> Answer:
     """The answer of one SELECT whose FROM is a table of the server's, by its name.
 
-    Raises `SqlError`, which knows the text, and what `pulled` raises.
+    Raises `SqlError`, which knows the text, and what `pull_query` raises.
     """
     try:
         statements = statements_of(text)
@@ -33,7 +33,7 @@ def served_answer(
         if source is None:
             raise error_at(select.expressions[0], f"a query must read a table, FROM …; {nearest('', tables)}")
         view = _table(source.this, tables).view()
-        return pulled(select, view, datetime.now(UTC), rollups, limits, deadline)
+        return pull_query(select, view, datetime.now(UTC), rollups, limits, deadline)
     except SqlError as error:
         raise error.of_text(text) from None
 

@@ -17,14 +17,14 @@ from ..scalars.scalar_functions import FUNCTIONS
 from .aggregates import aggregates_in
 from .catalog import Catalog
 from .clauses import WINDOW_COLUMNS
-from .query_rows import is_explode
-from .topic_rows import MESSAGE
+from .scope import is_explode
+from .topic_reader import MESSAGE
 
 _ROWS = {"expressions", "from_", "joins", "where"}
 
 
 @dataclass(frozen=True)
-class _Named:
+class _ViewQuery:
     """A named query: its tree, what its names stand for, and whether all columns come through."""
 
     select: exp.Select
@@ -32,7 +32,7 @@ class _Named:
     everything: bool
 
 
-def with_named_rows(select: exp.Select, catalog: Catalog) -> None:
+def expand_views(select: exp.Select, catalog: Catalog) -> None:
     """Put the queries that a query names in their places. Raises `SqlError` for what isn't rows."""
     _merged(select, {}, catalog)
 
@@ -57,7 +57,7 @@ def _check(node: Any, known: set[str], what: str) -> None:
             raise error_at(node, f"{name.strip('_').upper()} of {what} is not supported; leave it out")
 
 
-def _named(select: Any, named: Mapping[str, _Named], catalog: Catalog) -> _Named:
+def _named(select: Any, named: Mapping[str, _ViewQuery], catalog: Catalog) -> _ViewQuery:
     """A query of rows. Raises `SqlError` for others."""
     if not isinstance(select, exp.Select):
         raise error_at(select, "a named query must be a SELECT")
@@ -88,7 +88,7 @@ def _named(select: Any, named: Mapping[str, _Named], catalog: Catalog) -> _Named
             raise error_at(item, "a column of a named query must have a name: expression AS name")
     if everything:
         _check_names(select, outputs, catalog)
-    return _Named(select, outputs, everything)
+    return _ViewQuery(select, outputs, everything)
 
 
 def _check_names(select: exp.Select, outputs: Mapping[str, Any], catalog: Catalog) -> None:
@@ -103,7 +103,7 @@ def _check_names(select: exp.Select, outputs: Mapping[str, Any], catalog: Catalo
                 )
 
 
-def _merged(select: exp.Select, named: Mapping[str, _Named], catalog: Catalog) -> exp.Select:
+def _merged(select: exp.Select, named: Mapping[str, _ViewQuery], catalog: Catalog) -> exp.Select:
     """A query, with the one that it reads in place of that one's name."""
     if (given := select.args.get("with_")) is not None:
         _check(given, {"expressions"}, "WITH")
@@ -162,7 +162,7 @@ def _at(select: exp.Select, at: Any) -> exp.Select:
     return copied
 
 
-def _items(select: exp.Select, inner: _Named, alias: str) -> Iterator[Any]:
+def _items(select: exp.Select, inner: _ViewQuery, alias: str) -> Iterator[Any]:
     """What is selected, a * as what it stands for; a column keeps its name."""
     for item in select.expressions:
         if isinstance(item, exp.Star) or (isinstance(item, exp.Column) and isinstance(item.this, exp.Star)):
@@ -185,7 +185,7 @@ def _of_edge(column: exp.Column) -> str | None:
     return WINDOW_COLUMNS.get(column.name.lower())
 
 
-def _replace(column: exp.Column, inner: _Named, alias: str, aliases: Mapping[str, Any]) -> None:
+def _replace(column: exp.Column, inner: _ViewQuery, alias: str, aliases: Mapping[str, Any]) -> None:
     """Put what a column's name stands for in its place. Raises `SqlError` for a name that there isn't."""
     if column.meta.get("placed") or _is_word(column) or isinstance(column.this, exp.Star):
         return
