@@ -39,11 +39,13 @@ def test_the_page_runs(kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         value = json.dumps({"author": f"a{number % 10}", "created_at": f"2026-01-01T0{hour}:00:00"})
         producer.produce(topic, value, partition=number % 2, timestamp=1_767_225_600_000 + 3_600_000 * hour)
     assert producer.flush(120) == 0
+    output = ""
     for command in commands[1:]:
         arguments = [*shlex.split(command)[1:], "--bootstrap-servers", kafka.bootstrap_servers]
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0, result.output
-    assert "90 messages" in result.output
+        output += result.output
+    assert "90 messages" in output and output.count("45 messages in 1 files, whole") == 2
     exec(compile(_block(text, "python"), str(PAGE), "exec"), {})
     windows = capsys.readouterr().out
     assert windows.count("2026-01-01") == 6 and windows.count("┆ 30") == 3

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import socket
 import subprocess
 import sys
+import threading
+import tomllib
+from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from confluent_kafka import Producer
 
+from streamgauge.agents.ingest.agent import Agent
 from streamgauge.agents.ingest.config import parse_config
-from streamgauge.agents.ingest.flume_properties import parse_properties
+from streamgauge.agents.ingest.document import FieldLines, plan_of
 from streamgauge.agents.ingest.presets import PRESETS
 from streamgauge.agents.ingest.registry import CHANNELS, INTERCEPTORS, SINKS, SOURCES, load_kind
+from streamgauge.apps.dev.kafka.node import free_port
+
+from .agents.ingest.agents import fresh, values
+from .agents.ingest.sources.feed_server import FeedServer
+from .agents.ingest.sources.mqtt_broker import MqttBroker
+from .waiting import until
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "ingest.md").read_text()
 
@@ -25,14 +39,12 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.M | re.S)
 
 
+PAGE_BLOCKS = re.findall(r"^```toml\n(.*?)^```", PAGE.partition("## Each source")[2], re.M | re.S)
+
+
 @pytest.mark.parametrize("text", blocks("toml"))
 def test_configurations_can_be_read(text: str, tmp_path: Path) -> None:
     assert parse_config(text, "docs", "agent", tmp_path).routes
-
-
-def test_flumes_properties_can_be_read(tmp_path: Path) -> None:
-    (text,) = blocks("properties")
-    assert parse_properties(text, "docs", tmp_path).name == "a1"
 
 
 def test_all_kinds_fields_and_presets_are_named() -> None:
@@ -42,6 +54,98 @@ def test_all_kinds_fields_and_presets_are_named() -> None:
         assert {name for name in names if f"`{name}`" not in rows[kind]} == set(), kind
     for name in (*CHANNELS, *SINKS, *INTERCEPTORS, *PRESETS):
         assert f"`{name}`" in PAGE, name
+
+
+SHOWN = {tomllib.loads(text)["sources"].popitem()[1]["type"]: text for text in PAGE_BLOCKS}
+
+
+def test_each_source_has_a_configuration() -> None:
+    assert SHOWN.keys() == SOURCES.keys()
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("kind", SHOWN)
+def test_each_sources_configuration_runs(
+    kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """As it stands on the page, but for addresses, the name of the topic, and the program `journalctl`."""
+    document = tomllib.loads(SHOWN[kind])
+    [source], [sink] = document["sources"].values(), document["sinks"].values()
+    sink |= {"topic": fresh(sink["topic"]), "bootstrap_servers": kafka.bootstrap_servers}
+    monkeypatch.chdir(tmp_path)
+    with Senders(kafka, source) as senders:
+        plan = plan_of(document, FieldLines("docs"), sink["topic"], tmp_path)
+        running = Agent(plan, once=False)
+        thread = threading.Thread(target=running.run)
+        thread.start()
+        try:
+            until(lambda: running.health().ready or not thread.is_alive())
+            senders.send()
+            count = 10_000 if kind == "sequence" else 1
+            until(lambda: running.account.sent >= count or not thread.is_alive())
+        finally:
+            running.stop()
+            thread.join(60)
+    assert len(values(kafka, sink["topic"])) == running.account.sent == count
+
+
+class Senders:
+    """What a source's messages come from, at the addresses that are written to its settings."""
+
+    def __init__(self, kafka: Any, source: dict[str, Any]) -> None:
+        self._kafka, self._source = kafka, source
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Senders:
+        source, kind = self._source, self._source["type"]
+        if "port" in source:
+            source["port"] = free_port()
+        if kind == "mqtt":
+            self._broker = MqttBroker()
+            self._stack.callback(self._broker.close)
+            source["port"] = self._broker.port
+        elif kind == "websocket":
+            server = FeedServer([b'{"time_us": 1}'])
+            self._stack.callback(server.close)
+            source["url"] = server.url
+        elif kind == "kafka":
+            source |= {"topics": [fresh("alerts")], "bootstrap_servers": self._kafka.bootstrap_servers}
+            self._kafka.create_topic(source["topics"][0])
+        elif kind == "journal":
+            entry = "__CURSOR=s=1\\nMESSAGE=one\\n\\n"
+            source["command"] = [sys.executable, "-c", f"print('{entry}', flush=True); input()"]
+        elif kind == "stdin":
+            read, write = os.pipe()
+            os.write(write, b"one\n")
+            os.close(write)
+            before = os.dup(0)
+            os.dup2(read, 0)
+            self._stack.callback(os.dup2, before, 0)
+        elif kind == "spool":
+            Path(source["folder"]).mkdir()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def send(self) -> None:
+        source, kind = self._source, self._source["type"]
+        if kind == "tail":
+            Path("logs").mkdir()
+            Path("logs/access.log").write_text("one\n")
+        elif kind == "spool":
+            Path(source["folder"], "a.csv").write_text("one\n")
+        elif kind == "http":
+            httpx.post(f"http://127.0.0.1:{source['port']}", content=b"one\n", timeout=60).raise_for_status()
+        elif kind == "syslog":
+            with socket.create_connection(("127.0.0.1", source["port"])) as sender:
+                sender.sendall(b"<13>one\n")
+        elif kind == "mqtt":
+            self._broker.publish("sensors/1", b"one")
+        elif kind == "kafka":
+            producer = Producer({"bootstrap.servers": self._kafka.bootstrap_servers})
+            producer.produce(source["topics"][0], b"one")
+            assert producer.flush(120) == 0
 
 
 @pytest.mark.kafka

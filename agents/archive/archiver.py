@@ -8,7 +8,6 @@ and the other drops what it has and goes on behind it.
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
@@ -17,10 +16,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-import pyarrow as pa
 
-from ...operators.archive.chain import last_segment
-from ...operators.archive.segment import ArchiveError, Segment, SegmentWriter, folder
+from ...operators.archive.chain import current_manifest, last_segment
+from ...operators.archive.manifest import Manifest, record_first, sha256_of
+from ...operators.archive.segment import ArchiveError, Segment, SegmentWriter
 from ...operators.archive.store import Store
 from ...operators.consumer.group.membership import Membership
 from ...operators.formats.decode import Decoder
@@ -28,12 +27,10 @@ from ...operators.formats.messages import Messages
 from ...operators.kafka.reader import Corrupt, PositionGone, Reader
 from ...operators.kafka.source import TopicPartition
 from ...operators.kafka.topics import admin, begin_offsets, end_offsets, id_of, partitions_of
-from ...operators.kept_form import form_of
 from ...operators.watermarks.position import Input, inputs_of
 
 log = logging.getLogger("streamgauge.archive")
 
-_FORM = 2
 _POLL_SECONDS = 0.2
 
 
@@ -75,9 +72,10 @@ class ArchiveAccount:
 
 @dataclass(slots=True)
 class _Growing:
-    """A partition's file that grows."""
+    """A partition's file that grows, and the manifest of the files before it."""
 
     writer: SegmentWriter
+    manifest: Manifest
     since: float | None = None
     topic_id: str = field(default="")
 
@@ -211,7 +209,8 @@ class Archiver:
         """The next file of a partition whose topic holds the offsets from `first` to `end` − 1."""
         last = last_segment(self._store, *where)
         if last is None:
-            begin = self._first_of_all(where, end if self._options.start == "latest" else first)
+            wanted = end if self._options.start == "latest" else first
+            begin = record_first(self._store, *where, wanted)
             last = Segment(*where, begin, begin, 0, topic_id)
         if last.topic_id and topic_id and last.topic_id != topic_id:
             raise ArchiveError(
@@ -232,16 +231,14 @@ class Archiver:
                 )
             log.warning("the offsets %d to %d of %s are lost", last.next_offset, first - 1, where)
             writer.skip(last.next_offset, first)
-        return _Growing(writer, topic_id=topic_id)
+        return _Growing(writer, self._manifest(where), topic_id=topic_id)
 
-    def _first_of_all(self, where: Input, wanted: int) -> int:
-        """Where a partition's archive begins; of several archivers the first one says so for all."""
-        path = f"{folder(*where)}/_first.json"
-        self._store.create(path, pa.py_buffer(json.dumps({"form": _FORM, "first_offset": wanted}).encode()))
-        with self._store.open(path) as file:
-            kept = json.loads(file.read())
-        form_of(kept, _FORM, f"the beginning of {where} in the archive")
-        return int(kept["first_offset"])
+    def _manifest(self, where: Input) -> Manifest:
+        """The manifest of what is published, which is written now if an archiver has died before it did."""
+        manifest = current_manifest(self._store, *where)
+        if manifest.files:
+            manifest.write(self._store)
+        return manifest
 
     def _assign(self) -> None:
         offsets: dict[TopicPartition, int] = {where: self._next_offset(where) for where in self.assigned}
@@ -308,7 +305,7 @@ class Archiver:
                 f"the topic {where.topic!r} was deleted and recreated while it was archived; what was read "
                 f"since offset {writer.first_offset} is discarded. Archive the new topic to another folder"
             )
-        segment, data = writer.finish(next_offset)
+        segment, data = writer.finish(next_offset, growing.manifest.sha256)
         last = last_segment(self._store, *where)
         ours = last is None or last.next_offset == segment.first_offset
         if ours and self._store.create(segment.path, data):
@@ -317,6 +314,8 @@ class Archiver:
             self.account.bytes += data.size
             self.account.lost += sum(following - first for first, following in segment.lost)
             following = segment.next_offset
+            manifest = growing.manifest.after(segment, sha256_of(data))
+            manifest.write(self._store)
             self._published(segment)
         else:
             last = last_segment(self._store, *where)
@@ -324,8 +323,9 @@ class Archiver:
             log.warning("another archiver has published %s; continuing after it", last.range_text)
             self.account.dropped_files += 1
             following, self._moved = last.next_offset, True
+            manifest = self._manifest(where)
         following_writer = self._writer(where, following, growing.topic_id)
-        self._growing[where] = _Growing(following_writer, topic_id=growing.topic_id)
+        self._growing[where] = _Growing(following_writer, manifest, topic_id=growing.topic_id)
 
     def _writer(self, where: Input, first_offset: int, topic_id: str) -> SegmentWriter:
         return SegmentWriter(*where, first_offset, topic_id, self._decoders.get(where.topic))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from ...operators.archive.chain import first_offsets, read_segment
+from ...operators.archive.manifest import record_removal
 from ...operators.archive.segment import Segment
 from ...operators.archive.store import Store
 
@@ -13,15 +15,23 @@ def remove_older(store: Store, topics: Mapping[str, list[int]], before_ms: int) 
     """Remove the files whose messages are all older than a time (ms since 1970); gives what they held.
 
     Ends at a partition's first file with a younger message or with none that has a timestamp. The last file
-    stays in any case: it says where the archive goes on.
+    stays in any case: it says where the archive goes on. Where the archive begins from then on is recorded
+    before anything is removed, so that a missing file is told from a removed one.
     """
     removed = []
     for topic, partitions in topics.items():
         for partition in partitions:
-            for first in first_offsets(store, topic, partition)[:-1]:
-                segment = read_segment(store, topic, partition, first)
-                if segment.latest_ms is None or segment.latest_ms >= before_ms:
-                    break
+            old = []
+            # Another program's retention may have removed the rest meanwhile.
+            with suppress(FileNotFoundError):
+                for first in first_offsets(store, topic, partition)[:-1]:
+                    segment = read_segment(store, topic, partition, first)
+                    if segment.latest_ms is None or segment.latest_ms >= before_ms:
+                        break
+                    old.append(segment)
+            if old:
+                record_removal(store, topic, partition, old[-1].next_offset)
+            for segment in old:
                 store.remove(segment.path)
-                removed.append(segment)
+            removed += old
     return removed

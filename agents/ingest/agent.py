@@ -42,7 +42,7 @@ class Agent:
 
     def __init__(self, plan: AgentPlan, once: bool = False) -> None:
         self.plan, self._once = plan, once
-        self._stopping = threading.Event()
+        self._stopping, self._ended = threading.Event(), threading.Event()
         self._error: BaseException | None = None
         self._lock = threading.Lock()
         self._channels: dict[str, Channel] = {}
@@ -136,8 +136,9 @@ class Agent:
             for thread in threads:
                 thread.start()
             try:
-                while any(thread.is_alive() for thread in threads):
-                    threads[0].join(_WAIT_SECONDS) if threads[0].is_alive() else time.sleep(_WAIT_SECONDS)
+                # In place of the threads: an interrupted join() believes the thread has finished (3.11).
+                while not self._ended.wait(_WAIT_SECONDS):
+                    pass
             finally:
                 self.stop()
                 for thread in threads:
@@ -160,6 +161,8 @@ class Agent:
             self.stop()
         finally:
             work.done = True
+            if all(one.done for one in (*self._feeds.values(), *self._drains.values())):
+                self._ended.set()
 
     def _feed(self, work: _Work) -> None:
         """From a source to its sink or channel."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from .batch import Batch, Positions
 
@@ -56,6 +56,22 @@ class Source(Protocol):
 
     def close(self) -> None:
         """Let go of files and connections."""
+
+
+@runtime_checkable
+class DrainedSource(Protocol):
+    """A source of a kind whose messages nobody may send again.
+
+    If this one is `volatile`, nobody does: at a stop, what was received is still delivered, or else counted.
+    """
+
+    volatile: bool
+
+    def drain(self) -> None:
+        """Receive nothing but what is here already; the source has `ended` once that is read."""
+
+    def discard(self) -> int:
+        """Receive and give nothing more; how many received messages are lost by that."""
 
 
 class SourceSettings(Protocol):

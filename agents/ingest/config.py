@@ -21,11 +21,10 @@ from pathlib import Path
 
 from .agent_plan import AgentPlan
 from .document import ConfigError, FieldLines, plan_of
-from .flume_properties import parse_properties
 
 
 def read_config(path: Path, name: str, folder: Path) -> AgentPlan:
-    """The plan that a file holds: TOML, or Flume's properties if it is called so.
+    """The plan that a TOML file holds.
 
     `name` and `folder` are those of an agent whose file names none. Raises `ConfigError`, and `OSError` for a
     file that can't be read.
@@ -34,8 +33,6 @@ def read_config(path: Path, name: str, folder: Path) -> AgentPlan:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path}: must be UTF-8 text, got a byte {error.object[error.start]:#x}") from None
-    if path.suffix in (".properties", ".conf"):
-        return parse_properties(text, str(path), folder)
     return parse_config(text, str(path), name, folder)
 
 

@@ -78,6 +78,11 @@ class Inbox:
             self._changed.notify_all()
 
     @property
+    def count(self) -> int:
+        """How many messages wait."""
+        return self._count
+
+    @property
     def empty(self) -> bool:
         """Whether there is nothing to read."""
         return not self._arrivals and not self._dropped
@@ -102,6 +107,16 @@ class Inbox:
             dropped, self._dropped = dict(self._dropped), Counter()
             self._changed.notify_all()
         return _joined(arrivals, dropped, stream, part)
+
+    def discard(self) -> int:
+        """Take nothing in any more, and forget what is here; how many messages that were."""
+        with self._changed:
+            self.closed = True
+            lost = self._count + sum(self._dropped.values())
+            self._arrivals, self._count = [], 0
+            self._dropped.clear()
+            self._changed.notify_all()
+        return lost
 
     def close(self) -> None:
         """Take nothing in any more; who waits for what is still here is refused."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from .account import IngestAccount
 from .batch import Batch
-from .component import Interceptor, Sink, Source
+from .component import DrainedSource, Interceptor, Sink, Source
 
 log = logging.getLogger("streamgauge.ingest")
 
@@ -17,6 +17,9 @@ COMMIT_SECONDS = 1.0
 COMMIT_BYTES = 32 * 1024 * 1024
 """A transaction of so many bytes is committed at once: they are kept until then, to be sent again."""
 COMMIT_MESSAGES = 400_000
+DRAIN_SECONDS = 10.0
+"""How long at most a stop reads what a source has received."""
+STOPPED = "lost at the stop"
 _IDLE_SECONDS = 0.25
 _SOON_SECONDS = 0.005
 """How long more messages are waited for where somebody waits for the commit."""
@@ -70,12 +73,36 @@ class Pump:
                     self._commit()
                 elif batch is None and self._ends() and not feeding:
                     break
+            else:
+                self._drain()
             if self._pending:
                 self._commit()
         except BaseException as error:
             for batch in self._pending:
                 batch.refused(str(error))
             raise
+        finally:
+            self._discard()
+
+    def _drain(self) -> None:
+        """Read what a source has received, if nobody sends it again."""
+        if not isinstance(self.source, DrainedSource) or not self.source.volatile:
+            return
+        self.source.drain()
+        deadline = time.monotonic() + DRAIN_SECONDS
+        while not self.source.ended and time.monotonic() < deadline:
+            batch = self.source.read(_SOON_SECONDS)
+            if batch is not None:
+                self._take(batch)
+            if self._pending and self._is_due(batch):
+                self._commit()
+
+    def _discard(self) -> None:
+        """Count what was received and can't be delivered."""
+        if isinstance(self.source, DrainedSource) and self.source.volatile:
+            lost = self.source.discard() + sum(batch.read for batch in self._pending)
+            if lost:
+                self.state.account += IngestAccount(lost, dropped={STOPPED: lost})
 
     def _ends(self) -> bool:
         """Whether the end of what is there was reached, and is the end."""

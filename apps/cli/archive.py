@@ -27,11 +27,14 @@ _RETENTION_SECONDS = 60.0
 
 
 def archive(
-    topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Topics to archive.")],
-    to: Annotated[
-        str,
-        typer.Option(metavar="DIR", help="A folder, or a URL such as s3://bucket/archive."),
+    topics: Annotated[
+        list[str],
+        typer.Argument(metavar="TOPIC... | verify DIR", help="Topics to archive; or an archive to check."),
     ],
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="A folder, or a URL such as s3://bucket/archive."),
+    ] = None,
     bootstrap_servers: Servers = "localhost:9092",
     size: Annotated[
         str, typer.Option(metavar="BYTES", help="Write a file once its messages reach this size …")
@@ -67,6 +70,9 @@ def archive(
     next run resumes where the files end: no offset is committed, and nothing is stored elsewhere.
     `streamgauge replay DIR` sends an archived topic again, and `Stream.from_archive` counts over it.
 
+    `verify DIR` reads every file: its hash, its pages, its offsets, and whether each file is there. It names
+    what is damaged or missing, and then exits with 1.
+
         streamgauge archive posts trades --to archive
 
         streamgauge archive posts --to archive --once --json
@@ -74,7 +80,15 @@ def archive(
         streamgauge archive posts --to s3://bucket/archive --interval 1m --keep 30d
 
         streamgauge archive posts --to archive --decode posts.sql
+
+        streamgauge archive verify archive
     """
+    if to is None:
+        kind, *places = topics
+        if kind != "verify" or len(places) != 1:
+            raise ValueError("--to is missing: name the folder or URL of the archive")
+        verify_archive(places[0], as_json)
+        return
     if start not in ("earliest", "latest"):
         raise ValueError(f"--start must be earliest or latest, got {start}")
     size_bytes, seconds = bytes_of(size), seconds_of("--interval", interval)
@@ -123,6 +137,7 @@ def _run(archiver: Archiver, once: bool, keep_seconds: float | None, to: str) ->
     from ...operators.consumer.signals import as_interrupt
 
     removed, stop, failed = 0, threading.Event(), list[BaseException]()
+    ended = threading.Event()
 
     def remove_old() -> int:
         if keep_seconds is None:
@@ -144,22 +159,66 @@ def _run(archiver: Archiver, once: bool, keep_seconds: float | None, to: str) ->
             archiver.run(stop)
         except BaseException as error:
             failed.append(error)
+        finally:
+            ended.set()
 
     thread = threading.Thread(target=run, name="archiver")
     with as_interrupt():
         thread.start()
         try:
-            while thread.is_alive():
+            # In place of the thread: an interrupted join() believes the thread has finished (3.11).
+            while not ended.is_set():
                 removed += remove_old()
-                thread.join(_RETENTION_SECONDS)
+                ended.wait(_RETENTION_SECONDS)
         except KeyboardInterrupt:
             write_line("writing what was read …", sys.stderr)
         finally:
             stop.set()
+            ended.wait()
             thread.join()
     if failed:
         raise failed[0]
     return removed
+
+
+def verify_archive(place: str, as_json: bool) -> None:
+    """Check an archive and print what was found; exits with 1 if anything is damaged or missing.
+
+    Raises `ArchiveError` if there is no archive.
+    """
+    with at_once():
+        from ...operators.archive.chain import topics_of
+        from ...operators.archive.store import store_of
+        from ...operators.archive.verify import file_count, verify
+        from ...operators.watching.progress_bar import progress_bar
+
+    head, _, last = place.rstrip("/").rpartition("/")
+    topic = last.removeprefix("topic=") if last.startswith("topic=") else None
+    store = store_of(place if topic is None else head or ".")
+    topics = topics_of(store)
+    if topic is not None:
+        topics = {topic: topics[topic]} if topic in topics else {}
+        if not topics:
+            raise ValueError(f"{place}: there is no such topic in {store.name}")
+    with progress_bar("verifying", file_count(store, topics), "files") as advance:
+        checks = list(verify(store, topics, advance))
+    problems = [problem for check in checks for problem in check.problems]
+    if as_json:
+        total = {name: sum(getattr(one, name) for one in checks) for name in ("files", "messages", "bytes")}
+        write_json({"archive": place, **total, "problems": problems, "partitions": list(map(asdict, checks))})
+    else:
+        for check in checks:
+            where = f"{check.topic}[{check.partition}]"
+            if check.first_offset is not None and check.next_offset is not None:
+                where += f" {check.first_offset} to {check.next_offset - 1}"
+            state = "whole" if not check.problems else f"{len(check.problems)} problems"
+            lost = sum(following - first for first, following in check.lost)
+            more = f", {lost:,} offsets were lost before they were archived" if lost else ""
+            write_line(f"{where}: {check.messages:,} messages in {check.files:,} files, {state}{more}")
+        for problem in problems:
+            write_line(problem, sys.stderr)
+    if problems:
+        raise typer.Exit(1)
 
 
 def decoders_of(declarations: str, topics: Sequence[str]) -> dict[str, Decoder]:

@@ -67,8 +67,6 @@ def ingest(
         streamgauge ingest --preset jetstream --to posts
 
         streamgauge ingest agent.toml --metrics 9400
-
-        streamgauge ingest flume.properties
     """
     with at_once():
         from ...agents.ingest.agent import Agent

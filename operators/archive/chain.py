@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from .manifest import Manifest, first_kept, read_manifest, sha256_of
 from .segment import SCHEMA, ArchiveError, Segment, check_chain, first_offset_of, folder, segment_of
 from .store import Store
+
+_LISTINGS = 5
+"""How often files are listed at most, if retention removes some of them meanwhile."""
 
 
 def topics_of(store: Store) -> dict[str, list[int]]:
@@ -40,11 +47,17 @@ def read_segment(store: Store, topic: str, partition: int, first_offset: int) ->
     """What a file's footer says of it. Raises `ArchiveError` for one that is damaged or foreign."""
     path = Segment(topic, partition, first_offset, 0, 0).path
     with store.open(path) as file:
-        try:
-            metadata = pq.read_metadata(file)
-            columns = metadata.schema.to_arrow_schema()
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise ArchiveError(f"{path} is damaged, or isn't Parquet: {error}") from None
+        return segment_in(file, topic, partition, first_offset)
+
+
+def segment_in(file: Any, topic: str, partition: int, first_offset: int) -> Segment:
+    """The same of a file that is open, or in memory."""
+    path = Segment(topic, partition, first_offset, 0, 0).path
+    try:
+        metadata = pq.read_metadata(file)
+        columns = metadata.schema.to_arrow_schema()
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise ArchiveError(f"{path} is damaged, or isn't Parquet: {error}") from None
     segment = segment_of(metadata.metadata, path)
     if pa.schema(list(columns)[: len(SCHEMA)]) != SCHEMA:
         raise ArchiveError(f"{path} is damaged: its columns are {', '.join(columns.names)}")
@@ -56,13 +69,83 @@ def read_segment(store: Store, topic: str, partition: int, first_offset: int) ->
 
 
 def segments(store: Store, topic: str, partition: int) -> list[Segment]:
-    """All segments of a partition, in order. Raises `ArchiveError` if they are no unbroken chain."""
-    chain = [read_segment(store, topic, partition, first) for first in first_offsets(store, topic, partition)]
-    check_chain(chain)
-    return chain
+    """All segments of a partition, in order.
+
+    Raises `ArchiveError` if they are no unbroken chain, or files are missing at its beginning or its end.
+    """
+    for _ in range(_LISTINGS):
+        # What is recorded of the end is read before files are listed, and of the beginning after that: an
+        # archiver adds files at the end meanwhile, and retention removes them at the beginning.
+        manifest = read_manifest(store, topic, partition)
+        offsets = first_offsets(store, topic, partition)
+        try:
+            chain = [read_segment(store, topic, partition, first) for first in offsets]
+        except FileNotFoundError:
+            continue
+        check_chain(chain)
+        check_end(chain[-1] if chain else None, manifest)
+        if chain:
+            check_beginning(chain[0], first_kept(store, topic, partition))
+        return chain
+    raise ArchiveError(
+        f"{store.name}: files of {topic}[{partition}] are removed faster than they can be listed; wait until "
+        "retention has finished"
+    )
+
+
+def check_end(last: Segment | None, manifest: Manifest | None) -> None:
+    """Raise `ArchiveError` if files are missing after the last one, by the manifest."""
+    if manifest is not None and (last is None or last.next_offset < manifest.next_offset):
+        raise ArchiveError(
+            f"{folder(manifest.topic, manifest.partition)}/{manifest.last} is missing: by {manifest.path}, "
+            f"the archive ends with it, before offset {manifest.next_offset}; restore the file, or delete "
+            "the manifest to continue without it"
+        )
+
+
+def check_beginning(first: Segment, begins: int | None) -> None:
+    """Raise `ArchiveError` if files are missing before the first one, by where the archive begins."""
+    if begins is not None and first.first_offset > begins:
+        place = folder(first.topic, first.partition)
+        raise ArchiveError(
+            f"{first.path} is the first file, and the archive begins at offset {begins}: {begins} to "
+            f"{first.first_offset - 1} are missing; restore the missing file, or delete {place}/_first.json "
+            f"and {place}/_begins.*.json to continue without it"
+        )
 
 
 def last_segment(store: Store, topic: str, partition: int) -> Segment | None:
-    """The segment after which the archive goes on; None if there are none."""
+    """The segment after which the archive goes on; None if there are none.
+
+    Raises `ArchiveError` if it is damaged, or the manifest says that there are files after it.
+    """
+    while True:
+        manifest = read_manifest(store, topic, partition)
+        offsets = first_offsets(store, topic, partition)
+        try:
+            chain = [read_segment(store, topic, partition, first) for first in offsets[-1:]]
+        except FileNotFoundError:  # retention has removed it, since another archiver has published more
+            continue
+        last = chain[0] if chain else None
+        check_end(last, manifest)
+        return last
+
+
+def current_manifest(store: Store, topic: str, partition: int) -> Manifest:
+    """The manifest of all files that there are, as an archiver needs it to continue.
+
+    Files that were published after the manifest was written are added: an archiver may be killed in between.
+    Raises `ArchiveError` for files that are damaged.
+    """
+    manifest = read_manifest(store, topic, partition)
     offsets = first_offsets(store, topic, partition)
-    return read_segment(store, topic, partition, offsets[-1]) if offsets else None
+    if manifest is None:
+        manifest = Manifest(topic, partition, offsets[0] if offsets else 0)
+    for first in offsets:
+        if first >= manifest.next_offset:
+            segment = read_segment(store, topic, partition, first)
+            manifest = manifest.after(segment, "")
+    if not manifest.sha256 and manifest.last:
+        with store.open(f"{folder(topic, partition)}/{manifest.last}") as file:
+            manifest = replace(manifest, sha256=sha256_of(file.read()))
+    return manifest

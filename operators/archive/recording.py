@@ -78,32 +78,39 @@ class Recording:
             yield from self._read(segment, first, following, limit)
 
     def _read(self, segment: Segment, first: int, following: int | None, limit: int) -> Iterator[Messages]:
-        with self.store.open(segment.path) as opened:
-            try:
-                file = pq.ParquetFile(opened, page_checksum_verification=True)
-                rows, reached = 0, segment.first_offset - 1
-                for batch in file.iter_batches(limit, columns=SCHEMA.names):
-                    messages = messages_of(batch, segment.topic, segment.partition)
-                    rows += len(messages)
-                    offsets = np.concatenate([[reached], messages.offset])
-                    reached = int(offsets[-1])
-                    if reached >= segment.next_offset or (np.diff(offsets) <= 0).any():
-                        raise ArchiveError(
-                            f"{segment.path} is damaged: its offsets aren't {segment.range_text}"
-                        )
+        try:
+            with self.store.open(segment.path) as file:
+                for messages in messages_in(file, segment, limit):
                     inside = messages.offset >= first
                     if following is not None:
                         inside &= messages.offset < following
                     if inside.any():
                         yield messages if inside.all() else messages.select(inside)
-                if rows != segment.rows:
-                    raise ArchiveError(
-                        f"{segment.path} is damaged: {rows} of {segment.rows} rows can be read"
-                    )
-            except ArchiveError:
-                raise
-            except (pa.ArrowException, OSError, ValueError) as error:
-                raise ArchiveError(f"{segment.path} is damaged: {error}") from None
+        except FileNotFoundError:
+            raise ArchiveError(
+                f"{segment.path} was removed while the archive was read, perhaps by retention: begin again"
+            ) from None
+
+
+def messages_in(file: Any, segment: Segment, limit: int = BATCH_MESSAGES) -> Iterator[Messages]:
+    """The messages of a segment's file, open or in memory. Raises `ArchiveError` if it is damaged."""
+    try:
+        opened = pq.ParquetFile(file, page_checksum_verification=True)
+        rows, reached = 0, segment.first_offset - 1
+        for batch in opened.iter_batches(limit, columns=SCHEMA.names):
+            messages = messages_of(batch, segment.topic, segment.partition)
+            rows += len(messages)
+            offsets = np.concatenate([[reached], messages.offset])
+            reached = int(offsets[-1])
+            if reached >= segment.next_offset or (np.diff(offsets) <= 0).any():
+                raise ArchiveError(f"{segment.path} is damaged: its offsets aren't {segment.range_text}")
+            yield messages
+        if rows != segment.rows:
+            raise ArchiveError(f"{segment.path} is damaged: {rows} of {segment.rows} rows can be read")
+    except (ArchiveError, FileNotFoundError):
+        raise
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise ArchiveError(f"{segment.path} is damaged: {error}") from None
 
 
 Slice = tuple[Messages, np.ndarray]

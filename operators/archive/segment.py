@@ -20,8 +20,10 @@ from ..formats.tombstones import decode_value
 
 FOOTER = b"streamgauge.archive"
 """The key in a file's footer under which its `Segment` is written, as JSON."""
-VERSION = 2
-"""Of the form of files. Those of version 1 have no checksums, and are read as well."""
+VERSION = 3
+"""Of the form of files. Those of version 1 have no checksums, those of version 2 no hash of the file before
+them; both are read as well.
+"""
 
 CREATED, APPENDED, NO_TIME = 0, 1, -1
 """Kafka's types of timestamps: the producer's, the broker's, none; numbered as in Spark's Kafka source."""
@@ -50,6 +52,7 @@ class Segment:
     Offsets in the range without a row had no message for readers: transactions' markers, what was aborted or
     compacted away. `lost` are ranges (first, next) of which the topic held nothing any more, or nothing that
     can be read, when they were to be archived. Timestamps are in ms since 1970; None where no row has one.
+    `before` is the SHA-256 of the file before it, empty for the first one and where it isn't known.
     """
 
     topic: str
@@ -61,6 +64,7 @@ class Segment:
     earliest_ms: int | None = None
     latest_ms: int | None = None
     lost: tuple[tuple[int, int], ...] = ()
+    before: str = ""
 
     @property
     def path(self) -> str:
@@ -120,7 +124,7 @@ def segment_of(metadata: Mapping[bytes, bytes] | None, path: str) -> Segment:
         fields: dict[str, Any] = json.loads(text)
         checksum = fields.pop("crc32", None)
         version = fields["version"]
-        if version not in (1, VERSION):
+        if version not in range(1, VERSION + 1):
             raise ArchiveError(
                 f"{path} is of version {version} of archives, and this program reads 1 to {VERSION}"
             )
@@ -222,8 +226,11 @@ class SegmentWriter:
         """The bytes that it takes in memory, compressed."""
         return self._sink.tell()
 
-    def finish(self, next_offset: int | None = None) -> tuple[Segment, pa.Buffer]:
-        """The file, whose range ends before `next_offset` if no message lies there; it takes no more."""
+    def finish(self, next_offset: int | None = None, before: str = "") -> tuple[Segment, pa.Buffer]:
+        """The file, whose range ends before `next_offset` if no message lies there; it takes no more.
+
+        `before` is the SHA-256 of the file before it.
+        """
         earliest, latest = self._times or (None, None)
         segment = Segment(
             self.topic,
@@ -235,6 +242,7 @@ class SegmentWriter:
             earliest,
             latest,
             tuple(self.lost),
+            before,
         )
         self._file.add_key_value_metadata({FOOTER.decode(): segment.to_json()})
         self._file.close()

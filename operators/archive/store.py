@@ -27,7 +27,10 @@ class Store(Protocol):
         """The names of the folders in a folder, sorted."""
 
     def create(self, path: str, data: pa.Buffer) -> bool:
-        """Write a file unless there is one already; whether this call made it."""
+        """Write a file unless there is one already; whether this call made it.
+
+        Raises `ArchiveError` if it can't be written; nothing of it is left then.
+        """
 
     def open(self, path: str) -> BinaryIO:
         """A file to read. Raises `FileNotFoundError`."""
@@ -95,6 +98,8 @@ class LocalStore:
                 os.link(draft, file)
             except FileExistsError:
                 return False
+        except OSError as error:
+            raise ArchiveError(f"{path} can't be written to {self.name}: {error.strerror}") from None
         finally:
             with suppress(FileNotFoundError):
                 draft.unlink()

@@ -11,15 +11,13 @@ import json
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from streamgauge.agents.archive import archiver
-from streamgauge.agents.archive.archiver import Archiver
 from streamgauge.agents.ingest import local_positions
 from streamgauge.agents.ingest.local_positions import LocalPositions
+from streamgauge.operators.archive import manifest
 from streamgauge.operators.archive.segment import folder as folder_of
 from streamgauge.operators.archive.store import LocalStore
 from streamgauge.operators.consumer.log import merger_state, messages, snapshots
@@ -37,7 +35,7 @@ NEWEST = {
     "merger": snapshots.FORM,
     "spark-offsets": offsets.FORM,
     "agent-positions": local_positions._FORM,
-    "archive-first": archiver._FORM,
+    "archive-first": manifest.FORM,
 }
 INPUTS = inputs_of({"posts": 2})
 
@@ -92,7 +90,7 @@ def archive_first(fields: Any, folder: Path) -> None:
     path = folder / folder_of(*where) / "_first.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(fields))
-    assert Archiver._first_of_all(SimpleNamespace(_store=store), where, 99) == 40  # type: ignore[arg-type]
+    assert manifest.record_first(store, *where, 99) == 40
 
 
 READ: dict[str, Callable[[Any, Path], None]] = {

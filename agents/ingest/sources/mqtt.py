@@ -65,6 +65,7 @@ class MqttSource:
 
     def __init__(self, settings: Mqtt, place: Place) -> None:
         self._settings = settings
+        self.volatile = settings.qos == 0
         self.inbox = Inbox(settings.capacity)
         self._ready = threading.Event()
         self._refusal: str | None = None
@@ -116,11 +117,20 @@ class MqttSource:
         """See `Source`."""
         return self.inbox.read(seconds)
 
+    def drain(self) -> None:
+        """See `DrainedSource`."""
+        self._client.disconnect()
+        self._client.loop_stop()
+
+    def discard(self) -> int:
+        """See `DrainedSource`."""
+        self.drain()
+        return self.inbox.discard()
+
     def close(self) -> None:
         """See `Source`."""
         self.inbox.close()
-        self._client.disconnect()
-        self._client.loop_stop()
+        self.drain()
 
     def _connected(self, client: Any, _: Any, flags: Any, reason: Any, properties: Any) -> None:
         if reason.is_failure:

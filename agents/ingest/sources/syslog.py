@@ -11,6 +11,7 @@ import selectors
 import socket
 import socketserver
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,6 +23,9 @@ _PRIORITY = re.compile(rb"<(?:\d|[1-9]\d|1[0-8]\d|19[01])>")
 _DATAGRAM = 65_535
 _RECEIVE_BUFFER = 8 * 1024 * 1024
 _BLOCK = 65_536
+_QUIET_SECONDS = 0.2
+"""At a stop, a connection over which nothing has come for so long is read to its end."""
+_CUT = "lost at the stop"
 _NO_PRIORITY = "not syslog: no priority, as in <34>"
 
 
@@ -52,11 +56,14 @@ class SyslogSource:
     """A `Source` of what is sent; `port` is where it listens. Raises `IngestError` if it can't."""
 
     waited_for = finite = False
+    volatile = True
 
     def __init__(self, settings: SyslogServer) -> None:
         self.settings = settings
         self.inbox = Inbox(settings.capacity)
+        self.draining = threading.Event()
         self._closing = threading.Event()
+        self._threads: list[threading.Thread] = []
         self._udp: socket.socket | None = None
         self._tcp: _TcpServer | None = None
         self.port = settings.port
@@ -75,36 +82,55 @@ class SyslogSource:
             raise IngestError(
                 f"can't listen on {settings.host}:{settings.port}: {error.strerror or error}"
             ) from None
-        works = [(self._tcp, lambda: self._tcp.serve_forever(0.1)), (self._udp, self._receive)]  # type: ignore[union-attr]
-        self._threads = [
-            threading.Thread(target=work, name="ingest syslog", daemon=True)
-            for socket_or_none, work in works
-            if socket_or_none is not None
-        ]
-        for thread in self._threads:
-            thread.start()
+        if self._tcp is not None:
+            self._tcp.start()
+        if self._udp is not None:
+            self._threads.append(threading.Thread(target=self._receive, name="ingest syslog", daemon=True))
+            self._threads[0].start()
 
     @property
     def ended(self) -> bool:
-        """See `Source`."""
-        return self.inbox.empty
+        """See `Source`; what is being received counts as not read."""
+        receiving = self.draining.is_set() and any(thread.is_alive() for thread in self._receiving())
+        return not receiving and self.inbox.empty
 
     def read(self, seconds: float) -> Batch | None:
         """See `Source`."""
         return self.inbox.read(seconds)
 
+    def drain(self) -> None:
+        """See `DrainedSource`: TCP's senders are told by a half-closed connection, and read to their end."""
+        self.draining.set()
+        if self._tcp is not None:
+            self._tcp.drain()
+
+    def discard(self) -> int:
+        """See `DrainedSource`."""
+        self.draining.set()
+        self._closing.set()
+        self.inbox.closed = True
+        # Their last messages find the inbox closed, and are counted as dropped.
+        for thread in self._receiving():
+            thread.join(2)
+        return self.inbox.discard()
+
     def close(self) -> None:
         """See `Source`."""
-        self._closing.set()
-        self.inbox.close()
+        self.discard()
         if self._tcp is not None:
-            if getattr(self, "_threads", None):
-                self._tcp.shutdown()
+            self._tcp.drain()
             self._tcp.server_close()
-        for thread in getattr(self, "_threads", ()):
-            thread.join(2)
         if self._udp is not None:
             self._udp.close()
+
+    def _receiving(self) -> list[threading.Thread]:
+        """The threads that receive: one for UDP, and one for each connection."""
+        return [*self._threads, *(self._tcp.connections if self._tcp is not None else ())]
+
+    @property
+    def closing(self) -> bool:
+        """Whether nothing may be received any more."""
+        return self._closing.is_set()
 
     def _receive(self) -> None:
         assert self._udp is not None
@@ -112,7 +138,9 @@ class SyslogSource:
         with selectors.DefaultSelector() as selector:
             selector.register(self._udp, selectors.EVENT_READ)
             while not self._closing.is_set():
-                if not selector.select(0.1):
+                if not selector.select(0.0 if self.draining.is_set() else 0.1):
+                    if self.draining.is_set():
+                        return
                     continue
                 values: list[bytes] = []
                 while len(values) < 1_000:
@@ -138,29 +166,82 @@ class SyslogSource:
         return Arrival(good, dead=dead)
 
 
-class _TcpServer(socketserver.ThreadingTCPServer):
-    allow_reuse_address = daemon_threads = True
+class _TcpServer(socketserver.TCPServer):
+    allow_reuse_address = True
+    request_queue_size = 128
 
     def __init__(self, address: tuple[str, int], source: SyslogSource, family: int) -> None:
         self.address_family, self.source = family, source
-        super().__init__(address, _Connection)
+        self.connections: list[_Connection] = []
+        self._accepting = False
+        super().__init__(address, socketserver.BaseRequestHandler)
+        self.timeout = 0.0
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Nothing: a connection that breaks is no news."""
+    def start(self) -> None:
+        """Accept connections in a thread."""
+        self._accepting = True
+        threading.Thread(target=self.serve_forever, args=(0.1,), name="ingest syslog", daemon=True).start()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Receive in a thread of its own."""
+        self.connections = [one for one in self.connections if one.is_alive()]
+        self.connections.append(_Connection(request, self.source))
+        self.connections[-1].start()
+
+    def drain(self) -> None:
+        """Accept nothing more but connections that were made already."""
+        if self._accepting:
+            self._accepting = False
+            self.shutdown()
+            before = -1
+            while before != len(self.connections):
+                before = len(self.connections)
+                self.handle_request()
+            for connection in self.connections:
+                connection.say_end()
 
 
-class _Connection(socketserver.BaseRequestHandler):
-    server: _TcpServer
+class _Connection(threading.Thread):
+    """Receives from one sender until it closes the connection, or the agent stops."""
 
-    def handle(self) -> None:
-        source, rest = self.server.source, b""
-        while data := self.request.recv(_BLOCK):
-            values, rest = split_frames(rest + data, source.settings.max_size)
-            # While there is no room nothing more is received, and TCP lets the sender wait.
-            if values and not source.inbox.put(source.arrival(values)):
-                return
-        if rest:
-            source.inbox.put(source.arrival(split_frames(rest, 0, ended=True)[0]))
+    def __init__(self, connection: socket.socket, source: SyslogSource) -> None:
+        super().__init__(name="ingest syslog connection", daemon=True)
+        self._connection, self._source = connection, source
+        connection.settimeout(_QUIET_SECONDS)
+
+    def say_end(self) -> None:
+        """Tell the sender that nobody listens any more; what it has sent can still be received."""
+        with suppress(OSError):
+            self._connection.shutdown(socket.SHUT_WR)
+
+    def run(self) -> None:
+        """Receive."""
+        source, rest, complete = self._source, b"", False
+        with self._connection:
+            while not source.closing:
+                try:
+                    data = self._connection.recv(_BLOCK)
+                except TimeoutError:
+                    if source.draining.is_set():
+                        break
+                    continue
+                except OSError:
+                    break
+                if not data:
+                    complete = True
+                    break
+                values, rest = split_frames(rest + data, source.settings.max_size)
+                # While there is no room nothing more is received, and TCP lets the sender wait.
+                if values:
+                    self._put(values)
+        if complete and rest:
+            self._put(split_frames(rest, 0, ended=True)[0])
+        elif rest:
+            source.inbox.drop(1, _CUT)
+
+    def _put(self, values: list[bytes]) -> None:
+        if not self._source.inbox.put(self._source.arrival(values)):
+            self._source.inbox.drop(len(values), _CUT)
 
 
 def split_frames(data: bytes, max_size: int, ended: bool = False) -> tuple[list[bytes], bytes]:

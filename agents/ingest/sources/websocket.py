@@ -30,6 +30,7 @@ from ..inbox import CAPACITY, Arrival, Inbox
 log = logging.getLogger("streamgauge.ingest")
 
 _PART = "cursor"
+_STOPPED = "lost at the stop"
 _AGAIN = "seen before"
 _FIRST_SECONDS, _LONGEST_SECONDS = 0.5, 30.0
 _LARGEST = 16 * 1024 * 1024
@@ -73,6 +74,7 @@ class WebsocketSource:
 
     def __init__(self, settings: Websocket, cursor: int | None) -> None:
         self._settings, self._cursor = settings, cursor
+        self.volatile = not settings.cursor
         self.inbox = Inbox(settings.capacity)
         self._closing = threading.Event()
         self._connection: ClientConnection | None = None
@@ -83,7 +85,7 @@ class WebsocketSource:
     @property
     def ended(self) -> bool:
         """See `Source`: as far as anybody can say of a feed."""
-        return self.inbox.empty
+        return self.inbox.empty and not (self._closing.is_set() and self._thread.is_alive())
 
     def read(self, seconds: float) -> Batch | None:
         """See `Source`."""
@@ -92,12 +94,24 @@ class WebsocketSource:
             raise IngestError(f"{self._shown} can't be followed: {self._error}")
         return batch
 
+    def drain(self) -> None:
+        """See `DrainedSource`."""
+        self._closing.set()
+        if (connection := self._connection) is not None:
+            connection.close()
+
+    def discard(self) -> int:
+        """See `DrainedSource`."""
+        self.inbox.closed = True
+        self.drain()
+        self._thread.join(5)
+        return self.inbox.discard()
+
     def close(self) -> None:
         """See `Source`."""
         self._closing.set()
         self.inbox.close()
-        if (connection := self._connection) is not None:
-            connection.close()
+        self.drain()
         self._thread.join(5)
 
     @property
@@ -177,7 +191,10 @@ class WebsocketSource:
                 self._cursor, position = cursor, {"cursor": cursor}
         key = fields.get(self._settings.key) if self._settings.key else None
         keys = None if not self._settings.key else [None if key is None else str(key).encode()]
-        return self.inbox.put(Arrival([value], keys, position=position))
+        if self.inbox.put(Arrival([value], keys, position=position)):
+            return True
+        self.inbox.drop(1, _STOPPED)
+        return False
 
 
 def _fields(value: bytes) -> dict[str, Any]:

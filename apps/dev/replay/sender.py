@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from ....operators.sketching.dead_letters import LARGEST_LETTER
 from ....operators.sketching.time_units import wrong_unit
 from ....sketches.core.errors import StreamgaugeError
 from ...recordings.batch import Batch, Source
+from .epoch import EpochProducer
 
 log = logging.getLogger("streamgauge.kafka")
 
@@ -87,22 +90,29 @@ def send(
 
     begin = time.monotonic()
     sent, doubt = 0, None
-    for batch in source.batches():
-        if not sent and (doubt := doubted(batch)):
-            log.warning("%s", doubt)
-        at = 0
-        while at < len(batch):
-            ready = len(batch)
-            if pace:
-                ready = int(np.searchsorted(batch.due, time.monotonic() - begin, side="right"))
-            if ready <= at:
-                producer.poll(_TICK)
-                continue
-            stop = min(ready, at + _AT_ONCE)
-            _hand_over(producer, topic, partitions, batch.slice(at, stop), delivered)
-            sent += stop - at
-            at = stop
-            progress(sent)
+    with closing(EpochProducer({**(config or {}), "bootstrap.servers": bootstrap_servers})) as epoch:
+        for batch in source.batches():
+            if not sent and (doubt := doubted(batch)):
+                log.warning("%s", doubt)
+            at = 0
+            while at < len(batch):
+                ready = len(batch)
+                if pace:
+                    ready = int(np.searchsorted(batch.due, time.monotonic() - begin, side="right"))
+                if ready <= at:
+                    producer.poll(_TICK)
+                    continue
+                stop = min(ready, at + _AT_ONCE)
+                for run in _runs(batch.slice(at, stop)):
+                    if run.partitions is not None and not run.sent[0]:
+                        while producer.flush(0.5):
+                            pass
+                        epoch.send(topic, run)
+                    else:
+                        _hand_over(producer, topic, partitions, run, delivered)
+                sent += stop - at
+                at = stop
+                progress(sent)
     while producer.flush(0.5):
         pass
     if lost:
@@ -135,6 +145,16 @@ def _partitions(producer: Producer, topic: str) -> int:
         if known.error.code() not in _AWAY or time.monotonic() > deadline:
             raise KafkaException(known.error)
         time.sleep(_TICK)
+
+
+def _runs(batch: Batch) -> Iterator[Batch]:
+    """The batch in pieces: those whose messages all have a timestamp of 0, and the others."""
+    if batch.partitions is None or batch.sent.all():
+        yield batch
+        return
+    bounds = [0, *(np.flatnonzero(np.diff(batch.sent == 0)) + 1).tolist(), len(batch)]
+    for start, stop in pairwise(bounds):
+        yield batch.slice(start, stop)
 
 
 def _hand_over(

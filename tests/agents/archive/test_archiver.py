@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 import threading
 import uuid
@@ -19,6 +20,7 @@ from streamgauge.agents.archive.archiver import ArchiveOptions, Archiver
 from streamgauge.operators.archive.chain import segments, topics_of
 from streamgauge.operators.archive.segment import APPENDED, CREATED, ArchiveError
 from streamgauge.operators.archive.store import LocalStore
+from streamgauge.operators.archive.verify import verify
 from streamgauge.operators.kafka.reader import EARLIEST, Reader
 
 from ...waiting import until
@@ -214,6 +216,49 @@ def test_what_the_topic_has_lost_stops_an_archive_or_is_noted(topic: Callable[..
     assert (account.messages, account.lost) == (2, 2)
     assert segments(posts.store, posts.name, 0)[-1].lost == ((4, 6),)
     assert posts.values() == [f"value {n}".encode() for n in (0, 1, 2, 3, 6, 7)]
+
+
+class Full(LocalStore):
+    """A disk that is full while `free` is 0: a file of the limit's size can't be written."""
+
+    free = 0
+
+    def create(self, path: str, data: pa.Buffer) -> bool:
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        if not self.free and path.endswith(".parquet"):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (64, before[1]))
+        try:
+            return super().create(path, data)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_ends_it_and_the_next_run_resumes(topic: Callable[..., Topic]) -> None:
+    posts = topic()
+    posts.send(4)
+    posts.archiver().run_once()
+    posts.send(4, first=4)
+    store = Full(posts.folder)
+    archiver = Archiver(posts.config, [posts.name], store)
+    with pytest.raises(ArchiveError, match=rf"topic={posts.name}/partition=0/0+4\.parquet can't be written"):
+        archiver.run_once()
+    assert (archiver.account.messages, archiver.account.files) == (0, 0)
+    assert posts.values() == [f"value {n}".encode() for n in range(4)]
+    assert not [path for path in posts.folder.rglob(".*") if path.is_file()]
+    store.free = 1
+    assert Archiver(posts.config, [posts.name], store).run_once().messages == 4
+    assert posts.values() == [f"value {n}".encode() for n in range(8)]
+    [check] = verify(posts.store, {posts.name: [0]})
+    assert check.problems == [] and check.unhashed == 0
+
+
+def test_a_missing_last_file_is_refused_by_archivers(topic: Callable[..., Topic]) -> None:
+    posts = topic()
+    posts.send(4)
+    posts.archiver(size_bytes=14).run_once()
+    posts.store.remove(segments(posts.store, posts.name, 0)[-1].path)
+    with pytest.raises(ArchiveError, match=r"0002\.parquet is missing: by .*_manifest.*restore the file"):
+        posts.archiver().run_once()
 
 
 def test_a_recreated_topic_is_refused(topic: Callable[..., Topic]) -> None:

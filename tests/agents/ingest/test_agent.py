@@ -17,12 +17,10 @@ from streamgauge.agents.ingest.agent import Agent
 from streamgauge.agents.ingest.batch import IngestError
 from streamgauge.agents.ingest.config import parse_config
 from streamgauge.agents.ingest.document import FieldLines, plan_of
-from streamgauge.agents.ingest.flume_properties import parse_properties
 from streamgauge.agents.ingest.metrics import progress_text, registry_of
 
 from .agents import agent, fresh, values
 from .sources.tailing import numbered, write
-from .test_flume_properties import LECTURE
 
 pytestmark = pytest.mark.kafka
 
@@ -79,10 +77,10 @@ def test_lines_equal_messages_by_each_channel(kafka: Any, tmp_path: Path, channe
         assert arrived == numbered(range(2_000))
 
 
-def test_the_lectures_file_of_flume(kafka: Any, tmp_path: Path) -> None:
-    topic = fresh("lecture")
-    text = LECTURE.replace("localhost:9092", kafka.bootstrap_servers).replace("numbers", topic)
-    running = Running(Agent(parse_properties(text, "flume.properties", tmp_path)))
+def test_numbers_without_an_end_until_a_stop(kafka: Any, tmp_path: Path) -> None:
+    topic = fresh("numbers")
+    channel = {"type": "memory", "capacity": 1_000}
+    running = Running(agent(kafka, tmp_path, {"type": "sequence"}, topic, channel=channel, once=False))
     until(lambda: running.agent.account.sent >= 3_000)
     assert running.stop() is None
     arrived = values(kafka, topic)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from streamgauge.agents.ingest import pump as pump_module
 from streamgauge.agents.ingest.batch import Batch, DeadLine
-from streamgauge.agents.ingest.component import Delivered
 from streamgauge.agents.ingest.interceptors.filter import Filter
 from streamgauge.agents.ingest.pump import Pump
+
+from .collected import Collected
 
 
 class Given:
@@ -28,24 +28,6 @@ class Given:
 
     def read(self, seconds: float) -> Batch | None:
         return self.batches.pop(0) if self.batches else None
-
-
-class Collected:
-    """A sink that remembers its commits; `error` is raised by them."""
-
-    def __init__(self, error: Exception | None = None) -> None:
-        self.commits: list[list[bytes]] = []
-        self.written: list[bytes] = []
-        self.error = error
-
-    def write(self, batch: Batch) -> None:
-        self.written += batch.values()
-
-    def commit(self, batches: Sequence[Batch]) -> Delivered:
-        if self.error is not None:
-            raise self.error
-        self.commits.append([value for batch in batches for value in batch.values()])
-        return Delivered(sum(map(len, batches)), sum(len(batch.dead) for batch in batches))
 
 
 def test_all_is_committed_and_accounted_for() -> None:

@@ -9,17 +9,21 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from typer.testing import CliRunner
 
 from streamgauge.apps.cli.commands import app
+from streamgauge.operators.archive.segment import SegmentWriter
+from streamgauge.operators.archive.store import LocalStore
+from streamgauge.operators.formats.messages import Messages
 
 pytestmark = pytest.mark.kafka
 
 
-def messages_of(servers: str, topic: str, partition: int, count: int) -> list[Any]:
-    """The first messages of a partition: key, value, headers, timestamp."""
+def messages_of(servers: str, topic: str, partition: int, count: int, first: int = 0) -> list[Any]:
+    """The first messages of a partition from an offset on: key, value, headers, timestamp."""
     consumer = Consumer({"bootstrap.servers": servers, "group.id": uuid.uuid4().hex})
-    consumer.assign([TopicPartition(topic, partition, 0)])
+    consumer.assign([TopicPartition(topic, partition, first)])
     read: list[Any] = []
     while len(read) < count:
         for message in consumer.consume(count - len(read), 5):
@@ -64,6 +68,74 @@ def test_an_archive_is_replayed_to_an_equal_topic(kafka: Any, tmp_path: Path) ->
         assert messages_of(servers, copy, partition, count) == messages_of(servers, topic, partition, count)
     again = CliRunner().invoke(app, ["archive", topic, "--to", to, "--once", "--bootstrap-servers", servers])
     assert again.exit_code == 0 and "0 messages in 0 files" in again.output
+
+
+def test_a_topic_of_everything_is_archived_and_replayed_exactly(kafka: Any, tmp_path: Path) -> None:
+    """Transactions, some of them aborted; tombstones, headers without a value, the timestamps 0 and −1; a log
+    whose first messages are gone.
+    """
+    topic, copy = f"all-{uuid.uuid4().hex[:8]}", f"copy-{uuid.uuid4().hex[:8]}"
+    servers = kafka.bootstrap_servers
+    kafka.create_topic(topic, 1, {"cleanup.policy": "compact,delete"})
+    producer = Producer({"bootstrap.servers": servers, "transactional.id": topic})
+    producer.init_transactions(120)
+    sent = []
+    for number in range(60):
+        producer.begin_transaction()
+        message: dict[str, Any] = {
+            "value": None if number % 7 == 2 else b"\xff%d" % number,
+            "key": b"k%d" % number,
+            "timestamp": (-1, 1_767_225_600_000 + number)[number % 2],
+            "headers": [("n", b"%d" % number), ("n", None)] if number % 3 else None,
+        }
+        producer.produce(topic, partition=0, **message)
+        assert producer.flush(120) == 0
+        if number % 5 == 3:
+            producer.abort_transaction(120)
+        else:
+            producer.commit_transaction(120)
+            sent.append(message)
+    import kafka as kafka_python
+
+    old = kafka_python.KafkaProducer(bootstrap_servers=servers)
+    for number in range(3):
+        old.send(topic, b"old", b"o%d" % number, [("n", b"")], partition=0, timestamp_ms=0).get(120)
+        sent.append({"timestamp": 0})
+    old.close()
+    admin, gone = AdminClient({"bootstrap.servers": servers}), TopicPartition(topic, 0, 10)
+    admin.delete_records([gone])[gone].result(120)
+    to = str(tmp_path / "archive")
+    options = ["--to", to, "--once", "--json", "--bootstrap-servers", servers, "--size", "100B"]
+    archived = invoke("archive", topic, *options)
+    replayed = invoke("replay", to, "--to", copy, "--speed", "max", "--json", "--bootstrap-servers", servers)
+    # Each transaction takes two offsets.
+    kept = len(sent) - 4
+    assert archived["messages"] == replayed["sent"] == kept
+    messages = messages_of(servers, copy, 0, kept)
+    assert messages == messages_of(servers, topic, 0, kept, first=10)
+    assert [stamp for *_, (_, stamp) in messages[-3:]] == [0, 0, 0]
+    assert {stamp for *_, (_, stamp) in messages} >= {-1, 0}
+    check = invoke("archive", "verify", to, "--json")
+    assert (check["messages"], check["problems"]) == (kept, []) and check["partitions"][0]["unhashed"] == 0
+
+
+def test_verify_names_what_is_damaged(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    writer = SegmentWriter("t", 2, 5)
+    writer.add(Messages.of([b"a", b"b"], first_offset=5))
+    segment, data = writer.finish()
+    assert store.create(segment.path, data)
+    for place in (str(tmp_path), f"{tmp_path}/topic=t"):
+        whole = CliRunner().invoke(app, ["archive", "verify", place])
+        assert whole.exit_code == 0 and whole.stdout == "t[2] 5 to 6: 2 messages in 1 files, whole\n"
+    (tmp_path / segment.path).write_bytes(data.to_pybytes()[:-1])
+    broken = CliRunner().invoke(app, ["archive", "verify", str(tmp_path), "--json"])
+    assert broken.exit_code == 1
+    [problem] = json.loads(broken.stdout)["problems"]
+    assert problem.startswith(f"{segment.path} is damaged")
+    for arguments in (["posts"], ["verify"], ["verify", "a", "b"]):
+        result = CliRunner().invoke(app, ["archive", *arguments])
+        assert isinstance(result.exception, ValueError) and "--to is missing" in str(result.exception)
 
 
 def test_a_topic_with_fewer_partitions_is_refused(kafka: Any, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -12,6 +13,8 @@ from typing import Any
 
 import httpx
 import pytest
+
+from streamgauge.apps.dev.kafka.node import free_port
 
 from ...agents.ingest.agents import fresh, values
 from ...agents.ingest.sources.tailing import write
@@ -88,6 +91,41 @@ def test_a_configuration_with_metrics_until_it_is_stopped(kafka: Any, tmp_path: 
     out, _ = agent.communicate(timeout=120)
     assert agent.returncode == 0 and json.loads(out)["dropped_by_reason"] == {"filter": 1}
     assert values(kafka, topic) == [b"ERROR one"]
+
+
+def test_a_stop_delivers_all_that_was_received_by_tcp(kafka: Any, tmp_path: Path) -> None:
+    topic, port, config = fresh(), free_port(), tmp_path / "agent.toml"
+    config.write_text(
+        f"""
+        name = "{topic}"
+        [sources.s]
+        type = "syslog"
+        port = {port}
+        [sinks.kafka]
+        type = "kafka"
+        topic = "{topic}"
+        bootstrap_servers = "{kafka.bootstrap_servers}"
+        """
+    )
+    agent = subprocess.Popen(
+        [*PROGRAM, str(config), "--json", "--metrics", "0", "--folder", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert agent.stderr is not None
+    ready = agent.stderr.readline().split()[-1].replace("metrics", "ready")
+    deadline = time.monotonic() + 120
+    while httpx.get(ready, timeout=60).status_code != 200:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    with socket.create_connection(("127.0.0.1", port)) as sender:
+        sender.sendall(b"".join(b"<13>line %d\n" % number for number in range(20_000)))
+        agent.send_signal(signal.SIGINT)
+        out, _ = agent.communicate(timeout=120)
+    account = json.loads(out)
+    assert (account["read"], account["sent"], account["dropped"]) == (20_000, 20_000, 0)
+    assert values(kafka, topic) == [b"<13>line %d" % number for number in range(20_000)]
 
 
 def test_standard_input_to_standard_output(tmp_path: Path) -> None:

@@ -11,8 +11,11 @@ import pytest
 
 from streamgauge.agents.ingest.batch import Batch, IngestError
 from streamgauge.agents.ingest.component import Place
+from streamgauge.agents.ingest.pump import STOPPED, Pump
 from streamgauge.agents.ingest.sources.mqtt import Mqtt, MqttSource
+from streamgauge.operators.kafka.retry import Stopped
 
+from ..collected import Collected
 from .mqtt_broker import MqttBroker
 
 
@@ -121,3 +124,28 @@ def test_a_broker_that_refuses_or_is_not_there_is_named(broker: MqttBroker, tmp_
 def test_wrong_settings_are_refused(settings: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         Mqtt(**settings)
+
+
+@pytest.mark.parametrize(("qos", "lost"), [(0, 3), (1, 0)])
+def test_what_a_stop_loses_is_counted(broker: MqttBroker, tmp_path: Path, qos: int, lost: int) -> None:
+    source = opened(broker, tmp_path, topics=["a"], qos=qos)
+    for number in range(3):
+        broker.publish("a", b"%d" % number, qos)
+    until(lambda: source.inbox.count == 3)
+    sink: Any = Collected(Stopped("away"))
+    pump = Pump(source, sink, stopping=lambda: source.inbox.empty)
+    with pytest.raises(Stopped):
+        pump.run()
+    source.close()
+    assert pump.state.account.dropped == ({STOPPED: lost} if lost else {})
+
+
+def test_a_stop_delivers_what_came_by_qos_0(broker: MqttBroker, tmp_path: Path) -> None:
+    source = opened(broker, tmp_path, topics=["a"], qos=0)
+    for number in range(3):
+        broker.publish("a", b"%d" % number, 0)
+    until(lambda: source.inbox.count == 3)
+    sink = Collected()
+    Pump(source, sink, stopping=lambda: True).run()
+    assert sink.commits == [[b"0", b"1", b"2"]]
+    source.close()

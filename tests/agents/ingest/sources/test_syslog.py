@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 
 from streamgauge.agents.ingest.batch import Batch, IngestError
+from streamgauge.agents.ingest.pump import STOPPED, Pump
 from streamgauge.agents.ingest.sources.syslog import SyslogServer, SyslogSource, split_frames
 from streamgauge.operators.formats.messages import Messages
 from streamgauge.operators.formats.text.syslog import syslog
+from streamgauge.operators.kafka.retry import Stopped
 
 from ....cases import each
+from ..collected import Collected
 
 OLD = b"<34>Oct 11 22:14:15 mymachine su: 'su root' failed for lonvick on /dev/pts/8"
 NEW = b'<165>1 2003-10-11T22:14:15.003Z mymachine.example.com evntslog - ID47 [x@1 a="3"] An application'
@@ -118,3 +121,36 @@ def test_a_port_that_is_taken_is_named(opened: Any) -> None:
     source = opened()
     with pytest.raises(IngestError, match=f"can't listen on 127.0.0.1:{source.port}"):
         opened(port=source.port)
+
+
+def test_a_stop_delivers_what_was_received_and_counts_the_rest(opened: Any) -> None:
+    source = opened(capacity=1_000)
+    connections = [socket.create_connection(("127.0.0.1", source.port)) for _ in range(3)]
+    for number, sender in enumerate(connections):
+        sender.sendall(b"".join(b"<13>%d %d\n" % (number, line) for line in range(2_000)) + b"<13>half of")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+        for number in range(5):
+            udp.sendto(b"<13>udp %d" % number, ("127.0.0.1", source.port))
+    sink, stops = Collected(), iter([False])
+    pump = Pump(source, sink, stopping=lambda: next(stops, True))
+    pump.run()
+    for sender in connections:
+        assert sender.recv(1) == b""  # the end of what the agent says
+        sender.close()
+    received = [value for commit in sink.commits for value in commit]
+    for number in range(3):
+        own = [value for value in received if value.startswith(b"<13>%d " % number)]
+        assert own == [b"<13>%d %d" % (number, line) for line in range(2_000)]
+    account = pump.state.account
+    assert account.read == 6_008 and account.dropped[STOPPED] >= 3 and account.unaccounted == 0
+
+
+def test_what_a_failing_sink_can_not_take_is_counted(opened: Any) -> None:
+    source = opened(protocol="tcp")
+    with socket.create_connection(("127.0.0.1", source.port)) as sender:
+        sender.sendall(b"".join(b"<13>%d\n" % line for line in range(100)))
+        pump = Pump(source, Collected(Stopped("away")), stopping=lambda: False)
+        with pytest.raises(Stopped):
+            pump.run()
+    account = pump.state.account
+    assert account.dropped == {STOPPED: account.read} and account.read == 100

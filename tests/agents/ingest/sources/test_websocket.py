@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from streamgauge.agents.ingest.batch import Batch, IngestError
+from streamgauge.agents.ingest.pump import Pump
 from streamgauge.agents.ingest.sources.websocket import Websocket, WebsocketSource
 
 from ....waiting import until
+from ..collected import Collected
 from .feed_server import FeedServer
 
 EVENTS = [b'{"time_us": %d, "did": "d%d"}' % (1_000 + number, number % 2) for number in range(20)]
@@ -111,5 +113,18 @@ def test_recorded_jetstream_events(recordings: Path) -> None:
     server = FeedServer(events, each=50)
     source = opened(server.url, cursor="time_us", key="did")
     assert values(read(source, len(events))) == events
+    source.close()
+    server.close()
+
+
+def test_a_stop_delivers_what_a_feed_without_a_cursor_has_sent() -> None:
+    server = FeedServer(EVENTS)
+    source = opened(server.url)
+    until(lambda: source.inbox.count == 20)
+    sink = Collected()
+    pump = Pump(source, sink, stopping=lambda: True)
+    pump.run()
+    assert [value for commit in sink.commits for value in commit] == EVENTS
+    assert pump.state.account.sent == 20 and pump.state.account.unaccounted == 0
     source.close()
     server.close()
