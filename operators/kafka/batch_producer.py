@@ -1,7 +1,8 @@
 """A transactional producer that takes a whole block of messages in one call, by librdkafka's C interface.
 
 confluent-kafka's `produce` costs a call of Python for each message, more than all of librdkafka's own work;
-here a block costs one. No callback crosses into Python: within transactions `commit` fails if a message did.
+here a block costs one. No message's callback crosses into Python: within transactions `commit` fails if a
+message did.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from ...sketches.core.errors import StreamgaugeError
 from .client_config import as_text
-from .librdkafka import library
+from .librdkafka import ERROR_CALLBACK, library
 from .produce import CONNECT_SECONDS
 
 Headers = Sequence[tuple[str, bytes | None]]
@@ -26,6 +27,9 @@ _COPY = 2
 """The library copies payloads before a call returns, so that memory of Python's is never read later."""
 _PURGE = 1 | 2 | 4  # what is queued, what is in flight, without waiting
 _QUEUE_FULL = int(KafkaError._QUEUE_FULL)
+_TIMED_OUT = int(KafkaError._TIMED_OUT)
+_ALL_DOWN = int(KafkaError._ALL_BROKERS_DOWN)
+_SLICE_SECONDS = 0.5
 
 # rd_kafka_message_t
 _MESSAGE = np.dtype(
@@ -64,6 +68,9 @@ class BatchProducer:
             )
         self._rd = rd
         self._topics: dict[str, int] = {}
+        self.cut_off = False
+        """Whether all brokers failed at once: they may be back at addresses that it will not ask for."""
+        self._on_error = ERROR_CALLBACK(self._note_fault)
         self._handle: int | None = self._new(config)
         self.needs_abort = False
         time.sleep(CONNECT_SECONDS)
@@ -83,6 +90,7 @@ class BatchProducer:
                     KafkaError(KafkaError._INVALID_ARG, words.value.decode(errors="replace"))
                 )
         rd.rd_kafka_conf_set_log_cb(conf, None)
+        rd.rd_kafka_conf_set_error_cb(conf, self._on_error)
         handle = rd.rd_kafka_new(_PRODUCER, conf, words, len(words))
         if not handle:
             rd.rd_kafka_conf_destroy(conf)
@@ -174,8 +182,21 @@ class BatchProducer:
         self._rd.rd_kafka_poll(self._handle, _ms(seconds))
 
     def commit(self, seconds: float) -> None:
-        """Wait until all messages are there, and commit; after an error the outcome may be unknown."""
-        self._check(self._rd.rd_kafka_commit_transaction(self._handle, _ms(seconds)))
+        """Wait until all messages are there, and commit; after an error the outcome may be unknown.
+
+        It ends early, with an error, once it is `cut_off`.
+        """
+        until = time.monotonic() + seconds
+        while True:
+            left = until - time.monotonic()
+            error = self._rd.rd_kafka_commit_transaction(self._handle, _ms(min(left, _SLICE_SECONDS)))
+            if error and self.cut_off:
+                self._rd.rd_kafka_error_destroy(error)
+                raise KafkaException(KafkaError(_ALL_DOWN))
+            if not error or left <= _SLICE_SECONDS or self._rd.rd_kafka_error_code(error) != _TIMED_OUT:
+                break
+            self._rd.rd_kafka_error_destroy(error)  # it goes on when it is called again
+        self._check(error)
 
     def abort(self, seconds: float) -> None:
         """Undo the transaction, after which another can begin."""
@@ -190,6 +211,9 @@ class BatchProducer:
             for topic in self._topics.values():
                 self._rd.rd_kafka_topic_destroy(topic)
             self._rd.rd_kafka_destroy(handle)
+
+    def _note_fault(self, _handle: int, code: int, _reason: bytes, _opaque: int) -> None:
+        self.cut_off |= code == _ALL_DOWN
 
     def _topic(self, name: str) -> int:
         if name not in self._topics:

@@ -13,6 +13,9 @@ from pathlib import Path
 _pointer, _text, _int, _size = c.c_void_p, c.c_char_p, c.c_int, c.c_size_t
 _error = _pointer  # rd_kafka_error_t, which the caller destroys
 
+ERROR_CALLBACK = c.CFUNCTYPE(None, _pointer, _int, _text, _pointer)
+"""What `rd_kafka_conf_set_error_cb` takes: called within calls of the library, by their own thread."""
+
 # name → (result, arguments)
 _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
     "rd_kafka_version": (_int, []),
@@ -20,6 +23,7 @@ _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
     "rd_kafka_conf_destroy": (None, [_pointer]),
     "rd_kafka_conf_set": (_int, [_pointer, _text, _text, _text, _size]),
     "rd_kafka_conf_set_log_cb": (None, [_pointer, _pointer]),
+    "rd_kafka_conf_set_error_cb": (None, [_pointer, ERROR_CALLBACK]),
     "rd_kafka_new": (_pointer, [_int, _pointer, _text, _size]),
     "rd_kafka_destroy": (None, [_pointer]),
     "rd_kafka_topic_new": (_pointer, [_pointer, _text, _pointer]),

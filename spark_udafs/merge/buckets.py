@@ -24,6 +24,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from ...operators.grouping.group_index import GroupIndex, hash_keys
+from ...operators.kept_form import form_of
 from ...operators.table.merge import Accumulator
 from ...operators.table.schema import END, START, TIME_TYPE, definition_of, from_ipc, keys_of, to_ipc
 from ...operators.table.windows import declared_windows
@@ -234,6 +235,8 @@ class WindowMerge(BucketMerge):
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
         """Emit the table of a complete window, unless each change of it was."""
         held = self._table.get()
+        if held is not None:
+            check_form(held[0])
         self._table.clear()
         return iter([] if held is None or self.mode == "update" else [Row(table=held[0])])
 
@@ -265,9 +268,31 @@ def as_part(table: pa.Table) -> bytes:
     return to_ipc(table, "lz4")
 
 
+FORM = 1
+"""The number of the form in which state is kept. A later one begins with `_FORM_MARK` and its number."""
+
+_FORM_MARK = b"form "
+"""No Arrow stream begins so."""
+
+
+def check_form(part: bytes) -> None:
+    """Raise `WrittenByNewer` for state of a form that this release doesn't know."""
+    beginning = bytes(memoryview(part)[: len(_FORM_MARK) + 4])
+    if beginning.startswith(_FORM_MARK):
+        number = beginning[len(_FORM_MARK) :].split(b" ")[0]
+        form_of({"form": int(number) if number.isdigit() else 0}, FORM, "the state of a streaming query")
+
+
 def joined_parts(schema: pa.Schema, parts: Iterable[bytes]) -> pa.Table:
-    """The rows of parts. Raises `DefinitionChanged` for those of another definition."""
-    return pa.concat_tables([same_definition(from_ipc(part), schema) for part in parts])
+    """The rows of parts.
+
+    Raises `DefinitionChanged` for those of another definition, `WrittenByNewer` for those of a newer form.
+    """
+    tables = []
+    for part in parts:
+        check_form(part)
+        tables.append(same_definition(from_ipc(part), schema))
+    return pa.concat_tables(tables)
 
 
 def same_definition(table: pa.Table, schema: pa.Schema) -> pa.Table:

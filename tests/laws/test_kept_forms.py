@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from streamgauge.agents.ingest import local_positions
@@ -23,12 +24,17 @@ from streamgauge.operators.archive.store import LocalStore
 from streamgauge.operators.consumer.log import merger_state, messages, snapshots
 from streamgauge.operators.consumer.log.snapshots import Snapshot
 from streamgauge.operators.consumer.merge.merger import Merger
+from streamgauge.operators.definition.aggregates import count, distinct
 from streamgauge.operators.definition.described_stream import described_stream
+from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.kafka.chunked_records import Record
 from streamgauge.operators.kept_form import WrittenByNewer
+from streamgauge.operators.table.schema import schema_of
 from streamgauge.operators.watermarks.position import Input, inputs_of
 from streamgauge.spark_udafs.kafka import offsets
 from streamgauge.spark_udafs.kafka.offsets import Offsets
+from streamgauge.spark_udafs.merge import buckets
+from streamgauge.spark_udafs.merge.buckets import joined_parts
 
 KEPT = Path(__file__).resolve().parents[1] / "data" / "kept"
 NEWEST = {
@@ -36,6 +42,7 @@ NEWEST = {
     "spark-offsets": offsets.FORM,
     "agent-positions": local_positions._FORM,
     "archive-first": manifest.FORM,
+    "spark-state": buckets.FORM,
 }
 INPUTS = inputs_of({"posts": 2})
 
@@ -93,11 +100,23 @@ def archive_first(fields: Any, folder: Path) -> None:
     assert manifest.record_first(store, *where, 99) == 40
 
 
+def spark_state(fields: Any, folder: Path) -> None:
+    rows = Stream.from_schema({"lang": pl.String, "user": pl.Int64, "at": pl.Datetime("us")}, time="at")
+    posts = rows.group_by("lang").tumbling("1m").agg(posts=count(), users=distinct("user"))
+    state = base64.b85decode(fields["table"])
+    table = joined_parts(schema_of(posts), [state, state])
+    assert sorted(zip(table["lang"].to_pylist(), table["posts"].to_pylist())) == [
+        *([("de", 2)] * 2),
+        *([("en", 3)] * 2),
+    ]
+
+
 READ: dict[str, Callable[[Any, Path], None]] = {
     "merger": merger,
     "spark-offsets": spark_offsets,
     "agent-positions": agent_positions,
     "archive-first": archive_first,
+    "spark-state": spark_state,
 }
 
 
@@ -110,7 +129,7 @@ def test_the_form_that_is_written_and_the_one_before_are_read(tmp_path: Path) ->
 
 def test_what_is_kept_carries_its_form() -> None:
     for what, newest in NEWEST.items():
-        if what != "merger":
+        if what not in ("merger", "spark-state"):  # a table as it is, where its form is 1
             assert kept(what, newest)["form"] == newest > 1
     sent = record(kept("merger", NEWEST["merger"])["snapshot"])
     fields = json.loads(zlib.decompress(sent.value))
@@ -120,6 +139,9 @@ def test_what_is_kept_carries_its_form() -> None:
 def newer(what: str) -> Any:
     """What is kept, as a release might write it that has another form."""
     fields = kept(what, NEWEST[what])
+    if what == "spark-state":
+        state = b"form %d " % (NEWEST[what] + 1) + base64.b85decode(fields["table"])
+        return {"table": base64.b85encode(state).decode()}
     if what != "merger":
         return {**fields, "form": NEWEST[what] + 1}
     message = fields["snapshot"]
@@ -131,7 +153,8 @@ def newer(what: str) -> Any:
 
 @pytest.mark.parametrize("what", NEWEST)
 def test_a_newer_form_is_refused_and_left_as_it_is(what: str, tmp_path: Path) -> None:
-    with pytest.raises(WrittenByNewer, match=r"was written by a newer version of streamgauge \(form 3; "):
+    said = rf"was written by a newer version of streamgauge \(form {NEWEST[what] + 1}; "
+    with pytest.raises(WrittenByNewer, match=said):
         READ[what](newer(what), tmp_path)
 
 

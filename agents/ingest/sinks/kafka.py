@@ -67,6 +67,13 @@ class KafkaTopic:
             raise ValueError(f"partitions must be an integer ≥ 1, got {self.partitions}")
         if not self.topic:
             raise ValueError("topic must name a topic, got ''")
+        for name, value in self.config.items():
+            if callable(value) or name == "logger":
+                instead = 'write "sasl.oauthbearer.method": "oidc" with its client and endpoint'
+                raise ValueError(
+                    f'config: "{name}" must be a text or a number, as no function is called while blocks of '
+                    f"lines are sent: {instead if name == 'oauth_cb' else 'leave it out'}"
+                )
         try:
             check_settings(self.config)
         except ValueError as error:
@@ -149,6 +156,9 @@ class KafkaSink:
                     failed, self._failed = self._failed, None
                     raise failed
                 producer = self._producer = self._producer or self._fresh()
+                producer.wait(0)
+                if producer.cut_off:
+                    raise KafkaException(KafkaError(KafkaError._ALL_BROKERS_DOWN))
                 if unsure and int(self._last(COUNT).get("transactions", 0)) >= number:
                     break
                 unsure = False

@@ -15,6 +15,7 @@ from pyspark.sql import Row
 from streamgauge.operators.definition import aggregates as ask
 from streamgauge.operators.definition.definition_diff import DefinitionChanged
 from streamgauge.operators.definition.stream import Stream
+from streamgauge.operators.kept_form import WrittenByNewer
 from streamgauge.operators.sketching.sketcher import Sketcher
 from streamgauge.operators.table.schema import END, from_ipc, schema_of, table_schema, to_ipc
 from streamgauge.operators.table.sketch_table import merge
@@ -128,6 +129,20 @@ def test_state_of_another_definition_is_refused() -> None:
     minutes = table_schema({"id": pa.int64()}, stream().aggregates, regular_windows(2 * MINUTE))
     with pytest.raises(DefinitionChanged, match="the window changed from"):
         list(_unpacking(minutes, minutes)(iter([closed])))
+
+
+def test_state_of_a_newer_form_is_refused_and_kept() -> None:
+    kept = b"form 2 " + to_ipc(table(6, stream()))
+    handle, merging = Handle(), WindowMerge(schema_of(stream()), "append", timed=True)
+    merging.init(handle)
+    handle.held = (kept,)
+    with pytest.raises(
+        WrittenByNewer, match=r"the state of a streaming query was written by a newer .*form 2"
+    ):
+        merging.handleInputRows((0, 0, MINUTE), iter([Row(__table=to_ipc(table(7, stream())))]), None)
+    with pytest.raises(WrittenByNewer):
+        merging.handleExpiredTimer((0, 0, MINUTE), None, None)
+    assert handle.held == (kept,)
 
 
 @pytest.mark.spark

@@ -16,9 +16,11 @@ from streamgauge.agents.ingest.batch import Batch, DeadLine, IngestError
 from streamgauge.agents.ingest.component import Place
 from streamgauge.agents.ingest.kafka_positions import TOPIC, KafkaPositions
 from streamgauge.agents.ingest.sinks.kafka import KafkaSink, KafkaTopic
+from streamgauge.apps.dev.kafka.broker import EmbeddedKafka
+from streamgauge.apps.dev.kafka.node import free_port
 from streamgauge.operators.kafka.topics import admin, high_watermarks
 
-from ....faulty_proxy import Request
+from ....faulty_proxy import FaultyProxy, Request
 from ....waiting import until
 from ..agents import fresh, messages, values
 
@@ -52,6 +54,36 @@ def test_messages_go_with_their_position(kafka: Any, tmp_path: Path) -> None:
     of_another = opened(kafka, topic, tmp_path, name=fresh())
     assert dict(of_another.positions) == {}
     of_another.close()
+
+
+def test_functions_in_settings_are_refused() -> None:
+    with pytest.raises(ValueError, match=r'"oauth_cb" must be a text .*sasl\.oauthbearer\.method": "oidc"'):
+        KafkaTopic(topic="posts", config={"oauth_cb": lambda _: ("token", 1e9)})
+    with pytest.raises(ValueError, match=r'"error_cb" must be a text .*leave it out'):
+        KafkaTopic(topic="posts", config={"error_cb": print})
+
+
+def test_brokers_that_move_are_found_by_their_names(tmp_path: Path) -> None:
+    broker = EmbeddedKafka(data=tmp_path / "data").start()
+    proxy = FaultyProxy(broker.port)
+    try:
+        topic = fresh()
+        settings = KafkaTopic(
+            topic=topic, bootstrap_servers=proxy.address, config={"transaction.timeout.ms": 600_000}
+        )
+        sink = settings.open(Place(topic, "source", tmp_path))
+        assert deliver(sink, Batch.of([b"one"])) == (1, 0)
+        broker.stop()
+        broker = EmbeddedKafka(free_port(), tmp_path / "data").start()
+        proxy.target = broker.port
+        began = time.monotonic()
+        assert deliver(sink, Batch.of([b"two"], positions={"file": {"offset": 2}})) == (1, 0)
+        assert time.monotonic() - began < 60, "it waited for its transaction's time-out"
+        sink.close()
+        assert values(broker, topic) == [b"one", b"two"]
+    finally:
+        proxy.close()
+        broker.stop()
 
 
 def test_what_is_not_committed_is_not_there(kafka: Any, tmp_path: Path) -> None:

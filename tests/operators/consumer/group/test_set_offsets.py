@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+import polars as pl
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
@@ -12,7 +13,10 @@ from streamgauge.operators.consumer.group.set_offsets import OffsetsAhead
 from streamgauge.operators.consumer.group.skip import skip
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
+from streamgauge.operators.definition.aggregates import count, distinct, top_k
+from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.kafka.topics import admin, end_offsets
+from streamgauge.together import run_together
 
 from ..runs import Windows, run_and_ask
 
@@ -101,3 +105,36 @@ def test_what_can_not_be_skipped_is_named(kafka: Any, posts: Any) -> None:
             skip(topic.topic, to, partitions=partitions, bootstrap_servers=server)
     with pytest.raises(ValueError, match="has no offsets: check its name"):
         skip(f"{topic.topic}x", bootstrap_servers=server)
+
+
+def test_streams_that_run_together_all_skip_the_same(kafka: Any, posts: Any, same: Any) -> None:
+    topic, server = posts(2), kafka.bootstrap_servers
+    odd, even = Stream(topic.stream.source, topic.stream.time).branch(pl.col("user") % 2 == 1)
+    streams = {
+        name: branch.tumbling("10s", delay="2s").agg(
+            posts=count(), users=distinct("user"), tags=top_k("tags", k=3)
+        )
+        for name, branch in (("odd", odd), ("even", even))
+    }
+    windows = {name: Windows() for name in streams}
+    options: Any = {"group_id": topic.topic, "until": "latest", "progress": False}
+    topic.send(1_000)
+    run_together(streams, **options, on_window=windows)
+    topic.send(600)
+    set_offset(topic, 1, 700)
+    with pytest.raises(OffsetsAhead, match="leave out 200 offsets"):
+        run_together(streams, **options)
+    assert skip(topic.topic, bootstrap_servers=server) == {(topic.topic, 1): 700}
+    topic.send(400)
+    summaries = run_together(streams, **options, on_window=windows)
+    del topic.sent[1][500:700]
+    for name, stream in streams.items():
+        wanted, account = topic.one_pass(stream)
+        counts = summaries[name].account.to_dict()
+        assert (counts.pop("skipped"), counts) == (200, account.to_dict())
+        same(windows[name].table(), wanted)
+    # The skip is over: who runs again reads on.
+    topic.send(200)
+    summaries = run_together(streams, **options)
+    assert [one.account.skipped for one in summaries.values()] == [200, 200]
+    assert {one.account.read for one in summaries.values()} == {2_000}
