@@ -48,7 +48,7 @@ class DescribedStream(Stream):
         source = self.description.get("source") or {}
         if self.window is None or source.get("how") not in ("left", "outer"):
             return self.delay_us
-        return self.delay_us + microseconds(source["within"]) + self.window.last_end(0)
+        return self.delay_us + microseconds(source["within"]) + self.window.longest_us
 
 
 def described_stream(definition: Mapping[str, Any]) -> DescribedStream:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
+from ..windows.calendar import calendar_windows
 from ..windows.count import ByCount
 from ..windows.cumulate import Cumulate
 from ..windows.durations import Duration, microseconds
@@ -34,14 +35,31 @@ class WindowedStream(RowStream):
         """How far behind the watermark windows close: unmatched rows of a join are emitted that late."""
         if self.window is None or self.joined is None or self.joined.how == "inner":
             return self.delay_us
-        return self.delay_us + self.joined.within_us + self.window.last_end(0)
+        return self.delay_us + self.joined.within_us + self.window.longest_us
 
     def _check_rows(self, verb: str, bare: bool = False) -> None:
         if bare and self.window is not None:
             raise ValueError(f"{verb}: the stream has windows already; write .{verb}(...) before them")
 
-    def tumbling(self, every: str, *, delay: Duration = "10s", max_ahead: Duration | None = "1h") -> Self:
+    def tumbling(
+        self,
+        every: str,
+        *,
+        offset: Duration | None = None,
+        zone: str | None = None,
+        delay: Duration = "10s",
+        max_ahead: Duration | None = "1h",
+    ) -> Self:
         """Windows of length `every` that don't overlap.
+
+        They are aligned to 1970-01-01 00:00 UTC, so days begin at midnight UTC and weeks on Thursdays. Months
+        of the calendar are written ``"1mo"``, ``"1q"`` and ``"1y"``. With `zone`, windows begin by the clock
+        there: a day in ``"Europe/Helsinki"`` begins at midnight and lasts 23, 24 or 25 hours, and ``"1w"``
+        begins on Monday, in ``"UTC"`` as well. A time of day that the zone's clock skips begins when the
+        clock is put forward, and one that occurs twice begins the first time; the hour that is repeated in
+        autumn is therefore one window of two hours. `offset` begins windows later, or earlier if it is
+        negative: ``tumbling("1d", offset="6h", zone="Europe/Helsinki")`` has days from 06:00 to 06:00, and
+        ``tumbling("1y", offset="3mo")`` years that begin in April.
 
         A window is emitted once all partitions are `delay` past its end. A row is late, and dropped, if its
         partition was already that far ahead of it, or if its window was closed for good. If partitions are
@@ -58,16 +76,36 @@ class WindowedStream(RowStream):
         is a dead letter and does not move time. In a recording, a row that far past the previous ones counts,
         but time jumps only once 20 consecutive rows are there. With None every time is accepted.
 
-        Raises `ValueError` for text that isn't a duration, and if the stream already has windows.
+        Raises `ValueError` for text that isn't a duration or a time zone, and if the stream already has
+        windows.
+
+        >>> import polars as pl
+        >>> import streamgauge as sg
+        >>> rows = sg.Stream.from_schema({"at": pl.Int64}, time=pl.from_epoch("at"))
+        >>> days = rows.tumbling("1d", zone="Europe/Helsinki", max_ahead=None).agg(n=sg.count())
+        >>> tester = sg.StreamTester(days)
+        >>> _ = tester.feed([{"at": 1_774_735_200 + 86_400 * day} for day in (0, 1)])
+        >>> hours = pl.col("window_end") - pl.col("window_start")
+        >>> tester.finish().windows().select(hours.dt.total_hours()).to_series().to_list()
+        [23, 24]
         """
-        return self._windowed("tumbling", Tumbling.every(every), delay, max_ahead)
+        window = calendar_windows("tumbling", every, None, offset, zone) or Tumbling.every(every)
+        return self._windowed("tumbling", window, delay, max_ahead)
 
     def hopping(
-        self, size: str, *, every: str, delay: Duration = "10s", max_ahead: Duration | None = "1h"
+        self,
+        size: str,
+        *,
+        every: str,
+        offset: Duration | None = None,
+        zone: str | None = None,
+        delay: Duration = "10s",
+        max_ahead: Duration | None = "1h",
     ) -> Self:
         """Overlapping windows of length `size`, one beginning every `every`.
 
-        They are aligned to 1970-01-01 00:00 UTC. A window is emitted if it has any row, with the groups that
+        They are aligned to 1970-01-01 00:00 UTC, or by `offset` and `zone` as `tumbling` describes; both
+        lengths are in months, or neither is. A window is emitted if it has any row, with the groups that
         have rows in it, so the first rows are also in windows that began before them. Rows are sketched once,
         in panes, whatever the overlap. A row that is late for some of its windows counts in the others.
         `delay`, `max_ahead` and the closing of windows are as for `tumbling`.
@@ -83,16 +121,26 @@ class WindowedStream(RowStream):
         >>> tester.finish().windows()["n"].to_list()
         [2, 3, 3, 1]
         """
-        return self._windowed("hopping", Hopping.of(size, every), delay, max_ahead)
+        window = calendar_windows("hopping", size, every, offset, zone) or Hopping.of(size, every)
+        return self._windowed("hopping", window, delay, max_ahead)
 
     def cumulate(
-        self, size: str, *, every: str, delay: Duration = "10s", max_ahead: Duration | None = "1h"
+        self,
+        size: str,
+        *,
+        every: str,
+        offset: Duration | None = None,
+        zone: str | None = None,
+        delay: Duration = "10s",
+        max_ahead: Duration | None = "1h",
     ) -> Self:
         """Windows that begin every `size` and grow by `every`: the total so far, at each step.
 
         This is Flink's ``CUMULATE``: ``cumulate("1d", every="1m")`` gives a day's total each minute, the last
-        at midnight (UTC), and starts over. From the first row on, a window is emitted at each step, with all
-        groups that have had rows since it began, whether or not new rows have arrived. Windows with the same
+        at midnight (UTC), and starts over. `offset` and `zone` are those of `tumbling`: ``cumulate("1mo",
+        every="1d", zone="Europe/Helsinki")`` gives a month's total each midnight there. From the first row
+        on, a window is emitted at each step, with all groups that have had rows since it began, whether or
+        not new rows have arrived. Windows with the same
         beginning differ in `window_end`, so replace by `window_start`, `window_end` and keys. Rows are
         sketched once, and the rows of each step are merged once. A row that is late for some of its windows
         counts in the others. The table topic stores a period's deltas until the period is over, and a restart
@@ -111,7 +159,8 @@ class WindowedStream(RowStream):
         >>> tester.finish().windows()["n"].to_list()
         [2, 3, 3, 4, 1, 1, 1]
         """
-        return self._windowed("cumulate", Cumulate.of(size, every), delay, max_ahead)
+        window = calendar_windows("cumulate", size, every, offset, zone) or Cumulate.of(size, every)
+        return self._windowed("cumulate", window, delay, max_ahead)
 
     def sliding(
         self, size: str, *, step: str = "1s", delay: Duration = "10s", max_ahead: Duration | None = "1h"
@@ -223,12 +272,20 @@ class WindowedStream(RowStream):
         self, verb: str, window: StreamWindows, delay: Duration, max_ahead: Duration | None
     ) -> Self:
         if self.window is not None:
-            _, *present = map(str, self.window.definition().values())
-            _, *wanted = (f'"{length}"' for length in window.definition().values())
+            present = _in_words(self.window.definition(), str)
+            wanted = _in_words(window.definition(), lambda length: f'"{length}"')
             raise ValueError(
-                f"{verb}: the stream has windows of {' every '.join(present)} already; there is one kind for "
-                f"each table. For {' every '.join(wanted)}, define a second stream or roll up this one's "
+                f"{verb}: the stream has windows of {present} already; there is one kind for "
+                f"each table. For {wanted}, define a second stream or roll up this one's "
                 "table"
             )
         ahead = -1 if max_ahead is None else microseconds(max_ahead)
         return replace(self, window=window, delay_us=microseconds(delay), max_ahead_us=ahead)
+
+
+def _in_words(definition: Mapping[str, Any], shown: Callable[[Any], str]) -> str:
+    """The lengths of windows, and where they begin."""
+    place = {"offset": "from", "zone": "in"}
+    lengths = [shown(length) for name, length in definition.items() if name not in ("window", *place)]
+    begin = (f" {word} {shown(definition[name])}" for name, word in place.items() if name in definition)
+    return " every ".join(lengths) + "".join(begin)

@@ -190,7 +190,7 @@ class Panes(Sketches):
 
     def _behind(self, times: np.ndarray, reached: np.ndarray) -> np.ndarray | None:
         """The rows that are late for some of their windows, None without any."""
-        if self._window.size_us == self._window.every_us:
+        if self._window.single:
             return None
         behind = np.flatnonzero(self._window.first_ends(times) <= reached)
         return behind if len(behind) else None

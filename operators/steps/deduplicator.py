@@ -38,7 +38,7 @@ class Deduplicator(LookBack):
         # Seen counts what lies less than its stretch away: of the last one message, that is less than 2.
         reach = step.last + 1 if step.last else step.within_us or 0
         self._max_ahead_us, self._delay_us = stream.max_ahead_us, stream.delay_us
-        self._span_us = int(stream.window.last_ends(np.zeros(1, np.int64))[0])
+        self._span_us = stream.window.longest_us
         self._seen: IdIndex | IdFilter
         if step.fpp is None or step.capacity is None:
             self._seen = IdIndex(reach, _ALL if step.last else step.limit)

@@ -50,7 +50,7 @@ class JoinState:
         self._none_before = [_NEVER, _NEVER]
         self._window = stream.window
         self._delay_us, self._max_ahead_us = stream.delay_us, stream.max_ahead_us
-        self._span_us = int(stream.window.last_ends(np.zeros(1, np.int64))[0])
+        self._span_us = stream.window.longest_us
 
     def take_up(self, where: Input, time: PartitionTime) -> int:
         """Note the event time of an input, as its rows from before are known again; gives its side."""

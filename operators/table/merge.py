@@ -13,8 +13,10 @@ from ...sketches.core.lazy import pl
 from ...sketches.core.protocol import Groups, SketchError
 from ..definition.definition_diff import differences
 from ..grouping.group_index import GroupIndex
-from ..windows.durations import Duration, microseconds
-from ..windows.hopping import regular_windows
+from ..windows.calendar import calendar_windows
+from ..windows.durations import Duration, calendar_length
+from ..windows.paned import Paned
+from ..windows.tumbling import Tumbling
 from .schema import (
     END,
     START,
@@ -96,8 +98,23 @@ class Accumulator:
         return self.groups().table
 
 
+def larger_windows(
+    verb: str, every: Duration, offset: Duration | None = None, zone: str | None = None
+) -> Paned:
+    """The windows, side by side, that others are merged into.
+
+    Raises `ValueError`, which begins with `verb`, for those that can't be.
+    """
+    if calendar_length(every).mean_us < 1:
+        raise ValueError(f'{verb}: {every!r} is not a length for windows; write one such as "1h"')
+    try:
+        return calendar_windows("tumbling", every, None, offset, zone) or Tumbling.every(every)
+    except ValueError as error:
+        raise ValueError(f"{verb}: {str(error).removeprefix('tumbling: ')}") from None
+
+
 def merge_tables(
-    tables: Iterable[pa.Table], by: Sequence[str] | None = None, every: Duration | None = None
+    tables: Iterable[pa.Table], by: Sequence[str] | None = None, larger: Paned | None = None
 ) -> pa.Table:
     """As `sketch_table.merge`, which says what is taken and raised."""
     parts = list(tables)
@@ -109,17 +126,15 @@ def merge_tables(
     if unknown:
         raise ValueError(f"merge: {', '.join(unknown)} is not a key of this table; its keys are {own}")
     keys = own if by is None else list(by)
-    if every is None:
+    if larger is None:
         table, windows = pa.concat_tables(parts), _windows_of_all(parts)
         starts, ends = edges(table)
         lengths = ends - starts
     else:
-        size = microseconds(every)
-        if size < 1:
-            raise ValueError(f'merge: {every!r} is not a length for windows; write one such as "1h"')
-        table, windows = _fitting(parts, own, size), regular_windows(size)
+        table, windows = _fitting(parts, own, larger), larger.of_table()
         starts, _ = edges(table)
-        starts, lengths = starts - starts % np.int64(size), np.full(len(starts), size, np.int64)
+        starts = larger.pane_starts(starts)
+        lengths = larger.first_ends(starts) - starts
     types = {key: table.schema.field(key).type for key in keys}
     merged = Accumulator(table_schema(types, aggregates_of(table.schema), windows))
     merged.merge_as(table, starts, lengths)
@@ -160,13 +175,13 @@ def _windows_of_all(tables: Sequence[pa.Table]) -> TableWindows | None:
     return kinds.pop() if len(kinds) == 1 else None
 
 
-def _fitting(tables: list[pa.Table], keys: Sequence[str], size_us: int) -> pa.Table:
-    """The rows that make up windows of this size, with each row of the stream in exactly one of them."""
+def _fitting(tables: list[pa.Table], keys: Sequence[str], larger: Paned) -> pa.Table:
+    """The rows that make up larger windows, with each row of the stream in exactly one of them."""
     # Tables that don't say what windows they have may be parts of one table, so they are judged together.
     known = [table for table in tables if windows_in(table) is not None]
     if len(known) < len(tables):
         known.append(pa.concat_tables(table for table in tables if windows_in(table) is None))
-    masks = [within(table, keys, size_us) for table in known]
+    masks = [within(table, keys, larger) for table in known]
     return pa.concat_tables(
         table if mask is None else table.filter(pa.array(mask)) for table, mask in zip(known, masks)
     )

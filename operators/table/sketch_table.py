@@ -17,7 +17,7 @@ from ..rendering.answers import answer, cell, span
 from ..rendering.names import visible_name
 from ..whole_file import whole_file
 from ..windows.durations import Duration
-from .merge import merge_tables
+from .merge import larger_windows, merge_tables
 from .schema import (
     END,
     START,
@@ -118,12 +118,19 @@ class SketchTable:
         """
         return merge([self, *others])
 
-    def rollup(self, every: Duration | None = None, by: Sequence[str] | None = None) -> SketchTable:
+    def rollup(
+        self,
+        every: Duration | None = None,
+        by: Sequence[str] | None = None,
+        *,
+        offset: Duration | None = None,
+        zone: str | None = None,
+    ) -> SketchTable:
         """Merge windows into coarser windows, and groups into those of fewer keys.
 
-        `every`, `by` and the exceptions are those of the function `merge`.
+        `every`, `by`, `offset`, `zone` and the exceptions are those of the function `merge`.
         """
-        return merge([self], by, every)
+        return merge([self], by, every, offset=offset, zone=zone)
 
     def compare(
         self,
@@ -323,12 +330,17 @@ def merge(
     tables: ArrowStream | Iterable[ArrowStream],
     by: Sequence[str] | None = None,
     every: Duration | None = None,
+    *,
+    offset: Duration | None = None,
+    zone: str | None = None,
 ) -> SketchTable:
     """Merge the rows that have the same window and keys into one table.
 
     `by` names the keys to preserve (all if None, none if empty). `every` is the length of the new windows,
-    into which the tables' own windows must fit. Overlapping windows contain rows twice, so `every` uses those
-    that lie end to end, and a new window is as complete as these. Merging adds nothing to a sketch's error.
+    into which the tables' own windows must fit; with `offset` and `zone` they begin as those of
+    `Stream.tumbling` do: hours merge into a day of a zone, and its days into a month of the same zone.
+    Overlapping windows contain rows twice, so `every` uses those that lie end to end, and a new window is as
+    complete as these. Merging adds nothing to a sketch's error.
 
     Raises `ValueError` without tables, for keys that the tables don't have, and for an empty length; raises
     `SketchError` for tables of different definitions, for windows that don't fit, and for overlapping
@@ -346,7 +358,10 @@ def merge(
     (10, [600], [7.0])
     """
     parts: Any = [tables] if hasattr(tables, "__arrow_c_stream__") else tables
-    return SketchTable(merge_tables([arrow_table(part) for part in parts], by, every))
+    if every is None and not (offset is None and zone is None):
+        raise ValueError('merge: offset= and zone= are of new windows; give their length, as in every="1d"')
+    larger = None if every is None else larger_windows("merge", every, offset, zone)
+    return SketchTable(merge_tables([arrow_table(part) for part in parts], by, larger))
 
 
 def _text(value: Any) -> str:

@@ -18,6 +18,7 @@ from ...sketches.core.protocol import SketchError
 from ..definition.aggregate import METADATA
 from ..grouping.group_index import GroupIndex
 from ..windows.kinds import table_windows
+from ..windows.paned import Paned
 from ..windows.table import TableWindows, check_inside, moment
 
 START, END = "window_start", "window_end"
@@ -51,8 +52,8 @@ def edges(table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
     return starts, ends
 
 
-def within(table: pa.Table, keys: Sequence[str], size_us: int) -> np.ndarray | None:
-    """A mask of the rows that make up windows of `size_us` with each row of the stream in one of them.
+def within(table: pa.Table, keys: Sequence[str], larger: Paned) -> np.ndarray | None:
+    """A mask of the rows that make up larger windows, side by side, with each row of the stream in one.
 
     None means all rows, as with windows side by side; of overlapping ones, those that lie end to end. Raises
     `SketchError` if none do, and for windows that don't fit into the larger ones, such as a session over two
@@ -63,9 +64,9 @@ def within(table: pa.Table, keys: Sequence[str], size_us: int) -> np.ndarray | N
     if windows is None or windows.apart:
         check_apart(table, keys)
     if windows is None:
-        check_inside(None, starts, ends, size_us)
+        check_inside(None, starts, ends, larger)
         return None
-    return windows.once_within(starts, ends, size_us)
+    return windows.once_within(starts, ends, larger)
 
 
 def end_to_end(table: pa.Table, keys: Sequence[str]) -> pa.Table:

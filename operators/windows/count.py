@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from ...sketches.core.lazy import np, pa
+from .paned import Paned
 from .table import TableWindows
 from .window import EARLIEST, LATEST
 
@@ -34,7 +35,7 @@ class ByCountTable(TableWindows):
         """See `TableWindows`: they may lie anywhere."""
         return True
 
-    def fit_into(self, larger_us: int) -> bool:
+    def fit_into(self, larger: Paned) -> bool:
         """See `TableWindows`: the rows decide."""
         return True
 
@@ -105,6 +106,11 @@ class ByCount:
 
     def last_end(self, time_us: int) -> int:
         """A row matters for ever."""
+        return LATEST
+
+    @property
+    def longest_us(self) -> int:
+        """See `StreamWindows`."""
         return LATEST
 
     def last_ends(self, times_us: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from ...sketches.core.lazy import np
 from ...sketches.core.protocol import SketchError
 from .durations import Duration, duration_text
 from .paned import Paned, check_panes, check_steps
-from .table import TableWindows
+from .table import TableWindows, check_inside
 from .window import window_length
 
 
@@ -30,33 +30,40 @@ class CumulateTable(TableWindows):
         fit = (lengths > 0) & (lengths <= self.size_us) & (lengths % self.every_us == 0)
         return bool((fit & ((starts - self.offset_us) % self.size_us == 0)).all())
 
-    def once_within(self, starts: np.ndarray, ends: np.ndarray, larger_us: int) -> np.ndarray | None:
+    def once_within(self, starts: np.ndarray, ends: np.ndarray, larger: Paned) -> np.ndarray | None:
         """See `TableWindows`: those of full length.
 
         Where one isn't there yet no earlier one stands for it: tables that are merged may come from several
         machines, or be several states of one, and nothing says which.
         """
-        if larger_us % self.size_us:
+        mask = ends - starts == self.size_us
+        if larger.calendar:
+            check_inside(self, starts[mask], ends[mask], larger)
+        elif larger.size_us % self.size_us or self.offset_us:
             raise SketchError(
-                f"merge: {self} don't fit into windows of {duration_text(larger_us)}; choose a multiple of "
-                "their full length"
+                f"merge: {self} don't fit into {larger.text}; choose a multiple of their full length"
             )
-        return ends - starts == self.size_us
+        return mask
 
     def once_in_all(
         self, starts: np.ndarray, ends: np.ndarray, groups: Callable[[], np.ndarray]
     ) -> np.ndarray | None:
         """See `TableWindows`: of a group's windows that begin together the latest."""
-        numbers = groups()
-        order = np.lexsort((ends, starts, numbers))
-        numbers, sorted_starts = numbers[order], starts[order]
-        followed = (numbers[1:] == numbers[:-1]) & (sorted_starts[1:] == sorted_starts[:-1])
-        mask = np.ones(len(order), bool)
-        mask[order[:-1][followed]] = False
-        return mask
+        return latest_of_each(starts, ends, groups())
 
     def __str__(self) -> str:
-        return f"windows of up to {duration_text(self.size_us)} that grow by {duration_text(self.every_us)}"
+        text = f"windows of up to {duration_text(self.size_us)} that grow by {duration_text(self.every_us)}"
+        return text + (f" from {duration_text(self.offset_us)} on" if self.offset_us else "")
+
+
+def latest_of_each(starts: np.ndarray, ends: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """A mask of the latest of each group's windows that begin together."""
+    order = np.lexsort((ends, starts, groups))
+    groups, sorted_starts = groups[order], starts[order]
+    followed = (groups[1:] == groups[:-1]) & (sorted_starts[1:] == sorted_starts[:-1])
+    mask = np.ones(len(order), bool)
+    mask[order[:-1][followed]] = False
+    return mask
 
 
 @dataclass(frozen=True, slots=True)

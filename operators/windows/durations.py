@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import timedelta
 
 _UNITS = {
@@ -50,3 +51,71 @@ def duration_text(length_us: int) -> str:
         count, length_us = divmod(length_us, _UNITS[unit])
         text += f"{count}{unit}" if count else ""
     return text or "0s"
+
+
+_MONTHS = {"y": 12, "q": 3, "mo": 1}
+_CALENDAR_PART = re.compile(r"(\d+)(mo|q|y)")
+_MONTH_US = 2_629_746_000_000
+"""The mean length of a month: 400 years have 146,097 days."""
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """Months of the calendar, and microseconds; windows are as long as one of them.
+
+    >>> Length(6).text, Length(3).text, Length(12).text, Length(0, 86_400_000_000).text
+    ('6mo', '1q', '1y', '1d')
+    """
+
+    months: int = 0
+    us: int = 0
+
+    @property
+    def mean_us(self) -> int:
+        """About how long it is; exact without months."""
+        return self.months * _MONTH_US + self.us
+
+    @property
+    def text(self) -> str:
+        """As people write it."""
+        months = self.months
+        unit = "y" if months % 12 == 0 else "q" if months == 3 else "mo"
+        text = f"{months // _MONTHS[unit]}{unit}" if months else ""
+        if self.us < 0:
+            return f"{text}-{duration_text(-self.us)}"
+        return text + (duration_text(self.us) if self.us or not text else "")
+
+
+def calendar_length(duration: Duration) -> Length:
+    """A duration, or months of the calendar, such as ``"1mo"``, ``"1q"`` or ``"1y"``; both as in ``"1mo4d"``.
+
+    Raises `ValueError` for anything else and for less than 0.
+
+    >>> calendar_length("1y"), calendar_length("1d")
+    (Length(months=12, us=0), Length(months=0, us=86400000000))
+    """
+    if not isinstance(duration, str):
+        return Length(0, microseconds(duration))
+    text = duration.strip().replace(" ", "")
+    parts = _CALENDAR_PART.match(text) and _CALENDAR_PART.findall(text)
+    rest = _CALENDAR_PART.sub("", text)
+    if not parts or (rest and not text.endswith(rest)):
+        return Length(0, microseconds(duration))
+    return Length(sum(int(n) * _MONTHS[unit] for n, unit in parts), microseconds(rest) if rest else 0)
+
+
+def signed_length(duration: Duration) -> Length:
+    """As `calendar_length`, with a minus in front of what is to be subtracted, or a negative `timedelta`.
+
+    >>> signed_length("-1h"), signed_length("1mo-1h")
+    (Length(months=0, us=-3600000000), Length(months=1, us=-3600000000))
+    """
+    if isinstance(duration, timedelta):
+        return Length(0, duration // timedelta(microseconds=1))
+    if not isinstance(duration, str):
+        return calendar_length(duration)
+    first, *others = duration.strip().split("-")
+    added = calendar_length(first) if first or not others else Length()
+    removed = [calendar_length(other) for other in others]
+    months, length_us = sum(one.months for one in removed), sum(one.us for one in removed)
+    return Length(added.months - months, added.us - length_us)

@@ -10,7 +10,7 @@ from ...sketches.core.lazy import np
 from ...sketches.core.protocol import SketchError
 from .durations import Duration, duration_text
 from .paned import Paned, check_panes
-from .table import TableWindows, moment
+from .table import TableWindows, check_inside, moment
 from .tumbling import TumblingTable
 from .window import window_length
 
@@ -22,19 +22,22 @@ class HoppingTable(TableWindows):
     kind: ClassVar[str] = "hopping"
     in_steps: ClassVar[bool] = True
 
-    def once_within(self, starts: np.ndarray, ends: np.ndarray, larger_us: int) -> np.ndarray | None:
+    def once_within(self, starts: np.ndarray, ends: np.ndarray, larger: Paned) -> np.ndarray | None:
         """See `TableWindows`."""
-        every = duration_text(larger_us)
-        if larger_us % self.size_us:
+        if not larger.calendar and larger.size_us % self.size_us:
             raise SketchError(
-                f"merge: {self} don't fit into windows of {every}; choose a multiple of their length"
+                f"merge: {self} don't fit into {larger.text}; choose a multiple of their length"
             )
-        if self.size_us % self.every_us or self.offset_us % self.every_us:
+        first, last = larger.pane_starts(starts), larger.last_ends(starts)
+        exact = (first - self.offset_us) % self.every_us == 0
+        if self.size_us % self.every_us or not (exact & ((last - first) % self.size_us == 0)).all():
             raise SketchError(
-                f"merge: {self} overlap, and none of them lie end to end in windows of {every}: some rows "
+                f"merge: {self} overlap, and none of them lie end to end in {larger.text}: some rows "
                 "would count twice or not at all; sketch tumbling windows for that"
             )
-        return starts % self.size_us == 0
+        mask = (starts - first) % self.size_us == 0
+        check_inside(self, starts[mask], ends[mask], larger)
+        return mask
 
     def once_in_all(
         self, starts: np.ndarray, ends: np.ndarray, groups: Callable[[], np.ndarray]

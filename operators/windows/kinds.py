@@ -6,7 +6,7 @@ keep panes of rows and of open windows; a kind that needs something else has a l
 (`operators/sketching/`) or `window_kinds` (`operators/consumer/merge/`).
 
 Definitions, tables, rules, sinks, servers and mergers take a kind from its line. Classes are named, not
-imported: reading the table imports nothing.
+imported: reading the table imports none of them. Windows on a calendar have their own (`calendar`).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 
 from ...sketches.core.protocol import SketchError
 from ..class_loading import load_class
+from .calendar import of_definition, table_of_definition
 from .table import AllTime, TableWindows
 from .window import StreamWindows
 
@@ -56,6 +57,10 @@ KINDS: dict[str, WindowKind] = {
 }
 
 
+ON_CALENDAR = ("tumbling", "hopping", "cumulate")
+"""Kinds that may begin by a zone's clock, by months, or later: `calendar` has their windows then."""
+
+
 def window_of(definition: Mapping[str, Any]) -> StreamWindows:
     """The windows that a stream's definition describes. Raises `ValueError` for a kind that isn't known.
 
@@ -67,6 +72,8 @@ def window_of(definition: Mapping[str, Any]) -> StreamWindows:
         raise ValueError(
             f"the stream has windows that this version of streamgauge doesn't know: {dict(definition)}"
         )
+    if kind.name in ON_CALENDAR and (windows := of_definition(kind.name, definition)) is not None:
+        return windows
     return kind.window_class.from_definition(definition)
 
 
@@ -79,6 +86,7 @@ def table_windows(definition: Any) -> TableWindows:
     try:
         classes: list[type[TableWindows]] = [AllTime, *(kind.table_class for kind in KINDS.values())]
         (kind,) = (kind for kind in classes if kind.kind == definition["kind"])
-        return kind.from_definition(definition)
+        on_calendar = table_of_definition(kind.kind, definition) if kind.kind in ON_CALENDAR else None
+        return kind.from_definition(definition) if on_calendar is None else on_calendar
     except (TypeError, KeyError, ValueError, ZeroDivisionError):
         raise SketchError(f"{definition!r} doesn't define a table's windows") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -22,7 +22,7 @@ class Paned:
 
     A kind whose windows begin elsewhere has its own `pane_start`, `pane_starts`, `first_end`, `first_ends`,
     `last_end` and `last_ends`, which must agree. One whose windows are of several lengths has its own
-    `start_of` too.
+    `start_of` too. On a calendar (`calendar`) `size_us` and `every_us` are mean lengths: ask the methods.
     """
 
     size_us: int
@@ -35,6 +35,8 @@ class Paned:
     by_group: ClassVar[bool] = False
     of_time: ClassVar[bool] = True
     by: ClassVar[tuple[str, ...] | None] = None
+    calendar: ClassVar[bool] = False
+    """Whether windows are on a calendar, so that their lengths are mean ones."""
     added_keys: ClassVar[Mapping[str, pa.DataType]] = {}
 
     @classmethod
@@ -55,6 +57,30 @@ class Paned:
     def of_table(self) -> TableWindows:
         """See `StreamWindows`."""
         raise NotImplementedError
+
+    @property
+    def text(self) -> str:
+        """What they are, in words."""
+        return f"windows of {duration_text(self.size_us)}"
+
+    @property
+    def single(self) -> bool:
+        """Whether each window is one pane."""
+        return self.size_us == self.every_us
+
+    @property
+    def longest_us(self) -> int:
+        """See `StreamWindows`."""
+        return self.last_end(0)
+
+    def key_of(self, end_us: int) -> int:
+        """What tells the window that ends then from others: its start, if each is one pane."""
+        return end_us - self.size_us
+
+    def block_of(self, start_us: int) -> tuple[int, int]:
+        """The start and the end of the block, of a window's length, that a window begins in."""
+        block = start_us - start_us % self.size_us
+        return block, block + self.size_us
 
     @property
     def pane_us(self) -> int:
@@ -122,9 +148,12 @@ class Paned:
         first, latest = self.first_end(time_us), min(reached_us, self.last_end(time_us))
         return latest - (latest - first) % self.every_us if latest >= first else EARLIEST
 
-    def ends_of(self, pane_us: int) -> range:
+    def ends_of(self, pane_us: int) -> Iterator[int]:
         """The ends of all windows that hold a pane, earliest first."""
-        return range(self.first_end(pane_us), self.last_end(pane_us) + 1, self.every_us)
+        end, last = self.first_end(pane_us), self.last_end(pane_us)
+        while end <= last:
+            yield end
+            end = self.first_end(end)
 
 
 def check_steps(window: Paned, a_step: str) -> None:

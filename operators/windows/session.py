@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 from ...sketches.core.lazy import np, pa
 from .durations import Duration, duration_text, microseconds
+from .paned import Paned
 from .table import TableWindows
 from .window import EARLIEST, window_length
 
@@ -33,7 +34,7 @@ class SessionTable(TableWindows):
         """See `TableWindows`."""
         return bool((ends - starts >= self.size_us).all())
 
-    def fit_into(self, larger_us: int) -> bool:
+    def fit_into(self, larger: Paned) -> bool:
         """See `TableWindows`: the rows decide."""
         return True
 
@@ -99,6 +100,11 @@ class Session:
     def last_end(self, time_us: int) -> int:
         """The end of a session whose last row has this time."""
         return time_us + self.gap_us
+
+    @property
+    def longest_us(self) -> int:
+        """See `StreamWindows`."""
+        return self.gap_us
 
     def last_ends(self, times_us: np.ndarray) -> np.ndarray:
         """`last_end` of each time."""

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from ...sketches.core.lazy import np
 from ...sketches.core.protocol import SketchError
 from .durations import duration_text, microseconds
+
+if TYPE_CHECKING:
+    from .paned import Paned
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +64,31 @@ class TableWindows:
         fit = (ends - starts == self.size_us) & ((starts - self.offset_us) % self.every_us == 0)
         return bool(fit.all())
 
-    def fit_into(self, larger_us: int) -> bool:
-        """Whether windows of `larger_us` can be made of these, as far as that doesn't depend on the rows."""
-        return larger_us % self.size_us == 0
+    @property
+    def zone(self) -> str | None:
+        """The zone whose clock they begin by; None for UTC."""
+        return None
 
-    def once_within(self, starts: np.ndarray, ends: np.ndarray, larger_us: int) -> np.ndarray | None:
-        """A mask of the rows that make up windows of `larger_us` with each row of the stream in one of them.
+    def last_end(self, time_us: int) -> int:
+        """The end of the last window that ends at or before a time, of windows that end at set times."""
+        return time_us - (time_us - self.offset_us - self.size_us) % self.every_us
+
+    @property
+    def step_us(self) -> int:
+        """From a window's end to the next one's, of windows that end at set times; 0 if that differs."""
+        return self.every_us if self.in_steps else 0
+
+    def fit_into(self, larger: Paned) -> bool:
+        """Whether larger windows can be made of these, as far as that doesn't depend on the rows."""
+        return larger.calendar or larger.size_us % self.size_us == 0
+
+    def once_within(self, starts: np.ndarray, ends: np.ndarray, larger: Paned) -> np.ndarray | None:
+        """A mask of the rows that make up larger windows, side by side, with each row of the stream in one.
 
         None means all. It depends on each row's own window alone, so tables may be judged in pieces. Raises
         `SketchError` if there are none.
         """
-        check_inside(self, starts, ends, larger_us)
+        check_inside(self, starts, ends, larger)
         return None
 
     def once_in_all(
@@ -113,22 +130,28 @@ class AllTime(TableWindows):
         """The one window."""
         return cls()
 
-    def once_within(self, starts: np.ndarray, ends: np.ndarray, larger_us: int) -> np.ndarray | None:
+    def once_within(self, starts: np.ndarray, ends: np.ndarray, larger: Paned) -> np.ndarray | None:
         """Raises `SketchError`: it can't be cut."""
-        every = duration_text(larger_us)
-        raise SketchError(f"merge: this table has {self}, so it can't be cut into windows of {every}")
+        raise SketchError(f"merge: this table has {self}, so it can't be cut into {larger.text}")
 
     def __str__(self) -> str:
         return "one window for all rows"
 
 
-def check_inside(windows: TableWindows | None, starts: np.ndarray, ends: np.ndarray, size_us: int) -> None:
-    """Raise `SketchError` if a row's window lies in two windows of `size_us`."""
-    if bool((ends > starts - starts % size_us + size_us).any()):
-        what = windows or f"windows of {duration_text(int((ends - starts).max()))}"
-        raise SketchError(
-            f"merge: {what} don't fit into windows of {duration_text(size_us)}; choose a multiple"
-        )
+def check_inside(windows: TableWindows | None, starts: np.ndarray, ends: np.ndarray, larger: Paned) -> None:
+    """Raise `SketchError` if a row's window lies in two of the larger windows, which are side by side."""
+    outside = ends > larger.last_ends(starts)
+    if not outside.any():
+        return
+    what = windows or f"windows of {duration_text(int((ends - starts).max()))}"
+    if not larger.calendar and (windows is None or windows.zone is None):
+        raise SketchError(f"merge: {what} don't fit into {larger.text}; choose a multiple")
+    at = int(np.argmax(outside))
+    raise SketchError(
+        f"merge: {what} don't fit into {larger.text}: the one from {moment(int(starts[at]))} to "
+        f"{moment(int(ends[at]))} (UTC) would lie in two of them; choose a length, an offset= and a zone= "
+        "whose windows begin where the table's do, or sketch shorter windows"
+    )
 
 
 def moment(time_us: int) -> str:

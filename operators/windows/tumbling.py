@@ -20,9 +20,9 @@ class TumblingTable(TableWindows):
     side_by_side: ClassVar[bool] = True
     in_steps: ClassVar[bool] = True
 
-    def fit_into(self, larger_us: int) -> bool:
-        """See `TableWindows`. Larger windows begin at multiples of their length."""
-        return larger_us % self.size_us == 0 and not self.offset_us
+    def fit_into(self, larger: Paned) -> bool:
+        """See `TableWindows`. Larger windows begin at multiples of their length, but on a calendar."""
+        return larger.calendar or (larger.size_us % self.size_us == 0 and not self.offset_us)
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,10 @@ class StreamWindows(Protocol):
     def last_end(self, time_us: int) -> int:
         """The end of the last window that may hold a time: a row matters until then."""
 
+    @property
+    def longest_us(self) -> int:
+        """How long a row may matter at most: `last_end` is no further from its time."""
+
     def last_ends(self, times_us: np.ndarray) -> np.ndarray:
         """`last_end` of each time."""
 

@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 from ...operators.table.merge import Accumulator, merge_tables
 from ...operators.table.schema import TIME_TYPE, aggregates_of, keys_of, table_schema
 from ...operators.table.windows import END, START, declared_windows, end_to_end, within
+from ...operators.windows.tumbling import Tumbling
 from ...sketches.core.errors import StreamgaugeError
 from .cache import ResultCache
 from .group_subset_merge import GroupSubset, GroupSubsetMerge, hashes_of, in_window, pieces
@@ -226,14 +227,16 @@ class _Merging:
         if every == "span":
             chosen = end_to_end(edges.append_column("at", pa.array(range(len(windows)))), ("partition",))
             return [windows[at] for at in chosen["at"].to_pylist()]
-        mask = within(edges, (), int(every))
+        mask = within(edges, (), Tumbling.of_length(int(every)))
         return list(windows) if mask is None else [w for w, fits in zip(windows, mask) if fits]
 
     def _one_by_one(self, windows: Sequence[ServedWindow], every: Every) -> pa.Table:
         """Windows that lie differently for each group: judged row by row, and nothing of it kept."""
         tables = [self._selected(window) for window in windows]
         if every != "span":
-            return merge_tables(tables, by=self._wanted.by, every=f"{every}us").select(self._out.names)
+            return merge_tables(tables, self._wanted.by, Tumbling.of_length(int(every))).select(
+                self._out.names
+            )
         whole = end_to_end(pa.concat_tables(tables), self._keys)
         start, end = windows[0].start, max(window.end for window in windows)
         return in_window(self._folded([whole]), start, end)

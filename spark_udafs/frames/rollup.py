@@ -26,6 +26,7 @@ from ...operators.table.windows import declared_windows, edges, within
 from ...operators.windows.durations import duration_text
 from ...operators.windows.hopping import regular_windows
 from ...operators.windows.table import TableWindows
+from ...operators.windows.tumbling import Tumbling
 from ...sketches.core.protocol import SketchError
 from ..definitions import labelled, remembering
 from ..gc_freeze import freeze_imports
@@ -129,7 +130,7 @@ def _windows(schema: pa.Schema, size: int | None) -> TableWindows:
         raise SketchError(
             f"rollup: this table has {windows}, which can't be merged into windows of one length"
         )
-    if not windows.fit_into(size):
+    if not windows.fit_into(Tumbling.of_length(size)):
         raise SketchError(
             f"rollup: {windows} don't fit into windows of {duration_text(size)}; choose a multiple of their "
             "length"
@@ -151,7 +152,7 @@ def _partial(
             check_rows(table[DEFINED], defined)
             table = with_schema(table.drop_columns([DEFINED]), schema)
             if size is not None:
-                mask = within(table, keys_of(schema), size)
+                mask = within(table, keys_of(schema), Tumbling.of_length(size))
                 table = table if mask is None else table.filter(pa.array(mask))
                 starts, _ = edges(table)
                 # Rows keep their own start, by which Spark moves its watermark, and get their new end.

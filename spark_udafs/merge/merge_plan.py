@@ -70,7 +70,10 @@ def partials_of(
     """
     if window is not None and (own := _PARTIALS.get(window.kind)) is not None:
         return own(schema, window)
-    panes = window if isinstance(window, Paned) and window.pane_us < window.size_us else None
+    panes = window if isinstance(window, Paned) and not window.single else None
+    if panes is not None and panes.calendar:
+        # Catalyst doesn't know where their windows begin.
+        return OpenWindowsPartials(schema, PanesMerge(schema, panes))
     if all(aggregate.family.spark_merge for aggregate in aggregates_of(schema).values()):
         return NativePartials(schema, columns, panes)
     windows = declared_windows(schema)

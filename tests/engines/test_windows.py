@@ -157,6 +157,9 @@ def test_the_consumer_counts_as_written_down(kind: str, kafka: Any, topic_of: Ca
         ("session", True, True, "Asia/Kolkata"),
         ("together", True, False, "UTC"),
         ("count", True, True, "Asia/Kolkata"),
+        ("days", True, False, "America/St_Johns"),
+        ("nights", True, True, "UTC"),
+        ("months", False, False, "Asia/Kolkata"),
     ],
 )
 def test_spark_counts_as_written_down(

@@ -10,9 +10,12 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from streamgauge.operators.definition.stream import Stream
+
+from ..oracles.local_days import OnCalendar
 
 DELAY = 5
 """Seconds, of all streams here."""
@@ -68,13 +71,23 @@ def cumulating(size: int, every: int) -> Windows:
     return windows
 
 
-def drawn_rows(step: float, back_share: float) -> list[Rows]:
+def on_calendar(windows: OnCalendar, origin: int) -> Windows:
+    """Windows as plain Python knows them, in seconds from an origin."""
+
+    def of(time: float) -> Iterator[tuple[int, int]]:
+        around = windows.windows_of(datetime.fromtimestamp(origin + time, UTC))
+        return ((int(start.timestamp()) - origin, int(end.timestamp()) - origin) for start, end in around)
+
+    return of
+
+
+def drawn_rows(step: float, back_share: float, times: int = 1) -> list[Rows]:
     """Three partitions whose times go on and fall back."""
     draw = random.Random(7)
     partitions: list[list[tuple[float, str | None]]] = [[], [], []]
     for number in range(360):
         back = draw.expovariate(0.1) if draw.random() < back_share else 0.0
-        partitions[number % 3].append((round(60 + step * number - back, 3), draw.choice("abc")))
+        partitions[number % 3].append((round(60 + (step * number - back) * times, 3), draw.choice("abc")))
     return [tuple(partition) for partition in partitions]
 
 
@@ -86,9 +99,9 @@ def reaching(partition: Rows) -> Iterator[tuple[float, str | None, float]]:
         latest = max(latest, time)
 
 
-def drawn(windows: Windows) -> Case:
+def drawn(windows: Windows, origin: int = DAY, times: int = 1) -> Case:
     """Rows whose times go on and fall back, so that some are late for all or some of their windows."""
-    partitions = drawn_rows(0.7, 0.3)
+    partitions = drawn_rows(0.7, 0.3, times)
     counted: Counter[tuple[str | None, int, int]] = Counter()
     late = 0
     for partition in partitions:
@@ -96,7 +109,7 @@ def drawn(windows: Windows) -> Case:
             counting = [window for window in windows(time) if window[1] > reached]
             counted.update((key, *window) for window in counting)
             late += not counting
-    return Case(MANY, tuple(partitions), counted, late)
+    return Case(MANY, tuple(partitions), counted, late, origin)
 
 
 def drawn_sliding(size: int, step: int) -> Case:
@@ -280,6 +293,26 @@ def drawn_counts(size: int) -> Case:
     return Case(MANY, tuple(partitions), counted)
 
 
+HELSINKI = "Europe/Helsinki"
+SPRING, AUTUMN = 1_774_735_200, 1_792_875_600
+"""Midnight in Helsinki before clocks are put forward, on 2026-03-29, and back, on 2026-10-25."""
+HOURS = 3_600
+LOCAL_DAYS = (
+    Case("a day of 23 hours", (rows(0, 23 * HOURS - 0.001, 23 * HOURS),),
+         a({(0, 23 * HOURS): 2, (23 * HOURS, 47 * HOURS): 1}), origin=SPRING),
+    Case("and one of 25", (rows(0, 24.5 * HOURS, 25 * HOURS),),
+         a({(0, 25 * HOURS): 2, (25 * HOURS, 49 * HOURS): 1}), origin=AUTUMN),
+    Case("late when the day of 23 hours is over", (rows(23 * HOURS + 4.999, 2, 23 * HOURS + 5, 3),),
+         a({(0, 23 * HOURS): 1, (23 * HOURS, 47 * HOURS): 2}), late=1, origin=SPRING),
+    Case("null is a key", (rows((1, None), (2, "b")),),
+         {(None, 0, 25 * HOURS): 1, ("b", 0, 25 * HOURS): 1}, origin=AUTUMN),
+)  # fmt: skip
+NIGHTS = OnCalendar("hopping", "2d", "1d", "-6h", HELSINKI)
+MONTHS = OnCalendar("cumulate", "1mo", "1d", None, HELSINKI)
+MANY_DAYS = 2 * HOURS
+"""Drawn rows are over three weeks, in which clocks are put forward, and a month begins."""
+
+
 def windowed(kind: str, source: Stream) -> Stream:
     """A stream in windows of this kind."""
     more: dict[str, Any] = {"delay": f"{DELAY}s", "max_ahead": None}
@@ -298,6 +331,12 @@ def windowed(kind: str, source: Stream) -> Stream:
             return source.session("10s", by=("case",), **more)
         case "count":
             return source.count_window(COUNT)
+        case "days":
+            return source.tumbling("1d", zone=HELSINKI, **more)
+        case "nights":
+            return source.hopping("2d", every="1d", offset="-6h", zone=HELSINKI, **more)
+        case "months":
+            return source.cumulate("1mo", every="1d", zone=HELSINKI, **more)
         case _:
             return source.cumulate("30s", every="10s", **more)
 
@@ -311,4 +350,10 @@ CASES: dict[str, tuple[Case, ...]] = {
     "session": (*SESSIONS, drawn_sessions(10)),
     "together": (*TOGETHER, drawn_sessions(10, together=True)),
     "count": (*COUNTING, drawn_counts(COUNT)),
+    "days": (
+        *LOCAL_DAYS,
+        drawn(on_calendar(OnCalendar("tumbling", "1d", None, None, HELSINKI), SPRING), SPRING, MANY_DAYS),
+    ),
+    "nights": (drawn(on_calendar(NIGHTS, SPRING), SPRING, MANY_DAYS),),
+    "months": (drawn(on_calendar(MONTHS, AUTUMN), AUTUMN, MANY_DAYS),),
 }

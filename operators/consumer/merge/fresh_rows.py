@@ -42,9 +42,9 @@ class FreshRows:
         for low, high in itertools.pairwise(cuts):
             yield int(self.starts[low]), int(self.ends[low]), self.table.slice(low, high - low)
 
-    def until(self, start_us: int) -> int:
-        """How many of the first rows are of panes that begin by then."""
-        return int(np.searchsorted(self.starts, start_us, "right"))
+    def over(self, end_us: int) -> int:
+        """How many of the first rows are of windows that end by then, if each window is one pane."""
+        return int(np.searchsorted(self.ends, end_us, "right"))
 
     def slice(self, low: int, high: int | None = None) -> FreshRows:
         """The rows from one number up to, not including, another."""

@@ -50,8 +50,8 @@ class PanedWindows:
     """The windows of panes (see `OpenWindows`).
 
     One that was handed over for now, and that nothing was added to, closes for good without another word,
-    unless `confirms`: then it is handed over again, as it was. In `EmittedWindows` a window is known by its
-    end less the kind's length.
+    unless `confirms`: then it is handed over again, as it was. In `EmittedWindows` a window is known by
+    `Paned.key_of`.
     """
 
     in_batches: ClassVar[bool] = True
@@ -64,7 +64,7 @@ class PanedWindows:
         self._schema = schema
         self._window = window
         self._confirms = confirms
-        self._single = window.size_us == window.every_us
+        self._single = window.single
         self._seeded = any(aggregate.family.seeded for aggregate in aggregates_of(schema).values())
         self._panes: dict[int, _Pane] = {}
         self._order: list[int] = []
@@ -84,7 +84,7 @@ class PanedWindows:
         if not (self._single and self.in_batches):
             self._put(fresh, closed_us)
             return
-        if kept := fresh.slice(fresh.until(closed_us - self._window.size_us)):
+        if kept := fresh.slice(fresh.over(closed_us)):
             before = origin()
             kept.origin = lambda: before
             self._fresh.append(kept)
@@ -143,8 +143,7 @@ class PanedWindows:
         Where sketches draw random numbers, only of windows of which one delta brought all rows: so what is
         drawn depends on no other window.
         """
-        size = self._window.size_us
-        counts = [rows.until(closed_us - size) for rows in self._fresh]
+        counts = [rows.over(closed_us) for rows in self._fresh]
         if not any(counts):
             return []
         closing = [rows.slice(0, count) for rows, count in zip(self._fresh, counts)]
@@ -157,10 +156,7 @@ class PanedWindows:
         own = [~np.isin(rows.starts, np.concatenate(known)) for rows in closing]
         self._fresh = [rows.slice(count) for rows, count in zip(self._fresh, counts)]
         self._fresh += [rows.filter(~mask) for rows, mask in zip(closing, own)]
-        whole = [
-            rows.filter(mask & (rows.starts + np.int64(size) > emitted.until_us))
-            for rows, mask in zip(closing, own)
-        ]
+        whole = [rows.filter(mask & (rows.ends > emitted.until_us)) for rows, mask in zip(closing, own)]
         return [rows for rows in whole if len(rows)]
 
     def _merge_pending(self) -> None:
@@ -189,7 +185,7 @@ class PanedWindows:
         if due.final:
             self._mark_ready_emitted(self._ready[0], emitted, due.end_us)
         else:
-            emitted.delta_counts[due.end_us - self._window.size_us] = self._deltas(due.end_us)
+            emitted.delta_counts[self._window.key_of(due.end_us)] = self._deltas(due.end_us)
 
     def open_tables(self, emitted: EmittedWindows, since: int = -1) -> list[pa.Table]:
         """See `OpenWindows`."""
@@ -248,16 +244,15 @@ class PanedWindows:
 
     def _closing(self, ends: Sequence[int], emitted: EmittedWindows) -> list[_Ready]:
         """The windows of panes that end then."""
-        size = self._window.size_us
         fresh = {end for end in ends if self._has_unemitted(end, emitted)}
-        over = [end for end in ends if end in fresh or end - size in emitted.delta_counts]
+        over = [end for end in ends if end in fresh or self._window.key_of(end) in emitted.delta_counts]
         tables = self._finals([end for end in over if end in fresh or self._confirms])
         closing = []
         for end in over:
             origins = (self._panes[pane].origin for pane in self._held(end))
             origin = min(origins, key=lambda origin: origin.offset)
             due = Due(end, True, tables[end]) if end in tables else None
-            closing.append(_Ready(end - size, due, end, origin))
+            closing.append(_Ready(self._window.key_of(end), due, end, origin))
         return closing
 
     def _closing_together(self, whole: Sequence[FreshRows], breaks: Sequence[int]) -> list[_Ready]:
@@ -267,16 +262,16 @@ class PanedWindows:
         origin = min((rows.origin() for rows in whole), key=lambda origin: origin.offset)
         closing = []
         for start, rows in in_batches(whole, breaks):
-            end = start + self._window.size_us
+            end = self._window.first_end(start)
             closing.append(_Ready(start, Due(end, True, rows.groups), end, origin))
         return closing
 
     def _finals(self, ends: Sequence[int]) -> dict[int, Callable[[], WindowGroups]]:
         """The groups of windows whose panes get no more rows that they would count."""
         if self._single:
-            size = self._window.size_us
-            made = groups_of_parts(self._schema, {end - size: self._part_of(end) for end in ends})
-            return {start + size: groups for start, groups in made.items()}
+            starts = {self._window.key_of(end): end for end in ends}
+            made = groups_of_parts(self._schema, {at: self._part_of(end) for at, end in starts.items()})
+            return {starts[start]: groups for start, groups in made.items()}
         return {end: partial(_as_it_is, groups) for end, groups in self._sliding(ends, self._slices)}
 
     def _whole(self, end: int) -> WindowGroups:
@@ -295,7 +290,7 @@ class PanedWindows:
 
     def _part_of(self, end: int) -> PanePart:
         """The one part of a window that is a pane."""
-        return self._panes[end - self._window.size_us].parts[end]
+        return self._panes[self._window.key_of(end)].parts[end]
 
     def _sliding(self, ends: Iterable[int], slices: SlidingAggregation) -> Iterator[tuple[int, WindowGroups]]:
         parts = ((end, slices.parts(end, self._order)) for end in ends)
@@ -339,7 +334,7 @@ class PanedWindows:
         """Whether a window holds anything that was not handed over, by this or an earlier merger."""
         if end <= emitted.until_us:
             return False
-        return self._deltas(end) > emitted.delta_counts.get(end - self._window.size_us, 0)
+        return self._deltas(end) > emitted.delta_counts.get(self._window.key_of(end), 0)
 
     def _ends(self, after: int, until: int) -> Iterator[int]:
         """The ends of windows with panes that lie after one time, up to another, earliest first."""
@@ -354,7 +349,7 @@ class PanedWindows:
             if end > until:
                 return
             yield end
-            end += window.every_us
+            end = window.first_end(end)
 
 
 def _as_it_is(groups: WindowGroups) -> WindowGroups:

@@ -77,12 +77,11 @@ class SlidingAggregation:
 
         The rows' own windows mean nothing: see `wholes`.
         """
-        size = self._window.size_us
-        start, last, until = end_us - size, self._last, self._until
+        start, last, until = self._window.start_of(end_us), self._last, self._until
         self._last = end_us
-        block = start - start % size
+        block, following = self._window.block_of(start)
         if block != self._block:
-            self._enter(block, end_us, order)
+            self._enter(block, following, end_us, order)
             last, until = end_us, self._until
         at = bisect_left(self._starts, start)
         for done in self._starts[:at]:
@@ -93,7 +92,7 @@ class SlidingAggregation:
                 merge_groups(self._beginning, table)
         self._until = max(self._until, end_us)
         for pane, table in self._panes.fallen_behind(last, end_us):
-            if pane < block + size:
+            if pane < following:
                 self._odd.append((pane, table))
             elif pane < until:
                 merge_groups(self._beginning, table)
@@ -102,9 +101,9 @@ class SlidingAggregation:
         tables += [table for _, table in self._odd]
         return tables + ([self._beginning.table()] if len(self._beginning) else [])
 
-    def _enter(self, block: int, end_us: int, order: Sequence[int]) -> None:
+    def _enter(self, block: int, following: int, end_us: int, order: Sequence[int]) -> None:
         """Make the ends of a block, of all rows that count in the window that ends at `end_us`."""
-        start, following = end_us - self._window.size_us, block + self._window.size_us
+        start = self._window.start_of(end_us)
         end, self._ends, self._stored, self._odd = Accumulator(self._schema), {}, False, []
         self._starts = []
         for pane in reversed(order[bisect_left(order, start) : bisect_left(order, following)]):

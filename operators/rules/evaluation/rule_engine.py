@@ -59,13 +59,11 @@ class RuleView(NamedTuple):
     @property
     def step_us(self) -> int:
         """From a window's end to the next one's; 0 of readings and of windows that have no such."""
-        return self.windows.every_us if self.at is None and self.windows.in_steps else 0
+        return self.windows.step_us if self.at is None else 0
 
     def last_end(self, time_us: int) -> int:
         """The end of the last window that ends at or before a time."""
-        slide = self.windows.every_us
-        end = self.windows.offset_us + self.windows.size_us
-        return time_us - (time_us - end) % slide if self.windows.in_steps and time_us > EARLIEST else time_us
+        return self.windows.last_end(time_us) if self.windows.in_steps and time_us > EARLIEST else time_us
 
 
 def rule_view(rules: Sequence[Rule], schema: pa.Schema, at: str | None) -> RuleView:
@@ -99,8 +97,10 @@ def rule_view(rules: Sequence[Rule], schema: pa.Schema, at: str | None) -> RuleV
             raise ValueError(
                 f"the rule {rule.name!r}: {name} is for readings, and here rows are windows; leave it out"
             )
-        if rule.needs_steps and (at is not None or not windows.in_steps):
+        if rule.needs_steps and (at is not None or not windows.step_us):
             shape = "rows are readings" if at is not None else f"the stream has {windows}"
+            if at is None and windows.in_steps:
+                shape += ", which differ in length; choose windows of a fixed length"
             raise ValueError(
                 f"the rule {rule.name!r}: absent is what a value is in a window without rows, and here "
                 f"{shape}"
