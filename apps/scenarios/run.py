@@ -34,7 +34,7 @@ def chosen(names: Iterable[str]) -> list[Scenario]:
 
     Raises `ValueError` for a name that there isn't.
     """
-    known, found = scenarios(), list[Scenario]()
+    known, listed = scenarios(), list[Scenario]()
     for name in names:
         matching = [one for one in known.values() if name in (one.name, one.field)]
         if not matching:
@@ -42,8 +42,8 @@ def chosen(names: Iterable[str]) -> list[Scenario]:
             raise ValueError(
                 f"{name!r} is not a scenario; there are the fields {fields}, and {', '.join(known)}"
             )
-        found += [one for one in matching if one not in found]
-    return found or list(known.values())
+        listed += [one for one in matching if one not in listed]
+    return listed or list(known.values())
 
 
 @dataclass
@@ -86,13 +86,13 @@ def differences(
     scenario: Scenario, alerts: Iterable[Alert], commands: Iterable[tuple[str, Any]], answers: Any
 ) -> Iterator[str]:
     """What of the results of a scenario, on whatever engine, isn't as it must be."""
-    found = {
+    results = {
         "alerts": [(alert.state, alert.plain_key) for alert in alerts],
         "commands": list(commands),
         "answers": answers,
     }
     wanted = {"alerts": scenario.alerts, "commands": scenario.commands, "answers": scenario.answers}
-    for name, value in found.items():
+    for name, value in results.items():
         if _plain(value) != _plain(wanted[name]):
             yield f"{name}: {json.dumps(_plain(wanted[name]))} expected, got {json.dumps(_plain(value))}"
 

@@ -80,12 +80,12 @@ def source(kafka: Any, topic: str, one: Scenario) -> Stream:
 
 def differences(outlets: dict[str, Kept], windows: dict[str, pl.DataFrame]) -> dict[str, list[str]]:
     """What isn't as it must be, of each scenario of which something isn't."""
-    found = {}
+    wrong_by_name = {}
     for name, one in scenarios().items():
         answers = one.answer(windows[name]) if one.answer else None
         if wrong := ScenarioResult(one, 0, outlets[name].alerts, answers).differences:
-            found[name] = wrong
-    return found
+            wrong_by_name[name] = wrong
+    return wrong_by_name
 
 
 def halves() -> list[list[Scenario]]:

@@ -81,7 +81,7 @@ def test_many_readings_take_the_memory_of_few_and_what_rests_is_forgotten() -> N
 def test_readings_of_every_cut_give_the_same() -> None:
     fed = [row(minute / 4, "ab"[minute % 2], minute / 8 * (minute % 400 > 250)) for minute in range(800)]
     rule = Slope("rise", value="value", above=0.1, over="20m", rate="1m", surely=True)
-    found = []
+    runs = []
     for cut in (1, 7, 800):
         kept = Kept()
         alerting = Alerting([rule], to=[kept], at="at")
@@ -89,9 +89,9 @@ def test_readings_of_every_cut_give_the_same() -> None:
         for low in range(0, len(fed), cut):
             tester.feed(fed[low : low + cut])
         tester.finish()
-        found.append(kept.alerts)
-    assert found[0] == found[1] == found[2]
-    assert {(alert.plain_key, alert.state) for alert in found[0]} == {
+        runs.append(kept.alerts)
+    assert runs[0] == runs[1] == runs[2]
+    assert {(alert.plain_key, alert.state) for alert in runs[0]} == {
         (key, state) for key in "ab" for state in ("fired", "cleared")
     }
 
