@@ -13,7 +13,8 @@
 | applying them | `Alerting`, a sink of a run; `read_rules` reads them from TOML |
 | outlets | `AlertsToConsole`, `AlertsToFile`, `AlertsToKafka`, `AlertsToWebhook`, `CommandsToKafka` |
 | outlets for people | `AlertsToAlertmanager`, `AlertsToSlack`, `AlertsToMattermost`, `AlertsToEmail` |
-| | `AlertsToNtfy`, `AlertsToMqtt`; `read_outlets` reads them from TOML, `AlertSilence` suppresses alerts |
+| | `AlertsToNtfy`, `AlertsToMqtt`, `AlertsToApprise`; `read_outlets` reads them from TOML |
+| | `AlertSilence` suppresses alerts |
 | reactions | `Command`: a topic, a web address, MQTT or a program, as any rule's `command` |
 | your own rules | a subclass of `LimitRule`, which returns a `Measured`, or of `Rule` |
 """
@@ -32,6 +33,7 @@ from .operators.rules.kinds.sta_lta import StaLta
 from .operators.rules.kinds.threshold import Ratio, Threshold
 from .operators.rules.kinds.unusual import Unusual
 from .operators.rules.outlets.alertmanager import AlertsToAlertmanager
+from .operators.rules.outlets.apprise import AlertsToApprise
 from .operators.rules.outlets.mail import AlertsToEmail
 from .operators.rules.outlets.mqtt import AlertsToMqtt
 from .operators.rules.outlets.ntfy import AlertsToNtfy
@@ -52,6 +54,7 @@ __all__ = [
     "AlertSilence",
     "Alerting",
     "AlertsToAlertmanager",
+    "AlertsToApprise",
     "AlertsToConsole",
     "AlertsToEmail",
     "AlertsToFile",

@@ -14,6 +14,7 @@ HIDE = """
 from importlib.machinery import PathFinder
 hidden, find = {"pyspark", "py4j", "pandas", "grpc"}, PathFinder.find_spec
 hidden |= {"datasketches", "icu4py", "paho", "prompt_toolkit", "py3langid", "swagger_ui_bundle", "websockets"}
+hidden |= {"apprise"}
 PathFinder.find_spec = lambda name, *rest: None if name.partition(".")[0] in hidden else find(name, *rest)
 """
 PROGRAM = Path(sys.executable).with_name("streamgauge")
@@ -72,6 +73,7 @@ for source in SOURCES.keys() - {"mqtt", "websocket"}:
 assert assets("/docs/assets") == [] and b"pip install 'streamgauge[serve]'" in page().body
 for extra, use in {
     "agents": lambda: load_kind("sources", "mqtt"),
+    "notify": lambda: streamgauge.rules.AlertsToApprise("json://localhost"),
     "apps": lambda: rows(None, {}),
     "stored": lambda: FAMILIES["cpc"].sketch_class(),
 }.items():

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from .errors import StreamgaugeError
 
 EXTRAS = {
+    "apprise": "notify",
     "datasketches": "stored",
     "icu4py": "apps",
     "paho": "agents",

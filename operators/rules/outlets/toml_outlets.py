@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from .alertmanager import AlertsToAlertmanager
+from .apprise import AlertsToApprise
 from .mail import AlertsToEmail
 from .mqtt import AlertsToMqtt
 from .ntfy import AlertsToNtfy
@@ -39,7 +40,7 @@ KINDS: Mapping[str, type[NotifyingOutlet]] = {
     kind.kind: kind
     for kind in (
         *(AlertsToAlertmanager, AlertsToSlack, AlertsToMattermost, AlertsToEmail, AlertsToNtfy),
-        *(AlertsToMqtt, AlertsToWebhook),
+        *(AlertsToMqtt, AlertsToWebhook, AlertsToApprise),
     )
 }
 """The kinds of outlets that a file can name."""
@@ -52,9 +53,9 @@ def read_outlets(path: str | Path) -> list[NotifyingOutlet]:
     """The outlets of a TOML file, one ``[[outlet]]`` each, with its silences, one ``[[silence]]`` each.
 
     The fields of an outlet are the options of its `kind`: alertmanager, slack, mattermost, email, ntfy, mqtt,
-    webhook. In texts ``${NAME}`` is a variable of the environment, where passwords belong. Silences are read
-    again when the file has changed. Raises `ValueError`, naming the file, the table and the field, for
-    anything else, and `OSError` for a file that can't be read.
+    webhook, apprise. In texts ``${NAME}`` is a variable of the environment, where passwords belong. Silences
+    are read again when the file has changed. Raises `ValueError`, naming the file, the table and the field,
+    for anything else, and `OSError` for a file that can't be read.
 
     >>> from tempfile import NamedTemporaryFile
     >>> import streamgauge as sg

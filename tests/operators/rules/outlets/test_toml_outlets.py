@@ -56,6 +56,10 @@ kind = "webhook"
 url = "https://example.org/hook"
 headers = { X-Key = "${SLACK}" }
 
+[[outlet]]
+kind = "apprise"
+url = "tgram://123456789:abcdefg_hijklmnop/12315544"
+
 [[silence]]
 match = ['key="hall"']
 until = 2026-06-01T18:00:00Z

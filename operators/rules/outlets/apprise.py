@@ -1,0 +1,65 @@
+"""Alerts to PagerDuty, Opsgenie, Telegram, Matrix, Teams, Google Chat and others, by the library Apprise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from ....sketches.core.extras import check_extra, naming_extras
+from .errors import OutletError
+from .grouping import Notification
+from .outlet import NotifyingOutlet
+from .text import lines, subject
+
+
+@dataclass(frozen=True)
+class AlertsToApprise(NotifyingOutlet):
+    """Send alerts to a service that Apprise knows, by its address there: ``pagerduty://…``, ``tgram://…``.
+
+    The message is plain text, a failure where an event fires or is unknown, else a success: PagerDuty and
+    Opsgenie raise and resolve by that. Apprise doesn't tell a refusal from a failure, so each is retried for
+    `patience`. The other options are those of all outlets to people (docs/alerts.md). Raises `ValueError` for
+    an address that Apprise doesn't know, and `MissingExtraError` without the extra ``notify``.
+
+    Source: https://github.com/caronc/apprise, which lists the addresses.
+
+    >>> import streamgauge as sg
+    >>> sg.rules.AlertsToApprise("tgram://123456789:abcdefg_hijklmnop/12315544").title
+    'apprise Telegram'
+    """
+
+    url: str = field(repr=False)
+    kind: ClassVar[str] = "apprise"
+    _service: Any = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_extra("apprise")
+        with naming_extras():
+            from apprise import Apprise
+        service = Apprise.instantiate(self.url, suppress_exceptions=True)
+        if service is None:
+            # An address holds keys, so that it isn't shown.
+            raise ValueError("apprise: url must be an address that Apprise knows, such as tgram://TOKEN/CHAT")
+        object.__setattr__(self, "_service", service)
+
+    @property
+    def place(self) -> str:
+        """See `NotifyingOutlet`."""
+        return str(self._service.service_name)
+
+    def send(self, notification: Notification) -> None:
+        """See `NotifyingOutlet`."""
+        from apprise import Apprise, NotifyFormat, NotifyType
+
+        lasts = any(alert.state in ("fired", "unknown") for alert in notification.alerts)
+        service = Apprise()
+        service.add(self._service)
+        accepted = service.notify(
+            title=subject(notification),
+            body="\n".join(lines(notification)),
+            notify_type=NotifyType.FAILURE if lasts else NotifyType.SUCCESS,
+            body_format=NotifyFormat.TEXT,
+        )
+        if not accepted:
+            raise OutletError(f"{self.place} didn't accept it; the logger apprise says why", may_pass=True)
