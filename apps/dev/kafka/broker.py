@@ -53,6 +53,8 @@ _TOPIC_SECONDS = 60.0
 _STOP_SECONDS = 10.0
 _META, _RECORDS = "meta.properties", "bootstrap.checkpoint"
 """What a formatted folder holds: whose it is, and the features that a new cluster begins with."""
+_FEATURES = ("unstable.", "metadata.version", "inter.broker.protocol.version")
+"""How settings begin that decide the features of a new cluster."""
 _WATCHDOG = Path(__file__).with_name("watchdog.py")
 
 
@@ -259,12 +261,14 @@ class EmbeddedKafka:
         if (log / _META).is_file():
             return
         cluster = self._cluster or cluster_id()
-        # Without settings that may change them, the records are the same each time; the tool is one more JVM.
-        records = None if self._settings else jars.with_name(f"{jars.name}.checkpoint")
+        # The records depend on Kafka's version and on features alone; the tool is one more JVM.
+        features = any(name.startswith(_FEATURES) for name in self._settings)
+        records = None if features else jars.with_name(f"{jars.name}.checkpoint")
         if records is not None and records.is_file():
             log.mkdir(exist_ok=True)
             shutil.copyfile(records, log / _RECORDS)
-            ids = {"version": 1, "cluster.id": cluster, "node.id": 1, "directory.id": cluster_id()}
+            number = self._settings.get("node.id", 1)
+            ids = {"version": 1, "cluster.id": cluster, "node.id": number, "directory.id": cluster_id()}
             (log / _META).write_text("".join(f"{name}={value}\n" for name, value in ids.items()))
             return
         tool = ["kafka.tools.StorageTool", "format", "--ignore-formatted"]

@@ -28,7 +28,7 @@ CHANNELS = [None, {"type": "memory"}, {"type": "memory", "capacity": 10}, {"type
 
 
 def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)

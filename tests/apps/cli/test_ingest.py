@@ -81,7 +81,7 @@ def test_a_configuration_with_metrics_until_it_is_stopped(kafka: Any, tmp_path: 
     )
     assert agent.stderr is not None and agent.stdout is not None
     address = agent.stderr.readline().split()[-1]
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 300
     wanted = 'outcome="sent",reason="",source="app"} 1.0'
     while wanted not in (text := httpx.get(address, timeout=60).text):
         assert time.monotonic() < deadline, text

@@ -12,7 +12,7 @@ from typing import Any
 import fastavro
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streamgauge import Stream, StreamTester, count
@@ -118,12 +118,16 @@ def damaged(good: bytes) -> st.SearchStrategy[bytes]:
     return st.just(good) | cut | st.binary(max_size=40) | st.text(max_size=20).map(str.encode)
 
 
+SLOW = HealthCheck.too_slow
+"""What a busy machine is: no reason to fail."""
+
+
 @pytest.mark.parametrize("examples", [6, pytest.param(60, marks=pytest.mark.soak)])
 @each(("decoder", "good"), decoders)
 def test_any_bytes_are_rows_or_refused_and_each_message_is_judged_alone(
     decoder: Any, good: bytes, examples: int
 ) -> None:
-    @settings(max_examples=examples, deadline=None, database=None)
+    @settings(max_examples=examples, deadline=None, derandomize=True, suppress_health_check=[SLOW])
     @given(st.lists(damaged(good) | st.none(), max_size=4))
     def check(values: list[bytes | None]) -> None:
         decoded = decoder.decode(Messages.of(values)).checked(len(values), decoder.schema)

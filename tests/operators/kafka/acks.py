@@ -83,9 +83,9 @@ class Ground:
         for node in self.cluster.nodes:
             freeze(node, signal.SIGCONT)
         self.cluster.start()
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while self.in_sync() < 3:
-            assert time.monotonic() < deadline, "replicas are not in sync again after two minutes"
+            assert time.monotonic() < deadline, "replicas are not in sync again after five minutes"
             time.sleep(0.1)
 
 

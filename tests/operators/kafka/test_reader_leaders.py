@@ -62,7 +62,7 @@ def leaders(admin: AdminClient, topic: str) -> list[int]:
             continue
 
 
-def until(holds: Any, seconds: float = 120.0) -> None:
+def until(holds: Any, seconds: float = 300.0) -> None:
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline

@@ -12,7 +12,7 @@ from typing import Any
 from streamgauge.agents.ingest.component import Place
 from streamgauge.agents.ingest.sources.tail import FileTail, TailSource
 
-SECONDS = 30.0
+SECONDS = 300.0
 
 
 class Tailing:

@@ -39,9 +39,9 @@ def post(source: HttpSource, content: bytes, **options: Any) -> Future[httpx.Res
 def read(source: HttpSource, count: int = 1) -> list[Batch]:
     """Batches until there are so many messages."""
     batches: list[Batch] = []
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while sum(map(len, batches)) < count:
-        assert time.monotonic() < deadline, "no message came within a minute; was the request refused?"
+        assert time.monotonic() < deadline, "no message came within five minutes; was the request refused?"
         if (batch := source.read(30)) is not None:
             batches.append(batch)
     return batches

@@ -44,7 +44,7 @@ def values(batches: list[Batch]) -> list[bytes]:
 
 
 def until(condition: Any) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.02)

@@ -19,6 +19,8 @@ from streamgauge.agents.ingest.component import Place
 from streamgauge.agents.ingest.sources import file_content, tail, tail_positions, tailed_file
 from streamgauge.agents.ingest.sources.tail import FileTail, TailSource
 
+from ....cases import seeds
+
 _BEGIN = 1_790_000_000.0
 _TICK = 4_000_000
 """Nanoseconds between two times that a file system tells apart."""
@@ -209,7 +211,7 @@ def hold(seed: int, folder: Path, patch: pytest.MonkeyPatch) -> None:
     assert reader.numbers == list(range(program.written))
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", seeds(10, 30))
 def test_lines_equal_messages(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hold(seed, tmp_path, monkeypatch)
 

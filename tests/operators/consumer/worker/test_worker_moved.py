@@ -44,10 +44,9 @@ def test_brokers_that_move_are_found_by_their_names(tmp_path: Path) -> None:
         send_numbers(broker, "posts", range(500))
         began = time.monotonic()
         assert sum(map(len, reader.read_to({("posts", 0): 1_000}))) == 500
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 120, "clients ask again where brokers are after five minutes"
         reader.close()
-        until(lambda: running.summary().account.read == 1_000, 60)
-        print("read on after", time.monotonic() - began)
+        until(lambda: running.summary().account.read == 1_000)
         running.stop()
         assert running.wait(120).account.counted == 1_000
     finally:

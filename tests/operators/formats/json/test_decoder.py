@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streamgauge.operators.formats.decode import Decoded
@@ -384,7 +384,13 @@ def bits(row: dict[str, Any]) -> dict[str, Any]:
     return {k: struct.pack("d", v) if k == "f" and v is not None else v for k, v in row.items()}
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+# How fast a busy machine draws examples is no reason to fail.
+drawn = settings(
+    max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+
+
+@drawn
 @given(st.lists(texts(), min_size=1, max_size=8))
 def test_python_takes_and_refuses_the_same(values: list[bytes]) -> None:
     _takes_and_refuses_as_python(values)
@@ -421,7 +427,7 @@ def alike(draw: st.DrawFn) -> list[bytes]:
     return values
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@drawn
 @given(alike())
 def test_members_that_are_skipped_are_read_as_python_reads_them(values: list[bytes]) -> None:
     _takes_and_refuses_as_python(values)
