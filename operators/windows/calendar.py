@@ -235,6 +235,12 @@ class CalendarHopping(CalendarWindows):
             )
         CalendarWindows.check(self)
 
+    def of_table(self) -> TableWindows:
+        """See `StreamWindows`."""
+        if self.single:
+            return CalendarTumbling.at(self.size, self.every, self.offset, self.zone).of_table()
+        return CalendarWindows.of_table(self)
+
 
 @dataclass(frozen=True, slots=True)
 class CalendarCumulate(CalendarWindows):
