@@ -283,8 +283,9 @@ def _sketching(
                 panes.add(rows, times)
         table = panes.drain()
         freeze_imports()
-        edged = windows is None or isinstance(windows, LocalWindows)
-        yield from plan.batches(table if edged else _timed(table, windows))
+        if windows is not None and not isinstance(windows, LocalWindows):
+            table = _timed(table, windows)
+        yield from plan.batches(table)
 
     return run
 

@@ -37,7 +37,7 @@ class Length(exp.Expression):
     arg_types: ClassVar = {"this": True, "months": False}
 
     @property
-    def text(self) -> str:
+    def duration(self) -> str:
         """As definitions have it."""
         return durations.Length(self.args.get("months") or 0, int(self.this)).text
 

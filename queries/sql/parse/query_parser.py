@@ -260,7 +260,7 @@ class QueryParser(Parser):
             time = self._parse_column()
             zone = self._zone_of_windows()
         wanted = 1 if name in ("TUMBLE", "SESSION") else 2
-        lengths = []
+        lengths: list[Length] = []
         while self._match(TokenType.COMMA):
             lengths.append(self.length(name != "SESSION", len(lengths) >= wanted))
         self.need(")")

@@ -45,11 +45,11 @@ def window_of_clause(node: Any) -> Window:
     parts = dict(node.args["parts"])
     zone = parts.pop("TIME ZONE", None)
     place = _place(parts.get("OFFSET"), zone)
-    delay = (("delay", parts["GRACE PERIOD"].text),) if "GRACE PERIOD" in parts else ()
+    delay = (("delay", parts["GRACE PERIOD"].duration),) if "GRACE PERIOD" in parts else ()
     if node.args["kind"] == "TUMBLING":
-        return Window(node, "tumbling", (parts["SIZE"].text,), (*place, *delay))
+        return Window(node, "tumbling", (parts["SIZE"].duration,), (*place, *delay))
     if node.args["kind"] == "SESSION":
-        return Window(node, "session", (parts["GAP"].text,), delay)
+        return Window(node, "session", (parts["GAP"].duration,), delay)
     return _hopping(node, parts["SIZE"], parts["ADVANCE BY"], None, (*place, *delay))
 
 
@@ -67,17 +67,17 @@ def window_of_table(node: Any) -> Window:
     if kind == "SESSION":
         if node.args.get("zone") is not None:
             raise error_at(node, _NO_ZONE)
-        return Window(node, "session", (lengths[0].text,), (), time, tuple(partition))
+        return Window(node, "session", (lengths[0].duration,), (), time, tuple(partition))
     wanted = 1 if kind == "TUMBLE" else 2
     place = _place(lengths[wanted] if len(lengths) > wanted else None, node.args.get("zone"))
     if kind == "TUMBLE":
-        return Window(node, "tumbling", (lengths[0].text,), place, time)
+        return Window(node, "tumbling", (lengths[0].duration,), place, time)
     every, size = lengths[:2]
     if kind == "HOP":
         return _hopping(node, size, every, time, place)
     if not _calendar(size, every) and int(size.this) % int(every.this):
         raise error_at(node, "the step of a CUMULATE must divide its size")
-    return Window(node, "cumulate", (size.text,), (("every", every.text), *place), time)
+    return Window(node, "cumulate", (size.duration,), (("every", every.duration), *place), time)
 
 
 def window_call(node: Any) -> Window | None:
@@ -111,18 +111,18 @@ def window_call(node: Any) -> Window | None:
     if session:
         if zone is not None:
             raise error_at(node, _NO_ZONE)
-        return Window(node, "session", (_length(given[0]).text,), (), time)
+        return Window(node, "session", (_length(given[0]).duration,), (), time)
     lengths = [_length(one) for one in given[: most - 1]]
     place = _place(_length(given[most - 1], offset=True) if len(given) == most else None, zone)
     if len(lengths) == 1:
-        return Window(node, "tumbling", (lengths[0].text,), place, time)
+        return Window(node, "tumbling", (lengths[0].duration,), place, time)
     size, every = lengths if name == "WINDOW" else lengths[::-1]
     return _hopping(node, size, every, time, place)
 
 
 def _place(offset: Any, zone: str | None) -> tuple[tuple[str, str], ...]:
     """Where windows begin, as keyword arguments."""
-    given = (("offset", None if offset is None else offset.text), ("zone", zone))
+    given = (("offset", None if offset is None else offset.duration), ("zone", zone))
     return tuple((name, value) for name, value in given if value is not None)
 
 
@@ -133,9 +133,9 @@ def _calendar(*lengths: Any) -> bool:
 def _hopping(node: Any, size: Any, every: Any, time: Any, named: tuple[tuple[str, str], ...] = ()) -> Window:
     if not _calendar(size, every) and int(every.this) > int(size.this):
         raise error_at(node, "a hopping window must advance by no more than its size, or rows are left out")
-    if every.text == size.text:
-        return Window(node, "tumbling", (size.text,), named, time)
-    return Window(node, "hopping", (size.text,), (("every", every.text), *named), time)
+    if every.duration == size.duration:
+        return Window(node, "tumbling", (size.duration,), named, time)
+    return Window(node, "hopping", (size.duration,), (("every", every.duration), *named), time)
 
 
 def _length(node: Any, offset: bool = False) -> Length:
