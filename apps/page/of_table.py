@@ -23,7 +23,8 @@ def of_table(table: ServedTable) -> ServedApp:
     schema = table.view().schema
     part = AppPart(table.name, lambda rows: rows)
     app = App(table.name, f"The table {table.name}", (), (part,), panels=tuple(panels_of(table.name, schema)))
-    return ServedApp(app, {table.name: table.name})
+    windows = declared_windows(schema)
+    return ServedApp(app, {table.name: table.name}, zone=None if windows is None else windows.zone)
 
 
 def panels_of(part: str, schema: pa.Schema) -> Iterator[Panel]:

@@ -21,12 +21,14 @@ class ServedApp:
     """An app, the served table of each of its parts, its rules, and its alerts.
 
     `rules` are those of each part, from which pages know limits; a page without them shows the alerts' own.
+    `zone` is the time zone whose days its windows are: pages write times there until another one is chosen.
     """
 
     app: App
     tables: Mapping[str, str]
     rules: Mapping[str, Sequence[Rule]] = field(default_factory=dict)
     alerts: AlertLog | None = None
+    zone: str | None = None
 
     @classmethod
     def of_run(
@@ -63,6 +65,7 @@ class ServedApp:
             "panels": panels,
             "rules": rules,
             "alerts": self.alerts is not None,
+            **({} if self.zone is None else {"zone": self.zone}),
         }
 
     def _panel(self, panel: Panel) -> dict[str, Any]:

@@ -48,8 +48,6 @@ class CalendarWindows(Paned):
     calendar: ClassVar[bool] = True
     begin_together: ClassVar[bool] = False
     """Whether windows begin every `size`, and end every `every`."""
-    fixed_table: ClassVar[Callable[[int, int, int], TableWindows]] = staticmethod(regular_windows)
-    """The windows in a table of those that only begin later than others."""
 
     @classmethod
     def at(cls, size: Length, every: Length, offset: Length, zone: str | None) -> Self:
@@ -89,8 +87,12 @@ class CalendarWindows(Paned):
     def of_table(self) -> TableWindows:
         """See `StreamWindows`."""
         if self.zone is None and not self.size.months and not self.every.months:
-            return self.fixed_table(self.size_us, self.every_us, self.offset.us)
+            return self._fixed_table()
         return _TABLES[self.kind](self.size_us, self.every_us, 0, self)
+
+    def _fixed_table(self) -> TableWindows:
+        """The windows in a table of those that only begin later than others."""
+        return regular_windows(self.size_us, self.every_us, self.offset.us)
 
     @property
     def _begin(self) -> Length:
@@ -235,6 +237,12 @@ class CalendarHopping(CalendarWindows):
             )
         CalendarWindows.check(self)
 
+    def of_table(self) -> TableWindows:
+        """See `StreamWindows`."""
+        if self.single:
+            return CalendarTumbling.at(self.size, self.every, self.offset, self.zone).of_table()
+        return CalendarWindows.of_table(self)
+
 
 @dataclass(frozen=True, slots=True)
 class CalendarCumulate(CalendarWindows):
@@ -248,7 +256,6 @@ class CalendarCumulate(CalendarWindows):
 
     kind: ClassVar[str] = "cumulate"
     begin_together: ClassVar[bool] = True
-    fixed_table: ClassVar[Callable[[int, int, int], TableWindows]] = CumulateTable
 
     @property
     def text(self) -> str:
@@ -267,6 +274,9 @@ class CalendarCumulate(CalendarWindows):
                 f"every= of {steps}"
             )
         CalendarWindows.check(self)
+
+    def _fixed_table(self) -> TableWindows:
+        return CumulateTable(self.size_us, self.every_us, self.offset.us)
 
     @property
     def _begin(self) -> Length:

@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 from ...operators.table.merge import Accumulator, merge_tables
 from ...operators.table.schema import TIME_TYPE, aggregates_of, keys_of, table_schema
 from ...operators.table.windows import END, START, declared_windows, end_to_end, within
+from ...operators.windows.paned import Paned
 from ...operators.windows.tumbling import Tumbling
 from ...sketches.core.errors import StreamgaugeError
 from .cache import ResultCache
@@ -35,8 +36,8 @@ from .view import ServedWindow, rows_of
 
 T = TypeVar("T")
 
-Every = int | str
-"""``"window"``: as the windows are; ``"span"``: all in one; or the length of windows in microseconds."""
+Every = int | str | Paned
+"""``"window"``: as the windows are; ``"span"``: all in one; or larger windows, or their microseconds."""
 
 
 class OutOfTime(StreamgaugeError):
@@ -137,6 +138,10 @@ def _size(value: Any) -> int:
     return int(size) + 1_000
 
 
+def _larger(every: Every) -> Paned:
+    return every if isinstance(every, Paned) else Tumbling.of_length(int(every))
+
+
 class _Merging:
     """The merging for one request."""
 
@@ -165,10 +170,10 @@ class _Merging:
         chosen = self._chosen(windows, every)
         if every == "span":
             return self._span(chosen, chosen[0].start, max(window.end for window in chosen))
-        size = int(every)
+        larger = _larger(every)
         spans = [
-            self._span(list(group), start, start + size)
-            for start, group in groupby(chosen, lambda window: window.start - window.start % size)
+            self._span(list(group), start, larger.first_end(start))
+            for start, group in groupby(chosen, lambda window: larger.pane_start(window.start))
         ]
         return pa.concat_tables(spans)
 
@@ -227,16 +232,14 @@ class _Merging:
         if every == "span":
             chosen = end_to_end(edges.append_column("at", pa.array(range(len(windows)))), ("partition",))
             return [windows[at] for at in chosen["at"].to_pylist()]
-        mask = within(edges, (), Tumbling.of_length(int(every)))
+        mask = within(edges, (), _larger(every))
         return list(windows) if mask is None else [w for w, fits in zip(windows, mask) if fits]
 
     def _one_by_one(self, windows: Sequence[ServedWindow], every: Every) -> pa.Table:
         """Windows that lie differently for each group: judged row by row, and nothing of it kept."""
         tables = [self._selected(window) for window in windows]
         if every != "span":
-            return merge_tables(tables, self._wanted.by, Tumbling.of_length(int(every))).select(
-                self._out.names
-            )
+            return merge_tables(tables, self._wanted.by, _larger(every)).select(self._out.names)
         whole = end_to_end(pa.concat_tables(tables), self._keys)
         start, end = windows[0].start, max(window.end for window in windows)
         return in_window(self._folded([whole]), start, end)

@@ -38,14 +38,14 @@ from ..gc_freeze import freeze_imports
 from ..merge.buckets import BUCKETS, BucketedPartials
 from ..merge.catalyst import NativePartials
 from ..merge.column_codecs import quoted
-from ..merge.merge_plan import merge_timed, merge_whole, partials_of
+from ..merge.merge_plan import merge_edged, merge_timed, merge_whole, partials_of
 from ..merge.partials import EVENT, FIRST, LATEST, Mode, Partials
 from ..seeds import seed_of_task
 from ..session.map_in_arrow import Work, quicker_in_python, through_workers
 from ..session.worker_interpreter import check_worker_python
 from .aggregate_request import FrameRequest
 from .input_columns import InputColumns
-from .windows import Sessions, Windows, windows_of_column
+from .windows import LocalWindows, Sessions, Windows, windows_of_column
 
 _DAY_US = 86_400_000_000
 
@@ -84,7 +84,7 @@ class Sketching:
     frame: DataFrame
     lateness: tuple[str, str] | None = None
     keys: tuple[str | Column, ...] = ()
-    windows: Windows | Sessions | None = None
+    windows: Windows | LocalWindows | Sessions | None = None
     mode: Mode = "append"
 
     def withWatermark(self, eventTime: str, delayThreshold: str) -> Sketching:
@@ -102,7 +102,7 @@ class Sketching:
             raise ValueError(f'outputMode must be "append", "update" or "complete", got {outputMode!r}')
         return replace(self, mode=outputMode)
 
-    def groupBy(self, *keys: str | Column | Windows | Sessions) -> Sketching:
+    def groupBy(self, *keys: str | Column | Windows | LocalWindows | Sessions) -> Sketching:
         """Group by columns, and by at most one `F.window`, `F.session_window` or `window`.
 
         Columns are named as for `DataFrame.groupBy`, nested ones and those in backticks as well, and may be
@@ -110,12 +110,12 @@ class Sketching:
         length differs from row to row; raises `TypeError` for anything else.
         """
         names: list[str | Column] = []
-        windows: list[Windows | Sessions] = []
+        windows: list[Windows | LocalWindows | Sessions] = []
         for key in keys:
-            if not isinstance(key, str | Column | Windows | Sessions):
+            if not isinstance(key, str | Column | Windows | LocalWindows | Sessions):
                 raise TypeError(f"groupBy takes names of columns, columns and a window, got {key!r}")
             resolved = windows_of_column(key) if isinstance(key, Column) else key
-            if isinstance(resolved, Windows | Sessions):
+            if isinstance(resolved, Windows | LocalWindows | Sessions):
                 windows.append(resolved)
             elif isinstance(key, str | Column):
                 names.append(key)
@@ -151,13 +151,14 @@ class Sketching:
         keys = {key: key_type(inputs.types[key]) for key in request.keys}
         typed = typed_aggregates(request.aggregates, request.keys, inputs.types)
         windows = AllTime() if self.windows is None else self.windows.of_table()
-        plan = partials_of(table_schema(keys, typed, windows), inputs.types, self.frame.isStreaming)
+        local = self.windows.windows if isinstance(self.windows, LocalWindows) else None
+        plan = partials_of(table_schema(keys, typed, windows), inputs.types, self.frame.isStreaming, local)
         if (whole := self._whole(inputs, plan)) is not None:
             return whole
         if plan.keys and self.windows is None and not self.frame.isStreaming:
             # There is no state to be kept, and our own merge takes many sketches at a time.
             plan = BucketedPartials(plan.table, _buckets(self.frame))
-        times = {} if self.windows is None else {LATEST: ask.max(EVENT)}
+        times = {} if self.windows is None or local is not None else {LATEST: ask.max(EVENT)}
         if isinstance(self.windows, Sessions):
             times[FIRST] = ask.min(EVENT)
         kept = {**typed, **{name: one.typed(inputs.types[EVENT]) for name, one in times.items()}}
@@ -191,6 +192,8 @@ class Sketching:
     def _merged(self, partials: DataFrame, plan: Partials) -> DataFrame:
         if self.windows is None:
             return merge_whole(partials, plan, self.mode)
+        if isinstance(self.windows, LocalWindows):
+            return merge_edged(partials, plan)
         return merge_timed(partials, plan, self.windows.over_partials(), self.mode)
 
     def _definition(
@@ -213,6 +216,12 @@ class Sketching:
 
     def _check(self, request: FrameRequest, time: str | None) -> None:
         """Raise `ValueError` for a stream whose windows would never be complete."""
+        if self.frame.isStreaming and isinstance(self.windows, LocalWindows):
+            raise ValueError(
+                f"groupBy: Spark can't close {self.windows.of_table()} of a streaming DataFrame; define them "
+                'on a topic, as in Stream.from_kafka(...).tumbling("1d", zone=...).on_spark(spark), or '
+                "sketch shorter windows and roll the stored table up"
+            )
         if not self.frame.isStreaming or self.mode == "complete":
             return
         if self.windows is None and self.mode == "append":
@@ -245,7 +254,11 @@ def _buckets(rows: DataFrame) -> int:
 
 
 def _sketching(
-    kept: pa.Schema, window: Paned, windows: Windows | Sessions | None, plan: Partials, schema: pa.Schema
+    kept: pa.Schema,
+    window: Paned,
+    windows: Windows | LocalWindows | Sessions | None,
+    plan: Partials,
+    schema: pa.Schema,
 ) -> Work:
     """What a worker does with the rows of one task, whose columns are `schema`; `kept` is kept of them."""
     drawn = secrets.randbits(32)
@@ -270,12 +283,16 @@ def _sketching(
                 panes.add(rows, times)
         table = panes.drain()
         freeze_imports()
-        yield from plan.batches(table if windows is None else _timed(table, windows))
+        if windows is not None and not isinstance(windows, LocalWindows):
+            table = _timed(table, windows)
+        yield from plan.batches(table)
 
     return run
 
 
-def _in_time(rows: pl.DataFrame, windows: Windows | Sessions) -> tuple[pl.DataFrame, np.ndarray]:
+def _in_time(
+    rows: pl.DataFrame, windows: Windows | LocalWindows | Sessions
+) -> tuple[pl.DataFrame, np.ndarray]:
     """The rows that are in a window, and their times: as for Spark's own windows, those that have one.
 
     Raises `ValueError` for a time in a year that no table can hold.
@@ -289,7 +306,7 @@ def _in_time(rows: pl.DataFrame, windows: Windows | Sessions) -> tuple[pl.DataFr
     return rows, times
 
 
-def _beyond(windows: Windows | Sessions, times_us: np.ndarray) -> str:
+def _beyond(windows: Windows | LocalWindows | Sessions, times_us: np.ndarray) -> str:
     """What is wrong with rows in years that can't be in a table of sketches, and that close all windows."""
     return (
         f"{windows.column!r} is outside the years 1 to 9999 in {len(times_us)} rows, the first {times_us[0]} "
@@ -298,7 +315,7 @@ def _beyond(windows: Windows | Sessions, times_us: np.ndarray) -> str:
     )
 
 
-def _timed(table: pa.Table, windows: Windows | Sessions) -> pa.Table:
+def _timed(table: pa.Table, windows: Windows | LocalWindows | Sessions) -> pa.Table:
     """The table of a task's panes with the times of its rows, as which Spark takes them.
 
     A pane gets the time of its latest row: Spark then assigns its windows and moves its watermark as it would

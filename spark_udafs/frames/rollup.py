@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from ...operators.table.merge import larger_windows
 from ...operators.table.schema import (
     END,
     START,
@@ -23,17 +23,15 @@ from ...operators.table.schema import (
 )
 from ...operators.table.spark_footer import DEFINED, check_rows
 from ...operators.table.windows import declared_windows, edges, within
-from ...operators.windows.durations import duration_text
-from ...operators.windows.hopping import regular_windows
+from ...operators.windows.paned import Paned
 from ...operators.windows.table import TableWindows
-from ...operators.windows.tumbling import Tumbling
 from ...sketches.core.protocol import SketchError
 from ..definitions import labelled, remembering
 from ..gc_freeze import freeze_imports
 from ..merge.merge_plan import merge_edged, merge_timed, partials_of_table
 from ..merge.partials import Partials
 from .tables import defined_by, one_schema, others_defined, timed_columns
-from .windows import duration
+from .windows import in_our_notation
 
 
 def rollup(
@@ -41,16 +39,21 @@ def rollup(
     every: str | None = None,
     by: Sequence[str] | None = None,
     delay: str = "0 seconds",
+    *,
+    offset: str | None = None,
+    zone: str | None = None,
 ) -> DataFrame:
     """Merge a table of sketches, or several of one definition, into coarser windows and fewer keys.
 
     `every` is the length of the new windows (``"1 hour"``, or ``"1h"``), into which the table's own must fit;
-    without it the windows stay. `by` names the keys to preserve (all if None, none if empty). Merging adds
-    nothing to a sketch's error. Of overlapping windows, those that lie end to end are used, as in `merge`.
+    without it the windows stay. `offset` and `zone` say where the new ones begin, as in `merge`. `by` names
+    the keys to preserve (all if None, none if empty). Merging adds nothing to a sketch's error. Of
+    overlapping windows, those that lie end to end are used, as in `merge`.
 
     A streaming table emits each new window once, when a window of the table begins `delay` after its end;
     later rows for it are dropped, as with Spark's watermarks. It needs `every`, even if it equals the
-    windows' length, and its own checkpoint, which belongs to one definition.
+    windows' length, and its own checkpoint, which belongs to one definition. Its new windows have one length
+    and begin in UTC.
 
     Raises `SketchError` for DataFrames that aren't tables of sketches or have different definitions, which it
     names, also where rows of one have met before (then it is the query that raises it), and for windows that
@@ -78,15 +81,17 @@ def rollup(
     own = keys_of(schema)
     if unknown := [key for key in by or () if key not in own]:
         raise ValueError(f"rollup: {', '.join(unknown)} is not a key of this table; its keys are {own}")
-    size = None if every is None else duration(every)
-    windows = _windows(schema, size)
+    if every is None and not (offset is None and zone is None):
+        raise ValueError('rollup: offset= and zone= are of new windows; give their length, as in every="1d"')
+    larger = None if every is None else larger_windows("rollup", in_our_notation(every), offset, zone)
+    windows = _windows(schema, larger)
     keys = {key: schema.field(key).type for key in own if by is None or key in by}
     plan = partials_of_table(table_schema(keys, aggregates_of(schema), windows))
     columns = from_arrow_schema(plan.schema)
     # PySpark's mapInArrow can't take columns with dots in their names, so they get others on their way.
     partials = [
         one.select(*_renamed(one, schema), others_defined(one)).mapInArrow(
-            _partial(schema, plan, size, defined_by(one)), columns
+            _partial(schema, plan, larger, defined_by(one)), columns
         )
         for one in tables
     ]
@@ -94,8 +99,14 @@ def rollup(
     for more in partials[1:]:
         rows = rows.unionAll(more)
     if not rows.isStreaming:
-        return merge_edged(rows, plan) if size is None else merge_timed(rows, plan, _over(windows))
-    if size is None:
+        edged = larger is None or larger.calendar
+        return merge_edged(rows, plan) if edged else merge_timed(rows, plan, _over(windows))
+    if larger is not None and larger.calendar:
+        raise SketchError(
+            f"rollup: Spark can't close {larger.text} of a streaming table; roll up the stored table, as in "
+            "rollup(spark.read.parquet(...), ...)"
+        )
+    if larger is None:
         raise SketchError(
             "rollup: Spark knows when a streaming table's windows are complete only by their length; name "
             'it, also where it stays as it is, as in every="1 minute"'
@@ -116,7 +127,7 @@ def _over(windows: TableWindows) -> Column:
     return F.window(START, length, length, offset)
 
 
-def _windows(schema: pa.Schema, size: int | None) -> TableWindows:
+def _windows(schema: pa.Schema, larger: Paned | None) -> TableWindows:
     """The windows of the new table. Raises `SketchError` for those that can't be made of the table's own."""
     windows = declared_windows(schema)
     if windows is None:
@@ -124,22 +135,21 @@ def _windows(schema: pa.Schema, size: int | None) -> TableWindows:
             "rollup: this table doesn't say what windows it has, so it isn't known which of them may be "
             "merged; take the table as it was written, or merge(as_table(table)), which looks at the rows"
         )
-    if size is None:
+    if larger is None:
         return windows
     if not windows.rolls_up:
         raise SketchError(
             f"rollup: this table has {windows}, which can't be merged into windows of one length"
         )
-    if not windows.fit_into(Tumbling.of_length(size)):
+    if not windows.fit_into(larger):
         raise SketchError(
-            f"rollup: {windows} don't fit into windows of {duration_text(size)}; choose a multiple of their "
-            "length"
+            f"rollup: {windows} don't fit into {larger.text}; choose a multiple of their length"
         )
-    return regular_windows(size)
+    return larger.of_table()
 
 
 def _partial(
-    schema: pa.Schema, plan: Partials, size: int | None, defined: str | None
+    schema: pa.Schema, plan: Partials, larger: Paned | None, defined: str | None
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """What a worker does with the rows of a table: those that count, with the keys that are kept."""
 
@@ -151,13 +161,16 @@ def _partial(
             table = pa.Table.from_batches([batch]).rename_columns([*schema.names, DEFINED])
             check_rows(table[DEFINED], defined)
             table = with_schema(table.drop_columns([DEFINED]), schema)
-            if size is not None:
-                mask = within(table, keys_of(schema), Tumbling.of_length(size))
+            if larger is not None:
+                mask = within(table, keys_of(schema), larger)
                 table = table if mask is None else table.filter(pa.array(mask))
                 starts, _ = edges(table)
                 # Rows keep their own start, by which Spark moves its watermark, and get their new end.
-                ends = pa.array(starts - starts % np.int64(size) + size).view(TIME_TYPE)
+                ends = pa.array(larger.first_ends(starts)).view(TIME_TYPE)
                 table = table.set_column(1, schema.field(END), ends)
+                if larger.calendar:
+                    begins = pa.array(larger.pane_starts(starts)).view(TIME_TYPE)
+                    table = table.set_column(0, schema.field(START), begins)
             yield from plan.batches(table.select(plan.table.names))
 
     return run

@@ -17,7 +17,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DatetimeType, StringType, TimestampNTZType
 
 from ...operators.table.windows import END, START
-from ...operators.windows.durations import duration_text, microseconds
+from ...operators.windows.calendar import CalendarWindows, calendar_windows
+from ...operators.windows.durations import calendar_length, duration_text, microseconds
 from ...operators.windows.hopping import regular_windows
 from ...operators.windows.paned import Paned
 from ...operators.windows.session import SessionTable
@@ -69,6 +70,34 @@ class Windows:
         if self.offset_us:
             definition["start"] = f"from {duration_text(self.offset_us)}"
         return definition
+
+
+@dataclass(frozen=True)
+class LocalWindows:
+    """Windows on a calendar over a DataFrame's time column, made by `window`; workers put rows into them.
+
+    >>> import streamgauge as sg
+    >>> sg.spark.window("at", "1 day", zone="Europe/Helsinki").definition()
+    {'size': '1d', 'zone': 'in Europe/Helsinki', 'time': 'over "at"'}
+    """
+
+    column: str
+    windows: CalendarWindows
+
+    def panes(self, streaming: bool) -> Paned:
+        """The panes that rows are sketched by."""
+        return self.windows
+
+    def of_table(self) -> TableWindows:
+        """The windows of the table of sketches."""
+        return self.windows.of_table()
+
+    def definition(self) -> dict[str, str]:
+        """As plain JSON."""
+        words = {"size": "", "every": "every ", "offset": "from ", "zone": "in "}
+        own = self.windows.definition()
+        definition = {name: f"{word}{own[name]}" for name, word in words.items() if name in own}
+        return {**definition, "time": f'over "{self.column}"'}
 
 
 @dataclass(frozen=True)
@@ -133,17 +162,32 @@ class TogetherLate(Paned):
 
 
 def window(
-    timeColumn: str, windowDuration: str, slideDuration: str | None = None, startTime: str | None = None
-) -> Windows:
+    timeColumn: str,
+    windowDuration: str,
+    slideDuration: str | None = None,
+    startTime: str | None = None,
+    *,
+    zone: str | None = None,
+) -> Windows | LocalWindows:
     """Windows like those of `pyspark.sql.functions.window`; durations as there (``"1 minute"``), or ``"1m"``.
 
-    `groupBy` takes Spark's own as well; this one needs no running Spark. Raises `ValueError` for text that is
-    not a duration, and for a slide longer than the window.
+    `groupBy` takes Spark's own as well; this one needs no running Spark. Unlike Spark's, windows may be of
+    months (``"1 month"``) and begin by the clock of a `zone`, as `Stream.tumbling` describes; a streaming
+    DataFrame takes neither. Raises `ValueError` for text that is not a duration or a zone, and for a slide
+    longer than the window.
 
     >>> import streamgauge as sg
     >>> sg.spark.window("at", "1 hour", "15 minutes").pane_us == 15 * 60_000_000
     True
     """
+    given = [
+        None if one is None else in_our_notation(one) for one in (windowDuration, slideDuration, startTime)
+    ]
+    if zone is not None or any(calendar_length(one or "0s").months for one in given[:2]):
+        kind = "tumbling" if given[1] in (None, given[0]) else "hopping"
+        windows = calendar_windows(kind, given[0] or "", given[1], given[2], zone)
+        assert windows is not None
+        return LocalWindows(timeColumn, windows)
     size = duration(windowDuration)
     slide = size if slideDuration is None else duration(slideDuration)
     if not 0 < slide <= size:
@@ -154,7 +198,7 @@ def window(
     return Windows(timeColumn, size, slide, 0 if startTime is None else duration(startTime, signed=True))
 
 
-def windows_of_column(column: Column) -> Windows | Sessions | None:
+def windows_of_column(column: Column) -> Windows | LocalWindows | Sessions | None:
     """The windows that `F.window` or `F.session_window` made, None for any other column.
 
     Raises `ValueError` for what such windows can't have here: a time that is not a column, a gap that differs
@@ -216,15 +260,21 @@ def duration(text: str, signed: bool = False) -> int:
     >>> duration("1 minute"), duration("interval 1 hour 30 minutes"), duration("90s")
     (60000000, 5400000000, 90000000)
     """
-    plain = text.strip().lower().removeprefix("interval ")
+    plain = in_our_notation(text)
     if signed and plain.startswith("-"):
-        return -duration(plain[1:])
+        return -microseconds(plain[1:])
+    return microseconds(plain)
+
+
+def in_our_notation(text: str) -> str:
+    """A length of time in Spark's notation in ours."""
+    plain = text.strip().lower().removeprefix("interval ")
     spelled = re.sub(
-        r"(\d+)\s*(microsecond|millisecond|second|minute|hour|day|week)s?\b",
+        r"(\d+)\s*(microsecond|millisecond|second|minute|hour|day|week|month|quarter|year)s?\b",
         lambda match: match[1] + _UNITS[match[2]],
         plain,
     )
-    return microseconds(re.sub(r"\s", "", spelled))
+    return re.sub(r"\s", "", spelled)
 
 
 _UNITS = {
@@ -235,4 +285,7 @@ _UNITS = {
     "hour": "h",
     "day": "d",
     "week": "w",
+    "month": "mo",
+    "quarter": "q",
+    "year": "y",
 }

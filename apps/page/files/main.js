@@ -110,6 +110,10 @@ function redraw() {
 /** One app: its status, what fired, its panels; all update when something changed. */
 async function show(app) {
   const described = await get(`/apps/${encodeURIComponent(app.name)}`);
+  if (described.zone) {
+    zones.prefer(described.zone);
+    head(app.name);
+  }
   const parts = {};
   let latest = null;
   const forced = new Set();

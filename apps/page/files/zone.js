@@ -6,6 +6,7 @@ export const UTC = "UTC";
 export const LOCAL = "local";
 
 let chosen = UTC;
+let explicit = false;
 let formats = null;
 
 /** The zone that was chosen: UTC, local, or a name as IANA has it. */
@@ -28,12 +29,20 @@ export function choose(one) {
 
 /** The zone of the address, else the one that was chosen here last, else UTC. */
 export function recall(given) {
-  if (given !== null && choose(given)) return;
+  explicit = given !== null && choose(given);
+  if (explicit) return;
   const kept = localStorage.getItem(KEY);
-  if (kept === null || !choose(kept)) choose(UTC);
+  explicit = kept !== null && choose(kept);
+  if (!explicit) choose(UTC);
+}
+
+/** Take the zone whose days a table's windows are, unless one was chosen. */
+export function prefer(name) {
+  if (!explicit) choose(name);
 }
 
 export function keep() {
+  explicit = true;
   localStorage.setItem(KEY, chosen);
 }
 

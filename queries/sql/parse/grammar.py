@@ -125,9 +125,16 @@ _GRAMMAR: Mapping[str, Mapping[type, _Arguments]] = {
     "emit": {Emit: {"this": ("FINAL", "CHANGES")}},
     "window": {WindowClause: {"kind": ("TUMBLING", "HOPPING", "SESSION"), "parts": _READ}},
     "window of a table": {
-        WindowedTable: {"this": _READ, "time": "scalar", "lengths": "length", "partition": "scalar"}
+        WindowedTable: {
+            "this": _READ,
+            "time": "scalar",
+            "lengths": "length of windows",
+            "partition": "scalar",
+            "zone": _READ,
+        }
     },
     "length": {Length: {"this": _READ}},
+    "length of windows": {Length: {"this": _READ, "months": _READ}},
 }
 """The trees that are planned: by the place where a node stands, its classes and what is read of each."""
 

@@ -7,6 +7,8 @@ from typing import Any, ClassVar
 from sqlglot import exp
 from sqlglot.tokens import Token
 
+from ....operators.windows import durations
+
 
 class WindowClause(exp.Expression):
     """``WINDOW TUMBLING (…)``: the kind, and the parts by their names."""
@@ -15,9 +17,12 @@ class WindowClause(exp.Expression):
 
 
 class WindowedTable(exp.Expression):
-    """``TUMBLE(t, ts, …)`` in FROM: the function's name, the time column, the lengths in their order."""
+    """``TUMBLE(t, ts, …)`` in FROM: the function's name, the time column, the lengths in their order.
 
-    arg_types: ClassVar = {"this": True, "time": True, "lengths": True, "partition": False}
+    The zone is what ``ts AT TIME ZONE`` names.
+    """
+
+    arg_types: ClassVar = {"this": True, "time": True, "lengths": True, "partition": False, "zone": False}
 
 
 class Emit(exp.Expression):
@@ -27,9 +32,14 @@ class Emit(exp.Expression):
 
 
 class Length(exp.Expression):
-    """A length of time: microseconds."""
+    """A length of time: microseconds, or months of the calendar."""
 
-    arg_types: ClassVar = {"this": True}
+    arg_types: ClassVar = {"this": True, "months": False}
+
+    @property
+    def duration(self) -> str:
+        """As definitions have it."""
+        return durations.Length(self.args.get("months") or 0, int(self.this)).text
 
 
 UNITS = {
@@ -41,6 +51,10 @@ UNITS = {
     "DAY": 86_400_000_000,
     "WEEK": 604_800_000_000,
 }
+
+
+MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
+"""Units of the calendar, which windows and their offsets may have."""
 
 
 def at(node: exp.Expr, token: Token) -> Any:

@@ -14,7 +14,7 @@ from sqlglot.errors import ParseError
 from sqlglot.parser import Parser
 from sqlglot.tokens import TokenType
 
-from .nodes import UNITS, Emit, Length, WindowClause, WindowedTable, at
+from .nodes import MONTHS, UNITS, Emit, Length, WindowClause, WindowedTable, at
 from .statements import Word
 
 _NO_ALIASES = ("FINAL", "GLOBAL", "PARTITION", "CHANGES", "SAMPLE", "DELTA", "STREAM")
@@ -109,8 +109,11 @@ class QueryParser(Parser):
             )
         return int(token.text)
 
-    def length(self) -> Length:
-        """``1 MINUTE``, ``INTERVAL '1' MINUTE`` or ``'1 minute'``."""
+    def length(self, of_windows: bool = False, offset: bool = False) -> Length:
+        """``1 MINUTE``, ``INTERVAL '1' MINUTE`` or ``'1 minute'``.
+
+        Lengths `of_windows` may be months; an `offset` may be 0 or, in quotes, negative.
+        """
         token = self._curr
         if token is None:
             self.raise_error("a length such as 1 MINUTE must stand here")
@@ -131,12 +134,16 @@ class QueryParser(Parser):
         else:
             unit_token = token
         number, unit = parts[0], " ".join(parts[1:]).upper()
-        unit = unit if unit in UNITS else unit.removesuffix("S")
-        if unit not in UNITS:
-            known = ", ".join(f"{one}S" for one in UNITS)
+        units = {**UNITS, **(MONTHS if of_windows else {})}
+        unit = unit if unit in units else unit.removesuffix("S")
+        if unit not in units:
+            known = ", ".join(f"{one}S" for one in units)
             self.raise_error(f"a unit must be one of {known}, got {unit_token.text}", unit_token)
-        if not number.isdigit() or int(number) < 1:
+        digits = number.removeprefix("-") if offset else number
+        if not digits.isdigit() or (int(number) < 1 and not offset):
             self.raise_error(f"a length must be a whole number of units ≥ 1, got {number}", token)
+        if unit in MONTHS:
+            return at(Length(this=0, months=int(number) * MONTHS[unit]), token)
         return at(Length(this=int(number) * UNITS[unit]), token)
 
     def _window_clause(self) -> WindowClause:
@@ -150,7 +157,7 @@ class QueryParser(Parser):
             )
         self._advance()
         self.need("(")
-        parts: dict[str, Length] = {}
+        parts: dict[str, Any] = {}
         while True:
             if kind == "SESSION" and not parts:
                 name = "GAP"
@@ -160,23 +167,33 @@ class QueryParser(Parser):
                 name = "ADVANCE BY"
             elif self.take("GRACE", "PERIOD"):
                 name = "GRACE PERIOD"
+            elif self.take("OFFSET"):
+                name = "OFFSET"
+            elif self.take("TIME", "ZONE"):
+                name = "TIME ZONE"
             elif self.is_next("RETENTION"):
                 self.raise_error(
                     "RETENTION: windows are not kept in a store; leave it out, and set the retention of the "
                     "topic"
                 )
             else:
-                self.raise_error(f"SIZE, ADVANCE BY or GRACE PERIOD must stand here, got {self.here()}")
+                self.raise_error(
+                    f"SIZE, ADVANCE BY, OFFSET, TIME ZONE or GRACE PERIOD must stand here, got {self.here()}"
+                )
             if name in parts:
                 self.raise_error(f"{name} must stand once in a window")
-            parts[name] = self.length()
+            if name == "TIME ZONE":
+                parts[name] = self.text_of("the name of a time zone").value
+            else:
+                parts[name] = self.length(name in ("SIZE", "ADVANCE BY", "OFFSET"), name == "OFFSET")
             if not self._match(TokenType.COMMA):
                 break
         self.need(")")
         needed = {"TUMBLING": ["SIZE"], "HOPPING": ["SIZE", "ADVANCE BY"], "SESSION": ["GAP"]}[kind]
         if missing := [one for one in needed if one not in parts]:
             self.raise_error(f"{kind} needs {missing[0]}, such as {missing[0]} 1 MINUTE", token)
-        if extra := [one for one in parts if one not in (*needed, "GRACE PERIOD")]:
+        places = ("OFFSET", "TIME ZONE") if kind != "SESSION" else ()
+        if extra := [one for one in parts if one not in (*needed, *places, "GRACE PERIOD")]:
             self.raise_error(f"{kind} takes no {extra[0]}", token)
         return at(WindowClause(kind=kind, parts=parts), token)
 
@@ -237,25 +254,36 @@ class QueryParser(Parser):
         if self._match(TokenType.PARTITION_BY):
             partition = self._partition()
         self.need(",")
+        zone = None
         if self.take("DESCRIPTOR", "("):
             time = self._parse_column()
+            zone = self._zone_of_windows()
             self.need(")")
         elif table_word:
             self.raise_error(f"DESCRIPTOR(…) with the time column must stand here, got {self.here()}")
         else:
             time = self._parse_column()
-        lengths = []
+            zone = self._zone_of_windows()
+        wanted = 1 if name in ("TUMBLE", "SESSION") else 2
+        lengths: list[Length] = []
         while self._match(TokenType.COMMA):
-            lengths.append(self.length())
+            lengths.append(self.length(name != "SESSION", len(lengths) >= wanted))
         self.need(")")
         if wrapped:
             self.need(")")
-        wanted = 1 if name in ("TUMBLE", "SESSION") else 2
-        if len(lengths) != wanted:
-            self.raise_error(f"{name} takes {wanted} length{'s'[: wanted - 1]}, got {len(lengths)}", token)
-        window = at(WindowedTable(this=name, time=time, lengths=lengths, partition=partition), token)
+        if not wanted <= len(lengths) <= wanted + (name != "SESSION"):
+            offset = " and an offset" if len(lengths) > wanted and name != "SESSION" else ""
+            self.raise_error(
+                f"{name} takes {wanted} length{'s'[: wanted - 1]}{offset}, got {len(lengths)}", token
+            )
+        window = WindowedTable(this=name, time=time, lengths=lengths, partition=partition, zone=zone)
+        window = at(window, token)
         table.set("windowed", window)
         return table
+
+    def _zone_of_windows(self) -> str | None:
+        """``AT TIME ZONE 'Europe/Helsinki'`` behind the time column; None without it."""
+        return self.text_of("the name of a time zone").value if self.take("AT", "TIME", "ZONE") else None
 
     def _partition(self) -> list[Any]:
         """The columns of PARTITION BY, of which several may be in brackets."""

@@ -77,7 +77,7 @@ class WindowAggregation:
                 if (
                     named is None
                     or (named.method, named.given) != (window.method, window.given)
-                    or (dict(named.named).get("every") != dict(window.named).get("every"))
+                    or _lengths(named) != _lengths(window)
                 ):
                     raise error_at(
                         call, f"{call.name.upper()} must be of the query's window; write window_start"
@@ -287,6 +287,11 @@ class WindowAggregation:
         except SqlError:
             return ""
         return name if name in self._plain_keys and not self._scope.is_struct_field(node) else ""
+
+
+def _lengths(window: Window) -> dict[str, Any]:
+    """What decides where windows lie, beside their length."""
+    return {name: value for name, value in window.named if name in ("every", "offset", "zone")}
 
 
 def _is_edge(node: Any) -> bool:

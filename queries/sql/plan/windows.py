@@ -8,10 +8,10 @@ from typing import Any
 
 from sqlglot import exp
 
-from ....operators.windows.durations import duration_text
 from ..errors import error_at
-from ..parse.nodes import UNITS
-from .expressions import interval_us
+from ..parse.nodes import MONTHS, UNITS, Length
+
+_NO_ZONE = "a session has no time zone: it begins with a row; leave AT TIME ZONE out"
 
 
 @dataclass(frozen=True)
@@ -43,20 +43,21 @@ class Window:
 
 def window_of_clause(node: Any) -> Window:
     """``WINDOW TUMBLING (SIZE …)``."""
-    lengths = {name: duration_text(length.this) for name, length in node.args["parts"].items()}
-    delay = (("delay", lengths["GRACE PERIOD"]),) if "GRACE PERIOD" in lengths else ()
+    parts = dict(node.args["parts"])
+    zone = parts.pop("TIME ZONE", None)
+    place = _place(parts.get("OFFSET"), zone)
+    delay = (("delay", parts["GRACE PERIOD"].duration),) if "GRACE PERIOD" in parts else ()
     if node.args["kind"] == "TUMBLING":
-        return Window(node, "tumbling", (lengths["SIZE"],), delay)
+        return Window(node, "tumbling", (parts["SIZE"].duration,), (*place, *delay))
     if node.args["kind"] == "SESSION":
-        return Window(node, "session", (lengths["GAP"],), delay)
-    size, every = (node.args["parts"][name].this for name in ("SIZE", "ADVANCE BY"))
-    return _hopping(node, size, every, None, delay)
+        return Window(node, "session", (parts["GAP"].duration,), delay)
+    return _hopping(node, parts["SIZE"], parts["ADVANCE BY"], None, (*place, *delay))
 
 
 def window_of_table(node: Any) -> Window:
     """``TUMBLE(t, ts, …)`` in FROM."""
     time = node.args["time"]
-    lengths = [one.this for one in node.args["lengths"]]
+    lengths = node.args["lengths"]
     kind = node.this
     partition = node.args.get("partition") or []
     if partition and kind != "SESSION":
@@ -64,56 +65,92 @@ def window_of_table(node: Any) -> Window:
             partition[0],
             f"{kind} takes no PARTITION BY: windows are the same for all keys; GROUP BY names them",
         )
-    if kind == "TUMBLE":
-        return Window(node, "tumbling", (duration_text(lengths[0]),), (), time)
     if kind == "SESSION":
-        return Window(node, "session", (duration_text(lengths[0]),), (), time, tuple(partition))
-    every, size = lengths
+        if node.args.get("zone") is not None:
+            raise error_at(node, _NO_ZONE)
+        return Window(node, "session", (lengths[0].duration,), (), time, tuple(partition))
+    wanted = 1 if kind == "TUMBLE" else 2
+    place = _place(lengths[wanted] if len(lengths) > wanted else None, node.args.get("zone"))
+    if kind == "TUMBLE":
+        return Window(node, "tumbling", (lengths[0].duration,), place, time)
+    every, size = lengths[:2]
     if kind == "HOP":
-        return _hopping(node, size, every, time)
-    if size % every:
+        return _hopping(node, size, every, time, place)
+    if not _calendar(size, every) and int(size.this) % int(every.this):
         raise error_at(node, "the step of a CUMULATE must divide its size")
-    return Window(node, "cumulate", (duration_text(size),), (("every", duration_text(every)),), time)
+    return Window(node, "cumulate", (size.duration,), (("every", every.duration), *place), time)
 
 
 def window_call(node: Any) -> Window | None:
-    """``window(ts, '1 minute')``, ``session_window(…)`` or ``TUMBLE(ts, …)`` in GROUP BY; None for others."""
+    """``window(ts, '1 minute')``, ``session_window(…)`` or ``TUMBLE(ts, …)`` in GROUP BY; None for others.
+
+    Behind the lengths may stand an offset, and the time may be ``ts AT TIME ZONE 'Europe/Helsinki'``.
+    """
     if not isinstance(node, exp.Anonymous):
         return None
     name = node.name.upper()
     if name not in ("WINDOW", "SESSION_WINDOW", "TUMBLE", "HOP", "SESSION"):
         return None
-    if not node.expressions or not isinstance(node.expressions[0], exp.Column):
+    time, *given = node.expressions or [None]
+    zone = None
+    if isinstance(time, exp.AtTimeZone):
+        time, named = time.this, time.args["zone"]
+        if not (isinstance(named, exp.Literal) and named.is_string):
+            raise error_at(node, f"the time zone of {name} must be a text in single quotes")
+        zone = named.name
+    if not isinstance(time, exp.Column):
         raise error_at(node, f"{name} must name the time column first")
-    time, *given = node.expressions
-    lengths = [_length(one) for one in given]
-    most = 1 if name in ("SESSION_WINDOW", "TUMBLE", "SESSION") else 2
-    if not 1 <= len(lengths) <= most or (name == "HOP" and len(lengths) != 2):
-        number = "2" if name == "HOP" else "1" if most == 1 else "1 or 2"
-        raise error_at(node, f"{name} takes {number} lengths behind the time column, got {len(lengths)}")
-    if name in ("SESSION_WINDOW", "SESSION"):
-        return Window(node, "session", (duration_text(lengths[0]),), (), time)
+    session = name in ("SESSION_WINDOW", "SESSION")
+    fewest = 2 if name == "HOP" else 1
+    most = 1 if session else 2 if name == "TUMBLE" else 3
+    if not fewest <= len(given) <= most:
+        number = {1: "1", 2: "1", 3: "2" if name == "HOP" else "1 or 2"}[most]
+        offset = ", and an offset" if len(given) > most and not session else ""
+        raise error_at(
+            node, f"{name} takes {number} lengths behind the time column{offset}, got {len(given)}"
+        )
+    if session:
+        if zone is not None:
+            raise error_at(node, _NO_ZONE)
+        return Window(node, "session", (_length(given[0]).duration,), (), time)
+    lengths = [_length(one) for one in given[: most - 1]]
+    place = _place(_length(given[most - 1], offset=True) if len(given) == most else None, zone)
     if len(lengths) == 1:
-        return Window(node, "tumbling", (duration_text(lengths[0]),), (), time)
+        return Window(node, "tumbling", (lengths[0].duration,), place, time)
     size, every = lengths if name == "WINDOW" else lengths[::-1]
-    return _hopping(node, size, every, time)
+    return _hopping(node, size, every, time, place)
 
 
-def _hopping(node: Any, size: int, every: int, time: Any, delay: tuple[tuple[str, str], ...] = ()) -> Window:
-    if every > size:
+def _place(offset: Any, zone: str | None) -> tuple[tuple[str, str], ...]:
+    """Where windows begin, as keyword arguments."""
+    given = (("offset", None if offset is None else offset.duration), ("zone", zone))
+    return tuple((name, value) for name, value in given if value is not None)
+
+
+def _calendar(*lengths: Any) -> bool:
+    return any(length.args.get("months") for length in lengths)
+
+
+def _hopping(node: Any, size: Any, every: Any, time: Any, named: tuple[tuple[str, str], ...] = ()) -> Window:
+    if not _calendar(size, every) and int(every.this) > int(size.this):
         raise error_at(node, "a hopping window must advance by no more than its size, or rows are left out")
-    if every == size:
-        return Window(node, "tumbling", (duration_text(size),), delay, time)
-    return Window(node, "hopping", (duration_text(size),), (("every", duration_text(every)), *delay), time)
+    if every.duration == size.duration:
+        return Window(node, "tumbling", (size.duration,), named, time)
+    return Window(node, "hopping", (size.duration,), (("every", every.duration), *named), time)
 
 
-def _length(node: Any) -> int:
+def _length(node: Any, offset: bool = False) -> Length:
     if isinstance(node, exp.Interval):
-        return interval_us(node)
-    text = node.this if isinstance(node, exp.Literal) and node.is_string else ""
-    parts = text.split()
+        unit = node.args.get("unit")
+        parts = str(node.this.name if node.this is not None else "").split()
+        parts = [*parts[:1], unit.name] if unit is not None else parts
+    else:
+        parts = node.this.split() if isinstance(node, exp.Literal) and node.is_string else []
+    units = {**UNITS, **MONTHS}
     unit = parts[1].upper() if len(parts) == 2 else ""
-    unit = unit if unit in UNITS else unit.removesuffix("S")
-    if len(parts) != 2 or not parts[0].isdigit() or unit not in UNITS or int(parts[0]) < 1:
+    unit = unit if unit in units else unit.removesuffix("S")
+    digits = parts[0].removeprefix("-") if offset and parts else parts[0] if parts else ""
+    if len(parts) != 2 or not digits.isdigit() or unit not in units or (int(parts[0]) < 1 and not offset):
         raise error_at(node, "a length must be written as '1 minute' or INTERVAL '1' MINUTE")
-    return int(parts[0]) * UNITS[unit]
+    number = int(parts[0]) * units[unit]
+    return Length(this=0, months=number) if unit in MONTHS else Length(this=number)

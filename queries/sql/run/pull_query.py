@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 from sqlglot import exp
 
+from ....operators.table.merge import larger_windows
 from ....operators.table.schema import END, START, aggregates_of, keys_of, table_schema
 from ....sketches.core.protocol import SketchError
 from ...answers.answers import (
@@ -25,7 +26,7 @@ from ...answers.ordered_rows import leading_groups
 from ...question.question import Question
 from ...views.merge_cache import Deadline, Every, MergeCache, Selection, apart
 from ...views.view import ServedWindow, TableView
-from ..errors import error_at, nearest
+from ..errors import error_at, errors_at, nearest
 from ..parse.grammar import check_grammar
 from ..plan.aggregates import DISTINCT, AggregateCall
 from ..plan.answer_reader import EDGES, AnswerReader, ranks_of, schema_of_answers
@@ -196,8 +197,8 @@ class _PullQuery:
             keys.append(fit[0])
         return _Shape(tuple(dict.fromkeys(keys)), self._longer() or every)
 
-    def _longer(self) -> int | None:
-        """The length of the windows that stored ones are merged into (microseconds); None for none."""
+    def _longer(self) -> Every | None:
+        """The windows that stored ones are merged into, or their length (microseconds); None for none."""
         select = self._select
         table, clause = select.args["from_"].this, select.args.get("window_clause")
         call = table.args.get("windowed")
@@ -212,12 +213,13 @@ class _PullQuery:
             )
         if call is not None and window.time.name.lower() not in WINDOW_COLUMNS:
             raise error_at(window.time, "the time of stored windows is window_start: write that")
-        if clause is not None and len(clause.args["parts"]) > 1:
+        if clause is not None and "GRACE PERIOD" in clause.args["parts"]:
             raise error_at(
                 clause, "GRACE PERIOD is of a stream: stored windows wait for nothing; leave it out"
             )
-        length = clause.args["parts"]["SIZE"] if clause is not None else call.args["lengths"][0]
-        return int(length.this)
+        with errors_at(window.node):
+            larger = larger_windows("a window", *window.given, **dict(window.named))
+        return larger if larger.calendar else larger.size_us
 
     def _merged(
         self, chosen: list[ServedWindow], where: PullFilter, shape: _Shape, names: tuple[str, ...]

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
+import streamgauge as sg
+from streamgauge.apps.page.routes import OPEN_TO_ALL, page_routes
+from streamgauge.queries.server.http.service import Service
+from streamgauge.queries.views.file_table import FileTable
+
+from ...queries.server.http.served import serving
 from ...waiting import until
 from .drawn import Tab
 
@@ -59,3 +68,22 @@ def test_a_zone_that_there_is_not_is_left_alone(tab: Tab) -> None:
     tab.open("/app/yard?span=1h&zone=Nowhere/Land")
     assert "2026-01-01 00:14 – 01:14" in tab.panel("Requests")
     assert tab.complaints() == []
+
+
+def test_a_table_of_days_of_a_zone_is_shown_there(browser: Any, tmp_path: Path) -> None:
+    frame = pl.DataFrame({"at": [datetime(2026, 3, 28, 12), datetime(2026, 3, 29, 12)]})
+    rows = sg.Stream.from_schema(frame.schema, time="at")
+    rows.tumbling("1d", zone="Europe/Helsinki").agg(n=sg.count()).over(frame).write(tmp_path / "days.parquet")
+    service = Service({"days": FileTable("days", tmp_path / "days.parquet", look=None)})
+    with serving(service, routes=page_routes(service, []), open_to_all=OPEN_TO_ALL) as server:
+        tab = Tab(browser, server.url)
+        try:
+            tab.open("/app/days?span=all")
+            assert "Europe/Helsinki (UTC+" in tab.text("footer")[0]
+            tab.run(CHOOSE, "UTC")
+            until(lambda: "Europe/Helsinki" not in tab.text("footer")[0])
+            tab.open("/app/days?span=all")
+            assert "Europe/Helsinki" not in tab.text("footer")[0]
+            assert tab.complaints() == []
+        finally:
+            browser.execute_script("localStorage.clear()")

@@ -249,7 +249,7 @@ MORE = [
     (
         "SELECT COUNT(*) FROM posts WINDOW TUMBLING ()",
         ")",
-        "SIZE, ADVANCE BY or GRACE PERIOD must stand here, got )",
+        "SIZE, ADVANCE BY, OFFSET, TIME ZONE or GRACE PERIOD must stand here, got )",
     ),
     (
         "SELECT COUNT(*) FROM posts WINDOW TUMBLING (SIZE)",
@@ -287,7 +287,7 @@ MORE = [
         "a length such as 1 MINUTE must stand here, got SIZE",
     ),
     (
-        "SELECT COUNT(*) FROM posts WINDOW TUMBLING (SIZE 1 MONTH)",
+        "SELECT COUNT(*) FROM posts WINDOW SESSION (1 MONTH)",
         "MONTH",
         "a unit must be one of MICROSECONDS, MILLISECONDS, SECONDS,",
     ),
@@ -318,9 +318,24 @@ MORE = [
         "the step of a CUMULATE must divide its size",
     ),
     (
-        "SELECT COUNT(*) FROM posts GROUP BY window(ts, '1 minute', '5 minutes', '1 minute')",
+        "SELECT COUNT(*) FROM posts GROUP BY window(ts, '1 minute', '1 minute', '5 seconds', '1 minute')",
         "window",
-        "WINDOW takes 1 or 2 lengths behind the time column, got 3",
+        "WINDOW takes 1 or 2 lengths behind the time column, and an offset, got 4",
+    ),
+    (
+        "SELECT COUNT(*) FROM posts WINDOW TUMBLING (SIZE 1 DAY, TIME ZONE 'Helsinki')",
+        "TUMBLING",
+        "zone must be the name of a time zone, such as",
+    ),
+    (
+        "SELECT COUNT(*) FROM SESSION(posts, ts AT TIME ZONE 'UTC', INTERVAL '5' MINUTE)",
+        "SESSION",
+        "a session has no time zone: it begins with a row",
+    ),
+    (
+        "SELECT COUNT(*) FROM TUMBLE(posts, ts, INTERVAL '1' DAY, INTERVAL '1' HOUR, INTERVAL '1' HOUR)",
+        "TUMBLE",
+        "TUMBLE takes 1 length and an offset, got 3",
     ),
     (
         "SELECT COUNT(*) FROM posts GROUP BY window(ts, 'one minute')",

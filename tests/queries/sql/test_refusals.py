@@ -117,7 +117,11 @@ BROKEN = [
         "0",
         "a whole number of units ≥ 1, got 0",
     ),
-    ("SELECT COUNT(*) FROM posts WINDOW TUMBLING (1 MINUTE)", "1", "SIZE, ADVANCE BY or GRACE PERIOD"),
+    (
+        "SELECT COUNT(*) FROM posts WINDOW TUMBLING (1 MINUTE)",
+        "1",
+        "SIZE, ADVANCE BY, OFFSET, TIME ZONE or GRACE PERIOD",
+    ),
     ("SELECT COUNT(*) FROM posts WINDOW HOPPING (SIZE 1 HOUR)", "HOPPING", "HOPPING needs ADVANCE BY"),
     (
         "SELECT COUNT(*) FROM posts WINDOW TUMBLING (SIZE 1 HOUR, ADVANCE BY 1 HOUR)",

@@ -26,7 +26,8 @@ def test_durations_in_spark_s_notation_and_ours() -> None:
     assert hop.of_table().definition() == {
         "kind": "hopping", "size": "1h30m", "every": "15m", "offset": "10m"
     }  # fmt: skip
-    for wrong in ("1 fortnight", "1 month", "", "soon"):
+    assert window("at", "1 month").definition() == {"size": "1mo", "time": 'over "at"'}
+    for wrong in ("1 fortnight", "", "soon"):
         with pytest.raises(ValueError, match="is not a duration"):
             window("at", wrong)
     with pytest.raises(ValueError, match="a slide of 2m doesn't fit windows of 1m"):

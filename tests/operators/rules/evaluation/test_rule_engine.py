@@ -239,6 +239,31 @@ def test_absent_needs_windows_in_steps() -> None:
         StreamTester(sessions, sinks=[Alerting([rule], to=[Kept()])])
 
 
+@pytest.mark.parametrize(
+    "rule", [Threshold("a", value="n", above=1, absent=0), RULES[8]], ids=["absent", "burst"]
+)
+def test_absent_needs_windows_of_one_length(rule: Threshold) -> None:
+    days = ROWS.group_by("key").tumbling("1d", zone="Europe/Helsinki").agg(n=count())
+    with pytest.raises(ValueError, match=r"windows of 1d in Europe/Helsinki, which differ in length; choose"):
+        StreamTester(days, sinks=[Alerting([rule], to=[Kept()])])
+
+
+def test_days_of_a_zone_are_judged_and_held_by_their_own_edges() -> None:
+    """In summer they are the days from 21:00 to 21:00 in UTC, which have one length."""
+    rules = [Threshold("busy", value="n", at_least=2, hold="20h"), Absence("gone", longer="60h")]
+    hours = [(0, "a"), (1, "a"), (24, "a"), (25, "a"), (150, "b"), (200, "b")]
+    reported = []
+    for place in ({"zone": "Europe/Helsinki"}, {"offset": "21h"}):
+        days = ROWS.group_by("key").tumbling("1d", **place, max_ahead=None).agg(n=count())
+        kept = Kept()
+        tester = StreamTester(days, sinks=[Alerting(rules, to=[kept])])
+        tester.feed([row(60 * hour, key, 1.0, 0) for hour, key in hours])
+        tester.finish()
+        reported.append(summaries(kept.alerts))
+    assert reported[0] == reported[1] and [one[0] for one in reported[0]] == ["busy", "gone"]
+    assert reported[0][1][3] == 1_980 + 60 * 60  # the end of a day, in minutes from noon, and 60 hours
+
+
 def test_support_and_what_is_reported_besides() -> None:
     windows = (
         ROWS.group_by("key").tumbling("1m").agg(n=count(), value=last("value"), shown=sample("key", k=2))

@@ -62,6 +62,63 @@ def test_hopping(query: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("query", "windows"),
+    [
+        (
+            "posts WINDOW TUMBLING (SIZE 1 DAY, TIME ZONE 'Europe/Helsinki') GROUP BY lang EMIT FINAL",
+            lambda rows: rows.tumbling("1d", zone="Europe/Helsinki"),
+        ),
+        (
+            "TABLE(TUMBLE(TABLE posts, DESCRIPTOR(ts AT TIME ZONE 'Europe/Helsinki'), INTERVAL '1' DAY)) "
+            "GROUP BY window_start, window_end, lang",
+            lambda rows: rows.tumbling("1d", zone="Europe/Helsinki"),
+        ),
+        (
+            "TUMBLE(posts, ts AT TIME ZONE 'Asia/Tokyo', INTERVAL '1' MONTH, INTERVAL '-6' HOUR) "
+            "GROUP BY lang",
+            lambda rows: rows.tumbling("1mo", offset="-6h", zone="Asia/Tokyo"),
+        ),
+        (
+            "TUMBLE(posts, ts, INTERVAL '1' DAY, INTERVAL '6' HOURS) GROUP BY lang",
+            lambda rows: rows.tumbling("1d", offset="6h"),
+        ),
+        (
+            "HOP(posts, ts, INTERVAL '1' MONTH, INTERVAL '1' QUARTER) GROUP BY lang",
+            lambda rows: rows.hopping("1q", every="1mo"),
+        ),
+        (
+            "posts WINDOW HOPPING (SIZE 2 DAYS, ADVANCE BY 1 DAY, OFFSET 6 HOURS, TIME ZONE 'Asia/Tokyo', "
+            "GRACE PERIOD 10 SECONDS) GROUP BY lang EMIT FINAL",
+            lambda rows: rows.hopping("2d", every="1d", offset="6h", zone="Asia/Tokyo"),
+        ),
+        (
+            "CUMULATE(posts, ts AT TIME ZONE 'Asia/Tokyo', INTERVAL '1' DAY, INTERVAL '1' MONTH) "
+            "GROUP BY lang",
+            lambda rows: rows.cumulate("1mo", every="1d", zone="Asia/Tokyo"),
+        ),
+        (
+            "posts GROUP BY window(ts AT TIME ZONE 'Asia/Tokyo', '1 week'), lang",
+            lambda rows: rows.tumbling("1w", zone="Asia/Tokyo"),
+        ),
+        (
+            "posts GROUP BY window(ts, '1 day', '1 day', '6 hours'), lang",
+            lambda rows: rows.tumbling("1d", offset="6h"),
+        ),
+        (
+            "posts GROUP BY TUMBLE(ts AT TIME ZONE 'UTC', INTERVAL '1' YEAR), lang",
+            lambda rows: rows.tumbling("1y", zone="UTC"),
+        ),
+    ],
+    ids=lambda one: one[:70] if isinstance(one, str) else "",
+)
+def test_windows_on_a_calendar(query: str, windows: Any) -> None:
+    plan = planned(f"SELECT {WHAT} FROM {query}")
+    expected = counted(windows(posts().group_by("lang")))
+    assert plan.stream.fingerprint() == expected.fingerprint()
+    assert "zone" not in query or "zone=" in plan.python
+
+
+@pytest.mark.parametrize(
     "query",
     [
         f"SELECT {WHAT} FROM posts WINDOW SESSION (5 MINUTES) GROUP BY lang EMIT FINAL",

@@ -55,6 +55,19 @@ def answers(declared: str, query: str) -> list[list[Any]]:
     return last_rows(f"{declared} {query}")
 
 
+def test_days_of_a_zone_in_the_words_of_a_table_function(declared: str) -> None:
+    for source in (
+        "minutes WINDOW TUMBLING (SIZE 1 DAY, TIME ZONE 'Asia/Kathmandu')",
+        "TUMBLE(minutes, window_start AT TIME ZONE 'Asia/Kathmandu', INTERVAL '1' DAY)",
+    ):
+        query = f"SELECT window_start, COUNT(*) AS n FROM {source};"
+        ((start, n),) = answers(declared, query)
+        assert (str(start), n) == ("2025-12-31T18:15:00", 600)
+    query = "SELECT window_start, COUNT(*) AS n FROM minutes WINDOW TUMBLING (SIZE 1 MONTH);"
+    ((start, n),) = answers(declared, query)
+    assert (str(start), n) == ("2026-01-01T00:00:00", 600)
+
+
 def test_longer_windows_in_the_words_of_a_table_function(declared: str) -> None:
     for source in (
         "minutes WINDOW TUMBLING (SIZE 5 MINUTES)",
