@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from . import spark as spark
     from . import stored as stored
     from .operators.consumer.group.reset import reset as reset
+    from .operators.consumer.migration import migrate as migrate
     from .operators.consumer.run import Run as Run
     from .operators.consumer.shared_run import RunTogether as RunTogether
     from .operators.consumer.summary import Summary as Summary
@@ -166,6 +167,7 @@ _EXPORTS: dict[str, str] = {
     "raw": ".operators.formats.text.plain",
     "read_table": ".operators.table.stored",
     "reset": ".operators.consumer.group.reset",
+    "migrate": ".operators.consumer.migration",
     "run_together": ".shared_runs",
     "sql": ".sql_query",
     "start_together": ".shared_runs",

@@ -13,6 +13,7 @@ from .settings import Config, ConfigFile, Servers, kafka_settings
 if TYPE_CHECKING:
     from ...operators.consumer.group.reset import Place
     from ...operators.consumer.group_overview import GroupListed, GroupOverview
+    from ...operators.definition.stream import Stream
 
 app = typer.Typer(
     name="groups",
@@ -24,6 +25,8 @@ app = typer.Typer(
         streamgauge groups show by-minute
 
         streamgauge groups skip by-minute --partition posts:3 --to 1200
+
+        streamgauge groups migrate by-minute streams:posts --dry-run
 
         streamgauge groups reset by-minute --to earliest
     """,
@@ -169,6 +172,82 @@ def reset(
         group, _place(to), bootstrap_servers=address, config=settings, topics=topic or ()
     )
     _write_offsets(report, as_json)
+
+
+@app.command()
+def migrate(
+    group: Group,
+    stream: Annotated[
+        str, typer.Argument(metavar="MODULE:STREAM", help="The changed stream, as Python imports it.")
+    ],
+    start: Annotated[
+        str | None,
+        typer.Option(metavar="PLACE", help="Where reading begins, if rows count now that were filtered."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Give a group a changed definition, from where the windows of its old one have closed.
+
+    All runs of the group must have ended. The next run with the changed stream counts all later windows from
+    their first row on, so that no window of either lacks a row or has one twice; windows that were open are
+    the new definition's. MODULE:STREAM names a stream in a module of this folder or of the environment. If
+    its source or its steps changed, rows that the old one filtered out may count now: then reading begins
+    with the first message, or at --start, before which no row of an open window lies. Brokers and settings
+    are the stream's own.
+
+        streamgauge groups migrate by-minute streams:posts --dry-run
+
+        streamgauge groups migrate by-minute streams:posts
+    """
+    from ...operators.consumer.migration import migrate as migrating
+
+    place = None if start is None else _place(start)
+    done = migrating(group, _stream(stream), start=place, dry_run=dry_run)
+    if as_json:
+        end = None if done.end is None else done.end.isoformat()
+        starts = [
+            {"topic": where.topic, "partition": where.partition, "offset": offset}
+            for where, offset in sorted(done.starts.items())
+        ]
+        write_json({"changes": list(done.changes), "end": end, "starts": starts, "dry_run": dry_run})
+        return
+    for change in done.changes:
+        write_line(change)
+    ended = "no window has closed yet" if done.end is None else f"windows have closed up to {done.end}"
+    write_line(f"{ended}; the changed stream {'would read' if dry_run else 'reads'} from:")
+    _write_offsets(done.starts, as_json)
+
+
+def _stream(text: str) -> Stream:
+    """The stream that a module defines. Raises `ValueError` if there is none.
+
+    >>> _stream("streams")
+    Traceback (most recent call last):
+    ValueError: the stream must be a module and a name in it, as in streams:posts, got 'streams'
+    """
+    import importlib
+    import sys
+
+    from ...operators.definition.stream import Stream
+
+    module, _, name = text.partition(":")
+    if not module or not name:
+        raise ValueError(f"the stream must be a module and a name in it, as in streams:posts, got {text!r}")
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        loaded = importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module.partition(".")[0] and error.name != module:
+            raise
+        raise ValueError(
+            f"there is no module {module!r} in this folder or in this environment ({sys.executable})"
+        ) from None
+    stream = getattr(loaded, name, None)
+    if not isinstance(stream, Stream):
+        raise ValueError(f"{text} must be a stream, got {type(stream).__name__}")
+    return stream
 
 
 def _place(to: str) -> Place:

@@ -9,28 +9,25 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaException, Message
+from confluent_kafka import Consumer, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
-from ..definition.described_stream import described_stream
-from ..kafka.chunked_records import ChunkAssembler
 from ..kafka.client_config import LIBRARY_LOG, member_config
 from ..kafka.faults import refused
 from ..kafka.settings import servers
-from ..kafka.topics import Admin, TopicError, admin, described_group, end_offsets, high_watermarks
+from ..kafka.topics import Admin, admin, described_group, end_offsets, high_watermarks
 from ..sketching.account import Account
 from ..watermarks.global_watermark import Mark, closing_times
 from ..watermarks.position import Input
 from ..windows.window import EARLIEST
 from .group.committed import LONE
 from .group.reset import committed_offsets
-from .log.log_scan import Tail, read_tail, read_through
+from .log.log_scan import Tail, read_tail
 from .log.merger_state import LogState, read_state
-from .merge.log_folding import merge_message
-from .merge.merger import Merger
+from .merge.folded_log import first_snapshot, folded_log, folded_stream
 
 _SECONDS = 30.0
 _STAMP_SECONDS = 5.0
@@ -263,34 +260,11 @@ def _stream(
 ) -> StreamOverview:
     """Fold what a table topic holds, as a merger that takes it over does."""
     tails = read_tail(config, topic, dict.fromkeys(partitions, 0))
-    snapshots = [tail.snapshot for tail in tails.values() if tail.snapshot is not None]
-    if not snapshots:
-        raise TopicError(f"the table topic {topic!r} doesn't say yet which stream it is of; try again")
-    if "to" in snapshots[0].definition:
+    if "to" in first_snapshot(topic, tails).definition:
         return _forwarding(name, topic, next(iter(tails.values())))
-    stream = replace(described_stream(snapshots[0].definition), began_as=snapshots[0].fingerprint)
-    deliveries = [one.delivery for one in snapshots if one.delivery]
-    delivery: Any = deliveries[0] if deliveries else "exactly_once"
+    stream = folded_stream(topic, tails)
     mine = {where for where in inputs if stream.reads_topic(where.topic)}
-    mergers, gathers, starts = {}, {}, {}
-    for partition, tail in tails.items():
-        mergers[partition], gathers[partition] = Merger(stream, mine, delivery), ChunkAssembler()
-        starts[partition] = tail.begin
-        if tail.snapshot is not None and tail.snapshot.next_offset >= tail.begin:
-            mergers[partition].restore(tail.snapshot.next_offset, tail.snapshot.state)
-            starts[partition] = tail.snapshot.next_offset
-
-    def fold(message: Message) -> None:
-        partition = message.partition() or 0
-        merge_message(
-            mergers[partition],
-            gathers[partition],
-            message.offset() or 0,
-            message.value(),
-            message.headers(),
-        )
-
-    read_through(config, topic, starts, {p: tail.end for p, tail in tails.items()}, fold)
+    mergers = folded_log(config, stream, topic, tails, mine)
     states = [merger.state for merger in mergers.values()]
     counts = [merger.window_counts() for merger in mergers.values()]
     latest = max(states, key=lambda state: state.account.read)

@@ -21,7 +21,9 @@ class Plan:
 
     `group_id` is the group's name, a generated one for a run on its own. `partitions` is how many partitions
     each input topic has at the start, `ends` the offsets to read up to, or None to go on for ever. `starts`
-    says where partitions that the group knows go on; others are read from their first message.
+    says where partitions that the group knows go on; others are read from their first message. `counted` are
+    the offsets that the group had committed with its deltas when the run began: the table topic must hold
+    them up to there.
     `table_partitions` is the number of the table topic's partitions, `split_keys` the keys by which groups
     are spread over them (None: all keys). `topic_ids`, by input topic, and
     `table_id` are the topics' ids, empty if brokers have none. `member` tells the run's workers apart.
@@ -39,6 +41,7 @@ class Plan:
     options: RunOptions = field(default_factory=RunOptions)
     ends: Mapping[Input, int] | None = None
     starts: Mapping[Input, int] = field(default_factory=dict)
+    counted: Mapping[Input, int] = field(default_factory=dict)
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     table_id: str = ""
     member: str = ""

@@ -51,6 +51,11 @@ class Committed:
     moved: int = 0
     skipping: bool = False
 
+    @property
+    def has_deltas(self) -> bool:
+        """Whether it was committed with deltas, or after them; at first there is a start, or a claim."""
+        return bool(self.fingerprint and self.table_id) and (not self.epoch or self.moved > 0)
+
     def describe(self) -> list[Any]:
         """Everything but the offset, as plain JSON."""
         position = self.position

@@ -117,7 +117,7 @@ class GroupState:
         if self._recorded is None:
             own = self.stream.definition()
             nothing = Snapshot(self.fingerprint, self.topic_ids, 0, EMPTY_STATE, own, together=self.together)
-            self._send(nothing.outgoing(self.table_topic, 0))
+            write_to_log(self.config, self.group_id, nothing.outgoing(self.table_topic, 0))
             self._recorded = recorded_in(self.config, self.table_topic)
             self._check_recorded()
 
@@ -234,8 +234,9 @@ class GroupState:
         of = f" of the stream {self.name!r}" if self.name else ""
         error = DefinitionChanged(
             f"the group {self.group_id!r} has state of another definition{of}: {'; '.join(changes)}. Use "
-            "another group_id for the changed stream, or restore the group's definition; to start over "
-            f"under this name, delete the group and its topics {self.log_group}.table.* first"
+            "another group_id for the changed stream, or restore the group's definition; to go on with the "
+            "changed one where the windows of the other have closed, stop the group's runs and run: "
+            f"streamgauge groups migrate {self.group_id} MODULE:STREAM"
         )
         error.stream = self.name
         return error
@@ -266,16 +267,17 @@ class GroupState:
                 raise other_streams(self.group_id, places, self._names)
         return {where: places.get(self.name) or places[LONE] for where, places in known.items()}
 
-    def _send(self, messages: list[Outgoing]) -> None:
-        """Write to the table topic. Raises `KafkaException` where that fails."""
-        # The library takes half a second to make a producer idempotent; what is written here may come twice.
-        config = producer_config(self.config, LARGEST) | {"enable.idempotence": False}
-        producer = Producer(config, logger=LIBRARY_LOG)
-        faults = Faults(messages)
-        for message in messages:
-            produce(producer, message, faults.record)
-        if producer.flush(_SECONDS) or faults.error is not None:
-            raise faults.exception(faults.error or KafkaError(KafkaError._MSG_TIMED_OUT), self.group_id)
+
+def write_to_log(config: Mapping[str, Any], group_id: str, messages: Sequence[Outgoing]) -> None:
+    """Write to a table topic outside of a run. Raises `KafkaException` if that fails."""
+    # The library takes half a second to make a producer idempotent; what is written here may come twice.
+    settings = producer_config(config, LARGEST) | {"enable.idempotence": False}
+    producer = Producer(settings, logger=LIBRARY_LOG)
+    faults = Faults(messages)
+    for message in messages:
+        produce(producer, message, faults.record)
+    if producer.flush(_SECONDS) or faults.error is not None:
+        raise faults.exception(faults.error or KafkaError(KafkaError._MSG_TIMED_OUT), group_id)
 
 
 def commit_starts(

@@ -92,7 +92,7 @@ def reset(
     inputs = inputs_of({topic: partitions_of(client, topic) for topic in names})
     places = offsets_at(client, inputs, to)
     remove(client, gone, mergers)
-    _wait_until_gone(client, gone)
+    wait_until_gone(client, gone)
     alter_offsets(client, group_id, {where: (offset, "") for where, offset in places.items()})
     return places
 
@@ -111,6 +111,8 @@ def check_empty(client: Admin, group: str) -> None:
     """Raise `GroupInUse` if a group has members."""
     try:
         members = described_group(client, group).result(_SECONDS).members
+    except TimeoutError:
+        raise TopicError(f"no broker described the group {group!r} in time; try again") from None
     except KafkaException as error:
         if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
             raise refused(error.args[0], f"describe the group {group!r}", group=group) from None
@@ -177,7 +179,8 @@ def _at(client: Admin, inputs: list[Input], time: datetime, last: Mapping[Input,
     return {where: last[where] if offsets[where] < 0 else offsets[where] for where in inputs}
 
 
-def _wait_until_gone(client: Admin, topics: list[str]) -> None:
+def wait_until_gone(client: Admin, topics: list[str]) -> None:
+    """Wait until no broker lists these table topics. Raises `TopicError` if they stay."""
     deadline = time.monotonic() + _SECONDS
     while left := set(topics) & set(client.list_topics(timeout=_SECONDS).topics):
         if time.monotonic() > deadline:

@@ -21,6 +21,8 @@ from ...kafka.faults import LOST, passing
 from ...kafka.log_faults import DeltaError
 from ...kafka.outgoing_message import Outgoing
 from ...kafka.topics import admin, recreated
+from ...watermarks.global_watermark import Mark
+from ...watermarks.position import Input
 from ..log.log_scan import Tail, log_ends, read_tail
 from ..log.messages import LARGEST, check_split
 from ..log.snapshots import Snapshot
@@ -85,6 +87,7 @@ class CheckpointStore:
         missing = [p for p, tail in tails.items() if tail.snapshot is None and (p in hints or tail.begin > 0)]
         if missing:
             self._see_all(consumer, missing)
+            self._check_hints({p: hint for p, hint in hints.items() if p in missing}, tails)
             tails |= read_tail(self._plan.config, topic, dict.fromkeys(missing, 0))
         return {partition: self._checked(partition, tail) for partition, tail in tails.items()}
 
@@ -163,6 +166,40 @@ class CheckpointStore:
             "a new group_id to count again from the input topic, and leave retention.ms=-1 and "
             "retention.bytes=-1 on table topics"
         )
+
+    def log_ends(self, partitions: Iterable[int]) -> dict[int, int]:
+        """The offset after each partition's last message. Raises `KafkaException` without an answer."""
+        return log_ends(self._admin, self._plan.table_topic, partitions)
+
+    def check_reaches(self, partition: int, marks: Mapping[Input, Mark]) -> None:
+        """Raise `DeltaError` if the log ends before what the group had counted when the run began."""
+        for where, counted in self._plan.counted.items():
+            known = marks[where].position.offset if where in marks else 0
+            if known < counted:
+                raise self.truncated(
+                    partition,
+                    f"the deltas of {counted - known:,} offsets of {where} that were counted ({known} … "
+                    f"{counted - 1}) no longer exist",
+                )
+
+    def truncated(self, partition: int, lost: str) -> DeltaError:
+        """The error that ends a run whose table topic has lost messages at its end."""
+        return DeltaError(
+            f"the table topic {self._plan.table_topic!r}[{partition}] was truncated, as an unclean leader "
+            f"election does: {lost}. To count again from the input: streamgauge groups reset "
+            f"{self._plan.group_id} --to …; to prevent it, give the topic min.insync.replicas=2 and leave "
+            "unclean.leader.election.enable=false"
+        )
+
+    def _check_hints(self, hints: Mapping[int, int], tails: Mapping[int, Tail]) -> None:
+        """Raise `DeltaError` for a snapshot that was committed, and that the log has no longer."""
+        for partition, hint in hints.items():
+            if tails[partition].damaged is None and tails[partition].begin <= hint:
+                raise self.truncated(
+                    partition,
+                    f"the merger's state at offset {hint} no longer exists, and windows that it had handed "
+                    "over would come again",
+                )
 
     def _see_all(self, consumer: Consumer, partitions: Sequence[int]) -> None:
         """Raise `KafkaException` as long as not all can be read that was there when this was first called.

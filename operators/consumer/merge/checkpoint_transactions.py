@@ -8,6 +8,7 @@ the place, or neither.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer
@@ -49,14 +50,22 @@ class CheckpointTransactions:
             "metadata.recovery.strategy": "none",  # as with `work.delivery.ExactlyOnce`
         }
         self._seconds = int(self._config["transaction.timeout.ms"]) / 1000
+        self._on_error = plan.config.get("error_cb")
         self._producers: dict[int, Producer] = {}
+        # Of a producer that lost all brokers; they may come back at other addresses.
+        self._cut_off: set[int] = set()
         self._unsure: dict[int, _Attempt] = {}
 
     def end_open_transaction(self, partition: int) -> None:
         """End what a predecessor left open in this partition. Raises `KafkaException`."""
+        if partition in self._producers:
+            self._producers[partition].poll(0)  # serves the library's word of faults
+        if partition in self._cut_off:
+            self._discard(partition)
         if partition not in self._producers:
             transactional_id = f"{self._plan.merger_group}-{partition}"
-            config = {**self._config, "transactional.id": transactional_id}
+            faults = {"error_cb": partial(self._note_fault, partition)}
+            config = {**self._config, "transactional.id": transactional_id, **faults}
             self._producers[partition] = transactional_producer(config, _ANSWER_SECONDS)
 
     def send(self, consumer: Consumer, partition: int, resume: int, snapshot: Iterable[Outgoing]) -> int:
@@ -75,7 +84,7 @@ class CheckpointTransactions:
                 faults.produce(producer, message, of_what)
             for message in snapshot:
                 produce(producer, message, _snapshot_callback(noted, faults))
-            if not flush(producer, self._seconds, faults.any):
+            if not flush(producer, self._seconds, lambda: faults.any() or partition in self._cut_off):
                 self._discard(partition)
                 faults.raise_first()
                 raise KafkaException(KafkaError(KafkaError._MSG_TIMED_OUT))
@@ -126,7 +135,14 @@ class CheckpointTransactions:
         except KafkaException:
             self._discard(partition)
 
+    def _note_fault(self, partition: int, error: KafkaError) -> None:
+        if error.code() == KafkaError._ALL_BROKERS_DOWN:
+            self._cut_off.add(partition)
+        if self._on_error is not None:
+            self._on_error(error)
+
     def _discard(self, partition: int) -> None:
+        self._cut_off.discard(partition)
         if (producer := self._producers.pop(partition, None)) is not None:
             producer.purge()
 

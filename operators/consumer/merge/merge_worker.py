@@ -93,6 +93,7 @@ class MergeWorker:
         """How many windows were handed over, those that came again included."""
         self._read_through: set[int] = set()
         self._ended: dict[int, int] = {}
+        self._log_ends: dict[int, int] = {}
         # Held while deltas are folded in, not while a window is handed over, so that its holder sees each
         # window once.
         self.lock = threading.RLock()
@@ -292,8 +293,12 @@ class MergeWorker:
             if error.code() == KafkaError._PARTITION_EOF and partition is not None:
                 self._read_through.add(partition)
                 self._ended[partition] = offset or 0
+                self._check_end(partition, offset or 0)
                 return
             if error.code() == KafkaError._AUTO_OFFSET_RESET and partition is not None:
+                if "truncation" in error.str():
+                    lost = f"messages before offset {offset}, up to which it was merged, no longer exist"
+                    raise self._checkpoints.truncated(partition, lost)
                 raise self._checkpoints.gone(partition, None, f"offset {offset} was to be read next")
             if error.fatal() or not passing(error):
                 raise self._refused(error, "let it follow")
@@ -301,6 +306,7 @@ class MergeWorker:
         assert partition is not None and offset is not None
         if partition not in self.mergers:
             return
+        self._check_end(partition, offset)
         merger, gather = self.mergers[partition], self._gathers[partition]
         try:
             self._check_split(message.headers())
@@ -317,6 +323,15 @@ class MergeWorker:
             log.info(
                 "dropped %s at offset %d: its range was already merged", delta.range_text, offset, extra=about
             )
+
+    def _check_end(self, partition: int, offset: int) -> None:
+        """Once all that was there at the beginning is merged, up to an offset, see that nothing is missing.
+
+        Raises `DeltaError` if the partition ends before what the group had counted when the run began.
+        """
+        if partition in self.mergers and offset >= self._log_ends.get(partition, math.inf):
+            del self._log_ends[partition]
+            self._checkpoints.check_reaches(partition, self.mergers[partition].state.marks)
 
     def _check_split(self, headers: Any) -> None:
         """Raise `DeltaError` for a delta of a run that spreads groups by other keys."""
@@ -455,7 +470,11 @@ class MergeWorker:
         while True:
             try:
                 self._checkpoints.end_open_transactions(partitions)
-                return self._checkpoints.find(consumer, partitions)
+                places = self._checkpoints.find(consumer, partitions)
+                deliveries = {one.delivery for one in places.values() if one is not None}
+                if "at_most_once" not in {*deliveries, self._plan.options.delivery}:
+                    self._log_ends |= self._checkpoints.log_ends(partitions)
+                return places
             except KafkaException as error:
                 waiting.failed(self._refused(error.args[0], "read the place in"))
 

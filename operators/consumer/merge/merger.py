@@ -301,9 +301,12 @@ class Merger:
             return True
         if self._delivery == "at_most_once":
             return delta.first_offset > following
+        why = "the table topic is not what one stream wrote exactly once"
+        if delta.first_offset > following:
+            why = "the table topic has lost those before, or another program wrote to it"
         raise DeltaError(
-            f"the delta {delta.range_text} is out of order; the next offset is {following}; the table topic "
-            "is not what one stream wrote exactly once: start again with another group"
+            f"the delta {delta.range_text} is out of order; the next offset is {following}; {why}: start "
+            "again with another group"
         )
 
     def _advance(self, delta: Delta) -> None:

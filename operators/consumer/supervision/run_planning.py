@@ -111,6 +111,7 @@ def _plan_streams(streams: Mapping[str, Stream], options: Mapping[str, RunOption
             options[own.name],
             ends={where: ends[where] for where in inputs_of(own.partitions)} if bounded else None,
             starts=starts[own.name],
+            counted={w: place.position.offset for w, place in own.places.items() if place.has_deltas},
             topic_ids=own.topic_ids,
             table_id=id_of(client, own.table_topic),
             sent_partitions=forwarding_partitions(own.stream, client, own.partitions),

@@ -104,7 +104,12 @@ class PartitionRecovery:
             mine = [where for where in known if plan.stream.reads_topic(where.topic)]
             places = {where: self._place(plan, where, known[where], lows[where]) for where in mine}
             exactly = plan.options.delivery == "exactly_once"
-            by_stream[name] = self._exactly(plan, places) if exactly else self._behind_log(places)
+            ends = self._exactly(plan, places) if exactly else self._behind_log(places)
+            for where, end in ends.items():
+                # Deleted unread, and the run goes on without them by choice: they are in the account.
+                if plan.stream.joined is None and end.position.offset < lows[where]:
+                    end.skip_to = max(end.skip_to or 0, lows[where])
+            by_stream[name] = ends
         return by_stream
 
     def committed(self, name: str, where: Input, position: Position) -> Committed:
