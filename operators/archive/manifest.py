@@ -85,10 +85,10 @@ def read_manifest(store: Store, topic: str, partition: int) -> Manifest | None:
 
     Raises `ArchiveError` for one that is damaged.
     """
-    found = _read_highest(store, topic, partition, _MANIFEST)
-    if found is None:
+    newest = _read_highest(store, topic, partition, _MANIFEST)
+    if newest is None:
         return None
-    path, fields = found
+    path, fields = newest
     try:
         manifest = Manifest(**fields)
     except TypeError as error:
@@ -103,8 +103,8 @@ def first_kept(store: Store, topic: str, partition: int) -> int | None:
 
     Raises `ArchiveError` if that record is damaged.
     """
-    if (found := _read_highest(store, topic, partition, _BEGINS)) is not None:
-        return int(found[1]["first_offset"])
+    if (newest := _read_highest(store, topic, partition, _BEGINS)) is not None:
+        return int(newest[1]["first_offset"])
     path = f"{folder(topic, partition)}/{_FIRST}"
     try:
         with store.open(path) as file:

@@ -17,6 +17,7 @@ from confluent_kafka import Producer
 
 from streamgauge.operators.archive.chain import segments
 from streamgauge.operators.archive.store import LocalStore
+from streamgauge.operators.archive.verify import verify
 
 from ...waiting import until
 
@@ -96,6 +97,10 @@ def archive_under_faults(kafka: Any, folder: Path, faults: int, seed: int) -> No
             for value in pq.ParquetFile(folder / one.path).read().column("value").to_pylist()
         ]
         assert values == [b"%d" % n * 10 for n in range(sent[partition])]
+    checks = list(verify(store, {topic: list(range(_PARTITIONS))}))
+    assert [check.problems for check in checks] == [[]] * _PARTITIONS
+    # A file that was published by an archiver that was killed then is covered once another one continues.
+    assert all(check.unhashed <= 1 for check in checks)
 
 
 def _archived(store: LocalStore, topic: str) -> list[int]:
