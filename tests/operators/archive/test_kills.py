@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -23,6 +24,8 @@ from ...waiting import until
 
 pytestmark = pytest.mark.kafka
 
+FAULTS = int(os.environ.get("FAULTS", 200))
+"""Of the campaign; fewer only to try it."""
 _PARTITIONS = 3
 _PROGRAM = "from streamgauge.apps.cli.program import main; main()"
 
@@ -112,5 +115,6 @@ def test_killed_and_paused_archivers_leave_each_message_once(kafka: Any, tmp_pat
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(0)
 def test_two_hundred_faults(kafka: Any, tmp_path: Path) -> None:
-    archive_under_faults(kafka, tmp_path, faults=200, seed=11)
+    archive_under_faults(kafka, tmp_path, faults=FAULTS, seed=11)
