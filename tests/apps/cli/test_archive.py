@@ -200,7 +200,7 @@ def test_verify_names_what_is_damaged(tmp_path: Path) -> None:
     assert store.create(segment.path, data)
     for place in (str(tmp_path), f"{tmp_path}/topic=t"):
         whole = CliRunner().invoke(app, ["archive", "verify", place])
-        assert whole.exit_code == 0 and whole.stdout == "t[2] 5 to 6: 2 messages in 1 files, whole\n"
+        assert whole.exit_code == 0 and whole.stdout == "t[2] 5 to 6: 2 messages in 1 file, whole\n"
     (tmp_path / segment.path).write_bytes(data.to_pybytes()[:-1])
     broken = CliRunner().invoke(app, ["archive", "verify", str(tmp_path), "--json"])
     assert broken.exit_code == 1
