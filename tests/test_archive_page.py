@@ -45,7 +45,7 @@ def test_the_page_runs(kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         result = CliRunner().invoke(app, arguments)
         assert result.exit_code == 0, result.output
         output += result.output
-    assert "90 messages" in output and output.count("45 messages in 1 files, whole") == 2
+    assert "90 messages" in output and output.count("45 messages in 1 file, whole") == 2
     exec(compile(_block(text, "python"), str(PAGE), "exec"), {})
     windows = capsys.readouterr().out
     assert windows.count("2026-01-01") == 6 and windows.count("┆ 30") == 3

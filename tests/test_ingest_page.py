@@ -113,7 +113,11 @@ class Senders:
             self._kafka.create_topic(source["topics"][0])
         elif kind == "journal":
             entry = "__CURSOR=s=1\\nMESSAGE=one\\n\\n"
-            source["command"] = [sys.executable, "-c", f"print('{entry}', flush=True); input()"]
+            source["command"] = [
+                sys.executable,
+                "-c",
+                f"import time; print('{entry}', flush=True); time.sleep(600)",
+            ]
         elif kind == "stdin":
             read, write = os.pipe()
             os.write(write, b"one\n")

@@ -19,7 +19,7 @@ import numpy as np
 
 from ...operators.archive.chain import current_manifest, last_segment
 from ...operators.archive.manifest import Manifest, record_first, sha256_of
-from ...operators.archive.segment import ArchiveError, Segment, SegmentWriter
+from ...operators.archive.segment import ArchiveError, Segment, SegmentWriter, folder
 from ...operators.archive.store import Store
 from ...operators.consumer.group.membership import Membership
 from ...operators.formats.decode import Decoder
@@ -207,6 +207,7 @@ class Archiver:
 
     def _chained(self, where: Input, first: int, end: int, topic_id: str) -> _Growing:
         """The next file of a partition whose topic holds the offsets from `first` to `end` − 1."""
+        self._store.remove_drafts(folder(*where))
         last = last_segment(self._store, *where)
         if last is None:
             wanted = end if self._options.start == "latest" else first

@@ -143,6 +143,22 @@ class Batch:
             nulls=None if self.nulls is None else self.nulls[rows],
         )
 
+    def in_pieces(self, limit: int) -> Batch:
+        """Messages of more than `limit` bytes as several, each but the last of `limit` bytes.
+
+        >>> Batch.of([b"abcdef", b"", b"abcde"]).in_pieces(3).values()
+        [b'abc', b'def', b'', b'abc', b'de']
+        """
+        counts = np.maximum(-(-self.lengths // limit), 1)
+        rows = np.repeat(np.arange(len(self)), counts)
+        if len(rows) == len(self):
+            return self
+        firsts = np.cumsum(counts) - counts
+        before = (np.arange(len(rows)) - firsts[rows]) * limit
+        pieces = self._at(rows)
+        lengths = np.minimum(pieces.lengths - before, limit)
+        return replace(pieces, starts=pieces.starts + before, lengths=lengths)
+
     def without_long(self, limit: int, shown: int) -> Batch:
         """Only messages of at most `limit` bytes; of the others the first `shown` bytes are dead lines."""
         long = self.lengths > limit

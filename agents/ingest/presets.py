@@ -42,13 +42,20 @@ def _coinbase(given: Mapping[str, str]) -> dict[str, Any]:
         "url": given["url"],
         "subscribe": [json.dumps(request)],
         "key": "product_id",
+        "sequence": "trade_id",
+        "sequence_by": "product_id",
         "interceptors": [{"type": "filter", "regex": r'"type"\s*:\s*"(last_)?match"'}],
     }
 
 
 def _binance(given: Mapping[str, str]) -> dict[str, Any]:
     streams = "/".join(f"{symbol.lower()}@trade" for symbol in _listed(given["symbols"]))
-    return {"type": "websocket", "url": f"{given['url']}?streams={streams}"}
+    return {
+        "type": "websocket",
+        "url": f"{given['url']}?streams={streams}",
+        "sequence": "data.t",
+        "sequence_by": "data.s",
+    }
 
 
 def _okx(given: Mapping[str, str]) -> dict[str, Any]:

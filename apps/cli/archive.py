@@ -211,14 +211,24 @@ def verify_archive(place: str, as_json: bool) -> None:
             where = f"{check.topic}[{check.partition}]"
             if check.first_offset is not None and check.next_offset is not None:
                 where += f" {check.first_offset} to {check.next_offset - 1}"
-            state = "whole" if not check.problems else f"{len(check.problems)} problems"
+            state = _counted(len(check.problems), "problem") if check.problems else "whole"
             lost = sum(following - first for first, following in check.lost)
             more = f", {lost:,} offsets were lost before they were archived" if lost else ""
-            write_line(f"{where}: {check.messages:,} messages in {check.files:,} files, {state}{more}")
+            size = f"{_counted(check.messages, 'message')} in {_counted(check.files, 'file')}"
+            write_line(f"{where}: {size}, {state}{more}")
         for problem in problems:
             write_line(problem, sys.stderr)
     if problems:
         raise typer.Exit(1)
+
+
+def _counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> _counted(1, "file"), _counted(2_000, "file")
+    ('1 file', '2,000 files')
+    """
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def decoders_of(declarations: str, topics: Sequence[str]) -> dict[str, Decoder]:

@@ -85,10 +85,10 @@ def read_manifest(store: Store, topic: str, partition: int) -> Manifest | None:
 
     Raises `ArchiveError` for one that is damaged.
     """
-    record = _read_highest(store, topic, partition, _MANIFEST)
-    if record is None:
+    newest = _read_highest(store, topic, partition, _MANIFEST)
+    if newest is None:
         return None
-    path, fields = record
+    path, fields = newest
     try:
         manifest = Manifest(**fields)
     except TypeError as error:
@@ -103,8 +103,8 @@ def first_kept(store: Store, topic: str, partition: int) -> int | None:
 
     Raises `ArchiveError` if that record is damaged.
     """
-    if (record := _read_highest(store, topic, partition, _BEGINS)) is not None:
-        return int(record[1]["first_offset"])
+    if (newest := _read_highest(store, topic, partition, _BEGINS)) is not None:
+        return int(newest[1]["first_offset"])
     path = f"{folder(topic, partition)}/{_FIRST}"
     try:
         with store.open(path) as file:

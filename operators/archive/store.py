@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import uuid
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,6 +14,8 @@ import pyarrow as pa
 
 from ..whole_file import sync
 from .segment import ArchiveError
+
+_DRAFT_SECONDS = 86_400.0
 
 
 class Store(Protocol):
@@ -37,6 +40,9 @@ class Store(Protocol):
 
     def remove(self, path: str) -> None:
         """Delete a file; nothing happens if it is gone."""
+
+    def remove_drafts(self, folder: str) -> None:
+        """Delete what programs that were killed have left half written in a folder, once it is a day old."""
 
 
 def store_of(place: str, options: Mapping[str, Any] | None = None) -> Store:
@@ -115,6 +121,13 @@ class LocalStore:
         with suppress(FileNotFoundError):
             (self._root / path).unlink()
 
+    def remove_drafts(self, folder: str) -> None:
+        """See `Store.remove_drafts`. A writer that wakes after a day fails; its messages are read again."""
+        for draft in (self._root / folder).glob(".*.parquet.*"):
+            with suppress(FileNotFoundError):
+                if time.time() - draft.stat().st_mtime > _DRAFT_SECONDS:
+                    draft.unlink()
+
 
 class ObjectStore:
     """Below a URL, by a filesystem of fsspec; it must be able to create a file only if it isn't there."""
@@ -163,6 +176,9 @@ class ObjectStore:
         """See `Store.remove`."""
         with suppress(FileNotFoundError):
             self._files.rm_file(self._path(path))
+
+    def remove_drafts(self, folder: str) -> None:
+        """See `Store.remove_drafts`: an object is there as a whole, or not at all."""
 
     def _path(self, path: str) -> str:
         return f"{self._root}/{path}".rstrip("/")

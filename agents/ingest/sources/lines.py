@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import pyarrow.compute as pc
@@ -12,6 +13,8 @@ import pyarrow.compute as pc
 from ..batch import lines_to_arrow
 
 _NEWLINE, _RETURN = 10, 13
+LongLines = Literal["dead_letter", "pieces"]
+"""What becomes of a line that is too long: a dead letter, or several messages."""
 
 
 def split_lines(data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

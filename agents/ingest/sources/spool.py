@@ -13,7 +13,7 @@ from ..batch import Batch, IngestError, Positions
 from ..component import Place
 from .file_content import Incomplete, open_content
 from .file_identity import FilePosition, file_key
-from .lines import Multiline
+from .lines import LongLines, Multiline
 from .rotation import stream_of
 from .tailed_file import Replaced, TailedFile
 
@@ -35,6 +35,7 @@ class Spool:
     pattern: str = "*"
     suffix: str = ".COMPLETED"
     max_line: int = 16 * 1024 * 1024
+    long_lines: LongLines = "dead_letter"
     multiline: Multiline | None = None
 
     def open(self, place: Place, positions: Positions) -> SpoolSource:
@@ -144,7 +145,9 @@ class SpoolSource:
             offset = known.offset if known is not None and known.is_of(content) else 0
         except Incomplete:
             offset = 0
-        limits = self._settings.max_line, self._settings.multiline
+        settings = self._settings
+        pieces = settings.long_lines == "pieces"
+        limits = settings.max_line, settings.multiline, pieces
         return TailedFile(content, key, path, stream_of(path), offset, *limits)
 
     def _oldest(self) -> Path | None:

@@ -26,7 +26,7 @@ from ..batch import Batch, Positions
 from ..component import Place
 from .file_content import Content, Incomplete, PlainContent, open_content
 from .file_identity import SPAN, FilePosition, file_key
-from .lines import Multiline
+from .lines import LongLines, Multiline
 from .rotation import is_rotated, rotation_number, stream_of
 from .tail_positions import TailPositions
 from .tailed_file import Replaced, TailedFile
@@ -62,14 +62,16 @@ class FileTail:
     """Lines of files that match the patterns `files`, and none of `exclude`; ``**`` stands for any folders.
 
     Files that are there when the agent starts for the first time are read from the `start`; all others from
-    the beginning. A line of more than `max_line` bytes, and the last line of a file as long as it has no
-    newline, are no messages. Bytes are sent as they are, without the end of the line.
+    the beginning. The last line of a file is no message as long as it has no newline. A line of more than
+    `max_line` bytes is a dead letter, or with ``long_lines="pieces"`` several messages of as many bytes.
+    Bytes are sent as they are, without the end of the line.
     """
 
     files: Sequence[str]
     exclude: Sequence[str] = ()
     start: Literal["beginning", "end"] = "beginning"
     max_line: int = 16 * 1024 * 1024
+    long_lines: LongLines = "dead_letter"
     multiline: Multiline | None = None
 
     def __post_init__(self) -> None:
@@ -538,7 +540,8 @@ class TailSource:
 
     def _tailed(self, content: Content, key: str, path: Path, stream: str, offset: int) -> TailedFile:
         settings = self._settings
-        return TailedFile(content, key, path, stream, offset, settings.max_line, settings.multiline)
+        pieces = settings.long_lines == "pieces"
+        return TailedFile(content, key, path, stream, offset, settings.max_line, settings.multiline, pieces)
 
     def _insert(self, file: TailedFile) -> None:
         self._streams.setdefault(file.stream, []).append(file)

@@ -48,12 +48,13 @@ class TailedFile:
         offset: int,
         longest: int,
         multiline: Multiline | None = None,
+        pieces: bool = False,
     ) -> None:
         self.content, self.key, self.path, self.stream = content, key, path, stream
         self.offset = offset
         self.at_end = False
         self.had_turn = False
-        self._longest, self._multiline = longest, multiline
+        self._longest, self._multiline, self._pieces = longest, multiline, pieces
         size = min(offset, SPAN)
         self._head, self._tail = content.read(0, size), content.read(offset - size, size)
         # How far a line that is too long has been read, how many NULs the file begins with, and since when a
@@ -146,7 +147,11 @@ class TailedFile:
                     continue
                 if batch is None and self._multiline and count == size:
                     batch = self._lines(block[:end], True, look)
-            elif count > self._longest:
+            elif count > self._longest + 1 and self._pieces:
+                # Some of it is left for the line's end, so that no piece is empty.
+                end = (count - 2) // self._longest * self._longest
+                batch = self._advance(block[:end], np.zeros(1, np.int64), np.array([end]))
+            elif count > self._longest and not self._pieces:
                 batch = self._long_line(block, finished)
             elif count and finished:
                 batch = self._advance(block, np.zeros(1, np.int64), np.array([count]))
@@ -219,7 +224,8 @@ class TailedFile:
             self._head += block[: SPAN - len(self._head)].tobytes()
         self._tail = (self._tail + block[-SPAN:].tobytes())[-SPAN:]
         self.offset += len(block)
-        return self._batch(block, starts, lengths, []).without_long(self._longest, _SHOWN)
+        batch = self._batch(block, starts, lengths, [])
+        return batch.in_pieces(self._longest) if self._pieces else batch.without_long(self._longest, _SHOWN)
 
     def _batch(
         self, block: np.ndarray, starts: np.ndarray, lengths: np.ndarray, dead: list[DeadLine]

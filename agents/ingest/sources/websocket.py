@@ -44,7 +44,9 @@ class Websocket:
     a break or a restart asks for what came since: by the parameter `cursor_parameter` of the URL. What the
     feed then sends again is left out. Without one, what was sent in between is lost, and a warning says for
     how long. `key` names the field that is a message's key. The text `heartbeat` is sent every
-    `heartbeat_seconds`, to feeds that close a connection over which they hear nothing.
+    `heartbeat_seconds`, to feeds that close a connection over which they hear nothing. With `sequence`, the
+    name of a field that is one higher in each message, a warning says how many messages are missing; with
+    `sequence_by` it counts up for each value of that field. ``data.t`` is the field ``t`` of ``data``.
     """
 
     url: str
@@ -54,6 +56,8 @@ class Websocket:
     key: str = ""
     heartbeat: str = ""
     heartbeat_seconds: float = 20.0
+    sequence: str = ""
+    sequence_by: str = ""
     capacity: int = CAPACITY
 
     def __post_init__(self) -> None:
@@ -75,6 +79,7 @@ class WebsocketSource:
     def __init__(self, settings: Websocket, cursor: int | None) -> None:
         self._settings, self._cursor = settings, cursor
         self.volatile = not settings.cursor
+        self._sequences: dict[str, int] = {}
         self.inbox = Inbox(settings.capacity)
         self._closing = threading.Event()
         self._connection: ClientConnection | None = None
@@ -164,6 +169,25 @@ class WebsocketSource:
                 except ConnectionClosedOK:
                     return
 
+    def _check_sequence(self, fields: dict[str, Any]) -> None:
+        """Warn if messages are missing before this one. A number that is not higher begins nothing new."""
+        number = _at(fields, self._settings.sequence)
+        if type(number) is not int:
+            return
+        by = str(_at(fields, self._settings.sequence_by)) if self._settings.sequence_by else ""
+        before = self._sequences.get(by, number - 1)
+        if number > before + 1:
+            log.warning(
+                "%s: %d messages%s are missing (%s %d to %d)",
+                self._shown,
+                number - before - 1,
+                by and f" of {by}",
+                self._settings.sequence,
+                before + 1,
+                number - 1,
+            )
+        self._sequences[by] = max(before, number)
+
     def _report_gap(self, seconds: float) -> None:
         if not self._settings.cursor:
             log.warning(
@@ -181,7 +205,10 @@ class WebsocketSource:
     def _take(self, message: str | bytes) -> bool:
         value = message.encode() if isinstance(message, str) else message
         position = None
-        fields = _fields(value) if self._settings.cursor or self._settings.key else {}
+        wanted = self._settings.cursor or self._settings.key or self._settings.sequence
+        fields = _fields(value) if wanted else {}
+        if self._settings.sequence:
+            self._check_sequence(fields)
         if self._settings.cursor:
             cursor = fields.get(self._settings.cursor)
             if isinstance(cursor, int):
@@ -195,6 +222,13 @@ class WebsocketSource:
             return True
         self.inbox.drop(1, _STOPPED)
         return False
+
+
+def _at(fields: Any, path: str) -> Any:
+    """The field at a path such as ``data.t``; None if there is none."""
+    for name in path.split(".") if path else ():
+        fields = fields.get(name) if isinstance(fields, dict) else None
+    return fields
 
 
 def _fields(value: bytes) -> dict[str, Any]:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +21,24 @@ from streamgauge.operators.archive.segment import SegmentWriter
 from streamgauge.operators.archive.store import LocalStore
 from streamgauge.operators.formats.messages import Messages
 
+from ...waiting import until
+
 pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def s3_server() -> Iterator[str]:
+    """The address of a server of S3's protocol that has the bucket "streams"."""
+    import s3fs
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    address = f"http://{host}:{port}"
+    s3fs.S3FileSystem(key="any", secret="any", endpoint_url=address).mkdir("streams")
+    yield address
+    server.stop()
 
 
 def messages_of(servers: str, topic: str, partition: int, count: int, first: int = 0) -> list[Any]:
@@ -119,6 +140,58 @@ def test_a_topic_of_everything_is_archived_and_replayed_exactly(kafka: Any, tmp_
     assert (check["messages"], check["problems"]) == (kept, []) and check["partitions"][0]["unhashed"] == 0
 
 
+def test_a_stop_writes_what_was_read(kafka: Any, tmp_path: Path) -> None:
+    topic, servers = f"stop-{uuid.uuid4().hex[:8]}", kafka.bootstrap_servers
+    kafka.create_topic(topic, 1)
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 200})
+    for number in range(10):
+        producer.produce(topic, b"value %d" % number, partition=0)
+    assert producer.flush(120) == 0
+    arguments = [
+        "archive",
+        topic,
+        "--to",
+        str(tmp_path),
+        "--bootstrap-servers",
+        servers,
+        "--size",
+        "60B",
+        "--json",
+    ]
+    code = "from streamgauge.apps.cli.program import main; main()"
+    archiver = subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE)
+    # The first file is whole, the rest of the same batch is held.
+    until(lambda: any(tmp_path.rglob("*.parquet")) or archiver.poll() is not None)
+    archiver.send_signal(signal.SIGINT)
+    out, _ = archiver.communicate(timeout=300)
+    account = json.loads(out)
+    assert (account["messages"], account["files"]) == (10, 2) and archiver.returncode == 0
+    assert invoke("archive", "verify", str(tmp_path), "--json")["messages"] == 10
+
+
+def test_a_bucket_is_archived_to_verified_and_replayed(
+    kafka: Any, s3_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, servers = f"bucket-{uuid.uuid4().hex[:8]}", kafka.bootstrap_servers
+    for name, value in (("ENDPOINT_URL", s3_server), ("ACCESS_KEY_ID", "any"), ("SECRET_ACCESS_KEY", "any")):
+        monkeypatch.setenv(f"AWS_{name}", value)
+    kafka.create_topic(topic, 2)
+    producer = Producer({"bootstrap.servers": servers})
+    for number in range(40):
+        producer.produce(topic, b"%d" % number, partition=number % 2)
+    assert producer.flush(120) == 0
+    to = f"s3://streams/{topic}"
+    options = ["--once", "--json", "--bootstrap-servers", servers]
+    assert invoke("archive", topic, "--to", to, *options, "--size", "10B")["messages"] == 40
+    assert invoke("archive", topic, "--to", to, *options)["files"] == 0
+    check = invoke("archive", "verify", to, "--json")
+    assert (check["messages"], check["problems"]) == (40, [])
+    assert invoke("replay", to, "--to", f"{topic}-copy", "--speed", "max", *options[1:])["sent"] == 40
+    for partition in range(2):
+        copied = messages_of(servers, f"{topic}-copy", partition, 20)
+        assert copied == messages_of(servers, topic, partition, 20)
+
+
 def test_verify_names_what_is_damaged(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     writer = SegmentWriter("t", 2, 5)
@@ -127,7 +200,7 @@ def test_verify_names_what_is_damaged(tmp_path: Path) -> None:
     assert store.create(segment.path, data)
     for place in (str(tmp_path), f"{tmp_path}/topic=t"):
         whole = CliRunner().invoke(app, ["archive", "verify", place])
-        assert whole.exit_code == 0 and whole.stdout == "t[2] 5 to 6: 2 messages in 1 files, whole\n"
+        assert whole.exit_code == 0 and whole.stdout == "t[2] 5 to 6: 2 messages in 1 file, whole\n"
     (tmp_path / segment.path).write_bytes(data.to_pybytes()[:-1])
     broken = CliRunner().invoke(app, ["archive", "verify", str(tmp_path), "--json"])
     assert broken.exit_code == 1

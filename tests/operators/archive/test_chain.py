@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import time
 from pathlib import Path
 
 import polars as pl
@@ -50,6 +52,19 @@ def test_a_file_is_created_once(tmp_path: Path) -> None:
             assert file.read() == b"one"
         assert store.files("topic=t/partition=0") == ["a.parquet"]
         assert (store.files("nowhere"), store.folders("")) == ([], ["topic=t"])
+
+
+def test_drafts_of_killed_writers_are_removed_after_a_day(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    fill(store, (0, 3))
+    [whole] = files(tmp_path)
+    drafts = [whole.with_name(f".{whole.name}.{number}") for number in range(2)]
+    for draft, age in zip(drafts, (0, 100_000)):
+        draft.write_bytes(b"half")
+        os.utime(draft, (time.time() - age,) * 2)
+    store.remove_drafts("topic=t/partition=0")
+    assert files(tmp_path) == [drafts[0], whole]
+    store.remove_drafts("topic=t/partition=7")
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,30 @@ def test_a_line_that_is_too_long_and_has_no_end_yet(log: Path) -> None:
     assert tail.read() == [b"after"] and len(tail.dead) == 1
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"], ids=["lf", "crlf"])
+@pytest.mark.parametrize("size", [999, 1_000, 1_001, 2_000, 2_001, 9_000_000])
+def test_a_line_that_is_too_long_in_pieces(log: Path, size: int, end: bytes) -> None:
+    long = bytes(range(33, 127)) * (size // 94) + b"x" * (size % 94)
+    write(log, "before", long, "", "after", end=end)
+    tail = Tailing(log.parent, max_line=1_000, long_lines="pieces")
+    pieces = [long[at : at + 1_000] for at in range(0, size, 1_000)]
+    assert tail.read() == [b"before", *pieces, b"", b"after"] and tail.dead == []
+
+
+@pytest.mark.parametrize("size", [2_000, 2_001, 2_002, 20_000_000])
+def test_pieces_of_a_line_that_grows_across_restarts(log: Path, size: int) -> None:
+    tail = Tailing(log.parent, max_line=1_000, long_lines="pieces")
+    write(log, "before", b"x" * size, end=b"\n")
+    os.truncate(log, log.stat().st_size - 1)
+    first = tail.read()
+    assert first[0] == b"before" and size - 1_002 < sum(map(len, first[1:])) < size
+    tail.restart()
+    write(log, b"yy", "after")
+    tail.read()
+    assert b"".join(tail.lines) == b"before" + b"x" * size + b"yyafter" and tail.dead == []
+    assert {len(line) for line in tail.lines[1:-2]} == {1_000} and 0 < len(tail.lines[-2]) <= 1_000
+
+
 @pytest.mark.parametrize("restart", [False, True])
 def test_rotation_by_renaming(log: Path, restart: bool) -> None:
     tail = Tailing(log.parent, "a.log*")

@@ -128,3 +128,33 @@ def test_a_stop_delivers_what_a_feed_without_a_cursor_has_sent() -> None:
     assert pump.state.account.sent == 20 and pump.state.account.unaccounted == 0
     source.close()
     server.close()
+
+
+def test_missing_numbers_are_reported(caplog: pytest.LogCaptureFixture) -> None:
+    numbers = [("A", 7), ("B", 1), ("A", 8), ("A", 8), ("A", 11), ("B", 2), ("A", 9), ("B", 4), ("A", 12)]
+    events = [b'{"data": {"s": "%s", "t": %d}}' % (name.encode(), number) for name, number in numbers]
+    server = FeedServer([*events, b'{"data": 7}', b"no JSON"])
+    source = opened(server.url, sequence="data.t", sequence_by="data.s")
+    assert len(values(read(source, 11))) == 11
+    source.close()
+    server.close()
+    missing = [
+        record.getMessage().partition(": ")[2] for record in caplog.records if "missing" in record.message
+    ]
+    assert missing == [
+        "2 messages of A are missing (data.t 9 to 10)",
+        "1 messages of B are missing (data.t 3 to 3)",
+    ]
+
+
+def test_numbers_that_a_break_has_skipped_are_reported(caplog: pytest.LogCaptureFixture) -> None:
+    server = FeedServer([b'{"n": 1}', b'{"n": 2}'], each=2)
+    source = opened(server.url, sequence="n")
+    read(source, 2)
+    server.messages = [b'{"n": 6}', b'{"n": 7}']
+    batches = read(source, 2)
+    while values(batches)[-1:] != [b'{"n": 7}']:
+        batches += read(source, 1)
+    source.close()
+    server.close()
+    assert "3 messages are missing (n 3 to 5)" in caplog.text
