@@ -166,9 +166,9 @@ _EXPORTS: dict[str, str] = {
     "raw": ".operators.formats.text.plain",
     "read_table": ".operators.table.stored",
     "reset": ".operators.consumer.group.reset",
-    "run_together": ".together",
+    "run_together": ".shared_runs",
     "sql": ".sql_query",
-    "start_together": ".together",
+    "start_together": ".shared_runs",
     "syslog": ".operators.formats.text.syslog",
     "text": ".operators.formats.text.plain",
 }
