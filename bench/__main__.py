@@ -22,6 +22,7 @@ NO_SCRIPTS = {
     "connector",
     "engines",
     "java_peers",
+    "ksqldb_tests",
     "measure",
     "processor",
     "topic",

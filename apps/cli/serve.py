@@ -108,6 +108,10 @@ def serve(
 
     names = [path.resolve().stem if path.is_file() else path.resolve().name for path in paths or ()]
     shown = pages(app or (), group or (), names, named_values(given), rules, alerts_topic, format)
+    if table is not None and not group:
+        raise ValueError(
+            "--table is for the closed windows of a group: name it by --group, or serve FOLDER alone"
+        )
     if not paths and not group:
         raise ValueError(
             "name what to serve: --group NAME for a running stream's table, or files and folders"
@@ -115,10 +119,6 @@ def serve(
     token = token_of(token_file)
     check_token(host, token)
     settings = kafka_settings(bootstrap_servers, config, config_file)
-    if table is not None and not group:
-        raise ValueError(
-            "--table is for the closed windows of a group: name it by --group, or serve FOLDER alone"
-        )
     tables: dict[str, Any] = {}
     for name, path in zip(names, paths or ()):
         _new(tables, name)

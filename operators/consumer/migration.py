@@ -81,7 +81,7 @@ def migrate(group_id: str, stream: Stream, *, start: Place | None = None, dry_ru
     The next run of the group with `stream` counts all later windows from their first row on, so that no
     window of either definition lacks a row or has one twice. Its account begins anew at its start offsets;
     rows that it reads again and that belong to windows of the old definition are in it as late. Windows that
-    the old definition has shown before they closed come again. The group's old table topic is deleted.
+    the old definition has shown before they closed are emitted again. The group's old table topic is deleted.
 
     If the definitions differ in their source or in steps, rows that the old one filtered out may count now.
     Then the topics are read from their first message on, or from `start` (as `to` in `reset`): a place before

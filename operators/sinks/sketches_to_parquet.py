@@ -33,6 +33,9 @@ class SketchesToParquet:
     With `keep`, such as ``"30d"``, files of this group whose windows ended that long before the newest one
     are deleted, when the first window of a day is written.
 
+    Raises `ValueError` for an address such as ``"s3://…"`` in place of a folder, and for a `keep` that is not
+    a length of time above 0.
+
     >>> from tempfile import TemporaryDirectory
     >>> import polars as pl
     >>> import streamgauge as sg

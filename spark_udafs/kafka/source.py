@@ -5,7 +5,7 @@
         .option("subscribe", "posts").load()
 
 By itself it gives messages in the columns of Spark's own Kafka source, and takes its options. Bound to a
-stream (`bound`) it gives that stream's rows, or partial sketches of them, which `merge.plan` merges;
+stream (`bound`) it gives that stream's rows, or partial sketches of them, which `merge.merge_plan` merges;
 `run.on_spark` does both, and then no row crosses into the JVM.
 
 Spark's checkpoint holds the offsets, the ids of their topics, and the definition that read them. Reading a

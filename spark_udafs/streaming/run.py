@@ -78,7 +78,8 @@ def on_spark(
     settings nor its definition in plans, events or its pages.
 
     Columns that Catalyst's own aggregates can't merge are merged by our own merge, in buckets of groups
-    (`merge.plan`); in a stream this needs state in RocksDB, which `spark_udafs.session.session.session` sets.
+    (`merge.merge_plan`); in a stream this needs state in RocksDB, which `spark_udafs.session.session.session`
+    sets.
 
     Raises `TypeError` for a stream of frames and for columns of types that Spark doesn't have; `ValueError`
     for steps that only the consumer supports (docs/spark_streams.md has the table), for dead letters that

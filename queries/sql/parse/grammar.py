@@ -69,6 +69,7 @@ _GRAMMAR: Mapping[str, Mapping[type, _Arguments]] = {
             "group": "group",
             "having": "having",
             "window_clause": "window",
+            "partition_by": "scalar",
             "emit": "emit",
             "order": "order",
             "limit": "limit",

@@ -38,6 +38,7 @@ class QueryParser(Parser):
     QUERY_MODIFIER_PARSERS: ClassVar = {
         **Parser.QUERY_MODIFIER_PARSERS,
         TokenType.WINDOW: lambda self: ("window_clause", self._window_clause()),
+        TokenType.PARTITION_BY: lambda self: ("partition_by", self._partition_clause()),
     }
     # An arrow takes a field of a struct, in the arguments of functions too.
     LAMBDAS: ClassVar = {TokenType.FARROW: Parser.LAMBDAS[TokenType.FARROW]}
@@ -145,6 +146,14 @@ class QueryParser(Parser):
         if unit in MONTHS:
             return at(Length(this=0, months=int(number) * MONTHS[unit]), token)
         return at(Length(this=int(number) * UNITS[unit]), token)
+
+    def _partition_clause(self) -> list[Any]:
+        """``PARTITION BY column, column``: the key of the messages that a query writes."""
+        self._match(TokenType.PARTITION_BY)
+        columns = self._parse_csv(self._parse_assignment)
+        if not columns:
+            self.raise_error(f"PARTITION BY must name a column, got {self.here()}")
+        return columns
 
     def _window_clause(self) -> WindowClause:
         self._advance()

@@ -252,6 +252,10 @@ def _item_name(item: Any, taken: Mapping[str, Any]) -> str:
         if item.table.lower() == "window":
             return f"window_{item.name.lower()}"
         return WINDOW_COLUMNS.get(item.name.lower()) or item.name
+    if isinstance(item, exp.Dot | exp.JSONExtract) and isinstance(
+        item.expression, exp.Column | exp.Identifier
+    ):
+        return item.expression.name
     inner = item.this if isinstance(item, exp.Filter) else item
     if isinstance(inner, exp.Anonymous):
         name = base = inner.name.lower()

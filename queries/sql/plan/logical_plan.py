@@ -24,7 +24,8 @@ class LogicalPlan:
     ``final``, ``changes``, or empty for a query that ends. `calls` are its aggregates by their nodes' ids,
     each with its column; `sinks` what a run writes its windows to, other than the query's rows. `time` is
     the column of rows that has their event time, in `time_format` if it is text, and `lost_time` what that is
-    called in their source, if none has it.
+    called in their source, if none has it. `partition` are the columns of PARTITION BY, the key of the
+    messages that the query writes.
     """
 
     stream: Stream
@@ -39,6 +40,7 @@ class LogicalPlan:
     lost_time: str = ""
     calls: Mapping[int, tuple[str, AggregateCall]] = field(default_factory=dict)
     sinks: tuple[Any, ...] = ()
+    partition: tuple[str, ...] = ()
 
 
 def plan_text(plan: LogicalPlan, topic: str) -> str:

@@ -76,13 +76,18 @@ class _Planning:
             or select.args.get("having")
             or any(aggregates_in(one) for one in items)
         )
+        partition_by = select.args.get("partition_by") or []
+        if partition_by and aggregated:
+            raise error_at(
+                partition_by[0], "PARTITION BY: windows are written by the key of their group; leave it out"
+            )
         scope = self._scope(window, aggregated)
         if not aggregated:
             if select.args.get("order"):
                 raise error_at(
                     select.args["order"].expressions[0], "ORDER BY: a stream's rows have no end to sort at"
                 )
-            return projection_plan(scope, items, push, limit)
+            return projection_plan(scope, items, push, limit, partition_by)
         if window is None and scope.sides[0].relation is not None and scope.sides[0].relation.path:
             # Files end, so that all of their rows are one window.
             window = Window(select.args["from_"].this, "", ())

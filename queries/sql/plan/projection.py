@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
@@ -15,8 +16,10 @@ from .scope import Scope, is_explode
 from .stream_builder import named_text, source_text, with_columns
 
 
-def projection_plan(scope: Scope, items: list[Any], push: str, limit: int | None) -> LogicalPlan:
-    """The plan of a query of rows."""
+def projection_plan(
+    scope: Scope, items: list[Any], push: str, limit: int | None, partition_by: list[Any]
+) -> LogicalPlan:
+    """The plan of a query of rows; `partition_by` are the columns of PARTITION BY, each one of the items."""
     builder = scope.builder
     scope.explode_items(items)
     outputs: dict[str, Scalar] = {}
@@ -39,6 +42,7 @@ def projection_plan(scope: Scope, items: list[Any], push: str, limit: int | None
     texts = {one.text: name for name, one in reversed(outputs.items())}
     if alone:
         new_time = texts.get(f"pl.col({time!r})") or texts.get("pl.col('ROWTIME')") or ""
+    partition = [_selected(scope, node, texts) for node in partition_by]
     if not any(one.expr.meta.root_names() for one in outputs.values()):
         # A selection of constants alone would be one row of each batch: here each row has them.
         own = {name: scope.new_name(name) for name in outputs}
@@ -66,7 +70,16 @@ def projection_plan(scope: Scope, items: list[Any], push: str, limit: int | None
         new_time,
         first.time_format if columns.get(new_time) == pl.String() else "",
         "" if new_time else first.time or first.lost_time or "ROWTIME",
+        partition=tuple(dict.fromkeys(partition)),
     )
+
+
+def _selected(scope: Scope, node: Any, names: Mapping[str, str]) -> str:
+    """The column of the SELECT that a part of PARTITION BY is."""
+    name = names.get(_scalar(scope, node).text)
+    if name is None:
+        raise error_at(node, "PARTITION BY must be what the SELECT gives: add it to the SELECT")
+    return name
 
 
 def _scalar(scope: Scope, node: Any) -> Scalar:

@@ -244,6 +244,10 @@ class Scope:
         if isinstance(item, exp.Column):
             edge = WINDOW_COLUMNS.get(item.name.lower())
             return edge or item.name
+        if isinstance(item, exp.Dot | exp.JSONExtract) and isinstance(
+            item.expression, exp.Column | exp.Identifier
+        ):
+            return item.expression.name
         if isinstance(item, exp.Anonymous):
             name = item.name.lower()
             if name in (*map(str.lower, EXPLODE),) and len(item.expressions) == 1:

@@ -53,7 +53,10 @@ def union_plans(plans: Sequence[LogicalPlan], at: Sequence[Any]) -> list[Logical
                 "the event time must be the same column in all of a UNION ALL, got "
                 f"{plan.time or 'none'} here and {first.time or 'none'} in the first SELECT",
             )
-        united.append(replace(plan, time=time))
+        partition = tuple(renamed[name] for name in plan.partition)
+        if partition != first.partition:
+            raise error_at(node, "PARTITION BY must be of the same columns in each SELECT of a UNION ALL")
+        united.append(replace(plan, time=time, partition=partition))
     return [_with_columns(plan, columns, select.expressions[0]) for plan, select in zip(united, at)]
 
 

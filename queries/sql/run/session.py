@@ -168,7 +168,9 @@ class SqlSession:
                 "UNION ALL runs as several queries: write a statement for each, INSERT INTO … SELECT, here",
             )
         if isinstance(node, Query):
-            return self._planner.plan(node.select), ""
+            plan = self._planner.plan(node.select)
+            self._check_shown(plan, node.select)
+            return plan, ""
         if isinstance(node, CreateAlert):
             plan = self._planner.plan(node.select)
             self._check_topic(node.name, plan)
@@ -185,6 +187,9 @@ class SqlSession:
             topic = str(node.options.get("KAFKA_TOPIC", node.name))
             key = node.options.get("KEY")
             names = () if key is None else (column_named(str(key), plan.columns, key, str(node.name)),)
+            if names and plan.partition:
+                raise error_at(key, "KEY says the same as PARTITION BY; leave one of them out")
+            names = names or plan.partition
             return writing(plan, topic, names, node.name), topic
         target = self._written(node.name)
         plan = with_edges(plan, node.name)
@@ -205,7 +210,12 @@ class SqlSession:
                 )
         if target.format != "JSON":
             raise error_at(node.name, f"{target.name} is of {target.format}: rows are written as JSON")
-        keys = (target.key,) if target.key else ()
+        keys = (target.key,) if target.key else plan.partition
+        if target.key and plan.partition and plan.partition != keys:
+            raise error_at(
+                node.select.args["partition_by"][0],
+                f"the key of {target.name} is {target.key}: PARTITION BY that, or leave it out",
+            )
         return writing(plan, target.topic, keys, node.name), target.topic
 
     def _planned_all(self, node: CreateAs | InsertSelect) -> tuple[list[LogicalPlan], str]:
@@ -233,6 +243,15 @@ class SqlSession:
         )
         warnings = tuple(warning for one in results for warning in one.warnings)
         return rows_of(statement.text, ResultSet(rows, {}, warnings))
+
+    @staticmethod
+    def _check_shown(plan: LogicalPlan, select: exp.Select) -> None:
+        """Raise `SqlError` for the key of messages where none are written."""
+        if plan.partition:
+            raise error_at(
+                select.args["partition_by"][0],
+                "PARTITION BY is the key of messages that are written: CREATE STREAM … AS, or leave it out",
+            )
 
     @staticmethod
     def _check_topic(name: Word, plan: LogicalPlan) -> None:
@@ -271,6 +290,7 @@ class SqlSession:
 
     def _results(self, plan: LogicalPlan, select: exp.Select) -> Iterator[ResultSet]:
         """The rows of a query, of files at once."""
+        self._check_shown(plan, select)
         if not reads_files(plan):
             yield from self._engine.rows(plan)
             return

@@ -31,6 +31,9 @@ def _substring(make: Scalars, one: Scalar, start: Scalar, length: Scalar | None 
         raise ValueError(f"SUBSTRING counts from 1: the start must be ≥ 1, got {start.literal}")
     if length is not None and isinstance(length.literal, int) and length.literal < 0:
         raise ValueError(f"the length of a SUBSTRING must be ≥ 0, got {length.literal}")
+    if length is not None and length.literal is None:
+        # Polars takes a null for no length at all.
+        one = make.when([(make.call(length, "is_not_null"), one)], None)
     first: Any
     if isinstance(start.literal, int):
         first = start.literal - 1

@@ -67,6 +67,8 @@ def test_it_serves_files_to_the_command_line_until_it_is_stopped(
         (("--group", "g", "--config", "secret"), "setting 1 of --config"),
         (("--group", "g", "--config", "sasl.pasword=x"), "sasl.password"),
         (("--group", "g", "--keep", "long"), "not a duration"),
+        (("--table", "windows"), "--table is for the closed windows of a group"),
+        (("--group", "a", "--group", "b", "--table", "windows"), "serve groups one by one"),
     ],
 )
 def test_it_says_why_it_can_not_begin(ran: Ran, monkeypatch, arguments: tuple[str, ...], said: str) -> None:

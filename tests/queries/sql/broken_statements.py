@@ -846,6 +846,25 @@ MORE = [
         "a query of windows must count something",
     ),
     ("CREATE VIEW v AS SELECT usr FROM posts UNION ALL SELECT usr FROM clicks", "SELECT", "UNION ALL must"),
+    ("SELECT usr FROM posts PARTITION BY usr", "usr", "PARTITION BY is the key of messages"),
+    ("EXPLAIN SELECT usr FROM posts PARTITION BY usr", "usr", "PARTITION BY is the key of messages"),
+    ("CREATE STREAM z AS SELECT usr FROM posts PARTITION BY lang", "lang", "PARTITION BY must be what"),
+    (
+        "CREATE STREAM z AS SELECT usr FROM posts PARTITION BY",
+        "PARTITION BY",
+        "PARTITION BY must name a column",
+    ),
+    (
+        "CREATE STREAM z WITH (KEY='usr') AS SELECT usr FROM posts PARTITION BY usr",
+        "'usr'",
+        "KEY says the same as PARTITION BY",
+    ),
+    (
+        "CREATE TABLE z AS SELECT lang, COUNT(*) AS n FROM posts WINDOW TUMBLING (SIZE 1 DAY) GROUP BY lang"
+        " PARTITION BY lang",
+        "lang",
+        "PARTITION BY: windows are written by the key",
+    ),
     ("EXPLAIN SELECT usr FROM posts UNION ALL SELECT usr FROM clicks", "usr", "UNION ALL runs as several"),
     (
         "SELECT p.usr FROM posts p ASOF JOIN users u ON p.usr = u.usr",

@@ -50,3 +50,21 @@ def test_rows_of_unions_and_half_joins() -> None:
         if sorted(map(repr, rows)) != sorted(map(repr, expected)):
             wrong[query] = rows
     assert not wrong
+
+
+def test_partition_by_is_the_key_of_the_messages_that_are_written() -> None:
+    keys = {
+        "CREATE STREAM k AS SELECT usr, n FROM posts PARTITION BY n": ["1", "2", "3"],
+        "CREATE STREAM k AS SELECT * FROM posts WHERE n > 1 PARTITION BY usr": ["bob", None],
+        "CREATE STREAM k AS SELECT n, UPPER(usr) AS u FROM posts PARTITION BY UPPER(usr), n EMIT CHANGES": [
+            '["ANN",1]',
+            '["BOB",2]',
+            "[null,3]",
+        ],
+        "CREATE STREAM k AS SELECT usr AS u FROM posts PARTITION BY usr"
+        " UNION ALL SELECT page FROM clicks PARTITION BY page": ["ann", "bob", None, "/", "/x", "/"],
+    }
+    found = {
+        query: [row[3] for row in last_rows(f"{ROWS} {query}; PRINT 'k' FROM BEGINNING;")] for query in keys
+    }
+    assert found == keys

@@ -205,6 +205,7 @@ CASES: list[str | tuple[str, str]] = [
 BY_HAND: dict[str, Any] = {
     "INITCAP('o''neil  ÉLAN a-b')": "O'neil  Élan A-b",
     "INITCAP('')": "",
+    "SUBSTRING('abc', 1, NULL)": None,
     "ARRAY_DISTINCT(ARRAY[2, 1, 2, NULL, NULL])": [2, 1, None],
     "ARRAY_UNION(ARRAY[3, 1, 3], ARRAY[2, 1])": [3, 1, 2],
     "ARRAY_INTERSECT(ARRAY[3, 1, 3], ARRAY[1, 3])": [3, 1],
