@@ -142,10 +142,8 @@ class ListedRows:
 
     def keys(self, names: Sequence[str] | None = None) -> np.ndarray:
         """See `RowSource`."""
-        keys = [
-            row.key.values() if names is None else (row.key[name] for name in names) for row in self._rows
-        ]
-        texts = [json.dumps(list(key), ensure_ascii=False, separators=(",", ":")) for key in keys]
+        keys = [[row.key[name] for name in (row.key if names is None else names)] for row in self._rows]
+        texts = [json.dumps(key, ensure_ascii=False, separators=(",", ":")) for key in keys]
         return np.array(texts, object)
 
     def figures(self, path: str) -> FigureColumns:
