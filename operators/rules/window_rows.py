@@ -214,6 +214,14 @@ class WindowBatch:
     def __len__(self) -> int:
         return len(self.window)
 
+    @cached_property
+    def lags(self) -> np.ndarray:
+        """How far each row's window reaches past it if it begins behind the row, as of readings that were
+        late (`Stream.tumbling`); 0 of others.
+        """
+        edges = np.array(self.windows, np.int64).reshape(-1, 2)[self.window]
+        return np.where(self.ends < edges[:, 1], edges[:, 0] - self.ends, 0)
+
     def keys(self, names: Sequence[str] | None = None) -> np.ndarray:
         """See `RowSource`."""
         what = None if names is None else tuple(names)
