@@ -92,7 +92,9 @@ class Job:
 
     def _stream_of(self, part: AppPart, rows: Stream) -> Stream:
         """The stream of a part, and for how long it waits for rows."""
-        stream = replace(part.ask(rows), keep_late=part.keep_late)
+        stream = part.ask(rows)
+        if part.keep_late:
+            stream = replace(stream, keep_late=True)
         if delay := self.settings["delay"]:
             return replace(stream, delay_us=_duration_us("delay", delay))
         if self.recorded and part.at is not None:

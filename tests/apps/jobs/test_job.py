@@ -49,3 +49,18 @@ def test_options_of_the_other_engine_are_refused(tmp_path: Path) -> None:
         Live(job, feed, "g", "spark")
     with pytest.raises(ValueError, match="are the consumer's"):
         Live(job, feed, "g", "spark", workers=2, state=tmp_path)
+
+
+@pytest.mark.parametrize(("given", "wanted"), [({}, "1m"), ({"lateness": "3h"}, "3h")])
+def test_late_readings_are_kept_and_waited_for_as_long_as_it_is_set(given: dict, wanted: str) -> None:
+    job = Job.of(app_of("iot"), "json", given)
+    streams = job.streams(Feed("t", "localhost:9092"))
+    (readings,) = (part for part in job.parts if part.name == "readings")
+    alerting = job.alerting(readings, [])
+    assert streams["readings"].keep_late and not streams["days"].keep_late
+    assert alerting is not None
+    assert alerting.lateness == wanted
+    with pytest.raises(ValueError, match=r"--set lateness: "):
+        Job.of(app_of("iot"), "json", {"lateness": "soon"})
+    with pytest.raises(ValueError, match=r"--set lateness: trending has no such setting"):
+        Job.of(app_of("trending"), None, {"lateness": "1h"})
