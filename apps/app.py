@@ -120,8 +120,9 @@ class AppPart:
     window and for each value of the first key. If `total` names one, so is a table of its windows merged into
     one, for which they must lie side by side. A part that isn't `wanted` with what ``--set`` gave does not
     run. It looks at the rows that `of` is true of, and no other's time passes in it. In a part with `repeats`
-    events count as often as they are delivered. `derive` adds to the rows of its answers what follows from
-    them, such as one answer divided by another.
+    events count as often as they are delivered. In one with `keep_late` rules get readings however late they
+    come (`Stream.tumbling`), in the order of each key. `derive` adds to the rows of its answers what follows
+    from them, such as one answer divided by another.
     """
 
     name: str
@@ -134,6 +135,7 @@ class AppPart:
     total: str = ""
     of: pl.Expr | None = None
     repeats: bool = False
+    keep_late: bool = False
     derive: Callable[[list[dict[str, Any]]], list[dict[str, Any]]] = lambda rows: rows
 
 
@@ -160,7 +162,8 @@ class App:
 
     `event` are the columns that name what a row is about: of the rows of one event, among the last
     ``--set duplicates=`` messages of a partition, the first counts, and the others are filtered. A row with a
-    null in one of them is an event by itself. ``--set delay=`` is how long rows are waited for, in all parts.
+    null in one of them is an event by itself. ``--set delay=`` is how long rows are waited for, in all parts,
+    and ``--set lateness=`` how long after a key's latest reading an earlier one is accepted.
     `outlets` makes those that are the app's own from what ``--set`` gave. `commands` are what is done when an
     event of a rules file's rule begins and ends, by the same, if the rule has no command itself.
     `panels` are what its page shows, in this order, below what fired (`apps.panels`); a `unit` of theirs in
@@ -182,6 +185,8 @@ class App:
 
     def __post_init__(self) -> None:
         own = {"duplicates": _DUPLICATES} if self.event else {}
+        if any(part.keep_late for part in self.parts):
+            own["lateness"] = ""
         object.__setattr__(self, "settings", {**self.settings, **own, "delay": ""})
         parts = [part.name for part in self.parts]
         for panel in self.panels:

@@ -199,7 +199,7 @@ APP = App(
     formats=FORMATS,
     kinds={"sequence": SequenceGap},
     parts=(
-        AppPart("readings", _readings, _rules, at="at", shown=False),
+        AppPart("readings", _readings, _rules, at="at", shown=False, keep_late=True),
         AppPart("days", _days),
         AppPart("fleets", _fleets, wanted=lambda settings: bool(settings.get("group"))),
         AppPart("places", _places, shown=False, wanted=lambda settings: settings["map"] == "yes"),
@@ -209,6 +209,7 @@ APP = App(
             _fence_rules,
             at="at",
             shown=False,
+            keep_late=True,
             wanted=lambda settings: bool(settings["fences"]),
         ),
         AppPart(
@@ -217,6 +218,7 @@ APP = App(
             _route_rules,
             at="at",
             shown=False,
+            keep_late=True,
             wanted=lambda settings: bool(settings["routes"]),
         ),
         AppPart(

@@ -53,7 +53,9 @@ class Job:
         given, done = _without_commands(given or {})
         settings = app.chosen(form, given)
         if settings["delay"]:
-            _delay_us(settings["delay"])
+            _duration_us("delay", settings["delay"])
+        if settings.get("lateness"):
+            _duration_us("lateness", settings["lateness"])
         parts = [part for part in app.parts if part.wanted(settings)]
         if rules is not None:
             by_part = read_rules_by_part(rules, [part.name for part in parts], {**KINDS, **app.kinds})
@@ -91,8 +93,10 @@ class Job:
     def _stream_of(self, part: AppPart, rows: Stream) -> Stream:
         """The stream of a part, and for how long it waits for rows."""
         stream = part.ask(rows)
+        if part.keep_late:
+            stream = replace(stream, keep_late=True)
         if delay := self.settings["delay"]:
-            return replace(stream, delay_us=_delay_us(delay))
+            return replace(stream, delay_us=_duration_us("delay", delay))
         if self.recorded and part.at is not None:
             return replace(stream, delay_us=microseconds(_RECORDED))
         return stream
@@ -120,19 +124,22 @@ class Job:
         if not rules:
             return None
         outlets = [*to, *self.app.outlets(self.settings)]
-        return Alerting(list(rules), outlets, part.at, stale, self.app.name)
+        # A recording waits so long for late readings that none is left to be corrected.
+        lateness = self.settings.get("lateness") or ("0s" if self.recorded else _LATENESS)
+        return Alerting(list(rules), outlets, part.at, stale, self.app.name, lateness=lateness)
 
 
 _COMMAND, _CLEARED = "command.", "cleared."
+_LATENESS = "1m"
 _RECORDED = "1d"
 """A recording that is read at once can wait this long: no sensor's clock is further behind."""
 
 
-def _delay_us(delay: str) -> int:
+def _duration_us(setting: str, given: str) -> int:
     try:
-        return microseconds(delay)
+        return microseconds(given)
     except ValueError as error:
-        raise ValueError(f"--set delay: {error}") from None
+        raise ValueError(f"--set {setting}: {error}") from None
 
 
 def _without_commands(given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, list[str]]]:

@@ -79,6 +79,7 @@ def described_stream(definition: Mapping[str, Any]) -> DescribedStream:
             window=window_of(definition["window"]),
             delay_us=microseconds(definition["delay"]),
             max_ahead_us=definition["max_ahead"],
+            keep_late=definition.get("keep_late", False),
             keys=tuple(keys),
             aggregates=aggregates,
             description=definition,

@@ -35,6 +35,7 @@ def fingerprint_of(definition: Mapping[str, Any]) -> str:
     `definition` is as `Stream.definition` gives it.
     """
     state = {part: definition[part] for part in _STATE}
+    state |= {part: definition[part] for part in _OPTIONAL_STATE if part in definition}
     sketches = {name: sketch_of(aggregate) for name, aggregate in definition["aggregates"].items()}
     for sketch in sketches.values():
         sketch.pop("item_kind", None)  # follows from the source's columns
@@ -43,6 +44,8 @@ def fingerprint_of(definition: Mapping[str, Any]) -> str:
 
 
 _STATE = ("version", "source", "keys", "window", "delay", "max_ahead")
+_OPTIONAL_STATE = ("keep_late",)
+"""Parts that only some definitions have."""
 
 
 def sketch_of(aggregate: Mapping[str, Any]) -> dict[str, Any]:

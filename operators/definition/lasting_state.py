@@ -49,4 +49,6 @@ def _state(definition: Mapping[str, Any]) -> Mapping[str, Any]:
     others = {part: value for part, value in definition.items() if part not in _APART}
     read = "\n".join([*texts, json.dumps(others)])
     columns = {name: kind for name, kind in source["columns"].items() if json.dumps(name) in read}
-    return {**definition, "source": {**source, "columns": columns}, "delay": None}
+    same = {**definition, "source": {**source, "columns": columns}, "delay": None}
+    same.pop("keep_late", None)  # as the delay, it is about rows that are still to come
+    return same

@@ -181,6 +181,7 @@ class Stream(WindowedStream):
             "window": None if self.window is None else self.window.definition(),
             "delay": duration_text(self.delay_us),
             "max_ahead": self.max_ahead_us,
+            **({"keep_late": True} if self.keep_late else {}),
             "aggregates": {name: aggregate.definition() for name, aggregate in self.aggregates.items()},
             **parts,
             **({} if self.sending is None else {"to": self.sending.definition()}),

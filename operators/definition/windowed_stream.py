@@ -23,12 +23,14 @@ class WindowedStream(RowStream):
     """Rows divided into windows of event time.
 
     A row is late if it is `delay_us` behind its partition; a row more than `max_ahead_us` ahead of the clock
-    has an invalid event time (-1: every time is accepted).
+    has an invalid event time (-1: every time is accepted). With `keep_late` a late row counts in the first
+    window that is still open.
     """
 
     window: StreamWindows | None = None
     delay_us: int = 10_000_000
     max_ahead_us: int = 3_600_000_000
+    keep_late: bool = False
 
     @property
     def closing_delay_us(self) -> int:
@@ -49,6 +51,7 @@ class WindowedStream(RowStream):
         zone: str | None = None,
         delay: Duration = "10s",
         max_ahead: Duration | None = "1h",
+        keep_late: bool = False,
     ) -> Self:
         """Windows of length `every` that don't overlap.
 
@@ -76,8 +79,13 @@ class WindowedStream(RowStream):
         is a dead letter and does not move time. In a recording, a row that far past the previous ones counts,
         but time jumps only once 20 consecutive rows are there. With None every time is accepted.
 
-        Raises `ValueError` for text that isn't a duration or a time zone, and if the stream already has
-        windows.
+        With `keep_late=True` no row is dropped as late: one that comes after its window has closed counts in
+        the first window that is still open. This is for readings, which rules evaluate by their own times in
+        the order of each key (`Alerting` with `at`), and not for answers about windows.
+
+        Raises `ValueError` for text that isn't a duration or a time zone, if the stream already has windows,
+        and for `keep_late` in a stream that is deduplicated or joined with another, or with `offset` or
+        `zone`.
 
         >>> import polars as pl
         >>> import streamgauge as sg
@@ -89,8 +97,18 @@ class WindowedStream(RowStream):
         >>> tester.finish().windows().select(hours.dt.total_hours()).to_series().to_list()
         [23, 24]
         """
-        window = calendar_windows("tumbling", every, None, offset, zone) or Tumbling.every(every)
-        return self._windowed("tumbling", window, delay, max_ahead)
+        calendar = calendar_windows("tumbling", every, None, offset, zone)
+        stream = self._windowed("tumbling", calendar or Tumbling.every(every), delay, max_ahead)
+        if keep_late and (self.joined is not None or self.looking_back):
+            raise ValueError(
+                "tumbling: keep_late=True is for streams whose rows don't depend on others; leave out "
+                f"{'the join' if self.joined else f'{self.looking_back}()'}, or keep_late"
+            )
+        if keep_late and calendar is not None:
+            raise ValueError(
+                "tumbling: keep_late=True is for readings, whose windows nobody sees; leave out offset and zone"
+            )
+        return replace(stream, keep_late=keep_late)
 
     def hopping(
         self,

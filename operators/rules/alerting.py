@@ -83,6 +83,11 @@ class Alerting:
         How long there may be no message, by the wall clock, before an alert reports that the feed is stale.
     app
         A name to include in every alert.
+    lateness
+        For readings of a stream that keeps late rows (``tumbling(…, keep_late=True)``): how long after a
+        key's latest reading an earlier one of the same key is accepted. Alerts that follow from it have
+        ``detected_late`` (seconds) in their `details`, and alerts that no longer follow are withdrawn. Later
+        ones are left out, counted, and named in a warning. Every reading of this time is stored.
     name
         The name of its state, if a run has several.
 
@@ -110,6 +115,7 @@ class Alerting:
     stale: Duration | None = None
     app: str = ""
     name: str = "alerts"
+    lateness: Duration = "1m"
     several_windows: ClassVar[bool] = True
     """It takes windows that closed together in one call: rules are evaluated over all of them at once."""
 
@@ -125,6 +131,7 @@ class Alerting:
             )
         if self.stale is not None and not microseconds(self.stale):
             raise ValueError(f"Alerting: stale must be a duration such as '10m', got {self.stale!r}")
+        microseconds(self.lateness)
 
     def topics(self, origin: Origin, table_partitions: int) -> list[SinkTopic]:
         """See `operators.sinks.sink.StatefulSink`."""
@@ -169,7 +176,8 @@ class Alerting:
 
     def for_partition(self, origin: Origin, partition: int) -> PartitionSink:
         """See `operators.sinks.sink.StatefulSink`."""
-        return _PartitionAlerts(self, self.view(origin), partition)
+        lateness_us = microseconds(self.lateness) if origin.keep_late else None
+        return _PartitionAlerts(self, self.view(origin), partition, lateness_us)
 
     def deliver(self, alerts: Iterable[Alert]) -> list[Outgoing]:
         """Write alerts to the writing outlets; returns the messages of the sending ones."""
@@ -186,9 +194,9 @@ class Alerting:
 class _PartitionAlerts:
     """The rules over one partition of the table topic, and the time since anything came."""
 
-    def __init__(self, alerting: Alerting, looks: RuleView, partition: int) -> None:
+    def __init__(self, alerting: Alerting, looks: RuleView, partition: int, lateness_us: int | None) -> None:
         self._alerting = alerting
-        self._engine = RuleEngine(alerting.rules, looks, alerting.app)
+        self._engine = RuleEngine(alerting.rules, looks, alerting.app, lateness_us)
         self._stale: StaleFeed | None = None
         if alerting.stale is not None and partition == 0:
             self._stale = StaleFeed(alerting.stale, alerting.app)

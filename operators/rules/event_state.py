@@ -94,6 +94,27 @@ def due(switch: Switch, holds: Holds) -> int | None:
     return max(switch["seen"] + holds.stale_us, switch["on"])
 
 
+def row_lag(at_us: int, start_us: int, end_us: int) -> int:
+    """How far a reading came behind time that had passed: 0 unless its window begins behind it.
+
+    A late reading counts in the first window that is still open (`Stream.tumbling`), and by its end at the
+    latest, readings of this time have come.
+
+    >>> row_lag(95, 90, 100), row_lag(60, 90, 100)
+    (0, 40)
+    """
+    return end_us - at_us if at_us < start_us else 0
+
+
+def lag_after(lag: int, row_lag: int) -> int:
+    """A key's lag after its next reading: it grows at once and halves with each reading that lags less.
+
+    >>> [lag_after(0, 40), lag_after(40, 30), lag_after(40, 0)]
+    [40, 35, 20]
+    """
+    return row_lag if row_lag >= lag else (lag + row_lag) // 2
+
+
 def _turn_on(switch: Switch, side: Side, start_us: int, at_us: int, holds: Holds) -> Turn | None:
     """The next row of an event that is on."""
     if side != "back":

@@ -19,7 +19,7 @@ from ..formats.jsonable import jsonable
 from ..windows.durations import Duration, duration_text, microseconds
 from .alert import Alert, State
 from .command import Command, commands_of
-from .event_state import Holds, due, elapse, turn
+from .event_state import Holds, due, elapse, lag_after, row_lag, turn
 from .limit import Limit, Side
 from .muting import HEARD, MUTED, muted
 from .row import Row
@@ -378,7 +378,8 @@ class LimitRule(Rule):
                 seen.add(key)
                 if figure is not None:
                     alert_key = own if self.every else key
-                    yield from self._evaluate(state, key, row, figure, step_us, alert_key)
+                    lag_us = row_lag(row.at_us, start_us, end_us)
+                    yield from self._evaluate(state, key, row, figure, step_us, alert_key, lag_us)
         if self.absent is not None:
             missing = [key for key in state["keys"] if key not in seen]
             yield from self._miss(state, missing, start_us, end_us, step_us)
@@ -420,6 +421,7 @@ class LimitRule(Rule):
         figure: Figure,
         step_us: int,
         alert_key: str | None = None,
+        lag_us: int = 0,
     ) -> Iterator[Alert]:
         kept = state["keys"].get(key)
         if kept is None:
@@ -437,7 +439,7 @@ class LimitRule(Rule):
             elif said is not None:
                 yield self.event(said, alert_key or key, row, measured)
             if lasts:
-                self._note(state, kept, row, measured)
+                self._note(state, kept, row, measured, lag_us)
         forgotten = not kept["switch"] and self.forgets(kept["memory"]) and self._rests_without_rows
         if forgotten and not self.mute:
             del state["keys"][key]
@@ -462,13 +464,18 @@ class LimitRule(Rule):
             return replace(alert, state="cleared", why=why, details={"muted": held})
         return alert
 
-    def _note(self, state: RuleState, kept: dict[str, Any], row: Row, measured: Measured) -> None:
+    def _note(
+        self, state: RuleState, kept: dict[str, Any], row: Row, measured: Measured, lag_us: int
+    ) -> None:
         """Note when something comes of a reading if no other follows, and what is to be said then."""
         kept.pop("last", None)
+        lag = lag_after(kept.pop("lag", 0), lag_us)
+        if lag and kept["switch"]:
+            kept["lag"] = lag
         at_us = due(kept["switch"], self.holds)
         if at_us is None:
             return
-        state["next"] = min(at_us, state.get("next", at_us))
+        state["next"] = min(at_us + kept.get("lag", 0), state.get("next", at_us + kept.get("lag", 0)))
         if "on" not in kept["switch"] or "back" in kept["switch"]:
             others = self._other_answers("fired", row) if "past" in kept["switch"] else ""
             kept["last"] = [list(measured.figure), measured.description, others]
@@ -487,12 +494,15 @@ class LimitRule(Rule):
             return
         alerts = []
         for key, kept in list(state["keys"].items()):
-            alerts += [(alert.at_us, order_text(key), alert) for alert in self._elapse(key, kept, until_us)]
+            passed_us = until_us - kept.get("lag", 0)
+            alerts += [(alert.at_us, order_text(key), alert) for alert in self._elapse(key, kept, passed_us)]
+            if not kept["switch"]:
+                kept.pop("lag", None)
             if not kept["switch"] and self.forgets(kept["memory"]):
                 del state["keys"][key]
         del state["next"]
-        times = [due(kept["switch"], self.holds) for kept in state["keys"].values()]
-        if later := [at_us for at_us in times if at_us is not None]:
+        times = [(due(kept["switch"], self.holds), kept.get("lag", 0)) for kept in state["keys"].values()]
+        if later := [at_us + lag for at_us, lag in times if at_us is not None]:
             state["next"] = min(later)
         alerts.sort(key=lambda one: one[:2])
         yield from (alert for _, _, alert in alerts)

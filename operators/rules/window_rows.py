@@ -142,10 +142,8 @@ class ListedRows:
 
     def keys(self, names: Sequence[str] | None = None) -> np.ndarray:
         """See `RowSource`."""
-        keys = [
-            row.key.values() if names is None else (row.key[name] for name in names) for row in self._rows
-        ]
-        texts = [json.dumps(list(key), ensure_ascii=False, separators=(",", ":")) for key in keys]
+        keys = [[row.key[name] for name in (row.key if names is None else names)] for row in self._rows]
+        texts = [json.dumps(key, ensure_ascii=False, separators=(",", ":")) for key in keys]
         return np.array(texts, object)
 
     def figures(self, path: str) -> FigureColumns:
@@ -215,6 +213,14 @@ class WindowBatch:
 
     def __len__(self) -> int:
         return len(self.window)
+
+    @cached_property
+    def lags(self) -> np.ndarray:
+        """How far each row's window reaches past it if it begins behind the row, as of readings that were
+        late (`Stream.tumbling`); 0 of others.
+        """
+        edges = np.array(self.windows, np.int64).reshape(-1, 2)[self.window]
+        return np.where(self.ends < edges[:, 1], edges[:, 0] - self.ends, 0)
 
     def keys(self, names: Sequence[str] | None = None) -> np.ndarray:
         """See `RowSource`."""

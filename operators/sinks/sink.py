@@ -49,7 +49,8 @@ class Origin:
 
     `named` is true if the user chose the group's name. `digest` distinguishes streams that write to the same
     place: it is a digest of the group's name, or, for runs without a `group_id`, of the stream's whole
-    definition. `schema` is that of the stream's table of sketches.
+    definition. `schema` is that of the stream's table of sketches. `keep_late` says that late rows count in
+    later windows.
     """
 
     group_id: str
@@ -58,6 +59,7 @@ class Origin:
     digest: str
     keys: tuple[str, ...] = ()
     schema: pa.Schema | None = field(default=None, compare=False)
+    keep_late: bool = False
 
     @classmethod
     def of(cls, stream: Stream, group_id: str, named: bool) -> Origin:
@@ -66,7 +68,9 @@ class Origin:
         value = group_id if named else json.dumps(definition, sort_keys=True)
         fingerprint = stream.fingerprint()
         digest = hashlib.sha256(f"{fingerprint}/{value}".encode()).hexdigest()[:16]
-        return cls(group_id, fingerprint, named, digest, stream.keys, schema_of(stream))
+        return cls(
+            group_id, fingerprint, named, digest, stream.keys, schema_of(stream), keep_late=stream.keep_late
+        )
 
 
 @dataclass(frozen=True, slots=True)

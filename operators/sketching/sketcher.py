@@ -74,6 +74,7 @@ class Sketcher:
         assert window is not None
         self._window = window
         self._delay_us, self._max_ahead_us = stream.delay_us, stream.max_ahead_us
+        self._keep_late = stream.keep_late
         self._once = once or look_back_of(stream)
         self._join_side = None if pairing is None else JoinSide(stream, pairing)
         before = self._once or self._join_side
@@ -308,6 +309,9 @@ class Sketcher:
         count = int(late.sum())
         if not count:
             return left, times, reached, 0
+        if self._keep_late:
+            # The watermark lies in the first window that is open, so the row counts as if it were of then.
+            return left, np.maximum(times, reached[left.numbers]), reached, 0
         if report_late is not None:
             report_late(messages[late], (watermarks - self._window.last_ends(of_messages))[late])
         on_time = ~(late[np.searchsorted(messages, left.numbers)] if exploded else late)

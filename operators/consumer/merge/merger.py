@@ -19,6 +19,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from ...definition.stream import Stream
@@ -27,11 +28,13 @@ from ...sinks.sink import RunProgress
 from ...sketching.account import Account
 from ...sketching.delta import Delta
 from ...table.final import with_final
-from ...table.schema import schema_of
+from ...table.schema import END, START, schema_of
 from ...table.window_groups import WindowGroups
+from ...table.windows import edges
 from ...watermarks.global_watermark import Mark, closing_times, update_idleness
 from ...watermarks.position import Input, Position
-from ...windows.window import EARLIEST
+from ...windows.tumbling import Tumbling
+from ...windows.window import EARLIEST, StreamWindows
 from ..log.merger_state import EmittedWindows, LogState, read_state, state_json
 from ..options import DeliveryName
 from .open_windows import Beginning, Due, OpenWindows
@@ -113,9 +116,13 @@ class Merger:
             before = before or self.state.copy()
             return Beginning(begin, before)
 
+        missed = 0
+        if self.stream.keep_late:
+            delta = _in_open_windows(delta, self._window, closed_us)
+        else:
+            missed = self._missed(delta)
         if delta.table is not None:
             self._open.merge(delta, origin, offset, closed_us)
-        missed = self._missed(delta)
         account = replace(
             delta.account, counted=delta.account.counted - missed, late=delta.account.late + missed
         )
@@ -337,3 +344,25 @@ class Merger:
             self.state.closed_us = max(self.state.closed_us, watermark.final_us)
             self.state.due_us = max(self.state.closed_us, watermark.due_us)
             self._open.close(self.state.closed_us, self._emitted)
+
+
+def _in_open_windows(delta: Delta, window: StreamWindows, closed_us: int) -> Delta:
+    """A delta whose rows of closed windows are in the first open one: nothing of such a stream is late.
+
+    A partition knows of windows only what its own rows have closed, and while it is idle others close more.
+    """
+    if delta.table is None:
+        return delta
+    assert isinstance(window, Tumbling)
+    starts, ends = edges(delta.table)
+    if not (over := ends <= closed_us).any():
+        return delta
+    end = window.first_end(closed_us)
+    moved = np.where(over, window.start_of(end), starts), np.where(over, end, ends)
+    table = delta.table
+    for name, times in zip((START, END), moved):
+        at = table.schema.get_field_index(name)
+        column = pa.array(times).view(table.schema.field(at).type)
+        table = table.set_column(at, table.schema.field(at), column)
+    order = np.argsort(moved[0], kind="stable")
+    return replace(delta, table=table.take(pa.array(order)))

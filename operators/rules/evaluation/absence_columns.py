@@ -12,7 +12,7 @@ from ..alert import Alert
 from ..kinds.absence import Absence
 from ..window_rows import WindowBatch, order_text
 from .evaluator import WindowAlert
-from .event_columns import FOREVER
+from .event_columns import FOREVER, LAG, lag_after_inner
 from .key_columns import KeyColumns
 
 _ROW, _PASSED = 0, 1
@@ -20,7 +20,7 @@ _FIRED, _CLEARED = 1, 2
 
 
 class AbsenceColumns:
-    """See `Evaluator`. Of a key it remembers when it was seen last, whether an event is on, and its turn.
+    """See `Evaluator`. It remembers when a key was seen last, whether an event is on, its turn and its lag.
 
     `turn` counts keys as they become known; 0 of a place without a key, or with one that was forgotten.
     """
@@ -51,7 +51,7 @@ class AbsenceColumns:
         begins = ends - step_us if step_us else starts
         bounds = np.searchsorted(rows, batch.bounds)
         passed = np.array([end for end, _ in batch.windows], np.int64)
-        events = self._evaluate(places, begins, ends, bounds, passed, passing)
+        events = self._evaluate(places, begins, ends, bounds, passed, passing, batch.lags[rows])
         said = []
         for window, kind, number, place, event, time_us in events:
             if event == _FIRED:
@@ -72,17 +72,43 @@ class AbsenceColumns:
             return []
         none = np.empty(0, np.int64)
         bounds, passed = np.zeros(2, np.int64), np.array([time_us], np.int64)
-        events = self._evaluate(none, none, none, bounds, passed, True)
+        events = self._evaluate(none, none, none, bounds, passed, True, none)
         events.sort(key=lambda one: one[2])
         alerts = [self._rule.fired(self._memory.key(place), seen) for _, _, _, place, _, seen in events]
         self._forget()
         return alerts
+
+    @property
+    def by_key(self) -> bool:
+        """See `Evaluator`. When a key is forgotten depends on when others' windows close."""
+        return not self._rule.forget_us
+
+    def extract(self, key: str) -> AbsenceColumns:
+        """See `Evaluator`."""
+        other = AbsenceColumns(self._rule)
+        other.insert(key, self)
+        return other
+
+    def insert(self, key: str, source: AbsenceColumns) -> None:
+        """See `Evaluator`."""
+        own = int(self._memory.find([key])[0])
+        turn = int(self._memory["turn"][own]) if own >= 0 else int(self._clock[0])
+        self._memory.take(key, source._memory)
+        if (own := int(self._memory.find([key])[0])) >= 0:
+            self._memory["turn"][own] = turn
+        self._clock[0] = max(int(self._clock[0]), turn + 1)
+        self._clock[1] = np.iinfo(np.int64).min
 
     def copy(self) -> AbsenceColumns:
         """See `Evaluator`."""
         other = AbsenceColumns(self._rule)
         other._memory, other._clock = self._memory.copy(), self._clock.copy()
         return other
+
+    def forget_lags(self) -> None:
+        """See `Evaluator`."""
+        self._memory["lag"][:] = 0
+        self._clock[1] = np.iinfo(np.int64).min
 
     def state(self) -> dict[str, Any]:
         """See `Evaluator`."""
@@ -103,13 +129,14 @@ class AbsenceColumns:
         bounds: np.ndarray,
         passed: np.ndarray,
         passing: bool,
+        lags: np.ndarray,
     ) -> list[tuple[int, ...]]:
         """What to report: window, kind, row or turn, place, event, and when the key was seen before."""
         memory, limits = self._memory, (self._rule.longer_us, self._rule.forget_us)
         # A row can end one silence and begin another; a key can be in one when the batch begins.
         events = np.empty((2 * len(places) + memory.size, 6), np.int64)
-        columns = memory["seen"], memory["on"], memory["turn"]
-        rows = places, begins, ends, bounds, passed
+        columns = memory["seen"], memory["on"], memory["turn"], memory["lag"]
+        rows = places, begins, ends, lags, bounds, passed
         n = _silences(*rows, passing, *limits, memory.size, *columns, self._clock, events)
         return [tuple(event) for event in events[:n].tolist()]
 
@@ -123,12 +150,27 @@ class AbsenceColumns:
 
 
 def _none() -> KeyColumns:
-    return KeyColumns({"seen": np.int64(0), "on": np.int8(0), "turn": np.int64(0)})
+    return KeyColumns({"seen": np.int64(0), "on": np.int8(0), "turn": np.int64(0), **LAG})
 
 
 @kernel
 def _silences(
-    places, begins, ends, bounds, passed, passing, longer, forget, size, seen, on, turn, clock, events
+    places,
+    begins,
+    ends,
+    lags,
+    bounds,
+    passed,
+    passing,
+    longer,
+    forget,
+    size,
+    seen,
+    on,
+    turn,
+    lag,
+    clock,
+    events,
 ):
     """Follow keys through windows; gives how many events there are.
 
@@ -156,25 +198,28 @@ def _silences(
                     n += 1
                 seen[key] = max(ends[row], last)
             on[key] = 0
-            clock[1] = min(clock[1], seen[key] + longer)
+            lag[key] = lag_after_inner(lag[key], lags[row])
+            clock[1] = min(clock[1], seen[key] + lag[key] + longer)
         if not passing or passed[window] <= clock[1]:
             continue
         time, until = passed[window], np.int64(9223372036854775807)
         for key in range(size):
             if turn[key] == 0:
                 continue
-            if not on[key] and time - seen[key] > longer:
+            silent = time - seen[key] - lag[key]
+            if not on[key] and silent > longer:
                 events[n, 0], events[n, 1], events[n, 2] = window, 1, turn[key]
                 events[n, 3], events[n, 4], events[n, 5] = key, 1, seen[key]
                 n += 1
                 on[key] = 1
-            if forget and time - seen[key] > forget:
+            if forget and silent > forget:
                 turn[key] = 0
                 on[key] = 0
+                lag[key] = 0
                 clock[2] += 1
             elif not on[key]:
-                until = min(until, seen[key] + longer)
+                until = min(until, seen[key] + lag[key] + longer)
             elif forget:
-                until = min(until, seen[key] + forget)
+                until = min(until, seen[key] + lag[key] + forget)
         clock[1] = until
     return n

@@ -6,8 +6,10 @@ import json
 import logging
 from typing import Any, NamedTuple, Protocol, Self
 
+from ...windows.window import EARLIEST
 from ..alert import Alert
-from ..rule import Rule, RuleState
+from ..kinds.absence import Absence
+from ..rule import LimitRule, Rule, RuleState
 from ..window_rows import WindowBatch
 from .event_columns import FOREVER
 
@@ -42,8 +44,21 @@ class Evaluator(Protocol):
     def advance(self, time_us: int, step_us: int) -> list[Alert]:
         """Learn that all windows that end at or before `time_us` were seen."""
 
+    @property
+    def by_key(self) -> bool:
+        """Whether what it remembers of a row's key depends on that key's rows alone, and can be taken out."""
+
     def copy(self) -> Self:
         """Another that remembers the same."""
+
+    def extract(self, key: str) -> Self:
+        """Another that remembers only what this one does of a key."""
+
+    def insert(self, key: str, source: Self) -> None:
+        """Remember of a key what another does."""
+
+    def forget_lags(self) -> None:
+        """Let time pass for all keys as for those whose readings are never late."""
 
     def state(self) -> Any:
         """What it remembers, as JSON."""
@@ -83,6 +98,37 @@ class RowByRow:
     def advance(self, time_us: int, step_us: int) -> list[Alert]:
         """See `Evaluator`."""
         return list(self._rule.advance(self._state, time_us, step_us))
+
+    @property
+    def by_key(self) -> bool:
+        """See `Evaluator`."""
+        rule = self._rule
+        if isinstance(rule, LimitRule):
+            # Sums that time takes from (`RollingSum`) follow the readings of other keys.
+            return not (rule.each or rule.per) and rule.together is None and rule.absent is None
+        return isinstance(rule, Absence) and not rule.forget_us
+
+    def extract(self, key: str) -> RowByRow:
+        """See `Evaluator`."""
+        other = RowByRow(self._rule)
+        other.insert(key, self)
+        return other
+
+    def insert(self, key: str, source: RowByRow) -> None:
+        """See `Evaluator`."""
+        if key in source._state["keys"]:
+            self._state["keys"][key] = json.loads(json.dumps(source._state["keys"][key]))
+        else:
+            self._state["keys"].pop(key, None)
+        if "next" in source._state:
+            self._state["next"] = min(source._state["next"], self._state.get("next", FOREVER))
+
+    def forget_lags(self) -> None:
+        """See `Evaluator`."""
+        for kept in self._state["keys"].values():
+            kept.pop("lag", None)
+        if "next" in self._state:
+            self._state["next"] = EARLIEST
 
     def copy(self) -> RowByRow:
         """See `Evaluator`."""

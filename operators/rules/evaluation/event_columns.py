@@ -9,7 +9,7 @@ import numpy as np
 
 from ....sketches.core.jit import inner, kernel
 from ..alert import State
-from ..event_state import Holds
+from ..event_state import Holds, lag_after
 from .key_columns import KeyColumns
 
 PAST, BETWEEN, BACK = 1, 0, -1
@@ -27,6 +27,9 @@ SWITCH: dict[str, Any] = {
     "unknown": np.int8(0),
 }
 """The columns of a switch at rest (`event_state.Switch`)."""
+
+LAG: dict[str, Any] = {"lag": np.int64(0)}
+"""How far a key's readings came behind time that had passed already (`lag_after`)."""
 
 
 class Turns(NamedTuple):
@@ -75,6 +78,10 @@ def _elapse(key, due, cooldown, past, on, back, quiet, seen, unknown):
         quiet[key] = never
         seen[key] = never
     return 2
+
+
+lag_after_inner = inner(lag_after)
+"""`event_state.lag_after` for kernels."""
 
 
 @inner
@@ -141,15 +148,20 @@ def _follow(
     measured,
     parts,
     clock,
+    lags,
+    lag,
     events,
     described,
 ):
     """Follow switches through windows, and through the time that passes with them; gives how many events.
 
     `passed` has the time that each window ends the wait for, or the earliest of all. `clock[0]` is at most
-    the time at which something is due: until then time passes without a look at any key.
+    the time at which something is due: until then time passes without a look at any key. For a key that
+    lags, time passes as much later.
     """
     n, width = 0, parts.shape[1]
+    never = np.int64(-9223372036854775808)
+    forever = np.int64(9223372036854775807)
     for window in range(len(passed)):
         for row in range(bounds[window], bounds[window + 1]):
             key = places[row]
@@ -188,14 +200,16 @@ def _follow(
                 for part in range(width):
                     parts[key, part] = measured[row, part]
                 due = _due(key, hold, release, stale, past, on, back, quiet, seen, unknown)
-                clock[0] = min(clock[0], due)
+                lag[key] = 0 if seen[key] == never else lag_after_inner(lag[key], lags[row])
+                if due < forever:
+                    clock[0] = min(clock[0], due + lag[key])
         if not readings or passed[window] <= clock[0]:
             continue
-        time, following = passed[window], np.int64(9223372036854775807)
+        time, following = passed[window], forever
         for key in range(size):
             while True:
                 due = _due(key, hold, release, stale, past, on, back, quiet, seen, unknown)
-                if due >= time:
+                if due >= time - lag[key]:
                     break
                 events[n, 0], events[n, 1], events[n, 2] = window, -1, key
                 events[n, 4], events[n, 5] = due, seen[key]
@@ -204,7 +218,10 @@ def _follow(
                 for part in range(width):
                     described[n, part] = parts[key, part]
                 n += 1
-            following = min(following, due)
+            if seen[key] == never:
+                lag[key] = 0
+            if due < forever:
+                following = min(following, due + lag[key])
         clock[0] = following
     return n
 
@@ -250,12 +267,13 @@ def follow(
     measured: Sequence[np.ndarray],
     holds: Holds,
     clock: np.ndarray,
+    lags: np.ndarray | None = None,
 ) -> Turns:
     """What is to be reported of rows, and of the time that passes with their windows.
 
     `memory` has the columns of `SWITCH`, and `parts` if readings may be described after a while. Rows of one
     key are in the order of their times; `bounds` says where each window's rows begin and end. `sides` are
-    int8, times int64 microseconds.
+    int8, times int64 microseconds. `lags` is how far each reading came behind the time that had passed.
 
     >>> memory, times = KeyColumns(SWITCH), np.arange(1, 5)
     >>> places, sides = memory.add(["a"] * 4), np.array([PAST, PAST, PAST, BACK], np.int8)
@@ -272,6 +290,7 @@ def follow(
     most = 3 * len(places) + 2 * memory.size
     events, described = np.empty((most, 7), np.int64), np.empty((most, parts.shape[1]))
     past, on, back, quiet, seen, unknown = (memory[name] for name in SWITCH)
+    lag = memory["lag"] if "lag" in memory else np.zeros(memory.size, np.int64)
     n = _follow(
         places,
         sides,
@@ -294,6 +313,8 @@ def follow(
         noted,
         parts,
         clock,
+        np.zeros(len(places), np.int64) if lags is None else lags,
+        lag,
         events,
         described,
     )

@@ -89,6 +89,17 @@ class KeyColumns:
             self._keys[place] = None
             self._free.append(place)
 
+    def take(self, key: str, source: KeyColumns) -> None:
+        """Remember of a key what another memory of the same columns does, or nothing if that has nothing."""
+        place = int(source.find([key])[0])
+        if place < 0:
+            own = self.find([key])
+            self.drop(own[own >= 0])
+            return
+        own = self.add([key])
+        for name, column in self._columns.items():
+            column[own] = source[name][place]
+
     def copy(self) -> KeyColumns:
         """Another with the same memory."""
         other = KeyColumns(self._rest)

@@ -25,7 +25,7 @@ from ..rule import LimitRule, Measured
 from ..value_with_bounds import Figure, FigureColumns
 from ..window_rows import WindowBatch, order_text
 from .evaluator import WindowAlert
-from .event_columns import FOREVER, STATES, SWITCH, UNKNOWN, at_rest, follow, turn_each
+from .event_columns import FOREVER, LAG, STATES, SWITCH, UNKNOWN, at_rest, follow, turn_each
 from .key_columns import KeyColumns
 
 _HOUR_US = 3_600_000_000
@@ -69,7 +69,8 @@ class LimitColumns(Generic[R]):
         # What a hold ends with, between two readings, is described by the first of them.
         waits = self._lasts and (holds.hold_us or holds.release_us or holds.cooldown_us)
         parts = {"parts": np.zeros(len(self.described_by))} if waits else {}
-        return KeyColumns({**SWITCH, **self.rest, **parts, **(COUNTS if self._rule.mute else {})})
+        lag = LAG if self._lasts else {}
+        return KeyColumns({**SWITCH, **lag, **self.rest, **parts, **(COUNTS if self._rule.mute else {})})
 
     @property
     def started(self) -> bool:
@@ -119,8 +120,10 @@ class LimitColumns(Generic[R]):
         """Follow events through rows, and through the time that passes with each window."""
         rows, bounds = said.rows, np.zeros(2, np.int64)
         starts = ends = rows
+        lags = None
         if batch is not None:
             starts, ends = batch.starts[rows], batch.ends[rows]
+            lags = batch.lags[rows]
             bounds = np.searchsorted(batch.window[rows], np.arange(len(passed) + 1))
         turns = follow(
             self._memory,
@@ -134,6 +137,7 @@ class LimitColumns(Generic[R]):
             said.measured,
             self._rule.holds,
             self._clock,
+            lags,
         )
         alerts: list[tuple[Any, WindowAlert]] = []
         _, row, place, what, _, _, elapsed = turns.events.T
@@ -164,12 +168,33 @@ class LimitColumns(Generic[R]):
         order = window, 0, int(batch.ends[number]), order_text(batch.keys()[number]), 0, at
         return order, WindowAlert(window, False, alert)
 
+    @property
+    def by_key(self) -> bool:
+        """See `Evaluator`."""
+        return not self._rule.per
+
     def copy(self) -> Self:
         """See `Evaluator`."""
-        other = type(self)(self._rule)
-        other._lasts, other._clock = self._lasts, self._clock.copy()
-        other._memory = self._memory.copy()
+        other = type(self)(self._rule, self._lasts)
+        other._clock, other._memory = self._clock.copy(), self._memory.copy()
         return other
+
+    def extract(self, key: str) -> Self:
+        """See `Evaluator`."""
+        other = type(self)(self._rule, self._lasts)
+        other.insert(key, self)
+        return other
+
+    def insert(self, key: str, source: Self) -> None:
+        """See `Evaluator`."""
+        self._memory.take(key, source._memory)
+        self._clock[0] = EARLIEST if self._lasts else FOREVER
+
+    def forget_lags(self) -> None:
+        """See `Evaluator`."""
+        if self._lasts:
+            self._memory["lag"][:] = 0
+            self._clock[0] = EARLIEST
 
     def state(self) -> dict[str, Any]:
         """See `Evaluator`."""

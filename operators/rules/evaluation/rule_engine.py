@@ -35,6 +35,7 @@ from ..window_rows import RowColumns, Window, WindowBatch, by_window
 from .evaluator import Evaluator, WindowAlert
 from .evaluators import evaluator_of
 from .event_columns import FOREVER
+from .key_order import KeyOrder
 
 log = logging.getLogger("streamgauge.rules")
 
@@ -122,7 +123,9 @@ class RuleEngine:
     '2026-01-01T00:01:00+00:00 busy fired: posts is 2: at least 2'
     """
 
-    def __init__(self, rules: Sequence[Rule], looks: RuleView, app: str = "") -> None:
+    def __init__(
+        self, rules: Sequence[Rule], looks: RuleView, app: str = "", lateness_us: int | None = None
+    ) -> None:
         self._rules = tuple(rules)
         self._view = looks
         self._app = app
@@ -136,6 +139,9 @@ class RuleEngine:
         """Until when nothing comes of readings, those that may be emitted again included, if no other
         follows.
         """
+        self._order: KeyOrder | None = None
+        if looks.at is not None and lateness_us is not None:
+            self._order = KeyOrder(self._evaluators, lateness_us, self._signed)
 
     def evaluate(self, groups: WindowGroups, final: bool) -> list[Alert]:
         """Fold in closed windows; gives what is to be reported."""
@@ -187,6 +193,7 @@ class RuleEngine:
             ],
             "emitted": [[end, alert.to_dict()] for end, alert in self._emitted.values()],
             "passed": self._passed,
+            **({} if self._order is None else {"order": self._order.state()}),
         }
         return json.dumps(kept, separators=(",", ":"), ensure_ascii=False)
 
@@ -209,16 +216,25 @@ class RuleEngine:
         self._emitted = {alert.id: (end, alert) for end, alert in alerts}
         final, due = kept["passed"]
         self._passed = final, due
+        if self._order is not None and "order" in kept:
+            self._order.restore(kept["order"])
 
     def _evaluate_until(self, until: Window, passed: bool = False) -> list[Alert]:
         """Fold the windows up to this one into the state of final windows."""
         final = {window: self._pending.pop(window) for window in sorted(self._pending) if window <= until}
-        said = self._evaluate_windows(self._evaluators, final, self._view.windows.in_steps)
+        passing = self._view.windows.in_steps
+        if self._order is None or not final:
+            said = self._evaluate_windows(self._evaluators, final, passing)
+        else:
+            said = self._order.evaluate(final, self._view.step_us, passing)
         alerts = []
         for (end, _), some in zip(final, said):
             alerts += self._confirmed(some, end)
         if passed:
-            alerts += self._confirmed(self._advance(self._evaluators, until[0]), until[0])
+            advanced = self._advance(self._evaluators, until[0])
+            if self._order is not None:
+                self._order.advanced(advanced, until[0])
+            alerts += self._confirmed(advanced, until[0])
         return alerts
 
     def _confirmed(self, said: Iterable[Alert], end_us: int) -> list[Alert]:
@@ -239,7 +255,10 @@ class RuleEngine:
         if not self._pending and self._passed[1] <= self._passed[0] and self._clock_us <= self._due_us:
             return []
         evaluators = [one.copy() for one in self._evaluators]
+        pending: Mapping[Window, Sequence[Row]]
         pending = {window: self._pending[window] for window in sorted(self._pending)}
+        if self._order is not None:
+            pending = self._order.in_order(pending)
         fresh = []
         passing = self._view.windows.in_steps
         for (end, _), said in zip(pending, self._evaluate_windows(evaluators, pending, passing)):

@@ -9,6 +9,7 @@ from typing import Any
 
 from ...windows.durations import Duration, duration_text
 from ..alert import Alert
+from ..event_state import lag_after, row_lag
 from ..limit import Limit
 from ..row import Row
 from ..rule import LimitRule, Measured, Rule, RuleState, _text
@@ -64,15 +65,18 @@ class Absence(Rule):
                     yield self.fired(key, last["seen"])
                 if "on" in last:
                     yield self.cleared(key, row.start_us, row.at_us, begin_us - last["seen"])
-            state["keys"][key] = {"seen": max(row.at_us, last["seen"] if last else row.at_us)}
+            seen = {"seen": max(row.at_us, last["seen"] if last else row.at_us)}
+            lag = lag_after(last.get("lag", 0) if last else 0, row_lag(row.at_us, start_us, end_us))
+            state["keys"][key] = seen | ({"lag": lag} if lag else {})
 
     def advance(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
         """See `Rule`."""
         for key, last in list(state["keys"].items()):
-            if "on" not in last and time_us - last["seen"] > self.longer_us:
+            silent_us = time_us - last["seen"] - last.get("lag", 0)
+            if "on" not in last and silent_us > self.longer_us:
                 last["on"] = True
                 yield self.fired(key, last["seen"])
-            if self.forget_us and time_us - last["seen"] > self.forget_us:
+            if self.forget_us and silent_us > self.forget_us:
                 del state["keys"][key]
 
     @cached_property

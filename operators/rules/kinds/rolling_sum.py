@@ -8,6 +8,7 @@ from typing import Any
 
 from ...windows.durations import Duration, duration_text
 from ..alert import Alert
+from ..event_state import row_lag
 from ..row import Row
 from ..rule import LimitRule, Measured, RuleState, _text
 from ..value_with_bounds import Figure
@@ -72,13 +73,17 @@ class RollingSum(LimitRule):
             yield from super().window(state, rows, start_us, end_us, step_us)
             return
         for row in self.concerned(rows):
-            # What ends with a reading's own time is judged together with it.
-            yield from self._lapse(state, row.at_us - 1)
+            lag_us = row_lag(row.at_us, start_us, end_us)
+            if not lag_us:
+                # What ends with a reading's own time is judged together with it.
+                yield from self._lapse(state, row.at_us - 1)
             for more, figure in self.figures(row):
                 if figure is not None:
                     names = self.per or row.key
                     key = _text([*(row.key[name] for name in names), *more])
-                    yield from self._evaluate(state, key, row, figure, step_us)
+                    if lag_us:
+                        yield from self._lapse_one(state, key, row.at_us - 1)
+                    yield from self._evaluate(state, key, row, figure, step_us, None, lag_us)
                     self._schedule(state, key)
 
     def advance(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
@@ -90,13 +95,25 @@ class RollingSum(LimitRule):
 
     def _lapse(self, state: RuleState, time_us: int) -> Iterator[Alert]:
         """Take from sums what lies too far back at a time, in the order in which it gets there."""
-        due = state.get("due", {})
-        while due and (next_one := min((at, key) for key, at in due.items()))[0] <= time_us:
-            at, key = next_one
-            yield from self._evaluate(state, key, Row({}, at, at, {}), Figure.exactly(self.absent or 0.0), 0)
-            self._schedule(state, key)
+        due, keys = state.get("due", {}), state["keys"]
+        lags = {key: keys[key].get("lag", 0) if key in keys else 0 for key in due}
+        while due and (next_one := min((at + lags[key], key) for key, at in due.items()))[0] <= time_us:
+            yield from self._fall(state, next_one[1], due[next_one[1]])
         if time_us >= state.get("sweep", time_us):
             self._sweep(state, time_us)
+
+    def _lapse_one(self, state: RuleState, key: str, time_us: int) -> Iterator[Alert]:
+        """The same of one key, whose readings come later than those of others."""
+        due = state.get("due", {})
+        while key in due and due[key] <= time_us:
+            yield from self._fall(state, key, due[key])
+
+    def _fall(self, state: RuleState, key: str, at_us: int) -> Iterator[Alert]:
+        """Take from a sum what lies too far back at a time."""
+        lag_us = state["keys"].get(key, {}).get("lag", 0)
+        nothing = Figure.exactly(self.absent or 0.0)
+        yield from self._evaluate(state, key, Row({}, at_us, at_us, {}), nothing, 0, None, lag_us)
+        self._schedule(state, key)
 
     def _schedule(self, state: RuleState, key: str) -> None:
         """Note when time by itself changes what is said of a key, if anything is."""

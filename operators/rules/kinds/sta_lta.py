@@ -119,10 +119,11 @@ class StaLta(LimitRule):
         figure: Figure,
         step_us: int,
         alert_key: str | None = None,
+        lag_us: int = 0,
     ) -> Iterator[Alert]:
         if (kept := state["keys"].get(key)) is not None:
             yield from self._fall(key, kept, row.start_us)
-        yield from super()._evaluate(state, key, row, figure, step_us, alert_key)
+        yield from super()._evaluate(state, key, row, figure, step_us, alert_key, lag_us)
 
     def _fall(self, key: str, kept: dict[str, Any], until_us: int) -> Iterator[Alert]:
         """Follow the ratio of an event from the last row to a time, while nothing comes."""

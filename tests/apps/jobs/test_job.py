@@ -53,3 +53,18 @@ def test_options_of_the_other_engine_are_refused(tmp_path: Path) -> None:
         Live(job, feed, "g", "spark", state=tmp_path, table=tmp_path)
     with pytest.raises(ValueError, match="name their folder by --table FOLDER"):
         Live(job, feed, "g", keep="30d")
+
+
+@pytest.mark.parametrize(("given", "wanted"), [({}, "1m"), ({"lateness": "3h"}, "3h")])
+def test_late_readings_are_kept_and_waited_for_as_long_as_it_is_set(given: dict, wanted: str) -> None:
+    job = Job.of(app_of("iot"), "json", given)
+    streams = job.streams(Feed("t", "localhost:9092"))
+    (readings,) = (part for part in job.parts if part.name == "readings")
+    alerting = job.alerting(readings, [])
+    assert streams["readings"].keep_late and not streams["days"].keep_late
+    assert alerting is not None
+    assert alerting.lateness == wanted
+    with pytest.raises(ValueError, match=r"--set lateness: "):
+        Job.of(app_of("iot"), "json", {"lateness": "soon"})
+    with pytest.raises(ValueError, match=r"--set lateness: trending has no such setting"):
+        Job.of(app_of("trending"), None, {"lateness": "1h"})

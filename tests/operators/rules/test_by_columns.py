@@ -23,7 +23,7 @@ from streamgauge.operators.rules.evaluation.evaluators import evaluator_of
 from streamgauge.operators.rules.evaluation.rule_engine import RuleEngine, rule_view
 from streamgauge.operators.table.window_groups import WindowGroups
 from streamgauge.operators.testing import StreamTester
-from streamgauge.rules import Absence, Change, Flatline, Ratio, Rule, Threshold
+from streamgauge.rules import Absence, Change, Flatline, Ratio, RollingSum, Rule, Threshold
 
 from ...cases import seeds
 
@@ -37,6 +37,8 @@ WINDOWS = (
     .agg(n=count(), v=last("v"), users=distinct("v", lg_k=4), spread=quantiles("v"))
 )
 READINGS = ROWS.group_by("k", "zone", "at").tumbling("1m", max_ahead=None).agg(v=last("v"))
+LATE = ROWS.group_by("k", "zone", "at").tumbling("1m", max_ahead=None, keep_late=True).agg(v=last("v"))
+LATENESS = 4 * MINUTE
 
 OF_BOTH = [
     Threshold("hot", value="v", above=60, clear=40, hold="2m", release="1m", cooldown="9m"),
@@ -99,11 +101,13 @@ def made(of: str, seed: int, share: float = 1.0) -> pa.Table:
         value = float("nan") if dice.random() < 0.02 else value
         if dice.random() < share:
             at = (START + second) * 1_000_000 + dice.choice([0, 0, 500_000])
+            if of == "late" and key in ("b", "d"):  # a clock that is behind, and a way that takes long
+                at -= 3 * MINUTE if key == "b" else dice.choice([0, 0, dice.randrange(6 * MINUTE)])
             rows.append((at, key, dice.randrange(2), value))
     frame = pl.DataFrame(rows, ["at", "k", "zone", "v"], orient="row").with_columns(
         pl.col("at").cast(pl.Datetime("us"))
     )
-    tester = StreamTester({"windows": WINDOWS, "readings": READINGS}[of])
+    tester = StreamTester({"windows": WINDOWS, "readings": READINGS, "late": LATE}[of])
     tester.feed(frame)
     return tester.finish().tables().to_arrow()
 
@@ -114,8 +118,10 @@ def cuts(groups: WindowGroups) -> list[tuple[int, int]]:
     return list(pairwise([*begins, len(groups)]))
 
 
-def engine_of(rules: Sequence[Rule], table: pa.Table, at: str | None) -> RuleEngine:
-    return RuleEngine(rules, rule_view(rules, table.schema, at), "an app")
+def engine_of(
+    rules: Sequence[Rule], table: pa.Table, at: str | None, lateness_us: int | None = None
+) -> RuleEngine:
+    return RuleEngine(rules, rule_view(rules, table.schema, at), "an app", lateness_us)
 
 
 def said(alerts: Sequence[Alert]) -> list[tuple[str, ...]]:
@@ -183,6 +189,35 @@ def test_windows_that_come_again_and_silences_are_the_same_both_ways(
             alerts[number] += engine.advance(until, until)
     assert said(alerts[1]) == said(alerts[0])
     assert {"fired", "cleared", "withdrawn"} == {alert.state for alert in alerts[0]}
+
+
+@pytest.mark.parametrize("seed", seeds(1, 10))
+@pytest.mark.parametrize("lateness", [0, LATENESS])
+def test_late_readings_give_the_same_in_any_batches_and_restarts_and_both_ways(
+    lateness: int, seed: int
+) -> None:
+    rules = [*OF_BOTH, RollingSum("sum", value="v", over="5m", above=250, absent=0)]
+    table, dice = made("late", seed), random.Random(seed)
+    groups = WindowGroups.of_table(table)
+    plain = engine_of(list(map(row_by_row, rules)), table, "at", lateness)
+    end = int(groups.ends.max()) + 20 * MINUTE
+    wanted = [alert for cut in cuts(groups) for alert in plain.evaluate(groups.slice(*cut), final=True)]
+    wanted += plain.advance(end, end)
+    states = {"fired", "cleared"} | ({"withdrawn"} if lateness else set())
+    assert {alert.state for alert in wanted} == states
+    assert any("detected_late" in alert.details for alert in wanted)
+    for most in (1, 1_000):
+        engine, alerts, windows = engine_of(rules, table, "at", lateness), list[Alert](), cuts(groups)
+        while windows:
+            some = [windows.pop(0) for _ in range(min(len(windows), dice.randint(1, most)))]
+            alerts += engine.evaluate(groups.slice(some[0][0], some[-1][1]), final=True)
+            if dice.random() < 0.2:
+                kept, engine = engine.state(), engine_of(rules, table, "at", lateness)
+                engine.restore(kept)
+            if dice.random() < 0.3:
+                alerts += engine.advance(*[int(groups.ends[some[-1][0]])] * 2)
+        alerts += engine.advance(end, end)
+        assert said(alerts) == said(wanted)
 
 
 def test_a_damaged_state_is_refused() -> None:

@@ -21,6 +21,7 @@ from streamgauge.operators.rules.kinds.threshold import Threshold
 from streamgauge.operators.rules.row import Row
 from streamgauge.operators.rules.rule import Measured
 from streamgauge.operators.rules.value_with_bounds import Figure, figure_columns, figure_of
+from streamgauge.operators.rules.window_rows import WindowBatch
 from streamgauge.operators.table.window_groups import WindowGroups
 from streamgauge.operators.testing import StreamTester
 
@@ -139,3 +140,12 @@ def test_figures_of_a_column_are_those_of_its_values(answers: pl.Series, part: s
         return
     rows = [None if np.isnan(row[0]) else Figure(*row) for row in zip(*(one.tolist() for one in columns))]
     assert rows == single
+
+
+def test_rows_one_by_one_name_some_of_their_keys_each() -> None:
+    rows = [Row({"k": key, "n": n}, 0, 9, {}) for n, key in enumerate("abc")]
+    batch = WindowBatch({(9, 0): rows})
+    assert batch.keys(("k",)).tolist() == ['["a"]', '["b"]', '["c"]']
+    mask = batch.concerned({"k": ["a", "c"]})
+    assert mask is not None
+    assert mask.tolist() == [True, False, True]
