@@ -11,7 +11,7 @@ DataFrame itself: Spark forgets it where rows become sketches.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -102,13 +102,18 @@ class Sketching:
             raise ValueError(f'outputMode must be "append", "update" or "complete", got {outputMode!r}')
         return replace(self, mode=outputMode)
 
-    def groupBy(self, *keys: str | Column | Windows | Sessions) -> Sketching:
+    def groupBy(
+        self, *keys: str | Column | Windows | Sessions | Sequence[str | Column | Windows | Sessions]
+    ) -> Sketching:
         """Group by columns, and by at most one `F.window`, `F.session_window` or `window`.
 
-        Columns are named as for `DataFrame.groupBy`, nested ones and those in backticks as well, and may be
-        expressions. Raises `ValueError` for a second window, and for one whose time is not a column or whose
+        Columns are named as for `DataFrame.groupBy`, nested ones and those in backticks as well, may be
+        expressions, and may come as a list. A struct or an array is a key by its JSON text. In a batch a
+        window's time may be an expression, too. Raises `ValueError` for a second window, and for one whose
         length differs from row to row; raises `TypeError` for anything else.
         """
+        if len(keys) == 1 and isinstance(keys[0], list | tuple):
+            keys = tuple(keys[0])
         names: list[str | Column] = []
         windows: list[Windows | Sessions] = []
         for key in keys:
@@ -143,8 +148,8 @@ class Sketching:
         """
         if unnamed:
             raise TypeError('agg: name the column of each aggregate, as in agg(users=distinct("user"))')
-        request = FrameRequest.of(self.frame, self.keys, aggregates)
-        time = None if self.windows is None else request.columns.named(self.windows.column, "groupBy")
+        request = FrameRequest.of(self.frame, self.keys, aggregates, self._over())
+        time = request.time
         self._check(request, time)
         inputs = InputColumns.of(self.frame, request, time)
         check_keys("groupBy", request.keys, inputs.columns)
@@ -162,7 +167,9 @@ class Sketching:
             times[FIRST] = ask.min(EVENT)
         kept = {**typed, **{name: one.typed(inputs.types[EVENT]) for name, one in times.items()}}
         sketched = table_schema(keys, kept, None)
-        work = _sketching(sketched, self._panes(), self.windows, plan, inputs.in_arrow)
+        # Workers get no expressions, which can't be pickled.
+        windows_of_rows = None if self.windows is None else replace(self.windows, time=None)
+        work = _sketching(sketched, self._panes(), windows_of_rows, plan, inputs.in_arrow)
         partials = self._partials(inputs, work, plan.schema)
         if not self.frame.isStreaming:
             return self._merged(partials, plan)
@@ -171,6 +178,17 @@ class Sketching:
         if self.lateness is not None:
             partials = partials.withWatermark(START, self.lateness[1])
         return labelled(self._merged(partials, plan), definition)
+
+    def _over(self) -> str | Column | None:
+        """What the windows are over. Raises `ValueError` for an expression in a stream."""
+        if self.windows is None or self.windows.time is None:
+            return None if self.windows is None else self.windows.column
+        if self.frame.isStreaming:
+            raise ValueError(
+                f"groupBy: the window's time is {self.windows.column}, and a watermark belongs to a column; "
+                'name it first: df.withColumn("at", ...), then F.window("at", ...)'
+            )
+        return self.windows.time
 
     def _whole(self, inputs: InputColumns, plan: Partials) -> DataFrame | None:
         """The table of all rows of a batch, where Catalyst alone makes the sketches that we would."""

@@ -31,6 +31,7 @@ from ..definitions import labelled, remembering
 from ..gc_freeze import freeze_imports
 from ..merge.partials import Partials
 from ..merge.plan import merge_edged, merge_timed, partials_of_table
+from .row_definitions import described
 from .tables import defined_by, one_schema, others_defined, timed_columns
 from .windows import duration
 
@@ -50,6 +51,8 @@ def rollup(
     A streaming table emits each new window once, when a window of the table begins `delay` after its end;
     later rows for it are dropped, as with Spark's watermarks. It needs `every`, even if it equals the
     windows' length, and its own checkpoint, which belongs to one definition.
+
+    Tables read from ORC, JSON or CSV are described by their rows, as for `as_table`.
 
     Raises `SketchError` for DataFrames that aren't tables of sketches or have different definitions, which it
     names, also where rows of one have met before (then it is the query that raises it), and for windows that
@@ -73,6 +76,7 @@ def rollup(
         raise TypeError(f"rollup takes Spark DataFrames, got {table!r}; spark.table gives one by its name")
     if isinstance(by, str):
         raise ValueError(f"rollup: by takes a list of keys, as in by=[{json.dumps(by)}]")
+    tables = [described(one) for one in tables]
     schema = one_schema(tables, "rollup")
     own = keys_of(schema)
     if unknown := [key for key in by or () if key not in own]:
