@@ -4,8 +4,8 @@
     as_table(table).answers()    # brings the table to the driver and answers it
 
 This works on batch and streaming DataFrames, on classic Spark and on Spark Connect. Set the watermark of a
-streaming DataFrame here, ``sketch(posts).withWatermark("created_at", "10 seconds")``, and not on the
-DataFrame itself: Spark forgets it where rows become sketches.
+streaming DataFrame here, ``sketch(posts).withWatermark("created_at", "10 seconds")``, or on the DataFrame
+itself, if a step before this one needs it, such as `dropDuplicatesWithinWatermark` (`watermarks`).
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ from ..session.map_in_arrow import Work, quicker_in_python, through_workers
 from ..session.worker_interpreter import check_worker_python
 from .aggregate_request import FrameRequest
 from .input_columns import InputColumns
+from .watermarks import has_watermark, watermark_ms, with_watermark_of_rows
 from .windows import Sessions, Windows, windows_of_column
 
 _DAY_US = 86_400_000_000
@@ -175,9 +176,19 @@ class Sketching:
             return self._merged(partials, plan)
         definition = self._definition(inputs.columns, request, typed)
         partials = remembering(partials, definition)
-        if self.lateness is not None:
+        delay_ms = self._own_delay_ms(time)
+        if delay_ms is not None:
+            partials = with_watermark_of_rows(partials, delay_ms)
+        elif self.lateness is not None:
             partials = partials.withWatermark(START, self.lateness[1])
         return labelled(self._merged(partials, plan), definition)
+
+    def _own_delay_ms(self, time: str | None) -> int | None:
+        """The delay of the DataFrame's own watermark; None without one, or if `withWatermark` set one."""
+        if time is None or self.lateness is not None or not self.frame.isStreaming:
+            return None
+        own = next((watermark_ms(field) for field in self.frame.schema if field.name == time), None)
+        return own if own is not None and has_watermark(self.frame) else None
 
     def _over(self) -> str | Column | None:
         """What the windows are over. Raises `ValueError` for an expression in a stream."""
@@ -244,7 +255,7 @@ class Sketching:
                 "set one of these with outputMode(...)"
             )
         late = None if self.lateness is None else request.columns.named(self.lateness[0], "withWatermark")
-        if self.windows is not None and late != time:
+        if self.windows is not None and late != time and self._own_delay_ms(time) is None:
             raise ValueError(
                 "a streaming DataFrame needs to know when its windows are complete: "
                 f'sketch(df).withWatermark("{self.windows.column}", "10 seconds")'

@@ -33,6 +33,7 @@ from ..merge.partials import Partials
 from ..merge.plan import merge_edged, merge_timed, partials_of_table
 from .row_definitions import described
 from .tables import defined_by, one_schema, others_defined, timed_columns
+from .watermarks import has_watermark, with_watermark_of_rows
 from .windows import duration
 
 
@@ -49,8 +50,10 @@ def rollup(
     nothing to a sketch's error. Of overlapping windows, those that lie end to end are used, as in `merge`.
 
     A streaming table emits each new window once, when a window of the table begins `delay` after its end;
-    later rows for it are dropped, as with Spark's watermarks. It needs `every`, even if it equals the
-    windows' length, and its own checkpoint, which belongs to one definition.
+    later rows for it are dropped, as with Spark's watermarks. A table that `sketch` makes in the same query
+    has a watermark, by which both close their windows, and then `delay` doesn't count. A streaming table
+    needs `every`, even if it equals the windows' length, and its own checkpoint, which belongs to one
+    definition.
 
     Tables read from ORC, JSON or CSV are described by their rows, as for `as_table`.
 
@@ -104,7 +107,11 @@ def rollup(
             'it, also where it stays as it is, as in every="1 minute"'
         )
     definition = {**definition_of(plan.table), "window": windows.definition()}
-    rows = remembering(rows, definition).withWatermark(START, delay)
+    rows = remembering(rows, definition)
+    if all(map(has_watermark, tables)):
+        rows = with_watermark_of_rows(rows, 0)
+    else:
+        rows = rows.withWatermark(START, delay)
     return labelled(merge_timed(rows, plan, _over(windows)), definition)
 
 

@@ -176,7 +176,8 @@ def write(
     default); with `available_now` the query ends when everything that exists now is counted. Ctrl-C during
     ``awaitTermination()`` ends the query cleanly, with one line on the terminal. If Spark ends the query
     because a Python process took longer to start than Spark's ten seconds, the query is started again from
-    its checkpoint, up to nine times, with a warning.
+    its checkpoint, up to nine times, with a warning. An error of a sink ends the query with a `SinkError`
+    that names the sink; ``awaitTermination()`` raises its message as `QueryFailed`.
 
     The output mode is the table's, ``"append"`` unless `sketch(df).outputMode` set another. Raises
     `ValueError` for a sink that would store repeated windows in that mode, and `TypeError` for anything that
