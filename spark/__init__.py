@@ -22,6 +22,7 @@ It needs PySpark: ``pip install 'streamgauge[spark]'``.
 """
 
 from ..spark_udafs.frames.frames import Sketching, sketch
+from ..spark_udafs.frames.misplaced_aggregates import refuse_in_spark
 from ..spark_udafs.frames.rollup import rollup
 from ..spark_udafs.frames.tables import as_frame, as_table, with_definitions
 from ..spark_udafs.frames.windows import Sessions, Windows, window
@@ -29,11 +30,13 @@ from ..spark_udafs.functions.registering import register
 from ..spark_udafs.parquet.sketching import sketch_parquet
 from ..spark_udafs.session.session import PackedEnvironmentError, session
 from ..spark_udafs.streaming.alerts import AlertingSink
-from ..spark_udafs.streaming.query_handle import DamagedState, Running
+from ..spark_udafs.streaming.query_handle import DamagedState, QueryFailed, Running
 from ..spark_udafs.streaming.run import account_of, write
 from ..spark_udafs.streaming.shared_query import accounts_of, write_together
 from ..spark_udafs.streaming.sinks import AnswersToConsole, Batch, SketchesToKafka, SketchesToParquet
 from ..spark_udafs.streaming.table_sink import SketchesToTable
+
+refuse_in_spark()
 
 __all__ = [
     "AlertingSink",
@@ -41,6 +44,7 @@ __all__ = [
     "Batch",
     "DamagedState",
     "PackedEnvironmentError",
+    "QueryFailed",
     "Running",
     "Sessions",
     "SketchesToKafka",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyspark
 
-from ..sketches.core.errors import StreamgaugeError
+from .requires_pyspark import SparkTooOldError
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import (
@@ -33,11 +33,14 @@ else:
         ReadMaxRows = type("ReadMaxRows", (ReadLimit,), {})
         SupportsTriggerAvailableNow = type("SupportsTriggerAvailableNow", (), {})
 
-__all__ = ["ReadAllAvailable", "ReadLimit", "ReadMaxRows", "SupportsTriggerAvailableNow", "need_limits"]
-
-
-class SparkTooOldError(StreamgaugeError, RuntimeError):
-    """This version of Spark can't do it; the message says which one can."""
+__all__ = [
+    "ReadAllAvailable",
+    "ReadLimit",
+    "ReadMaxRows",
+    "SparkTooOldError",
+    "SupportsTriggerAvailableNow",
+    "need_limits",
+]
 
 
 def need_limits(source: str) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
 from ..sketches.core.errors import StreamgaugeError
@@ -11,11 +14,22 @@ class SparkMissingError(StreamgaugeError, ModuleNotFoundError):
     """PySpark isn't installed; the message says what installs it."""
 
 
+class SparkTooOldError(StreamgaugeError, RuntimeError):
+    """This version of Spark can't do it; the message says which one can."""
+
+
 def need_pyspark() -> None:
-    """Raise `SparkMissingError` if PySpark isn't installed."""
+    """Raise `SparkMissingError` if PySpark isn't installed, and `SparkTooOldError` before 4.1."""
     if find_spec("pyspark") is None:
         raise SparkMissingError(
             "PySpark is not installed, and everything of streamgauge that runs on Spark needs it: "
             "pip install 'streamgauge[spark]'",
             name="pyspark",
         )
+    with suppress(PackageNotFoundError):  # a cluster's own copy may lack its metadata
+        installed = version("pyspark")
+        if (release := re.match(r"(\d+)\.(\d+)", installed)) and tuple(map(int, release.groups())) < (4, 1):
+            raise SparkTooOldError(
+                "streamgauge runs on PySpark 4.1 (without streams of its own sources), 4.2 and 4.3, and this "
+                f"is {installed}: pip install 'streamgauge[spark]'"
+            )

@@ -106,7 +106,8 @@ class WindowedStream(RowStream):
             )
         if keep_late and calendar is not None:
             raise ValueError(
-                "tumbling: keep_late=True is for readings, whose windows nobody sees; leave out offset and zone"
+                "tumbling: keep_late=True is for readings, whose windows nobody sees; "
+                "leave out offset and zone"
             )
         return replace(stream, keep_late=keep_late)
 

@@ -253,7 +253,7 @@ class MeanGroups(_Arrays):
 
 
 class VarianceGroups(_Arrays):
-    """Count, mean and sum of squared deviations a group; answers the sample variance (n − 1).
+    """Count, mean and sum of squared deviations a group; answers the sample variance (n − 1), or its root.
 
     One pass and numerically stable (Welford 1962, merged by Chan, Golub and LeVeque 1979); merging is
     commutative, and associative up to rounding. Null below two values, as SQL's `var_samp`.
@@ -262,11 +262,20 @@ class VarianceGroups(_Arrays):
     >>> spread.update([0, 0, 0], [1.0, 2.0, 3.0])
     >>> spread[0], spread.to_arrow().to_pylist()
     (1.0, [{'n': 3, 'mean': 2.0, 'm2': 2.0}])
+    >>> deviation = VarianceGroups(1, root=2)
+    >>> deviation.merge([0], spread.to_arrow())
+    >>> deviation.update([0], [10.0])
+    >>> deviation[0] ** 2
+    16.666666666666668
     """
 
     aggregate: ClassVar = Aggregated(of_column=summands, spark_merge="chan")
 
     _state: ClassVar = {"n": np.int64, "mean": float, "m2": float}
+
+    def __init__(self, n: int = 0, root: int = 1) -> None:
+        self._root = root
+        super().__init__(n)
 
     def update(self, groups: np.ndarray, values: Any) -> None:
         """Add numbers. Raises `TypeError` for other types."""
@@ -286,9 +295,10 @@ class VarianceGroups(_Arrays):
         return pa.StructArray.from_arrays(arrays, names=names, mask=pa.array(self._at("n") == 0))
 
     def answers(self, **question: Any) -> pa.Array:
-        """Sample variances as double."""
+        """Sample variances as double; their square roots, the standard deviations, with ``root=2``."""
         n, m2 = self._at("n"), self._at("m2")
-        return pa.array(np.divide(m2, n - 1, out=np.zeros(len(n)), where=n > 1), mask=n < 2)
+        variances = np.divide(m2, n - 1, out=np.zeros(len(n)), where=n > 1)
+        return pa.array(np.sqrt(variances) if self._root == 2 else variances, mask=n < 2)
 
 
 def _summands(values: Any, name: str) -> Values:

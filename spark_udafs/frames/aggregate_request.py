@@ -5,11 +5,13 @@ whichever engine. So it becomes the aggregate of this package that has the same 
 
 | Spark's | ours | its column |
 |---|---|---|
-| `F.count("*")`, `F.count("x")` | `count` | bigint |
+| `F.count("*")`, `F.count("x")`, `F.count_if` | `count` | bigint |
 | `F.sum` | `sum` | decimal(38, 0) of whole numbers, which doesn't overflow; of others double |
 | `F.avg` | `mean` | a struct of count and sum, from which `query` answers the mean |
 | `F.min`, `F.max` | `min`, `max` | the type of the values, the widest of its sort |
-| `F.variance` | `variance` | a struct, from which `query` answers |
+| `F.bool_and`, `F.bool_or` | `min`, `max` | boolean |
+| `F.variance`, `F.stddev` | `variance` | a struct, from which `query` answers |
+| `F.min_by`, `F.max_by` over the window's time | `first`, `last` | a struct of the value and its moment |
 
 Others can't be merged, or keep every row: they are refused.
 """
@@ -27,7 +29,18 @@ from pyspark.errors import AnalysisException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, DecimalType
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    MapType,
+    StringType,
+    StructType,
+    VariantType,
+)
 
 from ...operators.definition.aggregate import Aggregate, aggregate
 from ...operators.definition.validation import RESERVED
@@ -44,7 +57,40 @@ _OURS = {
     "max": "max",
     "variance": "variance",
     "var_samp": "variance",
+    "stddev": "variance",
+    "std": "variance",
+    "stddev_samp": "variance",
+    "bool_and": "min",
+    "every": "min",
+    "bool_or": "max",
+    "some": "max",
+    "any": "max",
+    "count_if": "count",
 }
+_ROOTS = ("stddev", "std", "stddev_samp")
+_BY_TIME = {"min_by": "first", "max_by": "last"}
+_INSTEAD = {
+    "stddev_pop": "take F.stddev, of samples",
+    "var_pop": "take F.variance, of samples",
+    **dict.fromkeys(
+        ("percentile_approx", "approx_percentile", "percentile", "median", "percentile_cont"),
+        "ask for streamgauge.quantiles({})",
+    ),
+    **dict.fromkeys(("mode", "approx_top_k"), "ask for streamgauge.top_k({})"),
+    **dict.fromkeys(("collect_list", "collect_set", "any_value"), "ask for streamgauge.sample({})"),
+    **dict.fromkeys(
+        ("approx_count_distinct", "hll_sketch_agg", "collect_set"), "ask for streamgauge.distinct({})"
+    ),
+    **dict.fromkeys(
+        ("first", "first_value"), "ask for streamgauge.first({}), by event time, beside a window"
+    ),
+    **dict.fromkeys(("last", "last_value"), "ask for streamgauge.last({}), by event time, beside a window"),
+    **dict.fromkeys(
+        ("min_by", "max_by"),
+        "order by the time of the window, of which a table keeps the first and the last value",
+    ),
+}
+"""What to write in place of Spark's aggregates that have no place in a table of sketches."""
 
 _NO_SUCH_COLUMN = ("UNRESOLVED_COLUMN", "FIELD_NOT_FOUND", "INVALID_EXTRACT", "INVALID_ATTRIBUTE_NAME_SYNTAX")
 
@@ -87,7 +133,7 @@ class Columns:
         if isinstance(key, str):
             label = self.named(key, "groupBy")
             if key == label and self.own(label):
-                return label
+                return self._as_text(label, self._frame.schema[label].dataType)
             # As Spark names it: the field of a struct by its own name, a column in the case of the question.
             term, column = self._resolved[label]
         else:
@@ -96,11 +142,33 @@ class Columns:
         if len(matches) != 1:
             names = ", ".join(self._names)
             raise ValueError(f"groupBy: {key} is not one column; the DataFrame has {names}")
-        return self._keep(matches[0], term, column)
+        self._keep(matches[0], term, column)
+        return self._as_text(matches[0], self._frame.select(column).schema[0].dataType)
+
+    def _as_text(self, key: str, kind: DataType) -> str:
+        """A struct or an array as its JSON, by which it is a key like others; other keys as they are.
+
+        Raises `TypeError` for those that equal ones may have another text of: with floats, as 0.0 and −0.0
+        are, and maps.
+        """
+        if not isinstance(kind, StructType | ArrayType):
+            return key
+        if (inexact := _inexact(kind)) is not None:
+            raise TypeError(
+                f"groupBy: {key!r} is {kind.simpleString()}; a key can hold {inexact} only by itself: take "
+                "the fields or elements that are keys"
+            )
+        term, column = self._resolved.pop(key)
+        self._own.discard(key)
+        return self._keep(key, Term("call", "to_json", arguments=(term,)), F.to_json(column, _AS_KEYS))
 
     def own(self, label: str) -> bool:
         """Whether a label is the name of a column of the DataFrame and stands for that."""
         return label in self._own
+
+    def time(self, time: str | Column) -> str:
+        """What windows are over: a column of this name, or an expression."""
+        return self.named(time, "groupBy") if isinstance(time, str) else self.made(time)
 
     def made(self, column: Column, label: str | None = None) -> str:
         """An expression under a name of its own, which another one of the same text doesn't have."""
@@ -169,6 +237,30 @@ class Columns:
             raise
 
 
+_AS_KEYS = {
+    "ignoreNullFields": "false",
+    "timeZone": "UTC",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}
+"""How keys are written as JSON: so that different ones have different texts, in every session the same."""
+
+
+def _inexact(kind: DataType) -> str | None:
+    """What in a struct or an array has several texts, or none; None if it has nothing of the kind."""
+    if isinstance(kind, StructType):
+        inner: list[DataType] = [field.dataType for field in kind]
+    elif isinstance(kind, ArrayType):
+        inner = [kind.elementType]
+    elif isinstance(kind, FloatType | DoubleType | MapType | VariantType):
+        return f"a {kind.simpleString().partition('<')[0]}"
+    elif isinstance(kind, StringType) and not kind.isUTF8BinaryCollation():
+        return f"a string with the collation {kind.collation}"
+    else:
+        return None
+    return next((one for one in map(_inexact, inner) if one is not None), None)
+
+
 def _named_term(name: str) -> Term:
     return Term("name", name)
 
@@ -191,6 +283,7 @@ class FrameRequest:
     columns: Columns
     keys: tuple[str, ...]
     aggregates: Mapping[str, Aggregate]
+    time: str | None = None
 
     @classmethod
     def of(
@@ -198,20 +291,22 @@ class FrameRequest:
         frame: DataFrame,
         keys: Sequence[str | Column],
         aggregates: Mapping[str, Aggregate | Column],
+        time: str | Column | None = None,
     ) -> FrameRequest:
-        """Raises `ValueError` and `TypeError` as `Sketching.agg` says."""
+        """Raises `ValueError` and `TypeError` as `Sketching.agg` says; `time` is what windows are over."""
         if not aggregates:
             raise ValueError('agg: no aggregate was given; name one, such as users=distinct("user")')
         columns = Columns(frame)
         named = tuple(map(columns.key, keys))
         _check_names(frame, named, aggregates)
+        timed = time if time is None else columns.time(time)
         requested = {
-            name: _ours(columns, frame, name, one)
+            name: _ours(columns, frame, name, one, timed)
             if isinstance(one, Column)
             else _named(columns, frame, name, one)
             for name, one in aggregates.items()
         }
-        request = cls(columns, named, requested)
+        request = cls(columns, named, requested, timed)
         for name in {*request.names(), *aggregates} & {*OWN}:
             raise ValueError(f"agg: {name!r} is what this package calls a column of its own; rename yours")
         return request
@@ -308,12 +403,16 @@ def _leaf(kind: DataType) -> DataType:
     return kind
 
 
-def _ours(columns: Columns, frame: DataFrame, name: str, requested: Column) -> Aggregate:
-    """The aggregate that has the answer of Spark's."""
+def _ours(
+    columns: Columns, frame: DataFrame, name: str, requested: Column, time: str | None = None
+) -> Aggregate:
+    """The aggregate that has the answer of Spark's; `time` is what windows are over."""
     called = term_of(requested)
+    if called.kind == "call" and called.value in _BY_TIME and len(called.arguments) == 2:
+        value, by = called.arguments
+        if by.kind == "name" and time is not None and columns.named(by.value) == time:
+            return aggregate(_BY_TIME[called.value], _label(columns, value))
     if called.kind != "call" or called.value not in _OURS or len(called.arguments) != 1 or called.distinct:
-        many = called.distinct or called.value in ("approx_count_distinct", "hll_sketch_agg")
-        instead = f"ask for streamgauge.distinct({_argument(called)}), or " if many else ""
         if called.kind == "name":
             raise TypeError(
                 f"agg: {name!r} is the column {called}; ask for an aggregate of it, such as "
@@ -323,14 +422,22 @@ def _ours(columns: Columns, frame: DataFrame, name: str, requested: Column) -> A
             raise TypeError(
                 f'agg: {name!r} is the text "{called}"; write it with pyspark.sql.functions: F.sum("price")'
             )
+        instead = "ask for streamgauge.distinct({})" if called.distinct else _INSTEAD.get(called.value)
+        if called.distinct and (called.value != "count" or len(called.arguments) > 1):
+            instead = None
+        other = f"{instead.format(_argument(called))}, or " if instead is not None else ""
         raise TypeError(
-            f"agg: {name!r} is {called}, which can't be stored in a table of sketches; {instead}take "
-            "F.count, F.sum, F.avg, F.min, F.max or F.variance, or aggregate the DataFrame by itself for it"
+            f"agg: {name!r} is {called}, which can't be stored in a table of sketches; {other}take "
+            "F.count, F.count_if, F.sum, F.avg, F.min, F.max, F.bool_and, F.bool_or, F.variance or F.stddev, "
+            "or aggregate the DataFrame by itself for it"
         )
     (given,) = called.arguments
-    if given.kind == "star" or (given.kind == "constant" and given.value is not None):
-        if called.value != "count":
-            raise TypeError(f"agg: {name!r} is {called}, of no column; name one")
+    if called.value == "count_if":
+        assert given.column is not None
+        return aggregate("count", columns.made(F.when(given.column, F.lit(True))))
+    if given.kind == "star" and called.value != "count":
+        raise TypeError(f"agg: {name!r} is {called}, of no column; name one")
+    if called.value == "count" and (given.kind == "star" or _is_constant(given)):
         return aggregate("count", None)
     label = _label(columns, given)
     if isinstance(_type(frame, columns, label), ArrayType):
@@ -339,7 +446,16 @@ def _ours(columns: Columns, frame: DataFrame, name: str, requested: Column) -> A
             raise TypeError(f"agg: {name!r} is {called} of lists; explode {label!r} first")
         known = F.when(columns[label].isNotNull(), F.lit(True))
         label = columns.made(known, f"isnotnull({label})")
-    return aggregate(_OURS[called.value], label)
+    if _OURS[called.value] != called.value and _OURS[called.value] in ("min", "max"):
+        kind = _type(frame, columns, label)
+        if not isinstance(kind, BooleanType):
+            raise TypeError(f"agg: {name!r} is {called} of a {kind.simpleString()}; it takes a condition")
+    ours = aggregate(_OURS[called.value], label)
+    return replace(ours, params={"root": 2}) if called.value in _ROOTS else ours
+
+
+def _is_constant(given: Term) -> bool:
+    return given.kind == "constant" and given.value is not None
 
 
 def _label(columns: Columns, given: Term) -> str:

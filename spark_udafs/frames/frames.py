@@ -4,14 +4,14 @@
     as_table(table).answers()    # brings the table to the driver and answers it
 
 This works on batch and streaming DataFrames, on classic Spark and on Spark Connect. Set the watermark of a
-streaming DataFrame here, ``sketch(posts).withWatermark("created_at", "10 seconds")``, and not on the
-DataFrame itself: Spark forgets it where rows become sketches.
+streaming DataFrame here, ``sketch(posts).withWatermark("created_at", "10 seconds")``, or on the DataFrame
+itself, if a step before this one needs it, such as `dropDuplicatesWithinWatermark` (`watermarks`).
 """
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -45,6 +45,7 @@ from ..session.map_in_arrow import Work, quicker_in_python, through_workers
 from ..session.worker_interpreter import check_worker_python
 from .aggregate_request import FrameRequest
 from .input_columns import InputColumns
+from .watermarks import has_watermark, watermark_ms, with_watermark_of_rows
 from .windows import LocalWindows, Sessions, Windows, windows_of_column
 
 _DAY_US = 86_400_000_000
@@ -102,13 +103,24 @@ class Sketching:
             raise ValueError(f'outputMode must be "append", "update" or "complete", got {outputMode!r}')
         return replace(self, mode=outputMode)
 
-    def groupBy(self, *keys: str | Column | Windows | LocalWindows | Sessions) -> Sketching:
+    def groupBy(
+        self,
+        *keys: str
+        | Column
+        | Windows
+        | LocalWindows
+        | Sessions
+        | Sequence[str | Column | Windows | LocalWindows | Sessions],
+    ) -> Sketching:
         """Group by columns, and by at most one `F.window`, `F.session_window` or `window`.
 
-        Columns are named as for `DataFrame.groupBy`, nested ones and those in backticks as well, and may be
-        expressions. Raises `ValueError` for a second window, and for one whose time is not a column or whose
+        Columns are named as for `DataFrame.groupBy`, nested ones and those in backticks as well, may be
+        expressions, and may come as a list. A struct or an array is a key by its JSON text. In a batch a
+        window's time may be an expression, too. Raises `ValueError` for a second window, and for one whose
         length differs from row to row; raises `TypeError` for anything else.
         """
+        if len(keys) == 1 and isinstance(keys[0], list | tuple):
+            keys = tuple(keys[0])
         names: list[str | Column] = []
         windows: list[Windows | LocalWindows | Sessions] = []
         for key in keys:
@@ -143,8 +155,8 @@ class Sketching:
         """
         if unnamed:
             raise TypeError('agg: name the column of each aggregate, as in agg(users=distinct("user"))')
-        request = FrameRequest.of(self.frame, self.keys, aggregates)
-        time = None if self.windows is None else request.columns.named(self.windows.column, "groupBy")
+        request = FrameRequest.of(self.frame, self.keys, aggregates, self._over())
+        time = request.time
         self._check(request, time)
         inputs = InputColumns.of(self.frame, request, time)
         check_keys("groupBy", request.keys, inputs.columns)
@@ -163,15 +175,38 @@ class Sketching:
             times[FIRST] = ask.min(EVENT)
         kept = {**typed, **{name: one.typed(inputs.types[EVENT]) for name, one in times.items()}}
         sketched = table_schema(keys, kept, None)
-        work = _sketching(sketched, self._panes(), self.windows, plan, inputs.in_arrow)
+        # Workers get no expressions, which can't be pickled.
+        windows_of_rows = None if self.windows is None else replace(self.windows, time=None)
+        work = _sketching(sketched, self._panes(), windows_of_rows, plan, inputs.in_arrow)
         partials = self._partials(inputs, work, plan.schema)
         if not self.frame.isStreaming:
             return self._merged(partials, plan)
         definition = self._definition(inputs.columns, request, typed)
         partials = remembering(partials, definition)
-        if self.lateness is not None:
+        delay_ms = self._own_delay_ms(time)
+        if delay_ms is not None:
+            partials = with_watermark_of_rows(partials, delay_ms)
+        elif self.lateness is not None:
             partials = partials.withWatermark(START, self.lateness[1])
         return labelled(self._merged(partials, plan), definition)
+
+    def _own_delay_ms(self, time: str | None) -> int | None:
+        """The delay of the DataFrame's own watermark; None without one, or if `withWatermark` set one."""
+        if time is None or self.lateness is not None or not self.frame.isStreaming:
+            return None
+        own = next((watermark_ms(field) for field in self.frame.schema if field.name == time), None)
+        return own if own is not None and has_watermark(self.frame) else None
+
+    def _over(self) -> str | Column | None:
+        """What the windows are over. Raises `ValueError` for an expression in a stream."""
+        if self.windows is None or self.windows.time is None:
+            return None if self.windows is None else self.windows.column
+        if self.frame.isStreaming:
+            raise ValueError(
+                f"groupBy: the window's time is {self.windows.column}, and a watermark belongs to a column; "
+                'name it first: df.withColumn("at", ...), then F.window("at", ...)'
+            )
+        return self.windows.time
 
     def _whole(self, inputs: InputColumns, plan: Partials) -> DataFrame | None:
         """The table of all rows of a batch, where Catalyst alone makes the sketches that we would."""
@@ -235,7 +270,7 @@ class Sketching:
                 "set one of these with outputMode(...)"
             )
         late = None if self.lateness is None else request.columns.named(self.lateness[0], "withWatermark")
-        if self.windows is not None and late != time:
+        if self.windows is not None and late != time and self._own_delay_ms(time) is None:
             raise ValueError(
                 "a streaming DataFrame needs to know when its windows are complete: "
                 f'sketch(df).withWatermark("{self.windows.column}", "10 seconds")'

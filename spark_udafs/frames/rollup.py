@@ -30,7 +30,9 @@ from ..definitions import labelled, remembering
 from ..gc_freeze import freeze_imports
 from ..merge.merge_plan import merge_edged, merge_timed, partials_of_table
 from ..merge.partials import Partials
+from .row_definitions import described
 from .tables import defined_by, one_schema, others_defined, timed_columns
+from .watermarks import has_watermark, with_watermark_of_rows
 from .windows import in_our_notation
 
 
@@ -51,9 +53,12 @@ def rollup(
     overlapping windows, those that lie end to end are used, as in `merge`.
 
     A streaming table emits each new window once, when a window of the table begins `delay` after its end;
-    later rows for it are dropped, as with Spark's watermarks. It needs `every`, even if it equals the
-    windows' length, and its own checkpoint, which belongs to one definition. Its new windows have one length
-    and begin in UTC.
+    later rows for it are dropped, as with Spark's watermarks. A table that `sketch` makes in the same query
+    has a watermark, by which both close their windows, and then `delay` doesn't count. A streaming table
+    needs `every`, even if it equals the windows' length, and its own checkpoint, which belongs to one
+    definition; its new windows have one length and begin in UTC.
+
+    Tables read from ORC, JSON or CSV are described by their rows, as for `as_table`.
 
     Raises `SketchError` for DataFrames that aren't tables of sketches or have different definitions, which it
     names, also where rows of one have met before (then it is the query that raises it), and for windows that
@@ -77,6 +82,7 @@ def rollup(
         raise TypeError(f"rollup takes Spark DataFrames, got {table!r}; spark.table gives one by its name")
     if isinstance(by, str):
         raise ValueError(f"rollup: by takes a list of keys, as in by=[{json.dumps(by)}]")
+    tables = [described(one) for one in tables]
     schema = one_schema(tables, "rollup")
     own = keys_of(schema)
     if unknown := [key for key in by or () if key not in own]:
@@ -112,7 +118,11 @@ def rollup(
             'it, also where it stays as it is, as in every="1 minute"'
         )
     definition = {**definition_of(plan.table), "window": windows.definition()}
-    rows = remembering(rows, definition).withWatermark(START, delay)
+    rows = remembering(rows, definition)
+    if all(map(has_watermark, tables)):
+        rows = with_watermark_of_rows(rows, 0)
+    else:
+        rows = rows.withWatermark(START, delay)
     return labelled(merge_timed(rows, plan, _over(windows)), definition)
 
 

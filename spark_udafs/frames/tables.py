@@ -37,6 +37,7 @@ from ...sketches.core.protocol import SketchError
 from ..arrow_schemas import schema_in_arrow, type_in_arrow
 from ..merge.column_codecs import defined_rows, key_column, quoted, spark_type
 from ..slow_starts import patiently
+from .row_definitions import described
 
 _KEY = METADATA.decode()
 _COMMENT = "comment"
@@ -46,8 +47,10 @@ _COMMENT = "comment"
 def as_table(frame: DataFrame) -> SketchTable:
     """Bring a DataFrame's table of sketches to the driver, to query, merge and compare it.
 
-    Its rows are in no particular order. Raises `SketchError` for a DataFrame that isn't a table of sketches,
-    and for rows of different definitions, for example from a union, which it names.
+    Its rows are in no particular order. ORC, JSON and CSV keep no metadata, so a table from such files gets
+    its definition from its rows, and its aggregates answer their default questions. Raises `SketchError` for
+    a DataFrame that isn't a table of sketches, and for rows of different definitions, for example from a
+    union, which it names.
 
     >>> import streamgauge as sg
     >>> table = sg.spark.sketch(spark.range(1000)).agg(users=sg.distinct("id"))
@@ -55,6 +58,7 @@ def as_table(frame: DataFrame) -> SketchTable:
     >>> users["lower"] <= 1000 <= users["upper"]
     True
     """
+    frame = described(frame)
     schema = schema_of_frame(frame)
     if DEFINED in frame.columns:
         selected = frame.select(*timed_columns(frame, schema), others_defined(frame))

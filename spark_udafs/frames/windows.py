@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from pyspark.sql import Column, DataFrame
@@ -43,6 +43,8 @@ class Windows:
     size_us: int
     every_us: int
     offset_us: int
+    time: Column | None = field(default=None, compare=False, repr=False)
+    """The expression that they are over, whose text is `column`; None where that is a column's name."""
 
     @property
     def pane_us(self) -> int:
@@ -113,6 +115,8 @@ class Sessions:
 
     column: str
     gap_us: int
+    time: Column | None = field(default=None, compare=False, repr=False)
+    """See `Windows.time`."""
 
     def panes(self, streaming: bool) -> Paned:
         """Pieces of sessions, each within one session.
@@ -201,25 +205,18 @@ def window(
 def windows_of_column(column: Column) -> Windows | LocalWindows | Sessions | None:
     """The windows that `F.window` or `F.session_window` made, None for any other column.
 
-    Raises `ValueError` for what such windows can't have here: a time that is not a column, a gap that differs
-    from row to row.
+    Raises `ValueError` for a gap that differs from row to row, which such windows can't have here.
     """
     called = term_of(column)
     if called.kind != "call" or called.value not in ("window", "session_window"):
         return None
     time, *durations = called.arguments
-    if time.kind != "name":
-        raise ValueError(
-            f'{called.value}: its time is {time}; name it first: df.withColumn("at", ...), then '
-            f'F.{called.value}("at", ...)'
-        )
     texts = [_constant(called, one) for one in durations]
-    if called.value == "window":
-        return window(time.value, *texts)
-    gap = duration(texts[0])
-    if not gap:
+    name = time.value if time.kind == "name" else str(time)
+    windows = window(name, *texts) if called.value == "window" else Sessions(name, duration(texts[0]))
+    if isinstance(windows, Sessions) and not windows.gap_us:
         raise ValueError("session_window: a gap must be longer than 0")
-    return Sessions(time.value, gap)
+    return windows if time.kind == "name" else replace(windows, time=time.column)
 
 
 def event_times(rows: DataFrame, time: Column) -> Column:

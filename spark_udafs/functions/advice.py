@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark.errors import AnalysisException, PySparkException, StreamingQueryException
 
+from ..worker_errors import show_in_one_line
 from .catalogue import catalogue
 
 _AGGREGATES = re.compile(r"\b(sketch|merge)_[a-z_]+")
@@ -28,6 +29,13 @@ _INSTEAD = {
         "there"
     ),
 }
+_NATIVE = {
+    "distinct": "hll_sketch_agg",
+    "distinct_set": "theta_sketch_agg",
+    "kll_quantiles": "kll_sketch_agg_double or kll_sketch_agg_bigint",
+    "frequency": "count_min_sketch",
+}
+"""Spark's own aggregates that make a family's bytes."""
 _IN_PLACE = {
     "FILTER CLAUSE": "Instead of FILTER (WHERE x), give it CASE WHEN x THEN ... END: nulls are skipped. ",
     "DISTINCT": "Select different values first, unless it counts different ones anyway. ",
@@ -48,6 +56,7 @@ class Advice:
 
 def advise() -> None:
     """Have Spark's errors about aggregates of this package say what to do instead."""
+    show_in_one_line()
     for kind in (AnalysisException, StreamingQueryException):
         if "__notes__" not in vars(kind):
             setattr(kind, "__notes__", Advice())  # noqa: B010 - mypy knows no such attribute
@@ -62,15 +71,31 @@ def advice(error: PySparkException) -> str | None:
         return None
 
 
+def _for_views(function: str) -> str | None:
+    """What to do instead of a persistent view with a function of this session."""
+    if function not in catalogue():
+        return None
+    return (
+        f"streamgauge: {function} belongs to this session, as Spark's catalog stores no Python functions. "
+        "Make a temporary view in each session, store the sketches in a table, or have the view call Spark's "
+        "own functions, such as hll_sketch_agg and hll_sketch_estimate."
+    )
+
+
 def _advice(condition: str, given: dict[str, str], error: PySparkException) -> str | None:
     if condition == "INVALID_PANDAS_UDF_PLACEMENT":
         named, why = given["functionList"], "can't stand beside Spark's own aggregates. "
+        native = next((_NATIVE[one] for one in _NATIVE if re.search(rf"\bsketch_{one}\b", named)), None)
+        if native is not None:
+            why += f"In SQL, {native} can, and the answer_ functions read its bytes. "
     elif condition == "STREAM_FAILED" and "group aggregate pandas UDF" in given["message"]:
         # The plan, which is in the error's text, names it.
         named, why = str(error), "can't aggregate a stream. "
     elif condition == "INVALID_SQL_SYNTAX.FUNCTION_WITH_UNSUPPORTED_SYNTAX":
         named = " ".join(context.fragment() for context in error.getQueryContext())
         why = f"takes no {given['syntax']}. {_IN_PLACE.get(given['syntax'], '')}"
+    elif condition == "INVALID_TEMP_OBJ_REFERENCE":
+        return _for_views(given["tempObjName"].strip("`"))
     else:
         return None
     ours = (match for match in _AGGREGATES.finditer(named) if match[0] in catalogue())

@@ -20,6 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from ...operators.definition.aggregate_factory import aggregate_function
 from ...operators.families import FAMILIES, Family
 from ..gc_freeze import freeze_imports
+from ..worker_errors import raised_alone
 from .aggregates import TaskSeeds, merged, sketch_of
 from .arguments import bound, signature
 from .questions import item_kinds, question_of
@@ -113,11 +114,13 @@ class SqlFunction:
 
         def aggregated(*given: pa.Array, **named: pa.Array) -> bytes:
             freeze_imports()
-            return work(bound(name, columns, options, given, named))
+            with raised_alone():
+                return work(bound(name, columns, options, given, named))
 
         def scalar(*given: pa.Array, **named: pa.Array) -> pa.Array:
             freeze_imports()
-            return work(bound(name, columns, options, given, named))
+            with raised_alone():
+                return work(bound(name, columns, options, given, named))
 
         function = aggregated if self.aggregates else scalar
         function.__name__ = function.__qualname__ = name

@@ -32,7 +32,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _REQUEST_SECONDS = 10.0
-_FIRST_CONTACT_SECONDS = 30.0
+_FIRST_CONTACT_SECONDS = 10.0
 _PAUSE_SECONDS = 0.5
 _SAY_AGAIN_SECONDS = 10.0
 _NO_ID = str(Uuid(0, 0))
@@ -42,7 +42,7 @@ class Cluster:
     """A Kafka cluster, seen from planning.
 
     Brokers that go away are waited for, with a line on standard error. Only at the first contact, when the
-    address may be wrong, does this end in a `ConnectionError` after 30 s.
+    address may be wrong, does this end in a `ConnectionError` after 10 s.
     """
 
     def __init__(self, options: KafkaOptions) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Literal
 
 from ...operators.definition.stream import Stream
@@ -198,13 +199,15 @@ def _of_topic(name: str | None, topic: str) -> str | None:
 
 
 def _refuse(given: Mapping[str, str]) -> None:
-    known = {name.lower() for name in _KNOWN}
+    known = {name.lower(): name for name in _KNOWN}
     for key in given:
         if key in _OWN:
             raise ValueError(f"{key} can't be set: {_OWN[key]}")
         if key not in known and not key.startswith("kafka."):
+            close = get_close_matches(key, known, 1)
+            meant = f"did you mean {known[close[0]]}? It" if close else "it"
             raise ValueError(
-                f"streamgauge-kafka has no option {key!r}; it has {', '.join(_KNOWN)} and kafka.*"
+                f"streamgauge-kafka has no option {key!r}; {meant} has {', '.join(_KNOWN)} and kafka.*"
             )
         if key not in known and is_secret(key) and not _HIDDEN_BY_SPARK.search(key):
             raise ValueError(

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple, TypeVar
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from ...operators.consumer.error_context import in_stream
@@ -32,6 +31,7 @@ from ...operators.watermarks.position import Position
 from ...sketches.core.errors import RunError
 from ..gc_freeze import freeze_imports
 from ..merge.shared_state import TogetherPartials
+from ..read_limits import ReadLimit, SupportsTriggerAvailableNow
 from .cluster import Cluster, Report
 from .offsets import Known, Offsets, TopicPartition
 from .options import KafkaOptions

@@ -52,6 +52,7 @@ from ..read_limits import (
     SupportsTriggerAvailableNow,
     need_limits,
 )
+from ..worker_errors import raised_alone
 from .admission import Pace
 from .bounds import check_order
 from .cluster import Cluster, Report, read_report
@@ -79,15 +80,18 @@ class KafkaSketchSource(DataSource):
         """What `format` takes."""
         return cls.label
 
+    @raised_alone()
     def schema(self) -> StructType:
         """The columns that the options ask for."""
         return from_arrow_schema(columns_of(self._parsed()))
 
     # Spark calls both by the parameter's name.
+    @raised_alone()
     def reader(self, schema: StructType) -> DataSourceReader:
         """For ``spark.read``."""
         return KafkaBatchReader(self._parsed().bounded())
 
+    @raised_alone()
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """For ``spark.readStream``. Raises `SparkTooOldError` with PySpark 4.1."""
         need_limits("Kafka messages")
@@ -121,6 +125,7 @@ class KafkaBatchReader(DataSourceReader):
     def __init__(self, options: KafkaOptions) -> None:
         self._options = options
 
+    @raised_alone()
     def partitions(self) -> Sequence[InputPartition]:
         """One task for each partition; more if ``minPartitions`` requests them and rows are wanted."""
         options = self._options
@@ -197,6 +202,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._cluster = Cluster(self._options.unbounded())
         return self._cluster
 
+    @raised_alone()
     def initialOffset(self) -> dict[str, Any]:
         """Where a new query begins."""
         options, kafka = self._options, self._kafka
@@ -220,6 +226,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The ends of the partitions, for the query's progress."""
         return Offsets("", self._kafka.ends(self._kafka.partitions())).to_json()
 
+    @raised_alone()
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Where the next micro-batch ends; `start` itself if there is nothing to do.
 
@@ -259,6 +266,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ahead = replace(ahead, closed_us=mark)
         return replace(ahead, last=last and _waits(self._options)), useful
 
+    @raised_alone()
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The tasks of a micro-batch; a single one that only announces if there is nothing to read.
 

@@ -17,6 +17,7 @@ from typing import Any, cast
 
 import polars as pl
 import pyarrow as pa
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import RDD
 from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame
@@ -44,12 +45,11 @@ _ROWS_OF_GROUP = 1_000
 def through_workers(rows: DataFrame, work: Work, schema: pa.Schema) -> DataFrame:
     """What `work` makes of the rows, in a task of where they are; `schema` is that of its batches."""
     columns = from_arrow_schema(schema)
-    if not _written_whole(rows):
+    written = _batches_of(rows) if _written_whole(rows) else None
+    if written is None:
         return rows.mapInArrow(work, columns)
     given = schema_in_arrow(rows.schema)
-    long = any(isinstance(kind, spark.StringType) for kind in _kinds(rows))
     session = cast(Any, rows.sparkSession)
-    written = cast(Any, rows)._jdf.toArrowBatchRdd(_ROWS_OF_TEXT if long else _ROWS, "UTC", False, False)
 
     def made(batches: Iterable[bytes]) -> Iterator[tuple[Any, ...]]:
         read = (pa.ipc.read_record_batch(pa.py_buffer(batch), given) for batch in batches)
@@ -58,6 +58,17 @@ def through_workers(rows: DataFrame, work: Work, schema: pa.Schema) -> DataFrame
 
     batches: RDD[bytes] = RDD(written.toJavaRDD(), session.sparkContext, NoOpSerializer())
     return session.createDataFrame(batches.mapPartitions(made), columns, verifySchema=False)
+
+
+def _batches_of(rows: DataFrame) -> Any:
+    """Spark's RDD of the rows in Arrow batches; None where it takes other arguments, as in 4.1."""
+    long = any(isinstance(kind, spark.StringType) for kind in _kinds(rows))
+    try:
+        return cast(Any, rows)._jdf.toArrowBatchRdd(_ROWS_OF_TEXT if long else _ROWS, "UTC", False, False)
+    except Py4JJavaError:
+        raise
+    except Py4JError:  # there is no such method
+        return None
 
 
 def quicker_in_python(keys: DataFrame) -> bool:

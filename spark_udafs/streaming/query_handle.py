@@ -13,8 +13,9 @@ from typing import Any
 from pyspark.errors import StreamingQueryException
 
 from ...operators.watching.terminal import write_line
-from ...sketches.core.errors import StreamgaugeError
+from ...sketches.core.errors import RunError, StreamgaugeError
 from ..slow_starts import begin_again, is_slow_start
+from ..worker_errors import last_error
 
 _LOOK_SECONDS = 0.25
 _BATCH_SECONDS = 60.0
@@ -25,6 +26,20 @@ _DAMAGED = ("CANNOT_LOAD_STATE_STORE", "Corruption:", "CHECKSUM_VERIFICATION_FAI
 
 class DamagedState(StreamgaugeError, RuntimeError):
     """The state in a query's checkpoint can't be read; the message names the folder and the remedy."""
+
+
+class QueryFailed(RunError, StreamingQueryException):
+    """A query that has ended with an error, in one line; Spark's own error is its cause (``__cause__``).
+
+    It is a `StreamingQueryException` too, without that one's condition and stack traces.
+    """
+
+    def __init__(self, message: str) -> None:
+        StreamingQueryException.__init__(self, message)
+        self._line = message
+
+    def __str__(self) -> str:
+        return self._line
 
 
 class Running:
@@ -87,8 +102,9 @@ class Running:
     def awaitTermination(self, timeout: float | None = None) -> bool:
         """Wait for the end, at most `timeout` seconds; returns whether the query has ended.
 
-        Ctrl-C and SIGTERM end the query cleanly, with one line on the terminal. Raises the error of a failed
-        query, and `DamagedState` if state in its checkpoint can't be read.
+        Ctrl-C and SIGTERM end the query cleanly, with one line on the terminal. Raises `QueryFailed` with the
+        error of a failed query, and `DamagedState` if state in its checkpoint can't be read; Spark's own
+        error is the cause of both.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         with end_signalled() as signalled:
@@ -114,7 +130,7 @@ class Running:
                 return False
             self._ended_for_good()
             if not any(sign in str(error) for sign in _DAMAGED):
-                raise
+                raise failed(error) from error
             raise DamagedState(
                 f"the state of this query can't be read: files in {self._checkpoint}/state are damaged or "
                 "gone. Nothing was made of them. Put back a copy of the whole checkpoint, or begin with a "
@@ -132,6 +148,16 @@ class Running:
             time.sleep(0.01)
         self._query.stop()
         self._ended_for_good()
+
+
+def failed(error: StreamingQueryException) -> QueryFailed:
+    """Spark's error of a query in one line, with the notes that it has."""
+    text = str(error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    mine = QueryFailed(last_error(text) or (lines[0] if lines else type(error).__name__))
+    for note in getattr(error, "__notes__", ()):
+        mine.add_note(note)
+    return mine
 
 
 @contextmanager

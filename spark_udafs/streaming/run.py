@@ -13,7 +13,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from ...operators.archive.archived_source import check_over_archive
 from ...operators.consumer.group.input_topics import check_apart
 from ...operators.definition.stream import Stream
+from ...operators.sinks.sink import SinkError
 from ...operators.sketching.account import Account
+from ...operators.table.sketch_table import SketchTable
+from ...sketches.core.errors import StreamgaugeError
 from ..definitions import check_logged, closed_by, label_of, labelled, unpack
 from ..frames.tables import as_table
 from ..kafka.offsets import Offsets
@@ -174,7 +177,8 @@ def write(
     default); with `available_now` the query ends when everything that exists now is counted. Ctrl-C during
     ``awaitTermination()`` ends the query cleanly, with one line on the terminal. If Spark ends the query
     because a Python process took longer to start than Spark's ten seconds, the query is started again from
-    its checkpoint, up to nine times, with a warning.
+    its checkpoint, up to nine times, with a warning. An error of a sink ends the query with a `SinkError`
+    that names the sink; ``awaitTermination()`` raises its message as `QueryFailed`.
 
     The output mode is the table's, ``"append"`` unless `sketch(df).outputMode` set another. Raises
     `ValueError` for a sink that would store repeated windows in that mode, and `TypeError` for anything that
@@ -215,7 +219,7 @@ def write(
             return
         closed_us = closed_by(frame.sparkSession, str(checkpoint), number) if clocked else None
         for sink in sinks if table.num_rows else clocked:
-            sink(table, Batch(known["id"], number, again, closed_us))
+            call_sink(sink, table, Batch(known["id"], number, again, closed_us))
 
     return started(table, mode, checkpoint, hand_on, known.clear, sinks, available_now, every, name)
 
@@ -249,6 +253,19 @@ def started(
         if (beside := getattr(sink, "beside", None)) is not None:
             beside(running)
     return running
+
+
+def call_sink(sink: Sink, table: SketchTable, batch: Batch) -> None:
+    """Pass a table to a sink. Raises `SinkError` with the sink's name for what it raises."""
+    try:
+        sink(table, batch)
+    except StreamgaugeError:
+        raise
+    except Exception as error:
+        name = getattr(sink, "__name__", type(sink).__name__)
+        raise SinkError(
+            f"the sink {name} raised {type(error).__name__} in micro-batch {batch.number}: {error}"
+        ) from error
 
 
 def check_sinks(sinks: Iterable[Any]) -> None:

@@ -25,7 +25,7 @@ from ..session.preload_server import prepare_server
 from ..session.worker_interpreter import check_worker_python
 from ..slow_starts import patiently
 from .query_handle import Running
-from .run import check_sinks, observed_in, query_id, source_options, started
+from .run import call_sink, check_sinks, observed_in, query_id, source_options, started
 from .sinks import Batch, Sink
 
 
@@ -115,9 +115,9 @@ def write_together(
             with in_stream(one):
                 for sink in its:
                     if table.num_rows or getattr(sink, "clocked", False):
-                        sink(table, batch)
+                        call_sink(sink, table, batch)
                     if emit == "both" and getattr(sink, "provisional", False):
-                        sink(filling, batch)
+                        call_sink(sink, filling, batch)
 
     every_sink = [sink for its in sinks.values() for sink in its]
     return started(tables, "append", checkpoint, hand_on, known.clear, every_sink, available_now, every, name)

@@ -1,8 +1,8 @@
 """Readings in the order of each key: every key has a clock and a lateness of its own.
 
 Rules evaluate a key's readings as they come (`live`), and once more `lateness` behind the key's latest one
-(`settled`), when no earlier one is waited for. A reading that comes between two others, or before a time up
-to which something was reported, is evaluated from the settled state on, together with the key's readings
+(`final`), when no earlier one is waited for. A reading that comes between two others, or before a time up
+to which something was reported, is evaluated from the final state on, together with the key's readings
 since: what follows from it is reported late, and what was reported and no longer follows is withdrawn.
 
 All of it depends on the order in which windows have readings and on nothing else: not on how windows are cut
@@ -61,9 +61,9 @@ class KeyOrder:
         self._live = live
         self._sign = sign
         self._corrected = [number for number, one in enumerate(live) if one.by_key]
-        self._settled = {number: live[number].copy() for number in self._corrected if lateness_us}
+        self._final = {number: live[number].copy() for number in self._corrected if lateness_us}
         self._latest: dict[str, int] = {}
-        self._settled_at: dict[str, int] = {}
+        self._final_at: dict[str, int] = {}
         self._held: dict[str, list[Held]] = {}
         self._reported: dict[str, list[Alert]] = {}
         self._passed = self._swept = EARLIEST
@@ -90,7 +90,7 @@ class KeyOrder:
         return said
 
     def in_order(self, windows: Mapping[Window, Sequence[Row]]) -> dict[Window, Sequence[Row]]:
-        """The readings of windows that may come again that are behind their keys' latest ones."""
+        """The readings of windows that may be emitted again that are behind their keys' latest ones."""
         return {
             window: [row for row in rows if row.at_us > self._latest.get(_row_key(row), EARLIEST)]
             for window, rows in windows.items()
@@ -109,8 +109,8 @@ class KeyOrder:
         return {
             "lateness": self.lateness_us,
             "latest": self._latest,
-            "settled_at": self._settled_at,
-            "settled": [one.state() for one in self._settled.values()],
+            "final_at": self._final_at,
+            "final": [one.state() for one in self._final.values()],
             "held": {
                 key: [[*one.window, one.row.key, one.row.at_us, one.row.answers] for one in held]
                 for key, held in self._held.items()
@@ -122,14 +122,14 @@ class KeyOrder:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take up what `state` gave. With another lateness, what is held settles first."""
-        self._latest, self._settled_at = dict(state["latest"]), dict(state["settled_at"])
+        self._latest, self._final_at = dict(state["latest"]), dict(state["final_at"])
         self.too_late = Counter(state["too_late"])
         self._passed, self._swept = state["passed"]
-        if state["lateness"] != self.lateness_us or len(state["settled"]) != len(self._settled):
-            self._settled = {number: self._live[number].copy() for number in self._settled}
-            self._settled_at = dict(self._latest)
+        if state["lateness"] != self.lateness_us or len(state["final"]) != len(self._final):
+            self._final = {number: self._live[number].copy() for number in self._final}
+            self._final_at = dict(self._latest)
             return
-        for one, kept in zip(self._settled.values(), state["settled"]):
+        for one, kept in zip(self._final.values(), state["final"]):
             one.restore(kept)
         self._held = {
             key: [Held((end, start), Row(own, at, at, answers)) for end, start, own, at, answers in held]
@@ -234,8 +234,8 @@ class KeyOrder:
                 self._held.setdefault(key, []).append(Held(window, row))
 
     def _corrections(self, key: str, readings: list[Held], window: Window, step_us: int) -> list[Alert]:
-        """Evaluate a key's readings since its settled state once more, now with these."""
-        floor = self._settled_floor(key)
+        """Evaluate a key's readings since its final state once more, now with these."""
+        floor = self._final_floor(key)
         usable = [one for one in readings if one.row.at_us > floor]
         if len(usable) < len(readings):
             self._count_too_late(key, len(readings) - len(usable))
@@ -251,7 +251,7 @@ class KeyOrder:
         held = [by_time[at_us] for at_us in sorted(by_time)]
         before = {alert.id: alert for alert in self._reported.get(key, ())}
         signed: list[Alert] = []
-        for number, source in self._settled.items():
+        for number, source in self._final.items():
             own = source.extract(key)
             said = [*self._replayed(own, held, step_us), *own.advance(window[0], step_us)]
             some = [self._late_by(self._sign(alert), window) for alert in said]
@@ -297,15 +297,15 @@ class KeyOrder:
         details = {alert.id: alert for alert in alerts}
         return other, [details.get(one.id, one) for one in signed]
 
-    def _settled_floor(self, key: str) -> int:
-        """Up to when a key's readings are settled, so that none of these times is accepted any more."""
+    def _final_floor(self, key: str) -> int:
+        """Up to when a key's readings are final, so that none of these times is accepted any more."""
         latest = self._latest.get(key, EARLIEST)
         if not self.lateness_us:
             reported = [alert.at_us for alert in self._reported.get(key, ())]
             return max([latest, *reported])
         if latest == EARLIEST:
             return EARLIEST
-        return max(latest - self.lateness_us, self._settled_at.get(key, EARLIEST))
+        return max(latest - self.lateness_us, self._final_at.get(key, EARLIEST))
 
     def _count_too_late(self, key: str, readings: int) -> None:
         name = key if key in self.too_late or len(self.too_late) < _NAMED else ""
@@ -345,7 +345,7 @@ class KeyOrder:
                 self._reported[key] = some[-1:]
             return
         orderly: dict[Window, list[Row]] = {}
-        settled: dict[str, int] = {}
+        final: dict[str, int] = {}
         alerts: list[Alert] = []
         for key, held in list(self._held.items()):
             until_us = self._latest[key] - self.lateness_us
@@ -353,32 +353,32 @@ class KeyOrder:
             if not count:
                 continue
             over, self._held[key] = held[:count], held[count:]
-            settled[key] = over[-1].row.at_us
+            final[key] = over[-1].row.at_us
             if all(one.window <= two.window for one, two in pairwise(over)):
                 for one in over:
                     orderly.setdefault(one.window, []).append(one.row)
                 continue
-            for evaluator in self._settled.values():
+            for evaluator in self._final.values():
                 own = evaluator.extract(key)
                 alerts += self._replayed(own, over, 0)
                 evaluator.insert(key, own)
         if orderly:
             batch = WindowBatch({window: orderly[window] for window in sorted(orderly)})
-            for evaluator in self._settled.values():
+            for evaluator in self._final.values():
                 alerts += [one.alert for one in evaluator.evaluate(batch, 0, False)]
-        self._settled_at |= settled
+        self._final_at |= final
         known = {self._sign(alert).id for alert in alerts}
-        for key in settled:
+        for key in final:
             if some := [one for one in self._reported.get(key, ()) if one.id not in known]:
                 self._reported[key] = some
             else:
                 self._reported.pop(key, None)
 
     def _forget(self, key: str) -> None:
-        for number, evaluator in self._settled.items():
+        for number, evaluator in self._final.items():
             evaluator.insert(key, self._live[number].extract(key))
         del self._latest[key]
-        for kept in (self._settled_at, self._held, self._reported):
+        for kept in (self._final_at, self._held, self._reported):
             kept.pop(key, None)
 
 

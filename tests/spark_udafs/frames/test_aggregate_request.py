@@ -58,6 +58,11 @@ def test_exact_aggregates_of_spark_s_are_the_same_beside_sketches(rows: Any) -> 
         "least": F.min("day"),
         "most": F.max("user.name"),
         "spread": F.variance("price"),
+        "deviation": F.stddev("price"),
+        "each": F.sum(F.lit(1)),
+        "any_": F.bool_or("`on.line`"),
+        "all_": F.bool_and(F.col("n") > 5),
+        "many": F.count_if(F.col("n") > 60),
     }
     exact = rows.groupBy("Lang").agg(*(requested_.alias(name) for name, requested_ in requested.items()))
     own = {row["Lang"]: row for row in exact.collect()}
@@ -67,8 +72,72 @@ def test_exact_aggregates_of_spark_s_are_the_same_beside_sketches(rows: Any) -> 
         for row in answers.iter_rows(named=True):
             wanted = own[row["Lang"]]
             for name in requested:
-                rounded = name in ("mean", "turnover", "spread")
+                rounded = name in ("mean", "turnover", "spread", "deviation")
                 assert row[name] == (pytest.approx(wanted[name]) if rounded else wanted[name]), name
+
+
+def test_keys_may_be_a_list_and_structs_and_arrays(spark: Any, rows: Any) -> None:
+    nested = rows.withColumn("where", F.struct("Lang", "day")).select(
+        "where", F.array("Lang").alias("langs"), "n"
+    )
+    for more in ({"users": ask.distinct("n")}, {"spread": ask.quantiles("n")}):
+        table = query(as_table(sketch(nested).groupBy(["where", "langs"]).agg(rows=F.count("*"), **more)))
+        own = nested.groupBy("where", "langs").agg(F.count("*"))
+        wanted = [
+            (f'{{"Lang":{w.Lang},"day":"{w.day}"}}', f"[{langs[0]}]", rows_)
+            for w, langs, rows_ in own.collect()
+        ]
+        assert sorted(table.select("where", "langs", "rows").rows()) == sorted(wanted)
+    counted = sketch(nested).groupBy(F.col("langs").alias("key")).agg(n=ask.top_k("langs", k=1))
+    assert {row["n"][0]["item"] for row in query(as_table(counted)).to_dicts()} == {0, 1, 2}
+    with pytest.raises(
+        ValueError, match=r"'langs' is to_json\(langs\) for one purpose and langs for another"
+    ):
+        sketch(nested).groupBy("langs").agg(n=ask.distinct("langs"))
+    for inexact, what in ((F.struct(F.lit(0.0)), "a double"), (F.array(F.create_map("n", "n")), "a map")):
+        with pytest.raises(TypeError, match=f"a key can hold {what} only by itself"):
+            sketch(nested).groupBy(inexact.alias("key")).agg(n=ask.count())
+
+
+def test_points_in_time_in_structs_are_keys_to_the_microsecond(spark: Any) -> None:
+    at = "timestamp_micros(1767225600000000 + id % 2)"
+    rows = spark.range(8).selectExpr(f"struct({at} AS at, cast({at} AS timestamp_ntz) AS clock) AS moment")
+    assert query(as_table(sketch(rows).groupBy("moment").agg(n=F.count("*"))))["n"].to_list() == [4, 4]
+
+
+def test_windows_may_be_over_expressions_in_a_batch(spark: Any) -> None:
+    rows = spark.range(600).selectExpr("id", "id % 7 AS page")
+    at = F.timestamp_seconds(F.col("id") * 2)
+    named = rows.withColumn("at", at)
+    for over in (F.window, F.session_window):
+        requested = {"n": F.count("*"), "pages": ask.distinct("page")}
+        of_both = [
+            query(as_table(sketch(frame).groupBy(over(time, "90 seconds")).agg(**requested)))
+            for frame, time in ((rows, at), (named, F.col("at")))
+        ]
+        assert of_both[0].sort("window_start").equals(of_both[1].sort("window_start"))
+    latest = (
+        sketch(named)
+        .groupBy(F.window("at", "5 minutes"))
+        .agg(last=F.max_by("id", "at"), first=F.min_by("id", F.col("at")))
+    )
+    assert sorted(query(as_table(latest)).select("first", "last").rows()) == [
+        (0, 149), (150, 299), (300, 449), (450, 599)
+    ]  # fmt: skip
+    stream = spark.readStream.format("rate").load()
+    windows = sketch(stream).groupBy(F.window(F.timestamp_seconds("value"), "1 minute"))
+    with pytest.raises(ValueError, match=r"the window's time is timestamp_seconds\(value\), and a watermark"):
+        windows.agg(n=F.count("*"))
+
+
+def test_spark_s_own_agg_says_what_to_write_for_our_aggregates(rows: Any) -> None:
+    import streamgauge.spark  # noqa: F401 - which teaches Spark's agg
+
+    written = r"streamgauge.spark.sketch\(df\).groupBy\(...\).agg\(name=distinct\(\"n\"\)\)"
+    for groups in (rows.groupBy(), rows.groupBy("Lang"), rows):
+        with pytest.raises(TypeError, match=written):
+            groups.agg(F.count("*"), ask.distinct("n"))
+    assert rows.groupBy().agg(F.count("*")).first()[0] == rows.agg({"*": "count"}).first()[0] == 120
 
 
 def test_decimals_are_counted_as_their_text(rows: Any) -> None:
@@ -102,7 +171,11 @@ def test_small_decimals_have_one_text_in_any_mode(spark: Any, request: pytest.Fi
             TypeError,
             r"collect_list\(n\), which can't be stored in a table of sketches",
         ),
-        ({"n": lambda _: F.sum(F.lit(1))}, TypeError, r"sum\(1\), of no column"),
+        ({"n": F.median}, TypeError, r"ask for streamgauge.quantiles\(n\)"),
+        ({"n": F.mode}, TypeError, r"ask for streamgauge.top_k\(n\)"),
+        ({"n": F.stddev_pop}, TypeError, "take F.stddev, of samples"),
+        ({"n": lambda _: F.max_by("day", "n")}, TypeError, "order by the time of the window"),
+        ({"n": F.bool_or}, TypeError, r"bool_or\(n\) of a bigint; it takes a condition"),
         ({"n": lambda _: F.max("pair")}, TypeError, "of lists; explode 'pair' first"),
         (
             {"n": lambda _: F.sum("nowhere")},

@@ -49,7 +49,11 @@ def test_partitions_can_be_assigned() -> None:
         ({"kafka.bootstrap.servers": ""}, "needs .*kafka.bootstrap.servers"),
         ({"subscribePattern": "p.*"}, "exactly one of subscribe, subscribePattern and assign"),
         ({"subscribe": " , "}, "subscribe names no topic"),
-        ({"startingOfsets": "earliest"}, "no option 'startingofsets'; it has subscribe,"),
+        (
+            {"startingOfsets": "earliest"},
+            "no option 'startingofsets'; did you mean startingOffsets\\? It has",
+        ),
+        ({"nonsense": "1"}, "no option 'nonsense'; it has subscribe,"),
         ({"startingOffsets": "first"}, "startingOffsets must be earliest, latest or like"),
         ({"startingOffsets": "[1]"}, "startingOffsets must be earliest, latest or like"),
         ({"maxOffsetsPerTrigger": "0"}, "maxOffsetsPerTrigger must be a whole number of at least 1, got '0'"),

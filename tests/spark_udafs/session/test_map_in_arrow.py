@@ -8,9 +8,11 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import LongType, StructField, StructType
 
 from streamgauge import count, distinct, kll_quantiles, query, top_k
 from streamgauge.spark import as_table, sketch
@@ -134,3 +136,20 @@ def test_whoever_sketches_the_answers_agree(spark: Any, monkeypatch: pytest.Monk
     assert catalyst.select("key", "users", "tags", "n").equals(workers.select("key", "users", "tags", "n"))
     assert isinstance(workers, pl.DataFrame)
     assert len(workers) == 300
+
+
+def test_another_version_s_method_of_other_arguments_is_left_alone() -> None:
+    class Rows:
+        schema = StructType([StructField("id", LongType())])
+
+        def __init__(self, error: Exception) -> None:
+            self._jdf, self._error = self, error
+
+        def toArrowBatchRdd(self, *given: Any) -> None:
+            raise self._error
+
+    missing: Any = Rows(Py4JError("Method toArrowBatchRdd([class java.lang.Integer]) does not exist"))
+    assert map_in_arrow._batches_of(missing) is None
+    other: Any = Rows(ValueError("Spark's own"))
+    with pytest.raises(ValueError, match="Spark's own"):
+        map_in_arrow._batches_of(other)
