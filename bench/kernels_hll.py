@@ -8,9 +8,9 @@ bring coupons together by group, 2.0 to count them (37 % raise a register, each 
 and 0.7 while groups still hold coupons. The 4 MiB of registers come from the third level's cache once for
 262,144 rows: where others use that too, it was 21 to 24 times numpy.sum, else 19.
 
-Merging an HLL_8 image of 4 KiB takes 0.27 to 0.4 µs, 0.11 of it the sum of its registers' inverse powers,
-which recognises a broken image by its own; the rest is mostly memory: 3.9 to 4.4 times as fast as
-the peer where other programs use that too.
+Merging an HLL_8 image of 4 KiB is mostly memory, and the sum of its registers' inverse powers, by which a
+broken image is recognised: 0.16 µs for 4,096 registers in the first-level cache of a busy machine, where a
+sum in 64 bits takes 0.25.
 """
 
 from __future__ import annotations

@@ -92,34 +92,82 @@ class _Network:
             self.builder.bitcast(first, ir.VectorType(self.kind, COLUMNS).as_pointer()), align=self.size
         )
 
-    def within_rows(self, rows: list[Any]) -> list[Any]:
-        """The last three steps of a bitonic merge: within each row of eight."""
+    def from_both(self, a: Any, b: Any, places: list[int]) -> Any:
+        """Items of two rows: place 0 is the first of `a`, place 8 the first of `b`."""
+        lanes = ir.Constant(ir.VectorType(ir.IntType(32), len(places)), places)
+        return self.builder.shuffle_vector(a, b, lanes)
+
+    def transposed(self, rows: list[Any]) -> list[Any]:
+        """Eight rows of eight as their columns."""
         for step in (4, 2, 1):
-            lower = ir.Constant(ir.VectorType(ir.IntType(1), COLUMNS), [not i & step for i in range(COLUMNS)])
-            for r, row in enumerate(rows):
-                low, high = self.order(row, self.shuffled(row, [i ^ step for i in range(COLUMNS)]))
-                rows[r] = self.builder.select(lower, low, high)
+            firsts = [i if not i & step else COLUMNS + i - step for i in range(COLUMNS)]
+            for r in range(COLUMNS):
+                if not r & step:
+                    a, b = rows[r], rows[r + step]
+                    rows[r] = self.from_both(a, b, firsts)
+                    rows[r + step] = self.from_both(a, b, [place + step for place in firsts])
         return rows
 
+    def within_rows(self, rows: list[Any]) -> list[Any]:
+        """The last three steps of a bitonic merge: within each row of eight.
+
+        Two rows at a time: their lower places meet their upper ones, so that no comparison is made twice.
+        Where an item of the two rows lies meanwhile, its place in them says.
+        """
+        for r in range(0, len(rows), 2):
+            a, b = rows[r : r + 2]
+            held = list(range(2 * COLUMNS))
+            for step in (4, 2, 1):
+                lower = [place for place in held if not place & step]
+                upper = [place + step for place in lower]
+                a, b = self.order(*(self.from_both(a, b, [held.index(i) for i in half])
+                                    for half in (lower, upper)))  # fmt: skip
+                held = lower + upper
+            for at, first in enumerate((0, COLUMNS)):
+                places = [held.index(first + i) for i in range(COLUMNS)]
+                rows[r + at] = self.from_both(a, b, places)
+        return rows
+
+    def bitonic(self, rows: list[Any]) -> list[Any]:
+        """Sort rows whose items first rise and then fall, or rise to where the second half has fallen."""
+        step = len(rows) // 2
+        while step:
+            for r in range(len(rows)):
+                if not r & step:
+                    rows[r], rows[r + step] = self.order(rows[r], rows[r + step])
+            step //= 2
+        return self.within_rows(rows)
+
     def merge(self, rows: list[Any], lanes: int) -> list[Any]:
-        """Each of the first `lanes` sorted columns merged with one of as many others: a bitonic merge."""
+        """Each of the first `lanes` sorted columns merged with one of as many others: a bitonic merge.
+
+        Of each merged column the lower half lies where the first was, the upper half beside it.
+        """
         n = len(rows)
-        ends = [self.order(self.part(rows[i], 0, lanes), self.part(rows[n - 1 - i], lanes, lanes))
-                for i in range(n)]  # fmt: skip
-        out = [low for low, _ in ends] + [high for _, high in ends]
+        exchanged = [*range(lanes, 2 * lanes), *range(lanes)]
+        first = [*range(lanes), *range(2 * lanes, 3 * lanes)]
+        second = [place + lanes for place in first]
+        for i in range(n // 2):
+            # The first column rises and the second, from its end, falls.
+            low, high = self.order(rows[i], self.shuffled(rows[n - 1 - i], exchanged))
+            rows[i], rows[n - 1 - i] = self.from_both(low, high, first), self.from_both(low, high, second)
         step = n // 2
         while step:
-            for i in range(2 * n):
+            for i in range(n):
                 if not i & step:
-                    out[i], out[i + step] = self.order(out[i], out[i + step])
+                    rows[i], rows[i + step] = self.order(rows[i], rows[i + step])
             step //= 2
-        return out
+        return rows
+
+    def unfolded(self, rows: list[Any], lanes: int) -> list[Any]:
+        """The rows of merged columns, whose halves lie side by side, one after another."""
+        return [self.part(row, first, lanes) for first in (0, lanes) for row in rows]
 
     def halve(self, rows: list[Any], lanes: int, coin: int) -> list[Any]:
-        """Of every two rows one, each column by one of the coins from number `coin` on."""
-        which = ir.Constant(ir.VectorType(ir.IntType(1), lanes), ir.Undefined)
-        for lane in range(lanes):
-            bit = self.builder.lshr(self.args[1], self.args[1].type(coin + lane))
+        """Of every two rows of merged columns one, each column by one of the coins from number `coin` on."""
+        which = ir.Constant(ir.VectorType(ir.IntType(1), 2 * lanes), ir.Undefined)
+        for lane in range(2 * lanes):
+            bit = self.builder.lshr(self.args[1], self.args[1].type(coin + lane % lanes))
             bit = self.builder.trunc(bit, ir.IntType(1))
             which = self.builder.insert_element(which, bit, ir.IntType(32)(lane))
         return [self.builder.select(which, rows[i], rows[i + 1]) for i in range(0, len(rows), 2)]
@@ -138,9 +186,12 @@ def sort_chunk(typingctx: Any, chunk: Any, out: Any) -> Any:
         network = _Network(context, builder, signature, args)
         rows = network.load(0, CHUNK // COLUMNS)
         network.sort(rows)
-        for lanes in (4, 2, 1):
-            rows = network.merge(rows, lanes)
-        network.store(1, rows, 1)
+        rows = network.transposed(rows)
+        for run in (1, 2, 4):
+            for at in range(0, COLUMNS, 2 * run):
+                falling = [network.reversed(row) for row in rows[at + run : at + 2 * run][::-1]]
+                rows[at : at + 2 * run] = network.bitonic(rows[at : at + run] + falling)
+        network.store(1, rows, COLUMNS)
         return context.get_dummy_value()
 
     return types.void(chunk, out), codegen
@@ -154,11 +205,11 @@ def thin_block(typingctx: Any, block: Any, coins: Any, pairs: Any, fours: Any) -
         network = _Network(context, builder, signature, args)
         rows = network.load(0, ROWS)
         network.sort(rows)
-        rows = network.merge(rows, 4)
-        rows = network.merge(network.halve(rows, 4, 0), 2)
-        network.store(2, rows, 2)
-        rows = network.merge(network.halve(rows, 2, 4), 1)
-        network.store(3, rows, 1)
+        rows = network.halve(network.merge(rows, 4), 4, 0)
+        rows = network.merge(network.unfolded(rows, 4), 2)
+        network.store(2, network.unfolded(rows, 2), 2)
+        rows = network.merge(network.unfolded(network.halve(rows, 2, 4), 2), 1)
+        network.store(3, network.unfolded(rows, 1), 1)
         return context.get_dummy_value()
 
     return types.void(block, types.uint64, pairs, fours), codegen
@@ -194,13 +245,7 @@ def merge_chunk(
             theirs = network.reversed(network.from_item(3, last))
             row = builder.select(builder.icmp_signed(">=", numbers, starts), theirs, filler)
             rows.append(builder.select(builder.icmp_signed("<", numbers, ends), ours, row))
-        step = len(rows) // 2
-        while step:
-            for r in range(len(rows)):
-                if not r & step:
-                    rows[r], rows[r + step] = network.order(rows[r], rows[r + step])
-            step //= 2
-        network.store(7, network.within_rows(rows), COLUMNS)
+        network.store(7, network.bitonic(rows), COLUMNS)
         return context.get_dummy_value()
 
     kinds = (a, types.int64, types.int64, b, types.int64, types.int64, a.dtype, out)

@@ -11,6 +11,8 @@ from ..core.jit import inner
 from .coupons import value_of
 from .store import DENSE, STALE
 
+_LOW, _FEW = 19, 1 << 12
+"""Of 2^12 registers, none above 19, Σ 2^(19 − v) is below 2^32."""
 _INVERSE_POWERS = 0.5 ** np.arange(64)
 
 
@@ -33,6 +35,13 @@ def greatest(registers):
 def power_sums(registers, highest):
     """Σ 2^−v over registers below 32, and over those above; `highest` is the highest."""
     low = np.uint64(0)
+    if highest <= _LOW and len(registers) <= _FEW:
+        # Nearly always: then the sum is exact in 32 bits, twice as many at a time. Numba widens whatever is
+        # not cut at once, and LLVM must see that no shift is beyond 31.
+        few = np.uint32(0)
+        for v in registers:
+            few = np.uint32(few + np.uint32(np.uint32(1 << _LOW) >> np.uint32(v & np.uint8(31))))
+        return np.float64(few) / (1 << _LOW), 0.0
     for v in registers:
         low += np.uint64(1 << 31) >> np.uint64(v)  # exact, and no table look-up, so it vectorises
     high = 0.0

@@ -93,8 +93,9 @@ class Store:
             self._state = new._replace(items=old.items, extent=old.extent, scratch=old.scratch)
         self.n = max(self.n, n)
 
-    def _enlarge(self, why: int, least: int = 0) -> None:
-        """Room of the sort that a kernel requested; `least`: items that it brings along."""
+    def _enlarge(self, why: int, least: int = 0, coming: int = 0) -> None:
+        """Room of the sort that a kernel requested; `least`: items that it brings along, `coming`: items of
+        regions that will be asked for."""
         old = self._state
         if why == kernels.MORE_LEVELS:
             columns = min(old.levels.shape[1] + 4, len(self.tables.total) - 1)
@@ -104,7 +105,7 @@ class Store:
             self._make_scratch(least)
             return
         largest = int(self.tables.total[old.levels.shape[1]]) + THINNED + 64
-        (items,) = packed((old.items,), old.extent, old.start, old.room, least + 2 * largest)
+        (items,) = packed((old.items,), old.extent, old.start, old.room, least + coming + 2 * largest)
         self._state = old._replace(items=items)
 
     def _make_scratch(self, least: int) -> None:
@@ -244,14 +245,31 @@ class Store:
         workspace = kll_update.new_workspace(self.dtype, 0)
         given = frozen(groups), ends, values, frozen(weights), workspace, apart
         self._make_scratch(0)
-        resume(lambda at: kll_weighted.update(self.state, *self.tables, *given, at), self._enlarge)
+        resume(
+            lambda at: kll_weighted.update(self.state, *self.tables, *given, at),
+            lambda why: self._enlarge(why, coming=self._coming(groups, ends)),
+        )
 
     def _absorb(self, groups: np.ndarray, ends: np.ndarray, values: np.ndarray) -> None:
         """Add runs of values, those of sketch ``groups[r]`` up to ``ends[r]``."""
         workspace = kll_update.new_workspace(self.dtype, len(values))
         rows = frozen(groups), ends, values, workspace
         self._make_scratch(0)
-        resume(lambda at: kll_update.update(self.state, *self.tables, *rows, at), self._enlarge)
+        resume(
+            lambda at: kll_update.update(self.state, *self.tables, *rows, at),
+            lambda why: self._enlarge(why, coming=self._coming(groups, ends)),
+        )
+
+    def _coming(self, groups: np.ndarray, ends: np.ndarray) -> int:
+        """About as many items as the regions take that runs of values will still ask for.
+
+        A region is left for a larger one each time its sketch gets another level, which it does about as
+        often as n doubles. Growing the pool step by step would copy all regions at each step.
+        """
+        before, more = self._state.n[groups].astype(np.float64), np.diff(ends, prepend=0)
+        full = float(self.tables.total[self._state.levels.shape[1]] + THINNED)
+        doublings = 1.0 + np.log2(1.0 + more / np.maximum(before, float(self.k)))
+        return int(np.minimum(2.0 * more, full * doublings).sum())
 
     def unpacked(self, first: int, end: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The items, in order, of each sketch from `first` up to `end`, how many values each stands for, and

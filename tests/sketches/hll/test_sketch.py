@@ -9,12 +9,14 @@ import pickle
 import threading
 
 import datasketches
+import numba
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.sketches.hll import HLL, HLLGroups
+from streamgauge.sketches.hll.registers import power_sums
 
 from ...cases import each
 
@@ -307,3 +309,19 @@ def test_questions_that_have_no_answer_are_refused() -> None:
     with pytest.raises(SketchError, match="column of binary"):
         HLLGroups(1).merge([0], pa.array([5]))
     assert HLL().__or__(5) is NotImplemented
+
+
+@pytest.mark.parametrize(
+    ("size", "highest"), [(16, 0), (4096, 0), (4096, 19), (4096, 20), (8192, 3), (4096, 63)]
+)
+def test_inverse_powers_of_registers_add_up_exactly(size: int, highest: int) -> None:
+    registers = np.random.default_rng(size).integers(0, highest + 1, size).astype(np.uint8)
+    registers[0] = highest
+    low, high = _power_sums(registers, np.uint8(highest))
+    assert low == sum(2.0 ** -int(v) for v in registers if v < 32)
+    assert high == sum(2.0 ** -int(v) for v in registers if v > 31)
+
+
+@numba.njit
+def _power_sums(registers, highest):
+    return power_sums(registers, highest)
