@@ -10,7 +10,7 @@ import pytest
 
 from streamgauge.sketches.core.protocol import SketchError
 
-from .families import CASES, FAMILIES, IDS, Family, sized
+from .families import CASES, FAMILIES, IDS, WHOLE, Family, sized
 from .family import each_family
 from .streams import fresh
 from .test_equality import ANOTHER
@@ -31,9 +31,10 @@ def parts_of(family: Family, kind: str, mixed: bool) -> tuple[list[Any], list[An
 
 
 def in_all_orders(parts: list[Any]) -> list[Any]:
-    """Merged one by one in every order, and in other shapes of brackets."""
-    collected = []
-    for order in itertools.permutations(range(len(parts))):
+    """Merged one by one, in every order or, before `make soak`, in five; and in other shapes of brackets."""
+    collected, numbers = [], [*range(len(parts))]
+    turns = [numbers[at:] + numbers[:at] for at in numbers]
+    for order in itertools.permutations(numbers) if WHOLE else [*turns, numbers[::-1]]:
         merged = parts[order[0]].copy()
         for i in order[1:]:
             merged.merge(parts[i])
