@@ -79,7 +79,7 @@ def migrate(group_id: str, stream: Stream, *, start: Place | None = None, dry_ru
     """Give a group another definition, from where the windows of its old one have closed.
 
     The next run of the group with `stream` counts all later windows from their first row on, so that no
-    window of either definition lacks a row or has one twice. Its account begins anew at its start offsets;
+    window of either definition lacks a row or has one twice. Its account begins at zero at its start offsets;
     rows that it reads again and that belong to windows of the old definition are in it as late. Windows that
     the old definition has shown before they closed are emitted again. The group's old table topic is deleted.
 
@@ -93,8 +93,12 @@ def migrate(group_id: str, stream: Stream, *, start: Place | None = None, dry_ru
 
         sg.migrate("by-minute", posts)    # or: streamgauge groups migrate by-minute streams:posts
 
+    >>> import polars as pl
     >>> import streamgauge as sg
-    >>> sg.migrate("by-minute", sg.Stream.from_schema({"n": sg.pl.Int64}))  # doctest: +SKIP
+    >>> sg.migrate("by-minute", sg.Stream.from_kafka("posts", value=sg.json({"n": pl.Int64})))
+    Traceback (most recent call last):
+    ValueError: the stream has no aggregates yet; add .tumbling("1m").agg(posts=count()), or send its \
+rows with .rows_to_kafka("topic")
     """
     stream.check_on_brokers()
     sources = stream.complete().kafka_sources
