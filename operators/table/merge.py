@@ -113,6 +113,17 @@ def larger_windows(
         raise ValueError(f"{verb}: {str(error).removeprefix('tumbling: ')}") from None
 
 
+def windows_of_rollup(
+    verb: str, every: Duration | None, offset: Duration | None, zone: str | None
+) -> Paned | None:
+    """As `larger_windows`; None without a length, which then nothing may be said of."""
+    if every is not None:
+        return larger_windows(verb, every, offset, zone)
+    if offset is not None or zone is not None:
+        raise ValueError(f'{verb}: offset= and zone= are of new windows; give their length, as in every="1d"')
+    return None
+
+
 def merge_tables(
     tables: Iterable[pa.Table], by: Sequence[str] | None = None, larger: Paned | None = None
 ) -> pa.Table:

@@ -17,7 +17,7 @@ from ..rendering.answers import answer, cell, span
 from ..rendering.names import visible_name
 from ..whole_file import whole_file
 from ..windows.durations import Duration
-from .merge import larger_windows, merge_tables
+from .merge import merge_tables, windows_of_rollup
 from .schema import (
     END,
     START,
@@ -358,9 +358,7 @@ def merge(
     (10, [600], [7.0])
     """
     parts: Any = [tables] if hasattr(tables, "__arrow_c_stream__") else tables
-    if every is None and not (offset is None and zone is None):
-        raise ValueError('merge: offset= and zone= are of new windows; give their length, as in every="1d"')
-    larger = None if every is None else larger_windows("merge", every, offset, zone)
+    larger = windows_of_rollup("merge", every, offset, zone)
     return SketchTable(merge_tables([arrow_table(part) for part in parts], by, larger))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...sketches.core.lazy import np
-from .durations import Length
+from .durations import CalendarLength
 from .local_clock import first_shown, shown
 
 
@@ -22,14 +22,14 @@ class Boundaries:
     put forward over it, is where that happened; one that it showed twice, where it did first. So a stretch
     may be empty: the day that was skipped.
 
-    >>> days = Boundaries(Length(us=86_400_000_000), Length(), "Europe/Helsinki")
+    >>> days = Boundaries(CalendarLength(us=86_400_000_000), CalendarLength(), "Europe/Helsinki")
     >>> starts = days.starts(days.numbers(np.array([1_774_735_200_000_000])) + np.arange(3))
     >>> (np.diff(starts) / 3_600_000_000).tolist()  # clocks were put forward on 2026-03-29
     [23.0, 24.0]
     """
 
-    length: Length
-    offset: Length
+    length: CalendarLength
+    offset: CalendarLength
     zone: str | None = None
 
     def numbers(self, times_us: np.ndarray) -> np.ndarray:

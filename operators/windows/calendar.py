@@ -16,11 +16,11 @@ from ...sketches.core.lazy import np
 from ...sketches.core.protocol import SketchError
 from .boundaries import Boundaries
 from .cumulate import CumulateTable, latest_of_each
-from .durations import Duration, Length, calendar_length, signed_length
+from .durations import CalendarLength, Duration, calendar_length, signed_length
 from .hopping import regular_windows
 from .local_clock import check_zone
 from .paned import MOST_PANES, Paned
-from .table import TableWindows, check_inside, moment
+from .table import LargerWindows, TableWindows, check_inside, moment
 from .window import EARLIEST
 
 _DAY_US = 86_400_000_000
@@ -39,9 +39,9 @@ class CalendarWindows(Paned):
     many weeks in a zone; on the first of a month, if they are months); `zone` is whose midnight that is.
     """
 
-    size: Length
-    every: Length
-    offset: Length
+    size: CalendarLength
+    every: CalendarLength
+    offset: CalendarLength
     zone: str | None
 
     of_panes: ClassVar[bool] = True
@@ -50,7 +50,9 @@ class CalendarWindows(Paned):
     """Whether windows begin every `size`, and end every `every`."""
 
     @classmethod
-    def at(cls, size: Length, every: Length, offset: Length, zone: str | None) -> Self:
+    def at(
+        cls, size: CalendarLength, every: CalendarLength, offset: CalendarLength, zone: str | None
+    ) -> Self:
         """The windows of two lengths. Raises `ValueError` for those that give no windows of the kind."""
         made = cls(size.mean_us, every.mean_us, size, every, offset, zone)
         made.check()
@@ -72,7 +74,7 @@ class CalendarWindows(Paned):
 
     def _place(self) -> dict[str, str]:
         """Where they begin, as plain JSON; nothing for what isn't given."""
-        place = {} if self.offset == Length() else {"offset": self.offset.text}
+        place = {} if self.offset == CalendarLength() else {"offset": self.offset.text}
         return place | ({} if self.zone is None else {"zone": self.zone})
 
     @property
@@ -81,7 +83,7 @@ class CalendarWindows(Paned):
         return f"windows of {self.size.text}{self._place_text()}"
 
     def _place_text(self) -> str:
-        offset = "" if self.offset == Length() else f" from {self.offset.text} on"
+        offset = "" if self.offset == CalendarLength() else f" from {self.offset.text} on"
         return offset + ("" if self.zone is None else f" in {self.zone}")
 
     def of_table(self) -> TableWindows:
@@ -95,14 +97,14 @@ class CalendarWindows(Paned):
         return regular_windows(self.size_us, self.every_us, self.offset.us)
 
     @property
-    def _begin(self) -> Length:
+    def _begin(self) -> CalendarLength:
         """How often windows begin."""
         return self.every
 
     @property
-    def _pane(self) -> Length:
+    def _pane(self) -> CalendarLength:
         months = math.gcd(self.size.months, self.every.months)
-        return Length(months, 0 if months else math.gcd(self.size.us, self.every.us))
+        return CalendarLength(months, 0 if months else math.gcd(self.size.us, self.every.us))
 
     @property
     def pane_us(self) -> int:
@@ -279,11 +281,11 @@ class CalendarCumulate(CalendarWindows):
         return CumulateTable(self.size_us, self.every_us, self.offset.us)
 
     @property
-    def _begin(self) -> Length:
+    def _begin(self) -> CalendarLength:
         return self.size
 
     @property
-    def _pane(self) -> Length:
+    def _pane(self) -> CalendarLength:
         return self.every
 
     @property
@@ -352,7 +354,7 @@ class CalendarTable(TableWindows):
         """See `TableWindows`."""
         return 0
 
-    def fit_into(self, larger: Paned) -> bool:
+    def fit_into(self, larger: LargerWindows) -> bool:
         """See `TableWindows`: the rows decide."""
         return True
 
@@ -374,7 +376,7 @@ class CalendarHoppingTable(CalendarTable):
 
     kind: ClassVar[str] = "hopping"
 
-    def once_within(self, starts: np.ndarray, ends: np.ndarray, larger: Paned) -> np.ndarray | None:
+    def once_within(self, starts: np.ndarray, ends: np.ndarray, larger: LargerWindows) -> np.ndarray | None:
         """See `TableWindows`."""
         windows, (size, every) = self._windows, self._windows.lengths
         panes = windows.panes_of_windows
@@ -413,7 +415,7 @@ class CalendarCumulateTable(CalendarTable):
 
     kind: ClassVar[str] = "cumulate"
 
-    def once_within(self, starts: np.ndarray, ends: np.ndarray, larger: Paned) -> np.ndarray | None:
+    def once_within(self, starts: np.ndarray, ends: np.ndarray, larger: LargerWindows) -> np.ndarray | None:
         """See `TableWindows`: those of full length."""
         mask = self._windows.last_ends(starts) == ends
         check_inside(self, starts[mask], ends[mask], larger)
@@ -436,19 +438,21 @@ _CLASSES: dict[str, type[CalendarWindows]] = {
 
 
 @lru_cache(maxsize=256)
-def _boundaries(begin: Length, step: Length, offset: Length, zone: str | None) -> Boundaries:
+def _boundaries(
+    begin: CalendarLength, step: CalendarLength, offset: CalendarLength, zone: str | None
+) -> Boundaries:
     """Stretches of a length, of which windows begin with one every `begin`."""
     offset = _normal(begin, offset)
     monday = zone is not None and not begin.months and begin.us % _WEEK_US == 0
-    shift = Length(0 if not step.months else offset.months, offset.us + (_MONDAY_US if monday else 0))
+    shift = CalendarLength(0 if not step.months else offset.months, offset.us + (_MONDAY_US if monday else 0))
     return Boundaries(step, shift, zone)
 
 
-def _normal(begin: Length, offset: Length) -> Length:
+def _normal(begin: CalendarLength, offset: CalendarLength) -> CalendarLength:
     """The same offset, of less than the length that windows begin after."""
     if begin.months:
-        return Length(offset.months % begin.months, offset.us)
-    return Length(0, offset.us % begin.us)
+        return CalendarLength(offset.months % begin.months, offset.us)
+    return CalendarLength(0, offset.us % begin.us)
 
 
 def calendar_windows(
@@ -468,7 +472,7 @@ def calendar_windows(
     {'window': 'tumbling', 'size': '1d', 'offset': '22h'}
     """
     length, step = calendar_length(size), calendar_length(size if every is None else every)
-    shift = Length() if offset is None else signed_length(offset)
+    shift = CalendarLength() if offset is None else signed_length(offset)
     for one, given, what in ((length, size, "a window"), (step, every, "every=")):
         if one.mean_us < 1:
             raise ValueError(f"{kind}: {what} must be longer than {given!r}")

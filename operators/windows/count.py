@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from ...sketches.core.lazy import np, pa
-from .paned import Paned
-from .table import TableWindows
+from .table import LargerWindows, TableWindows
 from .window import EARLIEST, LATEST
 
 WINDOW_ID = "window_id"
@@ -35,7 +34,7 @@ class ByCountTable(TableWindows):
         """See `TableWindows`: they may lie anywhere."""
         return True
 
-    def fit_into(self, larger: Paned) -> bool:
+    def fit_into(self, larger: LargerWindows) -> bool:
         """See `TableWindows`: the rows decide."""
         return True
 

@@ -10,7 +10,7 @@ from ...sketches.core.lazy import np
 from ...sketches.core.protocol import SketchError
 from .durations import Duration, duration_text
 from .paned import Paned, check_panes, check_steps
-from .table import TableWindows, check_inside
+from .table import LargerWindows, TableWindows, check_inside
 from .window import window_length
 
 
@@ -30,7 +30,7 @@ class CumulateTable(TableWindows):
         fit = (lengths > 0) & (lengths <= self.size_us) & (lengths % self.every_us == 0)
         return bool((fit & ((starts - self.offset_us) % self.size_us == 0)).all())
 
-    def once_within(self, starts: np.ndarray, ends: np.ndarray, larger: Paned) -> np.ndarray | None:
+    def once_within(self, starts: np.ndarray, ends: np.ndarray, larger: LargerWindows) -> np.ndarray | None:
         """See `TableWindows`: those of full length.
 
         Where one isn't there yet no earlier one stands for it: tables that are merged may come from several

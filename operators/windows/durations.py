@@ -60,11 +60,11 @@ _MONTH_US = 2_629_746_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Length:
+class CalendarLength:
     """Months of the calendar, and microseconds; windows are as long as one of them.
 
-    >>> Length(6).text, Length(3).text, Length(12).text, Length(0, 86_400_000_000).text
-    ('6mo', '1q', '1y', '1d')
+    >>> [CalendarLength(months).text for months in (6, 3, 12)], CalendarLength(0, 86_400_000_000).text
+    (['6mo', '1q', '1y'], '1d')
     """
 
     months: int = 0
@@ -86,36 +86,36 @@ class Length:
         return text + (duration_text(self.us) if self.us or not text else "")
 
 
-def calendar_length(duration: Duration) -> Length:
+def calendar_length(duration: Duration) -> CalendarLength:
     """A duration, or months of the calendar, such as ``"1mo"``, ``"1q"`` or ``"1y"``; both as in ``"1mo4d"``.
 
     Raises `ValueError` for anything else and for less than 0.
 
     >>> calendar_length("1y"), calendar_length("1d")
-    (Length(months=12, us=0), Length(months=0, us=86400000000))
+    (CalendarLength(months=12, us=0), CalendarLength(months=0, us=86400000000))
     """
     if not isinstance(duration, str):
-        return Length(0, microseconds(duration))
+        return CalendarLength(0, microseconds(duration))
     text = duration.strip().replace(" ", "")
     parts = _CALENDAR_PART.match(text) and _CALENDAR_PART.findall(text)
     rest = _CALENDAR_PART.sub("", text)
     if not parts or (rest and not text.endswith(rest)):
-        return Length(0, microseconds(duration))
-    return Length(sum(int(n) * _MONTHS[unit] for n, unit in parts), microseconds(rest) if rest else 0)
+        return CalendarLength(0, microseconds(duration))
+    return CalendarLength(sum(int(n) * _MONTHS[unit] for n, unit in parts), microseconds(rest) if rest else 0)
 
 
-def signed_length(duration: Duration) -> Length:
+def signed_length(duration: Duration) -> CalendarLength:
     """As `calendar_length`, with a minus in front of what is to be subtracted, or a negative `timedelta`.
 
     >>> signed_length("-1h"), signed_length("1mo-1h")
-    (Length(months=0, us=-3600000000), Length(months=1, us=-3600000000))
+    (CalendarLength(months=0, us=-3600000000), CalendarLength(months=1, us=-3600000000))
     """
     if isinstance(duration, timedelta):
-        return Length(0, duration // timedelta(microseconds=1))
+        return CalendarLength(0, duration // timedelta(microseconds=1))
     if not isinstance(duration, str):
         return calendar_length(duration)
     first, *others = duration.strip().split("-")
-    added = calendar_length(first) if first or not others else Length()
+    added = calendar_length(first) if first or not others else CalendarLength()
     removed = [calendar_length(other) for other in others]
     months, length_us = sum(one.months for one in removed), sum(one.us for one in removed)
-    return Length(added.months - months, added.us - length_us)
+    return CalendarLength(added.months - months, added.us - length_us)

@@ -10,7 +10,7 @@ from ...sketches.core.lazy import np
 from ...sketches.core.protocol import SketchError
 from .durations import Duration, duration_text
 from .paned import Paned, check_panes
-from .table import TableWindows, check_inside, moment
+from .table import LargerWindows, TableWindows, check_inside, moment
 from .tumbling import TumblingTable
 from .window import window_length
 
@@ -22,7 +22,7 @@ class HoppingTable(TableWindows):
     kind: ClassVar[str] = "hopping"
     in_steps: ClassVar[bool] = True
 
-    def once_within(self, starts: np.ndarray, ends: np.ndarray, larger: Paned) -> np.ndarray | None:
+    def once_within(self, starts: np.ndarray, ends: np.ndarray, larger: LargerWindows) -> np.ndarray | None:
         """See `TableWindows`."""
         if not larger.calendar and larger.size_us % self.size_us:
             raise SketchError(

@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Self
 
 from ...sketches.core.lazy import np, pa
 from .durations import Duration, duration_text, microseconds
-from .paned import Paned
-from .table import TableWindows
+from .table import LargerWindows, TableWindows
 from .window import EARLIEST, window_length
 
 
@@ -34,7 +33,7 @@ class SessionTable(TableWindows):
         """See `TableWindows`."""
         return bool((ends - starts >= self.size_us).all())
 
-    def fit_into(self, larger: Paned) -> bool:
+    def fit_into(self, larger: LargerWindows) -> bool:
         """See `TableWindows`: the rows decide."""
         return True
 

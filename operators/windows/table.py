@@ -9,14 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Protocol, Self
 
 from ...sketches.core.lazy import np
 from ...sketches.core.protocol import SketchError
 from .durations import duration_text, microseconds
 
-if TYPE_CHECKING:
-    from .paned import Paned
+
+class LargerWindows(Protocol):
+    """Windows side by side, into which those of a table are merged: `paned.Paned` of one pane each."""
+
+    calendar: ClassVar[bool]
+    """Whether `size_us` is a mean length."""
+
+    @property
+    def size_us(self) -> int:
+        """Their length."""
+
+    @property
+    def text(self) -> str:
+        """What they are, in words."""
+
+    def pane_starts(self, times_us: np.ndarray) -> np.ndarray:
+        """The start of the window that holds each time."""
+
+    def last_ends(self, times_us: np.ndarray) -> np.ndarray:
+        """The end of the window that holds each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +96,11 @@ class TableWindows:
         """From a window's end to the next one's, of windows that end at set times; 0 if that differs."""
         return self.every_us if self.in_steps else 0
 
-    def fit_into(self, larger: Paned) -> bool:
+    def fit_into(self, larger: LargerWindows) -> bool:
         """Whether larger windows can be made of these, as far as that doesn't depend on the rows."""
         return larger.calendar or larger.size_us % self.size_us == 0
 
-    def once_within(self, starts: np.ndarray, ends: np.ndarray, larger: Paned) -> np.ndarray | None:
+    def once_within(self, starts: np.ndarray, ends: np.ndarray, larger: LargerWindows) -> np.ndarray | None:
         """A mask of the rows that make up larger windows, side by side, with each row of the stream in one.
 
         None means all. It depends on each row's own window alone, so tables may be judged in pieces. Raises
@@ -130,7 +148,7 @@ class AllTime(TableWindows):
         """The one window."""
         return cls()
 
-    def once_within(self, starts: np.ndarray, ends: np.ndarray, larger: Paned) -> np.ndarray | None:
+    def once_within(self, starts: np.ndarray, ends: np.ndarray, larger: LargerWindows) -> np.ndarray | None:
         """Raises `SketchError`: it can't be cut."""
         raise SketchError(f"merge: this table has {self}, so it can't be cut into {larger.text}")
 
@@ -138,7 +156,9 @@ class AllTime(TableWindows):
         return "one window for all rows"
 
 
-def check_inside(windows: TableWindows | None, starts: np.ndarray, ends: np.ndarray, larger: Paned) -> None:
+def check_inside(
+    windows: TableWindows | None, starts: np.ndarray, ends: np.ndarray, larger: LargerWindows
+) -> None:
     """Raise `SketchError` if a row's window lies in two of the larger windows, which are side by side."""
     outside = ends > larger.last_ends(starts)
     if not outside.any():

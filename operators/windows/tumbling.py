@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from .durations import Duration, duration_text
 from .paned import Paned
-from .table import TableWindows
+from .table import LargerWindows, TableWindows
 from .window import window_length
 
 
@@ -20,7 +20,7 @@ class TumblingTable(TableWindows):
     side_by_side: ClassVar[bool] = True
     in_steps: ClassVar[bool] = True
 
-    def fit_into(self, larger: Paned) -> bool:
+    def fit_into(self, larger: LargerWindows) -> bool:
         """See `TableWindows`. Larger windows begin at multiples of their length, but on a calendar."""
         return larger.calendar or (larger.size_us % self.size_us == 0 and not self.offset_us)
 

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from ...operators.table.merge import larger_windows
+from ...operators.table.merge import windows_of_rollup
 from ...operators.table.schema import (
     END,
     START,
@@ -87,9 +87,8 @@ def rollup(
     own = keys_of(schema)
     if unknown := [key for key in by or () if key not in own]:
         raise ValueError(f"rollup: {', '.join(unknown)} is not a key of this table; its keys are {own}")
-    if every is None and not (offset is None and zone is None):
-        raise ValueError('rollup: offset= and zone= are of new windows; give their length, as in every="1d"')
-    larger = None if every is None else larger_windows("rollup", in_our_notation(every), offset, zone)
+    length = None if every is None else in_our_notation(every)
+    larger = windows_of_rollup("rollup", length, offset, zone)
     windows = _windows(schema, larger)
     keys = {key: schema.field(key).type for key in own if by is None or key in by}
     plan = partials_of_table(table_schema(keys, aggregates_of(schema), windows))

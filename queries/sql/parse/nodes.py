@@ -39,7 +39,7 @@ class Length(exp.Expression):
     @property
     def duration(self) -> str:
         """As definitions have it."""
-        return durations.Length(self.args.get("months") or 0, int(self.this)).text
+        return durations.CalendarLength(self.args.get("months") or 0, int(self.this)).text
 
 
 UNITS = {
