@@ -64,7 +64,7 @@ def test_partition_by_is_the_key_of_the_messages_that_are_written() -> None:
         "CREATE STREAM k AS SELECT usr AS u FROM posts PARTITION BY usr"
         " UNION ALL SELECT page FROM clicks PARTITION BY page": ["ann", "bob", None, "/", "/x", "/"],
     }
-    rows = {
+    written = {
         query: [row[3] for row in last_rows(f"{ROWS} {query}; PRINT 'k' FROM BEGINNING;")] for query in keys
     }
-    assert rows == keys
+    assert written == keys
