@@ -31,6 +31,7 @@ from ...operators.families import family
 from ...operators.table.schema import END, START, definition_text, table_schema
 from ...operators.table.spark_footer import DEFINED, KEY_TYPE, ROWS, notes_of
 from ...operators.table.windows import declared_windows
+from ...operators.windows.calendar import calendar_windows
 from ...operators.windows.count import ByCountTable
 from ...operators.windows.cumulate import CumulateTable
 from ...operators.windows.durations import microseconds
@@ -204,6 +205,10 @@ _KINDS = (
     (rf"windows of {_LENGTH} that end where a group has rows", lambda size: SlidingTable(size)),
     (rf"sessions with a gap of {_LENGTH}", lambda gap: SessionTable(gap)),
 )
+_CALENDAR = re.compile(
+    r"windows of (up to )?(\w+)(?: (?:every|that grow by) (\w+))?(?: from (-?\w+) on)?(?: in (\S+))?"
+)
+"""Windows of months, and those that begin by the clock of a zone."""
 
 
 def windows_of_text(text: str) -> TableWindows:
@@ -211,11 +216,18 @@ def windows_of_text(text: str) -> TableWindows:
 
     >>> str(windows_of_text("windows of 1h every 15m from 5m on"))
     'windows of 1h every 15m from 5m on'
+    >>> str(windows_of_text("windows of 1mo from 2h on in Europe/Helsinki"))
+    'windows of 1mo from 2h on in Europe/Helsinki'
     """
     if text == str(AllTime()):
         return AllTime()
     if counted := re.fullmatch(r"windows of (\d+) rows", text):
         return ByCountTable(int(counted[1]))
+    if match := _CALENDAR.fullmatch(text):
+        grows, size, every, offset, zone = match.groups()
+        kind = "cumulate" if grows else "tumbling" if every is None else "hopping"
+        if (local := calendar_windows(kind, size, every, offset, zone)) is not None:
+            return local.of_table()
     for pattern, windows in _KINDS:
         if match := re.fullmatch(pattern, text):
             made: TableWindows = windows(*(0 if one is None else microseconds(one) for one in match.groups()))

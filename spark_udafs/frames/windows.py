@@ -85,6 +85,8 @@ class LocalWindows:
 
     column: str
     windows: CalendarWindows
+    time: Column | None = field(default=None, compare=False, repr=False)
+    """See `Windows.time`."""
 
     def panes(self, streaming: bool) -> Paned:
         """The panes that rows are sketched by."""

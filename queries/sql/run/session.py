@@ -186,7 +186,9 @@ class SqlSession:
             check_kind(node, plan)
             topic = str(node.options.get("KAFKA_TOPIC", node.name))
             key = node.options.get("KEY")
-            names = () if key is None else (column_named(str(key), plan.columns, key, str(node.name)),)
+            names: tuple[str, ...] = (
+                () if key is None else (column_named(str(key), plan.columns, key, str(node.name)),)
+            )
             if names and plan.partition:
                 raise error_at(key, "KEY says the same as PARTITION BY; leave one of them out")
             names = names or plan.partition

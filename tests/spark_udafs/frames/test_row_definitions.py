@@ -20,7 +20,7 @@ from streamgauge.operators.windows.table import AllTime
 from streamgauge.sketches.core.protocol import SketchError
 from streamgauge.spark_udafs.frames.frames import sketch
 from streamgauge.spark_udafs.frames.rollup import rollup
-from streamgauge.spark_udafs.frames.row_definitions import schema_of_text
+from streamgauge.spark_udafs.frames.row_definitions import schema_of_text, windows_of_text
 from streamgauge.spark_udafs.frames.tables import as_table
 
 MINUTE = 60_000_000
@@ -67,6 +67,23 @@ def test_the_text_of_a_definition_gives_the_schema_again(windows: Any) -> None:
 def test_other_text_is_refused(text: str) -> None:
     with pytest.raises(SketchError, match="isn't the definition of this table"):
         schema_of_text(text, ["lang", "users"])
+
+
+def test_windows_of_every_kind_are_read_back_from_their_words() -> None:
+    texts = [
+        "windows of 1h",
+        "windows of 1h every 15m from 5m on",
+        "windows of 1d from 2h on",
+        "windows of 1mo",
+        "windows of 1d in Europe/Helsinki",
+        "windows of 1q from 1mo on in Asia/Kolkata",
+        "windows of 1w every 1d in Europe/Paris",
+        "windows of up to 1d that grow by 1h in America/St_Johns",
+        "windows of up to 1d that grow by 1h",
+        "windows of 5 rows",
+        "sessions with a gap of 5m",
+    ]
+    assert [str(windows_of_text(text)) for text in texts] == texts
 
 
 @pytest.mark.spark
