@@ -48,8 +48,8 @@ class WholeInput(Paned):
         return np.full(len(times_us), ALL_TIME[0], np.int64)
 
     def first_end(self, time_us: int) -> int:
-        """See `Paned`."""
-        return ALL_TIME[1]
+        """See `Paned`: no window follows, so a later end is one that no time reaches."""
+        return ALL_TIME[1] if time_us < ALL_TIME[1] else ALL_TIME[1] + self.size_us
 
     def first_ends(self, times_us: np.ndarray) -> np.ndarray:
         """See `Paned`."""
