@@ -26,6 +26,8 @@ _RAISED = re.compile(r"^(?P<place>(?:\w+\.)*)(?P<kind>[A-Z]\w*): (?P<message>.*\
 _OF_SOURCE = re.compile(r"^\[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR\].* throw exception: (.*)")
 _SOURCE_FAILED = re.compile(r"^\[PYTHON_DATA_SOURCE_ERROR\] [^:]*: ")
 _WORKER = re.compile("Python worker|PYTHON_DATA_SOURCE_ERROR|PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR")
+_DESCRIBED = "=== Streaming Query ==="
+"""Where Spark begins to describe the query that has failed."""
 _OF_JAVA = re.compile(r"^(?:java|scala|org|py4j|Caused)\b")
 
 
@@ -51,7 +53,10 @@ def last_error(text: str) -> str | None:
     'ValueError: no time'
     >>> last_error("  An exception was thrown:\\nstreamgauge.sketches.core.errors.SketchError: not a sketch")
     'not a sketch'
+    >>> last_error("ValueError: no topic\\n=== Streaming Query ===\\nIdentifier: [id = 1]")
+    'ValueError: no topic'
     """
+    text = text.partition(_DESCRIBED)[0]
     lines = [_SOURCE_FAILED.sub("", line) for line in text.splitlines()]
     errors = [match for line in lines if not _OF_JAVA.match(line) and (match := _RAISED.match(line))]
     if not errors:
