@@ -33,7 +33,7 @@ from ...table.window_groups import WindowGroups
 from ...table.windows import edges
 from ...watermarks.global_watermark import Mark, closing_times, update_idleness
 from ...watermarks.position import Input, Position
-from ...windows.tumbling import Tumbling
+from ...windows.paned import Paned
 from ...windows.window import EARLIEST, StreamWindows
 from ..log.merger_state import EmittedWindows, LogState, read_state, state_json
 from ..options import DeliveryName
@@ -353,7 +353,7 @@ def _in_open_windows(delta: Delta, window: StreamWindows, closed_us: int) -> Del
     """
     if delta.table is None:
         return delta
-    assert isinstance(window, Tumbling)
+    assert isinstance(window, Paned)
     starts, ends = edges(delta.table)
     if not (over := ends <= closed_us).any():
         return delta
