@@ -11,6 +11,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from ...operators.rendering.answers import plain
+from ...operators.watching.console import TerminalConsole
 from ...operators.watching.terminal import json_line, write_json
 from .run import ScenarioResult, chosen, run
 from .scenario import Scenario
@@ -22,7 +23,7 @@ def show(names: Iterable[str], as_json: bool) -> bool:
     Raises `ValueError` for a name that there isn't.
     """
     listed = chosen(names)
-    console = Console(soft_wrap=True)
+    console = TerminalConsole(soft_wrap=True)
     if as_json:
         results = [run(one) for one in listed]
         write_json([_as_json(one) for one in results])

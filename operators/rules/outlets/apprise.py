@@ -19,7 +19,7 @@ class AlertsToApprise(NotifyingOutlet):
     The message is plain text, a failure where an event fires or is unknown, else a success: PagerDuty and
     Opsgenie raise and resolve by that. Apprise doesn't tell a refusal from a failure, so each is retried for
     `patience`. The other options are those of all outlets to people (docs/alerts.md). Raises `ValueError` for
-    an address that Apprise doesn't know, and `MissingExtraError` without the extra ``notify``.
+    an address that Apprise doesn't know, and `ModuleNotFoundError` without the extra ``notify``.
 
     Source: https://github.com/caronc/apprise, which lists the addresses.
 
@@ -49,7 +49,7 @@ class AlertsToApprise(NotifyingOutlet):
         return str(self._service.service_name)
 
     def send(self, notification: Notification) -> None:
-        """See `NotifyingOutlet`."""
+        """See `NotifyingOutlet`. Raises `OutletError` if the service didn't accept it."""
         from apprise import Apprise, NotifyFormat, NotifyType
 
         lasts = any(alert.state in ("fired", "unknown") for alert in notification.alerts)

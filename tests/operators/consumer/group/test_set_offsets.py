@@ -16,7 +16,7 @@ from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.definition.aggregates import count, distinct, top_k
 from streamgauge.operators.definition.stream import Stream
 from streamgauge.operators.kafka.topics import admin, end_offsets
-from streamgauge.together import run_together
+from streamgauge.shared_runs import run_together
 
 from ..runs import Windows, run_and_ask
 
