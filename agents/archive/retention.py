@@ -14,9 +14,9 @@ from ...operators.archive.store import Store
 def remove_older(store: Store, topics: Mapping[str, list[int]], before_ms: int) -> list[Segment]:
     """Remove the files whose messages are all older than a time (ms since 1970); gives what they held.
 
-    Ends at a partition's first file with a younger message or with none that has a timestamp. The last file
-    stays in any case: it says where the archive goes on. Where the archive begins from then on is recorded
-    before anything is removed, so that a missing file is told from a removed one.
+    Stops at a partition's first file with a younger message, or without any timestamp. The last file is
+    always kept, because archivers continue after it. The new beginning of the archive is recorded before
+    anything is removed, so that a missing file can be distinguished from a removed one.
     """
     removed = []
     for topic, partitions in topics.items():

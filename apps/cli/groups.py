@@ -220,7 +220,7 @@ def migrate(
 
 
 def _stream(text: str) -> Stream:
-    """The stream that a module defines. Raises `ValueError` if there is none.
+    """The stream of that name in a module. Raises `ValueError` if the module has none.
 
     >>> _stream("streams")
     Traceback (most recent call last):

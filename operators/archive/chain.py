@@ -115,9 +115,9 @@ def check_beginning(first: Segment, begins: int | None) -> None:
 
 
 def last_segment(store: Store, topic: str, partition: int) -> Segment | None:
-    """The segment after which the archive goes on; None if there are none.
+    """The last segment, after which an archiver continues; None if the archive is empty.
 
-    Raises `ArchiveError` if it is damaged, or the manifest says that there are files after it.
+    Raises `ArchiveError` if it is damaged, or if later files, which the manifest lists, are missing.
     """
     while True:
         manifest = read_manifest(store, topic, partition)

@@ -78,7 +78,7 @@ class PriceBand(PriceRule):
     The limit is compared with how far the price is on its way from the reference to the band, in percent:
     ``at_least=100`` is at the band. With ``hold="15s"`` it is what leads to a trading pause. `tier1` lists
     the symbols of Tier 1, by name or wildcard (`SymbolList`); the others are of Tier 2. Bars are compared
-    with the bands by their lowest and highest price, those of a day not at all. All other fields are as in
+    with the bands by their lowest and highest price; daily bars are ignored. The other fields are those of
     `PriceRule`.
     """
 
