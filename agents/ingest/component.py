@@ -58,6 +58,10 @@ class Source(Protocol):
         """Let go of files and connections."""
 
 
+STOPPED = "lost at the stop"
+"""The reason in an account for messages that a source received and a stop left undelivered."""
+
+
 @runtime_checkable
 class DrainedSource(Protocol):
     """A source of a kind whose messages nobody may send again.

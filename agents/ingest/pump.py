@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from .account import IngestAccount
 from .batch import Batch
-from .component import DrainedSource, Interceptor, Sink, Source
+from .component import STOPPED, DrainedSource, Interceptor, Sink, Source
 
 log = logging.getLogger("streamgauge.ingest")
 
@@ -19,7 +19,6 @@ COMMIT_BYTES = 32 * 1024 * 1024
 COMMIT_MESSAGES = 400_000
 DRAIN_SECONDS = 10.0
 """How long at most a stop reads what a source has received."""
-STOPPED = "lost at the stop"
 _IDLE_SECONDS = 0.25
 _SOON_SECONDS = 0.005
 """How long more messages are waited for where somebody waits for the commit."""

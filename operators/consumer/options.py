@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from functools import wraps
+from functools import cached_property, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast, get_args
 
@@ -239,7 +239,7 @@ class RunOptions:
         if self.table is not None:
             _ = self.all_sinks  # what is wrong with the folder or the length is wrong now
 
-    @property
+    @cached_property
     def all_sinks(self) -> list[Sink]:
         """The sinks, with that of `table`."""
         if self.table is None:

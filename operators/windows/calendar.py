@@ -13,14 +13,13 @@ from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 from ...sketches.core.lazy import np
-from ...sketches.core.protocol import SketchError
 from .boundaries import Boundaries
 from .cumulate import CumulateTable, latest_of_each
 from .durations import CalendarLength, Duration, calendar_length, signed_length
-from .hopping import regular_windows
+from .hopping import no_whole_span, none_end_to_end, regular_windows
 from .local_clock import check_zone
 from .paned import MOST_PANES, Paned
-from .table import LargerWindows, TableWindows, check_inside, moment
+from .table import LargerWindows, TableWindows, check_inside
 from .window import EARLIEST
 
 _DAY_US = 86_400_000_000
@@ -384,10 +383,7 @@ class CalendarHoppingTable(CalendarTable):
         low, high = panes.numbers(first), panes.numbers(last)
         exact = (panes.starts(low) == first) & (panes.starts(high) == last)
         if size % every or not (exact & (low % every == 0) & ((high - low) % size == 0)).all():
-            raise SketchError(
-                f"merge: {self} overlap, and none of them lie end to end in {larger.text}: some rows would "
-                "count twice or not at all; sketch tumbling windows for that"
-            )
+            raise none_end_to_end(self, larger)
         mask = (panes.numbers(starts) - low) % size == 0
         check_inside(self, starts[mask], ends[mask], larger)
         return mask
@@ -402,10 +398,7 @@ class CalendarHoppingTable(CalendarTable):
         numbers = windows.panes_of_windows.numbers(np.append(starts, ends.max()))
         first, last = int(numbers.min()), int(numbers[-1])
         if (last - first) % size or size % every:
-            raise SketchError(
-                f"{self} overlap, and those from {moment(int(starts.min()))} on do not lie end to end up to "
-                f"{moment(int(ends.max()))}; choose a span that is a multiple of {windows.size.text}"
-            )
+            raise no_whole_span(self, int(starts.min()), int(ends.max()), windows.size.text)
         return (numbers[:-1] - first) % size == 0
 
 

@@ -31,10 +31,7 @@ class HoppingTable(TableWindows):
         first, last = larger.pane_starts(starts), larger.last_ends(starts)
         exact = (first - self.offset_us) % self.every_us == 0
         if self.size_us % self.every_us or not (exact & ((last - first) % self.size_us == 0)).all():
-            raise SketchError(
-                f"merge: {self} overlap, and none of them lie end to end in {larger.text}: some rows "
-                "would count twice or not at all; sketch tumbling windows for that"
-            )
+            raise none_end_to_end(self, larger)
         mask = (starts - first) % self.size_us == 0
         check_inside(self, starts[mask], ends[mask], larger)
         return mask
@@ -47,10 +44,7 @@ class HoppingTable(TableWindows):
             return None
         first, last = int(starts.min()), int(ends.max())
         if (last - first) % self.size_us or self.size_us % self.every_us:
-            raise SketchError(
-                f"{self} overlap, and those from {moment(first)} on do not lie end to end up to "
-                f"{moment(last)}; choose a span that is a multiple of {duration_text(self.size_us)}"
-            )
+            raise no_whole_span(self, first, last, duration_text(self.size_us))
         return (starts - first) % self.size_us == 0
 
     def __str__(self) -> str:
@@ -101,3 +95,19 @@ class Hopping(Paned):
     def of_table(self) -> TumblingTable | HoppingTable:
         """See `StreamWindows`."""
         return regular_windows(self.size_us, self.every_us)
+
+
+def none_end_to_end(windows: TableWindows, larger: LargerWindows) -> SketchError:
+    """The error that overlapping windows of a table can't be merged into larger ones."""
+    return SketchError(
+        f"merge: {windows} overlap, and none of them lie end to end in {larger.text}: some rows "
+        "would count twice or not at all; sketch tumbling windows for that"
+    )
+
+
+def no_whole_span(windows: TableWindows, first_us: int, last_us: int, size: str) -> SketchError:
+    """The error that a span isn't made of whole windows, of those that overlap."""
+    return SketchError(
+        f"{windows} overlap, and those from {moment(first_us)} on do not lie end to end up to "
+        f"{moment(last_us)}; choose a span that is a multiple of {size}"
+    )

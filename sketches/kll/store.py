@@ -245,18 +245,19 @@ class Store:
         workspace = kll_update.new_workspace(self.dtype, 0)
         given = frozen(groups), ends, values, frozen(weights), workspace, apart
         self._make_scratch(0)
-        resume(
-            lambda at: kll_weighted.update(self.state, *self.tables, *given, at),
-            lambda why: self._enlarge(why, coming=self._coming(groups, ends)),
-        )
+        self._update(kll_weighted.update, given, groups, ends)
 
     def _absorb(self, groups: np.ndarray, ends: np.ndarray, values: np.ndarray) -> None:
         """Add runs of values, those of sketch ``groups[r]`` up to ``ends[r]``."""
         workspace = kll_update.new_workspace(self.dtype, len(values))
         rows = frozen(groups), ends, values, workspace
         self._make_scratch(0)
+        self._update(kll_update.update, rows, groups, ends)
+
+    def _update(self, kernel: Any, rows: tuple[Any, ...], groups: np.ndarray, ends: np.ndarray) -> None:
+        """Call a kernel on runs of rows, with room for what these still ask for."""
         resume(
-            lambda at: kll_update.update(self.state, *self.tables, *rows, at),
+            lambda at: kernel(self.state, *self.tables, *rows, at),
             lambda why: self._enlarge(why, coming=self._coming(groups, ends)),
         )
 

@@ -77,7 +77,7 @@ _INSTEAD = {
         "ask for streamgauge.quantiles({})",
     ),
     **dict.fromkeys(("mode", "approx_top_k"), "ask for streamgauge.top_k({})"),
-    **dict.fromkeys(("collect_list", "collect_set", "any_value"), "ask for streamgauge.sample({})"),
+    **dict.fromkeys(("collect_list", "any_value"), "ask for streamgauge.sample({})"),
     **dict.fromkeys(
         ("approx_count_distinct", "hll_sketch_agg", "collect_set"), "ask for streamgauge.distinct({})"
     ),

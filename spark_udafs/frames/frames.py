@@ -46,7 +46,7 @@ from ..session.worker_interpreter import check_worker_python
 from .aggregate_request import FrameRequest
 from .input_columns import InputColumns
 from .watermarks import has_watermark, watermark_ms, with_watermark_of_rows
-from .windows import LocalWindows, Sessions, Windows, windows_of_column
+from .windows import FrameWindows, LocalWindows, Sessions, windows_of_column
 
 _DAY_US = 86_400_000_000
 
@@ -85,7 +85,7 @@ class Sketching:
     frame: DataFrame
     lateness: tuple[str, str] | None = None
     keys: tuple[str | Column, ...] = ()
-    windows: Windows | LocalWindows | Sessions | None = None
+    windows: FrameWindows | None = None
     mode: Mode = "append"
 
     def withWatermark(self, eventTime: str, delayThreshold: str) -> Sketching:
@@ -105,12 +105,7 @@ class Sketching:
 
     def groupBy(
         self,
-        *keys: str
-        | Column
-        | Windows
-        | LocalWindows
-        | Sessions
-        | Sequence[str | Column | Windows | LocalWindows | Sessions],
+        *keys: str | Column | FrameWindows | Sequence[str | Column | FrameWindows],
     ) -> Sketching:
         """Group by columns, and by at most one `F.window`, `F.session_window` or `window`.
 
@@ -122,12 +117,12 @@ class Sketching:
         if len(keys) == 1 and isinstance(keys[0], list | tuple):
             keys = tuple(keys[0])
         names: list[str | Column] = []
-        windows: list[Windows | LocalWindows | Sessions] = []
+        windows: list[FrameWindows] = []
         for key in keys:
-            if not isinstance(key, str | Column | Windows | LocalWindows | Sessions):
+            if not isinstance(key, str | Column | FrameWindows):
                 raise TypeError(f"groupBy takes names of columns, columns and a window, got {key!r}")
             resolved = windows_of_column(key) if isinstance(key, Column) else key
-            if isinstance(resolved, Windows | LocalWindows | Sessions):
+            if isinstance(resolved, FrameWindows):
                 windows.append(resolved)
             elif isinstance(key, str | Column):
                 names.append(key)
@@ -291,7 +286,7 @@ def _buckets(rows: DataFrame) -> int:
 def _sketching(
     kept: pa.Schema,
     window: Paned,
-    windows: Windows | LocalWindows | Sessions | None,
+    windows: FrameWindows | None,
     plan: Partials,
     schema: pa.Schema,
 ) -> Work:
@@ -325,9 +320,7 @@ def _sketching(
     return run
 
 
-def _in_time(
-    rows: pl.DataFrame, windows: Windows | LocalWindows | Sessions
-) -> tuple[pl.DataFrame, np.ndarray]:
+def _in_time(rows: pl.DataFrame, windows: FrameWindows) -> tuple[pl.DataFrame, np.ndarray]:
     """The rows that are in a window, and their times: as for Spark's own windows, those that have one.
 
     Raises `ValueError` for a time in a year that no table can hold.
@@ -341,7 +334,7 @@ def _in_time(
     return rows, times
 
 
-def _beyond(windows: Windows | LocalWindows | Sessions, times_us: np.ndarray) -> str:
+def _beyond(windows: FrameWindows, times_us: np.ndarray) -> str:
     """What is wrong with rows in years that can't be in a table of sketches, and that close all windows."""
     return (
         f"{windows.column!r} is outside the years 1 to 9999 in {len(times_us)} rows, the first {times_us[0]} "
@@ -350,7 +343,7 @@ def _beyond(windows: Windows | LocalWindows | Sessions, times_us: np.ndarray) ->
     )
 
 
-def _timed(table: pa.Table, windows: Windows | LocalWindows | Sessions) -> pa.Table:
+def _timed(table: pa.Table, windows: FrameWindows) -> pa.Table:
     """The table of a task's panes with the times of its rows, as which Spark takes them.
 
     A pane gets the time of its latest row: Spark then assigns its windows and moves its watermark as it would

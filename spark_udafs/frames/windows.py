@@ -144,6 +144,10 @@ class Sessions:
         return {"session": duration_text(self.gap_us), "time": f'over "{self.column}"'}
 
 
+FrameWindows = Windows | LocalWindows | Sessions
+"""The windows that a DataFrame can be sketched in."""
+
+
 @dataclass(frozen=True, slots=True)
 class TogetherLate(Paned):
     """Panes of a millisecond, cut once more: behind `cut_us`, where sessions of its rows begin to end later.
@@ -204,7 +208,7 @@ def window(
     return Windows(timeColumn, size, slide, 0 if startTime is None else duration(startTime, signed=True))
 
 
-def windows_of_column(column: Column) -> Windows | LocalWindows | Sessions | None:
+def windows_of_column(column: Column) -> FrameWindows | None:
     """The windows that `F.window` or `F.session_window` made, None for any other column.
 
     Raises `ValueError` for a gap that differs from row to row, which such windows can't have here.

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..batch import Batch, DeadLine, IngestError, Positions
-from ..component import Place
+from ..component import STOPPED, Place
 from ..inbox import CAPACITY, FULL, Arrival, Inbox
 
 _PRIORITY = re.compile(rb"<(?:\d|[1-9]\d|1[0-8]\d|19[01])>")
@@ -25,7 +25,6 @@ _RECEIVE_BUFFER = 8 * 1024 * 1024
 _BLOCK = 65_536
 _QUIET_SECONDS = 0.2
 """At a stop, a connection over which nothing has come for so long is read to its end."""
-_CUT = "lost at the stop"
 _NO_PRIORITY = "not syslog: no priority, as in <34>"
 
 
@@ -237,11 +236,11 @@ class _Connection(threading.Thread):
         if complete and rest:
             self._put(split_frames(rest, 0, ended=True)[0])
         elif rest:
-            source.inbox.drop(1, _CUT)
+            source.inbox.drop(1, STOPPED)
 
     def _put(self, values: list[bytes]) -> None:
         if not self._source.inbox.put(self._source.arrival(values)):
-            self._source.inbox.drop(len(values), _CUT)
+            self._source.inbox.drop(len(values), STOPPED)
 
 
 def split_frames(data: bytes, max_size: int, ended: bool = False) -> tuple[list[bytes], bytes]:

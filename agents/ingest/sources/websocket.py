@@ -24,13 +24,12 @@ from websockets.exceptions import (
 from websockets.sync.client import ClientConnection, connect
 
 from ..batch import Batch, IngestError, Positions
-from ..component import Place
+from ..component import STOPPED, Place
 from ..inbox import CAPACITY, Arrival, Inbox
 
 log = logging.getLogger("streamgauge.ingest")
 
 _PART = "cursor"
-_STOPPED = "lost at the stop"
 _AGAIN = "seen before"
 _FIRST_SECONDS, _LONGEST_SECONDS = 0.5, 30.0
 _LARGEST = 16 * 1024 * 1024
@@ -220,12 +219,12 @@ class WebsocketSource:
         keys = None if not self._settings.key else [None if key is None else str(key).encode()]
         if self.inbox.put(Arrival([value], keys, position=position)):
             return True
-        self.inbox.drop(1, _STOPPED)
+        self.inbox.drop(1, STOPPED)
         return False
 
 
 def _at(fields: Any, path: str) -> Any:
-    """The field at a path such as ``data.t``; None if there is none."""
+    """The field at a path such as ``data.t``, or None."""
     for name in path.split(".") if path else ():
         fields = fields.get(name) if isinstance(fields, dict) else None
     return fields

@@ -11,7 +11,6 @@ into batches, nor on the readings of other keys.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -92,7 +91,9 @@ class KeyOrder:
     def in_order(self, windows: Mapping[Window, Sequence[Row]]) -> dict[Window, Sequence[Row]]:
         """The readings of windows that may be emitted again that are behind their keys' latest ones."""
         return {
-            window: [row for row in rows if row.at_us > self._latest.get(_row_key(row), EARLIEST)]
+            window: [
+                row for row in rows if row.at_us > self._latest.get(_text([*row.key.values()]), EARLIEST)
+            ]
             for window, rows in windows.items()
         }
 
@@ -380,7 +381,3 @@ class KeyOrder:
         del self._latest[key]
         for kept in (self._final_at, self._held, self._reported):
             kept.pop(key, None)
-
-
-def _row_key(row: Row) -> str:
-    return json.dumps(list(row.key.values()), ensure_ascii=False, separators=(",", ":"))

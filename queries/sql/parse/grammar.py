@@ -153,14 +153,14 @@ _INSTEAD: Mapping[tuple[type, str], str] = {
         exp.Select,
         "windows",
     ): "a named window is of OVER, which looks at other rows: write WINDOW TUMBLING (SIZE …)",
-    (
-        exp.Select,
-        "sample",
-    ): "TABLESAMPLE: write SAMPLE(column, 100), an aggregate, or filter the rows in WHERE",
-    (
-        exp.Select,
-        "pivots",
-    ): "PIVOT: write an aggregate for each value, COUNT(*) FILTER (WHERE column = 'value')",
+    **dict.fromkeys(
+        ((exp.Select, "sample"), (exp.Table, "sample")),
+        "TABLESAMPLE: write SAMPLE(column, 100), an aggregate, or filter the rows in WHERE",
+    ),
+    **dict.fromkeys(
+        ((exp.Select, "pivots"), (exp.Table, "pivots")),
+        "PIVOT: write an aggregate for each value, COUNT(*) FILTER (WHERE column = 'value')",
+    ),
     (exp.Select, "into"): "INTO: write CREATE STREAM … AS SELECT, or INSERT INTO … SELECT",
     (exp.Select, "locks"): "FOR UPDATE: a stream has no rows to lock; leave it out",
     (exp.Select, "kind"): "SELECT AS: write the columns by themselves",
@@ -174,14 +174,6 @@ _INSTEAD: Mapping[tuple[type, str], str] = {
     ),
     (exp.Table, "version"): _HISTORY.format(what="FOR … AS OF"),
     (exp.Table, "when"): _HISTORY.format(what="AT or BEFORE"),
-    (
-        exp.Table,
-        "sample",
-    ): "TABLESAMPLE: write SAMPLE(column, 100), an aggregate, or filter the rows in WHERE",
-    (
-        exp.Table,
-        "pivots",
-    ): "PIVOT: write an aggregate for each value, COUNT(*) FILTER (WHERE column = 'value')",
     (exp.Table, "hints"): "a table takes no hints: leave out WITH (…)",
     (exp.TableAlias, "columns"): "an alias of a table names no columns: write AS name, and rename columns in "
     "the SELECT",

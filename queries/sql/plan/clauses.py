@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlglot import exp
 
 from ....operators.table.schema import END, START
@@ -23,6 +25,20 @@ def check_clauses(select: exp.Select) -> None:
         raise refused(node if isinstance(node, exp.Window) else node.this)
     if not select.expressions:
         raise error_at(select, "SELECT must name a column")
+
+
+def conjuncts(condition: Any) -> list[Any]:
+    """The conditions that a condition joins by AND, whatever parentheses are around them.
+
+    >>> import sqlglot
+    >>> [one.sql() for one in conjuncts(sqlglot.parse_one("a = 1 AND (b = 2 AND (c OR d))"))]
+    ['a = 1', 'b = 2', 'c OR d']
+    """
+    if isinstance(condition, exp.Paren):
+        return conjuncts(condition.this)
+    if isinstance(condition, exp.And):
+        return [*conjuncts(condition.this), *conjuncts(condition.expression)]
+    return [condition]
 
 
 def limit_of(select: exp.Select) -> int | None:

@@ -14,6 +14,7 @@ from ..errors import SqlError, error_at, errors_at
 from ..parse.grammar import check_arguments
 from ..scalars.scalars import Scalars, type_source
 from .catalog import Catalog, Relation, column_named
+from .clauses import conjuncts
 from .scope import Scope, Side, free_name
 from .stream_builder import with_columns
 from .topic_reader import TopicReader
@@ -292,10 +293,7 @@ def _suffix(alias: str, left: Iterable[str], right: Iterable[str]) -> str:
 
 
 def _equalities(node: Any) -> list[Any]:
-    if isinstance(node, exp.Paren):
-        return _equalities(node.this)
-    if isinstance(node, exp.And):
-        return [*_equalities(node.this), *_equalities(node.expression)]
-    if not isinstance(node, exp.EQ):
-        raise error_at(node, "ON must be equalities, a.column = b.column; put the rest in WHERE")
-    return [node]
+    equalities = conjuncts(node)
+    if others := [one for one in equalities if not isinstance(one, exp.EQ)]:
+        raise error_at(others[0], "ON must be equalities, a.column = b.column; put the rest in WHERE")
+    return equalities

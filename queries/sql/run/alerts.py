@@ -19,6 +19,7 @@ from ..parse.statements import CreateAlert
 from ..plan.aggregates import RANKED, AggregateCall, constant
 from ..plan.answer_reader import BOUNDS
 from ..plan.catalog import Relation, check_options
+from ..plan.clauses import conjuncts
 from ..plan.logical_plan import LogicalPlan
 
 _OPTIONS = ("TO", "HOLD", "RELEASE", "CLEAR", "COOLDOWN")
@@ -55,10 +56,10 @@ def alert_plan(node: CreateAlert, plan: LogicalPlan) -> tuple[LogicalPlan, str]:
     aliases = {
         item.alias.lower(): item.this for item in node.select.expressions if isinstance(item, exp.Alias)
     }
-    first, *rest = [_compared(one, plan.calls, aliases) for one in _conjuncts(having.this)]
+    first, *rest = [_compared(one, plan.calls, aliases) for one in conjuncts(having.this)]
     given: dict[str, Any] = {"value": first.value}
     support: dict[str, float] = {}
-    for one, condition in zip(rest, _conjuncts(having.this)[1:]):
+    for one, condition in zip(rest, conjuncts(having.this)[1:]):
         if one.limit != "at_least" or one.to or one.surely:
             raise error_at(
                 condition,
@@ -109,14 +110,6 @@ def alert_relation(node: CreateAlert, plan: LogicalPlan, topic: str, text: str) 
         "why": pl.String(),
     }
     return Relation(str(node.name), "stream", topic, columns, time="at", text=text)
-
-
-def _conjuncts(node: Any) -> list[Any]:
-    if isinstance(node, exp.Paren):
-        return _conjuncts(node.this)
-    if isinstance(node, exp.And):
-        return [*_conjuncts(node.this), *_conjuncts(node.expression)]
-    return [node]
 
 
 def _compared(

@@ -15,7 +15,7 @@ from ....operators.table.schema import END, START, keys_of
 from ....operators.windows.window import EARLIEST
 from ...views.view import ServedWindow, new_version
 from ..errors import error_at, nearest
-from ..plan.clauses import WINDOW_COLUMNS
+from ..plan.clauses import WINDOW_COLUMNS, conjuncts
 from ..plan.expressions import Expressions
 from ..scalars.scalars import Scalar, Scalars
 from ..scalars.time_functions import timestamp_of_text
@@ -40,7 +40,7 @@ class PullFilter:
     def of(cls, condition: Any, schema: pa.Schema) -> PullFilter:
         """That of a condition. Raises nothing: names are looked up when it is applied."""
         windows, keys, rows = [], [], []
-        for one in [] if condition is None else _conjuncts(condition):
+        for one in [] if condition is None else conjuncts(condition):
             names = {column.name.lower() for column in one.find_all(exp.Column)}
             if names and names <= set(WINDOW_COLUMNS):
                 windows.append(one)
@@ -91,14 +91,6 @@ class PullFilter:
             elif kind in _UNTIL and WINDOW_COLUMNS[left.name.lower()] == END:
                 until = min(_moment(right, now), until) if until is not None else _moment(right, now)
         return since, until
-
-
-def _conjuncts(node: Any) -> list[Any]:
-    if isinstance(node, exp.Paren):
-        return _conjuncts(node.this)
-    if isinstance(node, exp.And):
-        return [*_conjuncts(node.this), *_conjuncts(node.expression)]
-    return [node]
 
 
 def _key_values(node: Any, schema: pa.Schema) -> tuple[str, tuple[Any, ...]] | None:

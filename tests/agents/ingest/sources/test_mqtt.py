@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from streamgauge.agents.ingest.batch import Batch, IngestError
-from streamgauge.agents.ingest.component import Place
-from streamgauge.agents.ingest.pump import STOPPED, Pump
+from streamgauge.agents.ingest.component import STOPPED, Place
+from streamgauge.agents.ingest.pump import Pump
 from streamgauge.agents.ingest.sources.mqtt import Mqtt, MqttSource
 from streamgauge.operators.kafka.retry import Stopped
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from streamgauge.agents.ingest.batch import Batch, IngestError
-from streamgauge.agents.ingest.pump import STOPPED, Pump
+from streamgauge.agents.ingest.component import STOPPED
+from streamgauge.agents.ingest.pump import Pump
 from streamgauge.agents.ingest.sources.syslog import SyslogServer, SyslogSource, split_frames
 from streamgauge.operators.formats.messages import Messages
 from streamgauge.operators.formats.text.syslog import syslog
