@@ -93,16 +93,16 @@ def differences(
     }
     wanted = {"alerts": scenario.alerts, "commands": scenario.commands, "answers": scenario.answers}
     for name, value in results.items():
-        if _plain(value) != _plain(wanted[name]):
-            yield f"{name}: {json.dumps(_plain(wanted[name]))} expected, got {json.dumps(_plain(value))}"
+        if rounded(value) != rounded(wanted[name]):
+            yield f"{name}: {json.dumps(rounded(wanted[name]))} expected, got {json.dumps(rounded(value))}"
 
 
-def _plain(value: Any) -> Any:
+def rounded(value: Any) -> Any:
     """A value as JSON has it, with lists for tuples, and numbers that are compared to six digits."""
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [rounded(one) for one in value]
     if isinstance(value, dict):
-        return {name: _plain(one) for name, one in value.items()}
+        return {name: rounded(one) for name, one in value.items()}
     return round(value, 6) if isinstance(value, float) else value
 
 

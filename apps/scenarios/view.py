@@ -6,14 +6,14 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from rich.console import Console, ConsoleOptions, RenderResult
+from rich.console import RenderableType
 from rich.syntax import Syntax
 from rich.text import Text
 
 from ...operators.rendering.answers import plain
 from ...operators.watching.console import TerminalConsole
 from ...operators.watching.terminal import json_line, write_json
-from .run import ScenarioResult, chosen, run
+from .run import ScenarioResult, chosen, rounded, run
 from .scenario import Scenario
 
 
@@ -32,55 +32,41 @@ def show(names: Iterable[str], as_json: bool) -> bool:
     for one in listed:
         with console.status(f"{one.field}: {one.question}", spinner="dots"):
             result = run(one)
-        if len(listed) == 1:
-            console.print(_Whole(result))
-        else:
-            if one.field != field:
-                console.print(Text(one.field.capitalize(), style="bold"))
-            console.print(_Line(result))
+        if len(listed) > 1 and one.field != field:
+            console.print(Text(one.field.capitalize(), style="bold"))
+        for part in _whole(result) if len(listed) == 1 else _summary(result):
+            console.print(part)
         good, field = good and not result.differences, one.field
     if len(listed) > 1:
         console.print(Text("streamgauge demo scenarios NAME shows one with its definition", style="dim"))
     return good
 
 
-class _Line:
+def _summary(result: ScenarioResult) -> Iterator[RenderableType]:
     """What came of one scenario, in a few lines."""
-
-    def __init__(self, result: ScenarioResult) -> None:
-        self.result = result
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        one = self.result.scenario
-        style = "red" if self.result.differences else "green"
-        yield Text.assemble(
-            (" ✗ " if self.result.differences else " ✓ ", style), one.question, (f"  {one.name}", "dim")
-        )
-        for text in _outcome(self.result):
-            yield Text(f"     {plain(text)}", no_wrap=True, overflow="ellipsis")
-        for text in self.result.differences:
-            yield Text(f"     {plain(text)}", style="bold red")
+    one = result.scenario
+    mark, style = (" ✗ ", "red") if result.differences else (" ✓ ", "green")
+    yield Text.assemble((mark, style), one.question, (f"  {one.name}", "dim"))
+    for text in _outcome(result):
+        yield Text(f"     {plain(text)}", no_wrap=True, overflow="ellipsis")
+    for text in result.differences:
+        yield Text(f"     {plain(text)}", style="bold red")
 
 
-class _Whole:
+def _whole(result: ScenarioResult) -> Iterator[RenderableType]:
     """One scenario with its definition and its rules."""
-
-    def __init__(self, result: ScenarioResult) -> None:
-        self.result = result
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        one = self.result.scenario
-        yield Text(f"{one.question}: {self.result.messages:,} made-up messages", style="bold")
+    one = result.scenario
+    yield Text(f"{one.question}: {result.messages:,} made-up messages", style="bold")
+    yield ""
+    yield Syntax(one.definition, "python", background_color="default")
+    if one.rules:
         yield ""
-        yield Syntax(one.definition, "python", background_color="default")
-        if one.rules:
-            yield ""
-            yield Syntax(textwrap.dedent(one.rules).strip(), "toml", background_color="default")
-        yield ""
-        for text in _outcome(self.result):
-            yield Text(plain(text))
-        for text in self.result.differences:
-            yield Text(plain(text), style="bold red")
+        yield Syntax(textwrap.dedent(one.rules).strip(), "toml", background_color="default")
+    yield ""
+    for text in _outcome(result):
+        yield Text(plain(text))
+    for text in result.differences:
+        yield Text(plain(text), style="bold red")
 
 
 def _outcome(result: ScenarioResult) -> Iterator[str]:
@@ -89,7 +75,7 @@ def _outcome(result: ScenarioResult) -> Iterator[str]:
     for topic, content in result.commands:
         yield f"→ {topic}: {json_line(content)}"
     if result.answers is not None:
-        yield str(result.answers)
+        yield json_line(rounded(result.answers))
 
 
 def _as_json(result: ScenarioResult) -> dict[str, Any]:
