@@ -198,7 +198,7 @@ class CheckpointStore:
                 raise self.truncated(
                     partition,
                     f"the merger's state at offset {hint} no longer exists, and windows that it had handed "
-                    "over would come again",
+                    "over would be emitted again",
                 )
 
     def _see_all(self, consumer: Consumer, partitions: Sequence[int]) -> None:
