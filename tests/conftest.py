@@ -101,6 +101,24 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
+def s3() -> Iterator[dict[str, Any]]:
+    """What a filesystem of S3 needs for a server on loopback that has the bucket "streams".
+
+    It is one for a whole process of tests: all servers of moto in a process hold the same buckets.
+    """
+    import s3fs
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    options = {"key": "any", "secret": "any", "endpoint_url": f"http://{host}:{port}"}
+    s3fs.S3FileSystem(**options).mkdir("streams")
+    yield options
+    server.stop()
+
+
+@pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """One local Spark session for a whole process of tests."""
     from streamgauge.spark_udafs.session.session import session

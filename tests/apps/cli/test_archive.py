@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,21 +23,6 @@ from streamgauge.operators.formats.messages import Messages
 from ...waiting import until
 
 pytestmark = pytest.mark.kafka
-
-
-@pytest.fixture
-def s3_server() -> Iterator[str]:
-    """The address of a server of S3's protocol that has the bucket "streams"."""
-    import s3fs
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    address = f"http://{host}:{port}"
-    s3fs.S3FileSystem(key="any", secret="any", endpoint_url=address).mkdir("streams")
-    yield address
-    server.stop()
 
 
 def messages_of(servers: str, topic: str, partition: int, count: int, first: int = 0) -> list[Any]:
@@ -170,10 +154,14 @@ def test_a_stop_writes_what_was_read(kafka: Any, tmp_path: Path) -> None:
 
 
 def test_a_bucket_is_archived_to_verified_and_replayed(
-    kafka: Any, s3_server: str, monkeypatch: pytest.MonkeyPatch
+    kafka: Any, s3: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     topic, servers = f"bucket-{uuid.uuid4().hex[:8]}", kafka.bootstrap_servers
-    for name, value in (("ENDPOINT_URL", s3_server), ("ACCESS_KEY_ID", "any"), ("SECRET_ACCESS_KEY", "any")):
+    for name, value in (
+        ("ENDPOINT_URL", s3["endpoint_url"]),
+        ("ACCESS_KEY_ID", s3["key"]),
+        ("SECRET_ACCESS_KEY", s3["secret"]),
+    ):
         monkeypatch.setenv(f"AWS_{name}", value)
     kafka.create_topic(topic, 2)
     producer = Producer({"bootstrap.servers": servers})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -15,21 +14,6 @@ from streamgauge.operators.archive.recording import Recording
 from streamgauge.operators.archive.segment import SegmentWriter
 from streamgauge.operators.archive.store import Store, store_of
 from streamgauge.operators.formats.messages import Messages
-
-
-@pytest.fixture(scope="module")
-def s3() -> Iterator[dict[str, Any]]:
-    """What a filesystem of S3 needs for a server of its own, which has the bucket "streams"."""
-    import s3fs
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    options = {"key": "any", "secret": "any", "endpoint_url": f"http://{host}:{port}"}
-    s3fs.S3FileSystem(**options).mkdir("streams")
-    yield options
-    server.stop()
 
 
 def write(store: Store, first: int, values: list[bytes]) -> bool:
