@@ -11,7 +11,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
-PIP    := $(BIN)/python -m pip --disable-pip-version-check
+DEV    := $(VENV)/.dev
 
 # Tests start hundreds of processes, which would each compile all modules again where no bytecode may be kept.
 export PYTHONDONTWRITEBYTECODE :=
@@ -22,7 +22,7 @@ export PYTHONDONTWRITEBYTECODE :=
 help:
 	@sed -n 's/^# \(make .*\)/  \1/p' Makefile
 
-setup: $(STAMP)
+setup: $(DEV)
 
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
@@ -31,8 +31,13 @@ $(STAMP): pyproject.toml
 	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	       && apt-get update -qq && apt-get install -y -q python3-venv; } \
 	  || { echo "Python's venv module is missing; on Debian: apt-get install python3-venv"; exit 1; }
-	@$(PYTHON) apps/set_up.py $(VENV)
+	@$(PYTHON) apps/set_up.py $(VENV) apps
 	@touch $(STAMP)
+
+# The demo needs nothing of what tests and types are checked with.
+$(DEV): $(STAMP)
+	@$(PYTHON) apps/set_up.py $(VENV) dev
+	@touch $(DEV)
 
 demo: $(STAMP)
 	@$(BIN)/streamgauge demo apps $(APP) --engine mixed $(ARGS)
@@ -53,21 +58,21 @@ quick: style prepared
 	@$(BIN)/python -m pytest -q -x -n auto -m "not soak and not kafka and not spark" $(TESTS) $(ARGS)
 
 # Types are checked on one core while the others compile.
-prepared: $(STAMP)
+prepared: $(DEV)
 	@$(MAKE) --no-print-directory -j 2 types $(VENV)/.warm
 
-style: $(STAMP)
+style: $(DEV)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/python tests/words.py
 
 # The root is the package under another name than its folder's: mypy sees it through a link of the right name.
-types: $(STAMP)
+types: $(DEV)
 	@mkdir -p $(VENV)/src && ln -sfn ../.. $(VENV)/src/streamgauge
 	@cd $(VENV)/src && ../bin/mypy --config-file streamgauge/pyproject.toml -p streamgauge
 
-$(VENV)/.bench: $(STAMP)
-	@$(PIP) install -q -e ".[dev,bench]"
+$(VENV)/.bench: $(DEV)
+	@$(PYTHON) apps/set_up.py $(VENV) dev,bench
 	@touch $@
 
 bench: $(VENV)/.bench
@@ -84,11 +89,11 @@ docs: $(VENV)/docs/.ready
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/docs/bin/mkdocs build -q
 	@echo "build/site is made; to see it: $(PYTHON) -m http.server --bind 127.0.0.1 --directory build/site 8000"
 
-soak: $(STAMP)
+soak: $(DEV)
 	@$(BIN)/python -m pytest -m soak -o timeout=0 $(ARGS)
 	@STREAMGAUGE_WHOLE_LAWS=1 $(BIN)/python -m pytest -q -n auto -m "not soak" tests/laws
 
-bounds: $(STAMP)
+bounds: $(DEV)
 	@NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -q -m "not spark and not soak" \
 	  tests/laws tests/sketches tests/sampling $(ARGS)
 

@@ -1,113 +1,77 @@
-"""Set up the project's environment: ``python apps/set_up.py .venv``, what `make` runs in a new clone.
+"""Set up the project's environment, as `make` does in a new clone: ``python apps/set_up.py .venv apps``.
 
-Only the standard library is there yet. pip's own output, some hundred lines, becomes one bar on a terminal
-and a line now and then elsewhere; all of it is shown if pip fails. Spark comes first, as the Ivy among its
-jars fetches Kafka's while pip goes on with the rest.
+The second argument is one of the project's extras, or several with commas between. Only the standard library
+is there yet. uv installs the packages, several times faster than pip, which does it where uv can't be had or
+fails.
 """
 
 from __future__ import annotations
 
+import ast
 import os
-import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-_FIRST = ("pyspark>=", "rich>=", "filelock>=", "platformdirs>=")
-"""What fetching Kafka's jars needs."""
-_RAW = ("--progress-bar", "raw")
-"""How pip reports what it fetches for others to show, from version 24.1 on."""
-_BAR = 24
-_LINE_SECONDS = 10.0
-_MB = 1_000_000
+_UV_SETTINGS = {
+    "index-url": ("UV_DEFAULT_INDEX", " "),
+    "extra-index-url": ("UV_INDEX", " "),
+    "find-links": ("UV_FIND_LINKS", ","),
+    "trusted-host": ("UV_INSECURE_HOST", " "),
+    "cert": ("SSL_CERT_FILE", " "),
+    "proxy": ("ALL_PROXY", " "),
+    "default-timeout": ("UV_HTTP_TIMEOUT", " "),
+    "timeout": ("UV_HTTP_TIMEOUT", " "),
+}
+"""pip's settings: uv's variable for each, and what separates several values there."""
 
 
-class Shown:
-    """What is going on, in one line that is written over on a terminal."""
+def uv_settings(pip_config: Iterable[str]) -> dict[str, str]:
+    """The variables that tell uv what ``pip config list`` prints: uv reads none of pip's settings.
 
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._begin = time.monotonic()
-        self._written = -_LINE_SECONDS
-        self._terminal = sys.stderr.isatty()
-
-    def update(self, text: str) -> None:
-        """Say how far it is."""
-        now = time.monotonic()
-        if now - self._written < (0.1 if self._terminal else _LINE_SECONDS):
-            return
-        self._written = now
-        line = f"{self._what}: {text} ({now - self._begin:.0f} s)"
-        print(f"\r\x1b[K{line[:100]}" if self._terminal else line, end="", file=sys.stderr)
-        print("" if self._terminal else "\n", end="", file=sys.stderr, flush=True)
-
-    def done(self) -> None:
-        """Say that it is done, and how long it took."""
-        begin = "\r\x1b[K✓ " if self._terminal else ""
-        print(f"{begin}{self._what} ({time.monotonic() - self._begin:.0f} s)", file=sys.stderr, flush=True)
-
-
-def progress(lines: Iterable[str]) -> Iterator[str]:
-    """What each line of ``pip install --progress-bar raw`` says of its progress, in a few words.
-
-    >>> list(progress(["Collecting rich>=13", "Downloading rich-14.0-py3-none-any.whl (243 kB)"]))
-    ['finding out about rich', 'fetching rich-14.0']
-    >>> list(progress(["Downloading rich-14.0.tar.gz (2.4 MB)", "Progress 1200000 of 2400000"]))[-1]
-    'fetching rich-14.0 ############············ 1.2 of 2.4 MB'
+    >>> uv_settings(["global.index-url='https://packages.example/simple'", ":env:.no-color='1'"])
+    {'UV_DEFAULT_INDEX': 'https://packages.example/simple'}
     """
-    name = ""
-    for line in lines:
-        if (match := re.match(r"\s*Collecting ([\w.-]+)", line)) is not None:
-            yield f"finding out about {match[1]}"
-        elif (match := re.match(r"\s*(?:Downloading|Using cached) (\S+)", line)) is not None:
-            name = re.sub(r"(-py\d.*|-cp\d.*|\.tar\.gz|\.zip|\.whl.*)$", "", match[1].rpartition("/")[2])
-            yield f"fetching {name}"
-        elif (match := re.match(r"\s*Progress (\d+) of (\d+)", line)) is not None:
-            done, whole = int(match[1]), max(int(match[2]), 1)
-            bar = "#" * (_BAR * done // whole)
-            yield f"fetching {name} {bar:·<{_BAR}} {done / _MB:.1f} of {whole / _MB:.1f} MB"
-        elif (match := re.match(r"\s*(?:Building|Preparing|Installing|Getting) .*", line)) is not None:
-            yield " ".join(match[0].split())[:60]
+    settings = {}
+    for line in pip_config:
+        name, _, value = line.partition("=")
+        section, _, key = name.rpartition(".")
+        if section in ("global", "install", ":env:") and key in _UV_SETTINGS:
+            variable, separator = _UV_SETTINGS[key]
+            settings[variable] = separator.join(str(ast.literal_eval(value)).split())
+    return settings
 
 
-def first_requirements(pyproject: str) -> list[str]:
-    """Those of the project's requirements that are installed first.
+class Installer:
+    """Installs packages into the environment of an interpreter."""
 
-    >>> first_requirements('deps = ["rich>=13.7", "typer>=0.15", "pyspark>=4.3,<4.4", # why')
-    ['rich>=13.7', 'pyspark>=4.3,<4.4']
-    """
-    return [match for match in re.findall(r'"([^"]+)"', pyproject) if match.startswith(_FIRST)]
+    def __init__(self, python: Path) -> None:
+        self._python = python
+        self._pip = [str(python), "-m", "pip", "--disable-pip-version-check"]
+        uv = python.with_name("uv")
+        got = uv.exists() or not subprocess.run([*self._pip, "install", "-q", "uv"], check=False).returncode
+        self._uv = [str(uv), "pip", "install", "--python", str(python)] if got else []
 
-
-def install(python: Path, what: str, *requirements: str) -> None:
-    """Have pip install something. Exits with pip's own output and code if it fails."""
-    pip = subprocess.Popen(
-        [python, "-m", "pip", "--disable-pip-version-check", "install", *requirements],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "PYTHONWARNINGS": "ignore"},
-    )
-    assert pip.stdout is not None
-    shown, output = Shown(what), []
-
-    def lines() -> Iterator[str]:
-        assert pip.stdout is not None
-        for line in pip.stdout:
-            if not line.startswith("Progress "):
-                output.append(line)
-            yield line
-
-    for text in progress(lines()):
-        shown.update(text)
-    if pip.wait():
-        print("".join(["\n", *output]), file=sys.stderr)
-        raise SystemExit(pip.returncode)
-    shown.done()
+    def install(self, *requirements: str) -> None:
+        """Install them, with the output of uv, or of pip. Exits with pip's code if both fail."""
+        if self._uv:
+            listed = subprocess.run([*self._pip, "config", "list"], capture_output=True, text=True)
+            settings = uv_settings(listed.stdout.splitlines())
+            # As pip does, the best version of all indexes; bytecode is compiled once and not by each process.
+            defaults = {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_COMPILE_BYTECODE": "1"}
+            environment = {**defaults, **settings, **os.environ}
+            if not subprocess.run([*self._uv, *requirements], cwd=ROOT, env=environment).returncode:
+                return
+            print("uv could not install them; pip tries", file=sys.stderr)
+            self._uv = []
+        environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+        if code := subprocess.run(
+            [*self._pip, "install", *requirements], cwd=ROOT, env=environment
+        ).returncode:
+            raise SystemExit(code)
 
 
 def importable(folder: Path) -> dict[str, str]:
@@ -120,15 +84,15 @@ def importable(folder: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(package.parent)}
 
 
-def fetching_jars(python: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+def fetching_jars(python: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Begin to fetch Kafka's jars. Whoever needs them fetches what is missing, and says why it can't."""
     return quietly(
         python, environment, "from streamgauge.apps.dev.kafka.jars import kafka_jars; kafka_jars()"
     )
 
 
-def compiling(python: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
-    """Begin to compile the package's modules to bytecode, as pip does with all others.
+def compiling(python: Path, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Begin to compile the package's modules to bytecode, as is done with all others.
 
     Where PYTHONDONTWRITEBYTECODE is set, as in many containers, each process would compile them again.
     """
@@ -137,7 +101,7 @@ def compiling(python: Path, environment: dict[str, str]) -> subprocess.Popen[byt
     return quietly(python, environment, code)
 
 
-def quietly(python: Path, environment: dict[str, str], code: str) -> subprocess.Popen[bytes]:
+def quietly(python: Path, environment: Mapping[str, str], code: str) -> subprocess.Popen[bytes]:
     """Begin to run something of the package."""
     return subprocess.Popen(
         [python, "-c", code],
@@ -148,39 +112,34 @@ def quietly(python: Path, environment: dict[str, str], code: str) -> subprocess.
     )
 
 
-def main(folder: Path) -> None:
-    """Make the environment and install everything into it."""
-    print(
-        f"setting up {folder}, once: about 700 MB are fetched, 400 of them Spark; how long that takes is up "
-        "to your line",
-        file=sys.stderr,
-    )
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+def main(folder: Path, extra: str) -> None:
+    """Make the environment if it isn't there, and install the project with an extra into it."""
+    begin = time.monotonic()
+    new = not (folder / "bin" / "python").exists()
+    if new:
+        print(
+            f"setting up {folder}, once: about 700 MB are fetched, 400 of them Spark; how long that takes is "
+            "up to your line",
+            file=sys.stderr,
+        )
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     python = folder.absolute() / "bin" / "python"
-    install(python, "pip", "--upgrade", "pip>=24.1", "setuptools>=77")
     package = importable(folder.absolute())
     java = [str(python), "-m", "streamgauge.operators.java", "--install"]
     subprocess.run(java, env=package, check=True, stdout=subprocess.DEVNULL)
-    install(python, "Spark", *_RAW, *first_requirements((ROOT / "pyproject.toml").read_text()))
-    jars = fetching_jars(python, package)
-    install(python, "all else", *_RAW, "-e", ".[dev]")
-    shown = Shown("Kafka")
+    installer = Installer(python)
     modules = compiling(python, package)
-    wait(jars, shown, "fetching Kafka's jars")
-    wait(modules, shown, "compiling the package's modules")
-    shown.done()
-
-
-def wait(process: subprocess.Popen[bytes], shown: Shown, text: str) -> None:
-    """Show how long a process takes."""
-    while process.poll() is None:
-        shown.update(text)
-        time.sleep(0.1)
+    installer.install("-e", f".[{extra}]")
+    if new:
+        print("fetching Kafka's jars, about 45 MB", file=sys.stderr)
+        fetching_jars(python, package).wait()
+    modules.wait()
+    print(f"✓ {folder} is set up for {extra} ({time.monotonic() - begin:.0f} s)", file=sys.stderr)
 
 
 if __name__ == "__main__":
     try:
-        main(Path(sys.argv[1]))
+        main(Path(sys.argv[1]), sys.argv[2])
     except KeyboardInterrupt:
         raise SystemExit(130) from None
     except subprocess.CalledProcessError as error:

@@ -1,4 +1,4 @@
-"""The set-up of a new clone: what pip prints becomes one line, and all of it is shown if pip fails."""
+"""The set-up of a new clone: uv installs the packages, as pip is set, and pip where uv can't."""
 
 from __future__ import annotations
 
@@ -10,37 +10,6 @@ from pathlib import Path
 import pytest
 
 from streamgauge.apps import set_up
-
-OUTPUT = """\
-Obtaining file:///clone
-  Preparing metadata (pyproject.toml): started
-Collecting pyspark<4.4,>=4.3 (from streamgauge==0.1.0)
-  Downloading pyspark-4.3.0.tar.gz (417.0 MB)
-Progress 104250000 of 417000000
-Progress 417000000 of 417000000
-Collecting rich>=13.7
-  Downloading rich-14.0.0-py3-none-any.whl.metadata (18 kB)
-Installing collected packages: rich, pyspark
-Successfully installed pyspark-4.3.0 rich-14.0.0
-"""
-
-
-def test_each_line_of_pip_says_how_far_it_is() -> None:
-    assert list(set_up.progress(OUTPUT.splitlines())) == [
-        "Preparing metadata (pyproject.toml): started",
-        "finding out about pyspark",
-        "fetching pyspark-4.3.0",
-        "fetching pyspark-4.3.0 ######·················· 104.2 of 417.0 MB",
-        "fetching pyspark-4.3.0 ######################## 417.0 of 417.0 MB",
-        "finding out about rich",
-        "fetching rich-14.0.0",
-        "Installing collected packages: rich, pyspark",
-    ]
-
-
-def test_what_the_jars_need_is_among_the_requirements() -> None:
-    first = set_up.first_requirements((set_up.ROOT / "pyproject.toml").read_text())
-    assert {one.split(">")[0] for one in first} == {"pyspark", "rich", "filelock", "platformdirs"}
 
 
 def test_it_stands_on_the_standard_library_alone() -> None:
@@ -54,21 +23,60 @@ def test_it_stands_on_the_standard_library_alone() -> None:
     assert names <= set(sys.stdlib_module_names)
 
 
-@pytest.mark.parametrize("code", [0, 3])
-def test_pips_own_output_is_shown_if_it_fails_alone(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], code: int
+def programs(folder: Path, **codes: int) -> Path:
+    """An interpreter and a uv that write down what they were called with, and end with a code."""
+    for name, code in codes.items():
+        program = folder / name
+        program.write_text(f'#!/bin/sh\necho "{name} $* $UV_DEFAULT_INDEX" >> {folder}/calls\nexit {code}\n')
+        program.chmod(0o755)
+    return folder / "python"
+
+
+def calls(folder: Path) -> list[str]:
+    lines = (folder / "calls").read_text().splitlines()
+    return [line.strip() for line in lines if "config list" not in line]
+
+
+def test_uv_installs_the_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "https://packages.example/simple")
+    python = programs(tmp_path, python=3, uv=0)
+    set_up.Installer(python).install("-e", ".[apps]")
+    assert calls(tmp_path) == [f"uv pip install --python {python} -e .[apps] https://packages.example/simple"]
+
+
+def test_pip_does_it_where_uv_fails_or_cannot_be_had(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    pip = tmp_path / "python"
-    pip.write_text(f"#!/bin/sh\ncat <<'END'\n{OUTPUT}END\nexit {code}\n")
-    pip.chmod(0o755)
-    if code:
-        with pytest.raises(SystemExit, match="3"):
-            set_up.install(pip, "Spark", "pyspark")
-    else:
-        set_up.install(pip, "Spark", "pyspark")
-    shown = capfd.readouterr().err
-    assert ("Successfully installed" in shown) == bool(code)
-    assert len(shown.splitlines()) <= (3 if not code else 20)
+    (tmp_path / "fails").mkdir()
+    installer = set_up.Installer(programs(tmp_path / "fails", python=0, uv=2))
+    installer.install("one")
+    installer.install("two")
+    assert [call.split()[0] for call in calls(tmp_path / "fails")] == ["uv", "python", "python"]
+    assert "pip tries" in capfd.readouterr().err
+    (tmp_path / "none").mkdir()
+    installer = set_up.Installer(programs(tmp_path / "none", python=3))
+    with pytest.raises(SystemExit, match="3"):
+        installer.install("one")
+    assert [call.split()[4:] for call in calls(tmp_path / "none")] == [
+        ["install", "-q", "uv"],
+        ["install", "one"],
+    ]
+
+
+def test_uv_takes_over_the_settings_of_pip() -> None:
+    printed = [
+        "global.index-url='https://a.example/simple'",
+        "install.extra-index-url='https://b.example/simple\\nhttps://c.example/simple'",
+        ":env:.find-links='/wheels /more'",
+        "global.cert='/etc/ca.pem'",
+        "list.format='columns'",
+    ]
+    assert set_up.uv_settings(printed) == {
+        "UV_DEFAULT_INDEX": "https://a.example/simple",
+        "UV_INDEX": "https://b.example/simple https://c.example/simple",
+        "UV_FIND_LINKS": "/wheels,/more",
+        "SSL_CERT_FILE": "/etc/ca.pem",
+    }
 
 
 def test_what_fetches_the_jars_finds_the_package_before_it_is_installed(tmp_path: Path) -> None:
