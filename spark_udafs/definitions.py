@@ -92,11 +92,11 @@ def changed(changes: Sequence[str]) -> DefinitionChanged:
     )
 
 
-def remembering(rows: DataFrame, definition: Mapping[str, Any]) -> DataFrame:
-    """The same rows; a query over them refuses a checkpoint of another definition."""
+def remembering(rows: DataFrame, definition: Mapping[str, Any], schema: StructType) -> DataFrame:
+    """The same rows, of this schema; a query over them refuses a checkpoint of another definition."""
     spark = rows.sparkSession
     spark.dataSource.register(DefinitionSource)
-    reader = spark.readStream.format(NAME).schema(rows.schema).option(_KEY, pack(definition))
+    reader = spark.readStream.format(NAME).schema(schema).option(_KEY, pack(definition))
     remembered = patiently("the definition of a query", reader.load)
     return rows.unionAll(remembered)
 

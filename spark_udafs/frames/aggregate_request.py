@@ -47,6 +47,7 @@ from ...operators.definition.validation import RESERVED
 from ..merge.column_codecs import quoted
 from ..merge.partials import OWN
 from .columns import Term, name_parts, term_of
+from .declared import DeclaredFrame
 
 _OURS = {
     "count": "count",
@@ -98,7 +99,7 @@ _NO_SUCH_COLUMN = ("UNRESOLVED_COLUMN", "FIELD_NOT_FOUND", "INVALID_EXTRACT", "I
 class Columns:
     """The columns of a DataFrame that are needed, by the names that they get where they are sketched."""
 
-    def __init__(self, frame: DataFrame) -> None:
+    def __init__(self, frame: DataFrame | DeclaredFrame) -> None:
         self._frame = frame
         self._names = frame.columns
         sensitive = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
@@ -288,7 +289,7 @@ class FrameRequest:
     @classmethod
     def of(
         cls,
-        frame: DataFrame,
+        frame: DataFrame | DeclaredFrame,
         keys: Sequence[str | Column],
         aggregates: Mapping[str, Aggregate | Column],
         time: str | Column | None = None,
@@ -327,7 +328,7 @@ class FrameRequest:
         return bool(names) and all(map(self.columns.own, names))
 
 
-def _check_names(frame: DataFrame, keys: Sequence[str], names: Iterable[str]) -> None:
+def _check_names(frame: DataFrame | DeclaredFrame, keys: Sequence[str], names: Iterable[str]) -> None:
     """Raise `ValueError` for names that Spark takes as the same, and for keys that every table has."""
     for name in keys:
         if name in RESERVED:
@@ -345,7 +346,7 @@ def _check_names(frame: DataFrame, keys: Sequence[str], names: Iterable[str]) ->
             raise ValueError(f"{verb}: Spark takes {name!r} and {other!r} as one name; choose another")
 
 
-def _named(columns: Columns, frame: DataFrame, name: str, requested: Any) -> Aggregate:
+def _named(columns: Columns, frame: DataFrame | DeclaredFrame, name: str, requested: Any) -> Aggregate:
     """An aggregate of columns by the names they have in the DataFrame; decimals as what it can count."""
     if not isinstance(requested, Aggregate):
         shown = f"the function {requested.__name__}" if isfunction(requested) else repr(requested)
@@ -359,7 +360,7 @@ def _named(columns: Columns, frame: DataFrame, name: str, requested: Any) -> Agg
     return replace(requested, column=column, inputs=inputs)
 
 
-def _countable(columns: Columns, frame: DataFrame, aggregate: Aggregate, column: str) -> str:
+def _countable(columns: Columns, frame: DataFrame | DeclaredFrame, aggregate: Aggregate, column: str) -> str:
     """The column, or its text where it holds decimals and the aggregate takes none."""
     if aggregate.family.exact or not isinstance(leaf := _leaf(_type(frame, columns, column)), DecimalType):
         return column
@@ -391,10 +392,13 @@ def _text(column: Column, kind: DecimalType) -> Column:
     return F.call_function("format_number", column, F.lit(f"0.{'0' * kind.scale}"))
 
 
-def _type(frame: DataFrame, columns: Columns, label: str) -> DataType:
+def _type(frame: DataFrame | DeclaredFrame, columns: Columns, label: str) -> DataType:
     # The DataFrame's own schema is there already; anything else has to be analysed.
-    schema = frame.schema if columns.own(label) else frame.select(columns[label].alias(label)).schema
-    return schema[label].dataType
+    return (
+        frame.schema[label].dataType
+        if columns.own(label)
+        else frame.select(columns[label]).schema[0].dataType
+    )
 
 
 def _leaf(kind: DataType) -> DataType:
@@ -404,7 +408,7 @@ def _leaf(kind: DataType) -> DataType:
 
 
 def _ours(
-    columns: Columns, frame: DataFrame, name: str, requested: Column, time: str | None = None
+    columns: Columns, frame: DataFrame | DeclaredFrame, name: str, requested: Column, time: str | None = None
 ) -> Aggregate:
     """The aggregate that has the answer of Spark's; `time` is what windows are over."""
     called = term_of(requested)

@@ -13,12 +13,15 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from ...operators.definition import aggregates as ask
 from ...operators.definition.aggregate import Aggregate
@@ -39,24 +42,35 @@ from ..merge.buckets import BUCKETS, BucketedPartials
 from ..merge.catalyst import NativePartials
 from ..merge.column_codecs import quoted
 from ..merge.merge_plan import merge_edged, merge_timed, merge_whole, partials_of
-from ..merge.partials import EVENT, FIRST, LATEST, Mode, Partials
+from ..merge.partials import EVENT, FIRST, LATEST, WINDOW, Mode, Partials
 from ..seeds import seed_of_task
 from ..session.map_in_arrow import Work, quicker_in_python, through_workers
 from ..session.worker_interpreter import check_worker_python
 from .aggregate_request import FrameRequest
+from .declared import DeclaredFrame
 from .input_columns import InputColumns
 from .watermarks import has_watermark, watermark_ms, with_watermark_of_rows
-from .windows import FrameWindows, LocalWindows, Sessions, windows_of_column
+from .windows import FrameWindows, LocalWindows, Sessions, Windows, in_years, windows_of_column
 
 _DAY_US = 86_400_000_000
+_IN_THE_JVM = {"sketched": "by Spark"}
+"""Part of a definition where Catalyst sketches the rows: its state isn't that of partial sketches."""
 
 
-def sketch(frame: DataFrame) -> Sketching:
+def sketch(frame: DataFrame, *, schema: StructType | None = None, streaming: bool = False) -> Sketching:
     """Begin a table of sketches of a DataFrame's rows.
 
     Continue with `groupBy` and `agg`; for a streaming DataFrame, with `withWatermark` first. Spark's Python
     workers sketch the rows in Arrow batches, then Spark merges the sketches; Catalyst does both where it can.
-    Raises `TypeError` for anything but a Spark DataFrame.
+
+    Spark is asked for the DataFrame's schema, unless you declare it: the functions of Spark Declarative
+    Pipelines allow no such question. With `schema` nothing is analysed, and `streaming` says whether it is a
+    streaming DataFrame. Keys, times and aggregates are then of columns or their fields, not of expressions,
+    and only Catalyst's own sketches are possible, as PySpark analyses what goes through Python. A checkpoint
+    of another definition is not refused there: refresh a streaming table fully if you change it.
+
+    Raises `TypeError` for anything but a Spark DataFrame and its schema, and `ValueError` for `streaming`
+    without a schema.
 
     >>> import polars as pl
     >>> from pyspark.sql import functions as F
@@ -74,6 +88,13 @@ def sketch(frame: DataFrame) -> Sketching:
             f"sketch accepts a Spark DataFrame, got {frame!r}; spark.table and createDataFrame return one, "
             "which is grouped afterwards: sketch(df).groupBy(...)"
         )
+    if schema is not None:
+        if not isinstance(schema, StructType):
+            raise TypeError(f"sketch: schema must be a StructType, as a DataFrame has, got {schema!r}")
+        check_worker_python(frame.sparkSession, plans=streaming)
+        return Sketching(DeclaredFrame(frame, schema, streaming))
+    if streaming:
+        raise ValueError("sketch: streaming=True is for a declared schema; without one Spark says what it is")
     check_worker_python(frame.sparkSession, plans=frame.isStreaming)
     return Sketching(frame)
 
@@ -82,7 +103,7 @@ def sketch(frame: DataFrame) -> Sketching:
 class Sketching:
     """A DataFrame to be turned into a table of sketches; created by `sketch`, which shows an example."""
 
-    frame: DataFrame
+    frame: DataFrame | DeclaredFrame
     lateness: tuple[str, str] | None = None
     keys: tuple[str | Column, ...] = ()
     windows: FrameWindows | None = None
@@ -160,8 +181,14 @@ class Sketching:
         windows = AllTime() if self.windows is None else self.windows.of_table()
         local = self.windows.windows if isinstance(self.windows, LocalWindows) else None
         plan = partials_of(table_schema(keys, typed, windows), inputs.types, self.frame.isStreaming, local)
-        if (whole := self._whole(inputs, plan)) is not None:
-            return whole
+        definition = self._definition(inputs.columns, request, typed)
+        delay_ms = self._own_delay_ms(time)
+        table = self._by_catalyst(inputs, plan, definition, delay_ms)
+        if isinstance(self.frame, DeclaredFrame):
+            # A label is for `write`, and pipelines write their tables themselves.
+            return table if table is not None else _not_by_catalyst(plan)
+        if table is not None:
+            return labelled(table, {**definition, **_IN_THE_JVM}) if self.frame.isStreaming else table
         if plan.keys and self.windows is None and not self.frame.isStreaming:
             # There is no state to be kept, and our own merge takes many sketches at a time.
             plan = BucketedPartials(plan.table, _buckets(self.frame))
@@ -176,11 +203,9 @@ class Sketching:
         partials = self._partials(inputs, work, plan.schema)
         if not self.frame.isStreaming:
             return self._merged(partials, plan)
-        definition = self._definition(inputs.columns, request, typed)
-        partials = remembering(partials, definition)
-        delay_ms = self._own_delay_ms(time)
+        partials = remembering(partials, definition, from_arrow_schema(plan.schema))
         if delay_ms is not None:
-            partials = with_watermark_of_rows(partials, delay_ms)
+            partials = with_watermark_of_rows(partials, START, delay_ms)
         elif self.lateness is not None:
             partials = partials.withWatermark(START, self.lateness[1])
         return labelled(self._merged(partials, plan), definition)
@@ -189,6 +214,8 @@ class Sketching:
         """The delay of the DataFrame's own watermark; None without one, or if `withWatermark` set one."""
         if time is None or self.lateness is not None or not self.frame.isStreaming:
             return None
+        if isinstance(self.frame, DeclaredFrame):
+            return None  # whether its plan moves a watermark, only Spark knows
         own = next((watermark_ms(field) for field in self.frame.schema if field.name == time), None)
         return own if own is not None and has_watermark(self.frame) else None
 
@@ -203,28 +230,56 @@ class Sketching:
             )
         return self.windows.time
 
-    def _whole(self, inputs: InputColumns, plan: Partials) -> DataFrame | None:
-        """The table of all rows of a batch, where Catalyst alone makes the sketches that we would."""
-        if self.windows is not None or self.frame.isStreaming or not isinstance(plan, NativePartials):
+    def _by_catalyst(
+        self, inputs: InputColumns, plan: Partials, definition: Mapping[str, Any], delay_ms: int | None
+    ) -> DataFrame | None:
+        """The table where Catalyst alone makes the sketches that we would; None where Python should."""
+        declared, streaming = isinstance(self.frame, DeclaredFrame), self.frame.isStreaming
+        if not isinstance(plan, NativePartials) or not self._tumble():
             return None
+        sampled = any(a.name == "sample" for a in plan.aggregates.values())
+        if streaming and sampled:
+            return None  # Spark draws the same random numbers in each micro-batch
+        rows = inputs.rows.frame if isinstance(inputs.rows, DeclaredFrame) else inputs.rows
+        if streaming and not declared:
+            rows = remembering(rows, {**definition, **_IN_THE_JVM}, inputs.struct)
+        window = None
+        if isinstance(self.windows, Windows):
+            event = inputs.of_rows[EVENT]
+            rows = rows.withColumn(event, in_years(F.col(event), _beyond(self.windows)))
+            if delay_ms is not None:
+                rows = with_watermark_of_rows(rows, event, delay_ms)
+            elif streaming and self.lateness is not None:
+                rows = rows.withWatermark(event, self.lateness[1])
+            window = self.windows.over(event).alias(WINDOW)
         # What has been spilled to disk isn't computed again, so it is the same again.
-        twice = any(a.name == "sample" for a in plan.aggregates.values()) and self.frame.storageLevel.useDisk
-        whole = plan.sketched(inputs.rows, inputs.of_rows, inputs.kinds, twice)
-        if whole is None or not plan.keys or all(a.family.exact for a in plan.aggregates.values()):
-            return whole
-        keys = inputs.rows.select(*(quoted(inputs.of_rows[key]) for key in plan.keys))
-        return None if quicker_in_python(keys) else whole
+        twice = sampled and self.frame.storageLevel.useDisk
+        table = plan.sketched(rows, inputs.of_rows, inputs.kinds, twice, window)
+        if table is None or declared or streaming:
+            return table
+        groups = [F.col(quoted(inputs.of_rows[key])) for key in plan.keys]
+        if window is not None:
+            groups.append(window["start"])
+        if not groups or all(a.family.exact for a in plan.aggregates.values()):
+            return table
+        return None if quicker_in_python(rows.select(*groups)) else table
+
+    def _tumble(self) -> bool:
+        """Whether each row is in one window at most, which Spark finds by the row alone."""
+        windows = self.windows
+        return windows is None or (isinstance(windows, Windows) and windows.every_us == windows.size_us)
 
     def _partials(self, inputs: InputColumns, work: Work, schema: pa.Schema) -> DataFrame:
         """The partial rows that `work` makes of the columns `inputs`, in a task of where the rows are."""
         return through_workers(inputs.alone(), work, schema)
 
     def _merged(self, partials: DataFrame, plan: Partials) -> DataFrame:
+        mode = self.mode if self.frame.isStreaming else None
         if self.windows is None:
-            return merge_whole(partials, plan, self.mode)
+            return merge_whole(partials, plan, mode)
         if isinstance(self.windows, LocalWindows):
             return merge_edged(partials, plan)
-        return merge_timed(partials, plan, self.windows.over_partials(), self.mode)
+        return merge_timed(partials, plan, self.windows.over_partials(), mode)
 
     def _definition(
         self, columns: pl.Schema, aggregates: FrameRequest, typed: Mapping[str, Aggregate]
@@ -278,7 +333,7 @@ class Sketching:
         return self.windows.panes(self.frame.isStreaming)
 
 
-def _buckets(rows: DataFrame) -> int:
+def _buckets(rows: DataFrame | DeclaredFrame) -> int:
     """How many buckets a batch's groups are merged in: enough for as many tasks as Spark would have."""
     return max(BUCKETS, int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 0))
 
@@ -330,15 +385,26 @@ def _in_time(rows: pl.DataFrame, windows: FrameWindows) -> tuple[pl.DataFrame, n
     times = rows[EVENT].to_physical().to_numpy()
     broken = broken_clocks(times, None, -1, 0)
     if broken is not None:
-        raise ValueError(_beyond(windows, times[broken]))
+        which = f" in {len(times[broken])} rows, the first {times[broken][0]} microseconds from 1970"
+        raise ValueError(_beyond(windows, which))
     return rows, times
 
 
-def _beyond(windows: FrameWindows, times_us: np.ndarray) -> str:
+def _not_by_catalyst(plan: Partials) -> NoReturn:
+    raise ValueError(
+        "sketch: with a declared schema Spark's own aggregates must make the sketches, since PySpark "
+        "analyses what goes through Python. That takes a window without a slide or none, and distinct, "
+        "distinct_set, kll_quantiles, top_k, count, sum, mean, min and max of the columns that docs/spark.md "
+        "names; got "
+        f"{', '.join(f'{name}={a.name}' for name, a in plan.aggregates.items())}"
+    )
+
+
+def _beyond(windows: FrameWindows, which: str = "") -> str:
     """What is wrong with rows in years that can't be in a table of sketches, and that close all windows."""
     return (
-        f"{windows.column!r} is outside the years 1 to 9999 in {len(times_us)} rows, the first {times_us[0]} "
-        "microseconds from 1970; such times are often numbers of another unit. Leave these rows out before "
+        f"{windows.column!r} is outside the years 1 to 9999{which}; "
+        "such times are often numbers of another unit. Leave these rows out before "
         'they are sketched: df.filter("year(...) BETWEEN 1 AND 9999")'
     )
 

@@ -16,6 +16,7 @@ from ..arrow_schemas import schema_in_arrow
 from ..merge.column_codecs import quoted
 from ..merge.partials import EVENT
 from .aggregate_request import FrameRequest
+from .declared import DeclaredFrame
 from .windows import event_times
 
 
@@ -26,12 +27,12 @@ class InputColumns:
     Of `rows` they are the columns `of_rows`, and of the types of `struct`.
     """
 
-    rows: DataFrame
+    rows: DataFrame | DeclaredFrame
     of_rows: Mapping[str, str]
     struct: StructType
 
     @classmethod
-    def of(cls, frame: DataFrame, request: FrameRequest, time: str | None) -> InputColumns:
+    def of(cls, frame: DataFrame | DeclaredFrame, request: FrameRequest, time: str | None) -> InputColumns:
         """Those requested of a DataFrame, and EVENT, from the column `time`, where there are windows.
 
         Raises `ValueError` for a time without a zone, and `TypeError` for a number as a time (`event_times`)
@@ -81,6 +82,7 @@ class InputColumns:
 
         PySpark's mapInArrow can't take columns with dots in their names, so they get others on their way.
         """
+        assert isinstance(self.rows, DataFrame)
         numbered = _numbered(len(self.of_rows))
         if list(self.of_rows.values()) == numbered:
             return self.rows

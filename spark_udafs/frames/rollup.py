@@ -105,7 +105,7 @@ def rollup(
         rows = rows.unionAll(more)
     if not rows.isStreaming:
         edged = larger is None or larger.calendar
-        return merge_edged(rows, plan) if edged else merge_timed(rows, plan, _over(windows))
+        return merge_edged(rows, plan) if edged else merge_timed(rows, plan, _over(windows), None)
     if larger is not None and larger.calendar:
         raise SketchError(
             f"rollup: Spark can't close {larger.text} of a streaming table; roll up the stored table, as in "
@@ -117,12 +117,12 @@ def rollup(
             'it, also where it stays as it is, as in every="1 minute"'
         )
     definition = {**definition_of(plan.table), "window": windows.definition()}
-    rows = remembering(rows, definition)
+    rows = remembering(rows, definition, columns)
     if all(map(has_watermark, tables)):
-        rows = with_watermark_of_rows(rows, 0)
+        rows = with_watermark_of_rows(rows, START, 0)
     else:
         rows = rows.withWatermark(START, delay)
-    return labelled(merge_timed(rows, plan, _over(windows)), definition)
+    return labelled(merge_timed(rows, plan, _over(windows), "append"), definition)
 
 
 def _renamed(table: DataFrame, schema: pa.Schema) -> list[Column]:

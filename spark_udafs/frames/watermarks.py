@@ -14,8 +14,6 @@ from contextlib import redirect_stdout
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField
 
-from ...operators.table.schema import START
-
 _DELAY = "spark.watermarkDelayMs"
 
 
@@ -25,9 +23,9 @@ def watermark_ms(field: StructField) -> int | None:
     return None if delay is None else int(delay)
 
 
-def with_watermark_of_rows(table: DataFrame, delay_ms: int) -> DataFrame:
-    """The same rows, whose `START` carries the watermark of the rows that they were made of."""
-    return table.withMetadata(START, {_DELAY: delay_ms})
+def with_watermark_of_rows(table: DataFrame, column: str, delay_ms: int) -> DataFrame:
+    """The same rows, whose column of times carries the watermark of the rows that they were made of."""
+    return table.withMetadata(column, {_DELAY: delay_ms})
 
 
 def has_watermark(table: DataFrame) -> bool:

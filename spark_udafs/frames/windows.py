@@ -24,7 +24,9 @@ from ...operators.windows.paned import Paned
 from ...operators.windows.session import SessionTable
 from ...operators.windows.table import TableWindows
 from ...operators.windows.tumbling import Tumbling
+from ...operators.windows.window import YEAR_1, YEAR_10000
 from .columns import Term, term_of
+from .declared import DeclaredFrame
 
 _MS = np.int64(1_000)
 _UTC = ("UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "+00:00", "Zulu", "Etc/Zulu", "Universal", "Etc/Universal")
@@ -61,8 +63,12 @@ class Windows:
 
     def over_partials(self) -> Column:
         """Spark's own window over partial rows, whose `START` is the time of the latest row."""
+        return self.over(START)
+
+    def over(self, column: str) -> Column:
+        """Spark's own window over a column."""
         size, slide, offset = (f"{us} microseconds" for us in (self.size_us, self.every_us, self.offset_us))
-        return F.window(START, size, slide, offset)
+        return F.window(column, size, slide, offset)
 
     def definition(self) -> dict[str, str]:
         """As plain JSON."""
@@ -225,7 +231,7 @@ def windows_of_column(column: Column) -> FrameWindows | None:
     return windows if time.kind == "name" else replace(windows, time=time.column)
 
 
-def event_times(rows: DataFrame, time: Column) -> Column:
+def event_times(rows: DataFrame | DeclaredFrame, time: Column) -> Column:
     """The column that windows are over, as points in time.
 
     Raises `TypeError` for columns that Spark has no windows of: a cast would take numbers as seconds. Raises
@@ -246,6 +252,12 @@ def event_times(rows: DataFrame, time: Column) -> Column:
             "or set spark.sql.session.timeZone to UTC"
         )
     return time.cast("timestamp")
+
+
+def in_years(time: Column, error: str) -> Column:
+    """Times that a table of sketches can hold; for others the query ends with an error."""
+    least, most = (F.timestamp_micros(F.lit(us)) for us in (YEAR_1, YEAR_10000 - 1))
+    return F.when(time.between(least, most) | time.isNull(), time).otherwise(F.raise_error(F.lit(error)))
 
 
 def _constant(called: Term, given: Term) -> str:

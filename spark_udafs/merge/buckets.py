@@ -94,7 +94,7 @@ class BucketedPartials(Partials):
         """A time for each row, by which rows may be in one part: as one they are late, and in one window."""
         return ends
 
-    def merged(self, rows: DataFrame, windows: list[Column], mode: Mode = "append") -> DataFrame:
+    def merged(self, rows: DataFrame, windows: list[Column], mode: Mode | None) -> DataFrame:
         """See `Partials.merged`. Raises `ValueError` in a stream whose state isn't kept in RocksDB."""
         # The column that carries the watermark stays as it is: Spark drops late rows by it.
         if len(windows) == 2:
@@ -108,7 +108,7 @@ class BucketedPartials(Partials):
             rows = rows.withColumn("__timed", F.lit(None))
             start, end = map(F.lit, ALL_TIME)
         rows = rows.select("__timed", "__bucket", start.alias("__start"), end.alias("__end"), "__table")
-        if not (windows or self.keys or rows.isStreaming):
+        if not windows and not self.keys and mode is None:
             rows = rows.unionAll(self._without_rows(rows))
         return self.in_groups(rows, WindowMerge(self.table, mode, bool(windows)), mode)
 
@@ -126,10 +126,10 @@ class BucketedPartials(Partials):
             )
         )
 
-    def in_groups(self, rows: DataFrame, merging: BucketMerge, mode: Mode) -> DataFrame:
+    def in_groups(self, rows: DataFrame, merging: BucketMerge, mode: Mode | None) -> DataFrame:
         """The table of sketches of parts that are merged by their bucket, and what else `merging` names."""
         groups = rows.groupBy(*merging.by)
-        if not rows.isStreaming:
+        if mode is None:
             columns = self._spark_columns()
             merged = groups.applyInArrow(_merging(merging, columns), from_arrow_schema(columns))
             return self._of_columns(merged)
@@ -187,7 +187,7 @@ class BucketMerge(StatefulProcessor):
     by: ClassVar[tuple[str, ...]]
     """The columns of parts by which they are merged."""
 
-    def __init__(self, schema: pa.Schema, mode: Mode, timed: bool) -> None:
+    def __init__(self, schema: pa.Schema, mode: Mode | None, timed: bool) -> None:
         self.schema = schema
         self.mode = mode
         self.timed = timed

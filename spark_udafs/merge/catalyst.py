@@ -15,7 +15,7 @@ from ...operators.windows.paned import Paned
 from ...operators.windows.table import ALL_TIME
 from .column_codecs import ColumnCodec, SampleForm, codecs_of, quoted, spark_type
 from .native_sketching import over_rows, probably_drawn, shown
-from .partials import Mode, Partials, real_rows
+from .partials import WINDOW, Mode, Partials, real_rows
 
 
 class NativePartials(Partials):
@@ -61,13 +61,19 @@ class NativePartials(Partials):
             yield self._batch(rows, len(parents))
 
     def sketched(
-        self, rows: DataFrame, columns: Mapping[str, str], kinds: Mapping[str, DataType], twice: bool = False
+        self,
+        rows: DataFrame,
+        columns: Mapping[str, str],
+        kinds: Mapping[str, DataType],
+        twice: bool = False,
+        window: Column | None = None,
     ) -> DataFrame | None:
-        """The table of all rows of a batch, made by Catalyst alone; None if it would say something else.
+        """The table of rows, made by Catalyst alone; None if it would say something else.
 
         `columns` are the rows' columns by the names that keys and aggregates have for them, and `kinds` their
         types by the same names. Where there are samples, no column's name may begin with two underscores.
         `twice` says that the rows are the same when they are read again, and that this costs little.
+        `window` is Spark's window over the rows' times; without it all rows are in one.
         """
         samples = [form for form in self.forms if isinstance(form, SampleForm)]
         expressions: dict[str, Column] = {}
@@ -82,7 +88,7 @@ class NativePartials(Partials):
             expressions.update(expression)
         if samples:
             rows = rows.select("*", *(F.rand().alias(_share_of(form)) for form in samples))
-        if twice and not self.keys and len(samples) == len(self.forms) == 1:
+        if twice and window is None and not self.keys and len(samples) == len(self.forms) == 1:
             (form,) = samples
             seen, _, item = form.columns
             least = probably_drawn(
@@ -93,12 +99,15 @@ class NativePartials(Partials):
             )
         else:
             keys = [F.col(quoted(columns[key])).alias(key) for key in self.keys]
-            joined = rows.groupBy(*keys).agg(*(one.alias(name) for name, one in expressions.items()))
+            windows = [] if window is None else [window]
+            joined = rows.groupBy(*windows, *keys).agg(
+                *(one.alias(name) for name, one in expressions.items())
+            )
             texts = [key for key in self.keys if isinstance(kinds[key], StringType)]
             if texts:
                 read = {key: shown(F.col(quoted(key)), kinds[key]) for key in texts}
                 joined = joined.withColumns(read)
-        return self._finished(joined, _ever())
+        return self._finished(joined, _ever() if window is None else _edges())
 
     def spread(self, rows: DataFrame) -> DataFrame:
         """See `Partials.spread`: rows of panes, one for each window that still counts them.
@@ -121,11 +130,11 @@ class NativePartials(Partials):
         edges = F.timestamp_micros(begin).alias(START), F.timestamp_micros(end).alias(END)
         return spread.select(*edges, *others)
 
-    def merged(self, rows: DataFrame, windows: list[Column], mode: Mode = "append") -> DataFrame:
+    def merged(self, rows: DataFrame, windows: list[Column], mode: Mode | None) -> DataFrame:
         """See `Partials.merged`."""
         keys = [F.col(quoted(key)) for key in self.keys]
         described = declared_windows(self.table)
-        if not keys and rows.isStreaming and described is not None and described.merging:
+        if not keys and mode is not None and described is not None and described.merging:
             # Spark has no sessions of a stream without a key, and sees through one that is a constant.
             keys = [F.coalesce(F.col("__read"), F.lit(0)).alias("__all")]
         aggregates = [F.expr(sql).alias(name) for form in self.forms for name, sql in form.merged().items()]
@@ -133,8 +142,7 @@ class NativePartials(Partials):
         if len(windows) == 2:
             edges = [F.col(START), F.col(END)]
         elif windows:
-            window = F.col(quoted(merged.columns[0]))
-            edges = [window["start"], window["end"]]
+            edges = _edges()
         else:
             edges = _ever()
         return self._finished(merged, edges)
@@ -146,6 +154,10 @@ class NativePartials(Partials):
 def _share_of(form: ColumnCodec) -> str:
     """The column of the shares that decide of a sample's rows."""
     return f"__{form.name}_share"
+
+
+def _edges() -> list[Column]:
+    return [F.col(WINDOW)[edge] for edge in ("start", "end")]
 
 
 def _ever() -> list[Column]:

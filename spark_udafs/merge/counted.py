@@ -103,7 +103,7 @@ class CountedPartials(BucketedPartials):
         }
         yield self._batch(columns, len(chosen))
 
-    def merged(self, rows: DataFrame, windows: list[Column], mode: Mode = "append") -> DataFrame:
+    def merged(self, rows: DataFrame, windows: list[Column], mode: Mode | None) -> DataFrame:
         """See `Partials.merged`."""
         parts = rows.select(F.col(END).alias("__timed"), "__bucket", "__input", "__table")
         return self.in_groups(parts, self.merging, mode)

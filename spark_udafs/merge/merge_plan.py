@@ -103,22 +103,23 @@ def merge_announced(partials: DataFrame, plan: Partials) -> DataFrame:
     """
     account = [F.sum(F.col(f"__{name}")).alias(name) for name in (*ACCOUNT, *PROGRESS)]
     rows = plan.spread(partials.observe(OBSERVED, *account))
-    if partials.isStreaming:
+    mode: Mode | None = "append" if partials.isStreaming else None
+    if mode is not None:
         rows = rows.withWatermark(END, AHEAD)
     # Below the watermark, so that announcing rows move it and then vanish.
-    return plan.merged(rows.filter(real_rows()), [F.col(START), F.col(END)])
+    return plan.merged(rows.filter(real_rows()), [F.col(START), F.col(END)], mode)
 
 
 def merge_edged(partials: DataFrame, plan: Partials) -> DataFrame:
-    """The table of sketches of partial rows that stay in their own windows."""
-    return plan.merged(partials, [F.col(START), F.col(END)])
+    """The table of sketches of a batch of partial rows that stay in their own windows."""
+    return plan.merged(partials, [F.col(START), F.col(END)], None)
 
 
-def merge_timed(partials: DataFrame, plan: Partials, window: Column, mode: Mode = "append") -> DataFrame:
+def merge_timed(partials: DataFrame, plan: Partials, window: Column, mode: Mode | None) -> DataFrame:
     """The table of sketches of partial rows that Spark itself puts into windows, by `window`."""
     return plan.merged(partials, [window.alias(WINDOW)], mode)
 
 
-def merge_whole(partials: DataFrame, plan: Partials, mode: Mode = "append") -> DataFrame:
+def merge_whole(partials: DataFrame, plan: Partials, mode: Mode | None) -> DataFrame:
     """The table of sketches of partial rows that are all in one window, `ALL_TIME`."""
     return plan.merged(partials, [], mode)

@@ -55,7 +55,7 @@ class OpenWindowsPartials(BucketedPartials):
         """See `BucketedPartials.together`: workers leave out what is late, so that Spark has no part to."""
         return np.full_like(ends, LATEST)
 
-    def merged(self, rows: DataFrame, windows: list[Column], mode: Mode = "append") -> DataFrame:
+    def merged(self, rows: DataFrame, windows: list[Column], mode: Mode | None) -> DataFrame:
         """See `Partials.merged`."""
         parts = rows.select(F.col(END).alias("__timed"), "__bucket", "__table")
         return self.in_groups(parts, self._merging, mode)

@@ -77,11 +77,12 @@ class Partials(ABC):
         """The partial rows of a table of sketches. No batch is empty, as Spark may take that for the end."""
 
     @abstractmethod
-    def merged(self, rows: DataFrame, windows: list[Column], mode: Mode = "append") -> DataFrame:
+    def merged(self, rows: DataFrame, windows: list[Column], mode: Mode | None) -> DataFrame:
         """The table of sketches of partial rows.
 
         `windows` holds the rows' own start and end, or one column, which is Spark's window over their start,
-        or nothing where all rows are in one window. `mode` is the output mode that a stream will have.
+        or nothing where all rows are in one window. `mode` is the output mode that a stream will have, and
+        None for a batch.
         """
 
     def spread(self, rows: DataFrame) -> DataFrame:

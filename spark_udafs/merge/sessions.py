@@ -36,10 +36,10 @@ class BucketedSessions(BucketedPartials):
         """See `BucketedPartials.together`: Spark's watermark, which decides what is late, counts in ms."""
         return -(-ends // _MS) * _MS if self._streaming else np.full_like(ends, ends.max())
 
-    def merged(self, rows: DataFrame, windows: list[Column], mode: Mode = "append") -> DataFrame:
+    def merged(self, rows: DataFrame, windows: list[Column], mode: Mode | None) -> DataFrame:
         """See `Partials.merged`."""
         merging = SessionMerge(self.table, mode, self._gap_us)
-        if rows.isStreaming and mode == "complete":
+        if mode == "complete":
             # Sessions over all groups of a bucket hold those of its groups whole, and have Spark drop late
             # rows, as it does for sessions even in this mode.
             return self.listed(rows.groupBy("__bucket", *windows), merging)
@@ -52,7 +52,7 @@ class SessionMerge(BucketMerge):
 
     by = ("__bucket",)
 
-    def __init__(self, schema: pa.Schema, mode: Mode, gap_us: int) -> None:
+    def __init__(self, schema: pa.Schema, mode: Mode | None, gap_us: int) -> None:
         super().__init__(schema, mode, timed=True)
         self._gap_us = gap_us
 
