@@ -45,12 +45,13 @@ class AlertsToMqtt(NotifyingOutlet):
     def send(self, notification: Notification) -> None:
         """See `NotifyingOutlet`."""
         for alert in notification.alerts:
-            self._publisher.publish(_payload(alert, notification.is_test))
+            self._publisher.publish(_payload(alert, notification.is_test, self.link(alert)))
 
     def disconnect(self) -> None:
         """See `NotifyingOutlet`."""
         self._publisher.close()
 
 
-def _payload(alert: Alert, is_test: bool) -> bytes:
-    return json_bytes({**alert.to_dict(), "test": True} if is_test else alert.to_dict())
+def _payload(alert: Alert, is_test: bool, link: str) -> bytes:
+    test, linked = {"test": True} if is_test else {}, {"link": link} if link else {}
+    return json_bytes({**alert.to_dict(), **test, **linked})

@@ -40,7 +40,7 @@ class AlertsToSlack(HttpOutlet):
         states = {alert.state for alert in notification.alerts}
         title = self._code(subject(notification))
         text, size = [], 0
-        for number, line in enumerate(lines(notification)):
+        for number, line in enumerate(lines(notification, self.zone)):
             code = self._code(line)
             size += len(code) + 1
             if size > _LONGEST:
@@ -48,7 +48,15 @@ class AlertsToSlack(HttpOutlet):
                 break
             text.append(code)
         colour = _COLOURS.get(states.pop(), "#f9a825") if len(states) == 1 else "#f9a825"
-        attachment = {"color": colour, "text": "\n".join(text), "fallback": title, "mrkdwn_in": ["text"]}
+        attachment: dict[str, Any] = {
+            "color": colour,
+            "text": "\n".join(text),
+            "fallback": title,
+            "mrkdwn_in": ["text"],
+        }
+        # A field by itself, so that nothing of an address is read as a format.
+        if link := self.link(notification.alerts[0]) if notification.alerts else "":
+            attachment |= {"title": "Show it on the page", "title_link": link}
         return {"text": title, "attachments": [attachment]}
 
     def _code(self, text: str) -> str:

@@ -33,4 +33,6 @@ class AlertsToWebhook(HttpOutlet):
         """See `NotifyingOutlet`."""
         for alert in notification.alerts:
             body = {**alert.to_dict(), "test": True} if notification.is_test else alert.to_dict()
+            if link := self.link(alert):
+                body["link"] = link
             self.post(self.url, jsonable(body), {"Idempotency-Key": alert.id})
