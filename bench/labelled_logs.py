@@ -40,7 +40,7 @@ TESTS = (
     *("sshd-logs", "exim-logs", "vsftpd-logs", "proftpd-logs", "pureftpd-logs", "dropbear-logs"),
     *("mysql-logs", "mariadb-logs", "pgsql-logs", "supabase-docker-pgsql-logs"),
 )
-_FOUND = re.compile(
+_ASSERTED = re.compile(
     r'results\["s01-parse"\]\["([^"]+)"\]\[(\d+)\]\.Evt\.(?:Meta|Parsed)\["(source_ip|message|log_type)"\]'
     r' == ("(?:[^"\\]|\\.)*")'
 )
@@ -90,7 +90,7 @@ def of_crowdsec(folder: Path) -> list[tuple[dict[str, Any], str]]:
     """The lines of a test of CrowdSec's hub, with the address that its parser finds in each."""
     lines = [line for path in folder.glob("*.log") for line in path.read_text(errors="replace").splitlines()]
     values: dict[tuple[str, str], dict[str, str]] = {}
-    for match in map(_FOUND.match, (folder / "parser.assert").read_text(errors="replace").splitlines()):
+    for match in map(_ASSERTED.match, (folder / "parser.assert").read_text(errors="replace").splitlines()):
         if match:
             values.setdefault((match[1], match[2]), {})[match[3]] = json.loads(match[4])
     labels = {
@@ -98,8 +98,8 @@ def of_crowdsec(folder: Path) -> list[tuple[dict[str, Any], str]]:
         for one in values.values()
         if one.get("source_ip") and one.get("message") and "fail" in one.get("log_type", "fail")
     }
-    found = ((line, address) for line in lines for text, address in labels.items() if text in line)
-    return [({"match": True, "host": address}, line) for line, address in dict(found).items()]
+    pairs = ((line, address) for line in lines for text, address in labels.items() if text in line)
+    return [({"match": True, "host": address}, line) for line, address in dict(pairs).items()]
 
 
 def table_of(files: dict[str, list[tuple[dict[str, Any], str]]], shown: bool) -> Table:

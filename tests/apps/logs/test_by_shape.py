@@ -241,14 +241,14 @@ def test_recordings_are_recognised(tmp_path: Path) -> None:
         "eve": "eve", "winlogbeat": "windows", "nxlog": "windows", "traefik": "access", "ingress-nginx": "access",
         "caddy": "json", "nginx": "text", "mysql in syslog": "syslog",
     }  # fmt: skip
-    found = {}
+    formats = {}
     for name in known:
         path = tmp_path / "a.log"
         path.write_text(f"{LINES[name]}\n" * 3)
         form, rows, reasons = read(path)
         assert (rows.height, rows["refused"].sum(), reasons) == (3, 3, [])
-        found[name] = form
-    assert found == known
+        formats[name] = form
+    assert formats == known
     path.write_text(
         f"#Version: 1.0\n#Fields: time date c-ip cs-method cs-uri-stem sc-status\n12:00:00 2026-01-01 {ME} GET /a 404\n"
     )
