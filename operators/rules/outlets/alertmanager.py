@@ -51,6 +51,7 @@ class AlertsToAlertmanager(HttpOutlet):
     lasts: Duration = field(default="24h", kw_only=True)
     group_by: Sequence[str] | None = field(default=None, kw_only=True)
     kind: ClassVar[str] = "alertmanager"
+    has_text: ClassVar[bool] = False
     silences_ends: ClassVar[bool] = False
     resend_seconds: ClassVar[float | None] = 60.0
     _active: OrderedDict[tuple[tuple[str, str], ...], dict[str, Any]] = field(

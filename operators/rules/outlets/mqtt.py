@@ -31,6 +31,7 @@ class AlertsToMqtt(NotifyingOutlet):
     password: str = field(default="", repr=False, kw_only=True)
     group_by: Sequence[str] | None = field(default=None, kw_only=True)
     kind: ClassVar[str] = "mqtt"
+    has_text: ClassVar[bool] = False
     _publisher: MqttPublisher = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from ....sketches.core.lazy import httpx
 from .grouping import Notification
 from .http import HttpOutlet
-from .text import cut, lines, subject
+from .text import cut, subject
 
 _LONGEST_BYTES = 3_900
 """A message of more than 4,096 bytes becomes an attached file."""
@@ -60,7 +60,7 @@ class AlertsToNtfy(HttpOutlet):
         body = {
             "topic": self.topic,
             "title": subject(notification),
-            "message": _fitting(lines(notification, self.zone)),
+            "message": _fitting(self.lines(notification)),
             "tags": [*self.tags, "rotating_light" if fires else "white_check_mark"],
         }
         if link := self.link(notification.alerts[0]) if notification.alerts else "":

@@ -51,19 +51,26 @@ def line(alert: Alert, zone: str = "UTC") -> str:
     )
 
 
-def lines(notification: Notification, zone: str = "UTC") -> list[str]:
-    """The alerts of a message, their times in a zone, and how many are not shown."""
-    shown = [line(alert, zone) for alert in notification.alerts[:SHOWN]]
+def lines(
+    notification: Notification,
+    zone: str = "UTC",
+    by_template: Callable[[Alert], str] = lambda alert: "",
+    escape: Callable[[str], str] = str,
+    link: Callable[[Alert], str] = lambda alert: "",
+) -> list[str]:
+    """The alerts of a message, their times in a zone, and how many are not shown.
+
+    An alert is written by its template, unless that is empty; else `escape` makes of its line what the outlet
+    shows, with a link below it where `link` gives one.
+    """
+
+    def usual(alert: Alert) -> str:
+        address = link(alert)
+        return escape(line(alert, zone)) + (f"\n{address}" if address else "")
+
+    shown = [by_template(alert) or usual(alert) for alert in notification.alerts[:SHOWN]]
     rest = notification.size - len(shown)
-    return [*shown, f"and {rest:,} more"] if rest else shown
-
-
-def linked_lines(notification: Notification, zone: str, link: Callable[[Alert], str]) -> list[str]:
-    """The same, with each alert's link below it, where `link` gives one."""
-    texts = lines(notification, zone)
-    links = [link(alert) for alert in notification.alerts[:SHOWN]]
-    linked = [f"{text}\n{one}" if one else text for text, one in zip(texts, links)]
-    return [*linked, *texts[len(links) :]]
+    return [*shown, escape(f"and {rest:,} more")] if rest else shown
 
 
 def cut(text: str, longest: int) -> str:

@@ -28,6 +28,7 @@ class AlertsToWebhook(HttpOutlet):
 
     group_by: Sequence[str] | None = field(default=None, kw_only=True)
     kind: ClassVar[str] = "webhook"
+    has_text: ClassVar[bool] = False
 
     def send(self, notification: Notification) -> None:
         """See `NotifyingOutlet`."""

@@ -10,7 +10,6 @@ import pytest
 import streamgauge as sg
 from streamgauge.operators.rules.outlets.grouping import Notification
 from streamgauge.operators.rules.outlets.page_links import LONGEST, page_link, time_in
-from streamgauge.operators.rules.outlets.text import linked_lines
 
 PAGE = "https://gauge.example.org/ops/"
 KEY = ("a&b <@x> |\n\"'`#?", None, 7)
@@ -54,7 +53,7 @@ def test_every_outlet_has_the_link() -> None:
     mail = sg.rules.AlertsToEmail("localhost", sender="a@example.org", to=["b@example.org"], **options)
     assert (ntfy["click"], slack["attachments"][0]["title_link"], entry["generatorURL"]) == (link, link, link)
     assert link in mail.message(message).get_content()
-    lines = linked_lines(Notification([alert()] * 30), "Asia/Tokyo", manager.link)
+    lines = mail.lines(Notification([alert()] * 30), mail.link)
     assert [line.endswith(link) for line in lines] == [True] * 20 + [False]
     for text in (ntfy["message"], slack["attachments"][0]["text"], entry["annotations"]["summary"]):
         assert "2026-07-01T21:00:00+09:00" in text
