@@ -32,6 +32,8 @@ _NUMBERS = {
 }
 """Names of record types that the kernel's own log has by number (linux/audit.h)."""
 
+_SIGNS = {"USER_AUTH": "failed", "USER_LOGIN": "announced"}
+
 
 def _begun(feed: Feed) -> Stream:
     return feed.stream(PatternedLines("the audit log", PATTERN, (EPOCH,)), time="time")
@@ -45,8 +47,8 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
     kind = pl.col("kind").replace(_NUMBERS)
     message = pl.col("message")
     failed = message.str.contains(r"\b(?:res=(?:failed|0)|success=no)\b")
-    sign = pl.when(failed & (kind == "USER_AUTH")).then(pl.lit("failed"))
-    sign = sign.when(failed & (kind == "USER_LOGIN")).then(pl.lit("announced"))
+    of_kind = kind.replace_strict(_SIGNS, default=None, return_dtype=pl.String)
+    sign = pl.when(failed).then(of_kind)
     address = message.str.extract(r"\baddr=([0-9A-Fa-f.:]*[0-9A-Fa-f])\b")
     process = message.str.extract(r"^(?:.* )?pid=(\d+)")
     host = pl.coalesce("node", "head_host")

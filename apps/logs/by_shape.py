@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,7 @@ SHAPES: tuple[tuple[str, AppFormat], ...] = (
 )
 """What lines of a format look like; the first that fits counts. Others are syslog or a program's layout."""
 
+_PARTIAL = "a part of a longer line (CRI's P): let the shipper join them"
 _NAMED = (
     (r'^\s*\{.*"resourceLogs"', "a batch of OpenTelemetry's: run it by --format otlp"),
     (r"^\s*(?:- )?<Event[ >]", "Windows' event in XML: let the shipper send JSON"),
@@ -111,55 +112,69 @@ class LinesByShape:
     def decode(self, messages: Messages) -> Decoded:
         """The rows of a batch, and why the other messages were refused."""
         texts, rows, refused = texts_of(messages)
-        stamps = messages.timestamp[rows]
         packed = _unpacked(texts)
-        texts = packed["text"]
-        contained = packed["time"].is_not_null()
-        left = texts.is_not_null()
-        for at in packed["partial"].arg_true().to_list():
-            what = "a part of a longer line (CRI's P): let the shipper join them"
-            refused[int(rows[at])] = Reason(what, f"{what}: {texts[at][:_SHOWN]!r}")
-        left &= ~packed["partial"]
-        for pattern, what in _NAMED:
-            here = left & texts.str.contains(pattern)
-            for at in here.arg_true().to_list():
-                refused[int(rows[at])] = Reason(what, f"{what}: {texts[at][:_SHOWN]!r}")
-            left &= ~here
-        texts = _without_head(texts)
-        parts: list[pl.DataFrame] = []
+        texts, contained = packed["text"], packed["time"].is_not_null()
+        every = pl.Series([True] * len(texts), dtype=pl.Boolean)
         settings = {**dict(self.settings), "zone": self.zone}
+        lines = _Lines(_without_head(texts), messages.timestamp[rows], settings, self.schema)
+        lines.refuse(packed["partial"], _PARTIAL)
+        for pattern, what in _NAMED:
+            lines.refuse(texts.str.contains(pattern), what)
         for pattern, form in SHAPES:
-            here = left & texts.str.contains(f"(?s){pattern}")
-            if here.any():
-                part, reasons = _read(form, settings, texts, here.arg_true().to_numpy(), stamps, self.schema)
-                parts.append(part)
-                if form is W3C or form is JSON_LINES or pattern == HAPROXY_LINE:
-                    # A shape that others may have as well.
-                    here = here & pl.Series(np.isin(np.arange(len(texts)), part["row"].to_numpy()))
-                else:
-                    refused |= {int(rows[at]): reason for at, reason in reasons.items()}
-                left &= ~here
-        parts.append(_bare(texts, packed, left & contained & ~_is_timed(texts), self.schema))
-        left &= ~(contained & ~_is_timed(texts))
-        reasons = {}
-        for form, here in ((TEXT_LINES, _is_of_layout(texts)), (SYSLOG, None), (TEXT_LINES, None)):
-            here = left if here is None else left & here
-            if here.any():
-                part, reasons = _read(form, settings, texts, here.arg_true().to_numpy(), stamps, self.schema)
-                parts.append(part)
-                left &= ~pl.Series(np.isin(np.arange(len(texts)), part["row"].to_numpy()))
-        parts.append(_bare(texts, packed, left & contained, self.schema))
-        for at in (left & ~contained).arg_true().to_list():
-            refused[int(rows[at])] = reasons.get(at) or Reason(
-                "a line of no shape", f"a line of no shape: {texts[at][:_SHOWN]!r}"
-            )
-        frame = pl.concat([part for part in parts if part.height] or [parts[-1]]).sort("row")
+            # What others have as well is theirs if it isn't this; a runtime has a time for what has none.
+            sure = ~contained if form not in (W3C, HAPROXY) else ~every
+            lines.read(form, lines.texts.str.contains(f"(?s){pattern}"), sure)
+        lines.parts.append(_bare(lines.texts, packed, lines.take(contained & ~_is_timed(texts)), self.schema))
+        for form, here in ((TEXT_LINES, _is_of_layout(texts)), (SYSLOG, every), (TEXT_LINES, every)):
+            lines.read(form, here, ~every)
+        lines.parts.append(_bare(lines.texts, packed, lines.take(contained), self.schema))
+        lines.refuse(every, "a line of no shape")
+        refused |= {int(rows[at]): reason for at, reason in lines.refused.items()}
+        frame = pl.concat([part for part in lines.parts if part.height] or lines.parts[:1]).sort("row")
         numbers = pl.DataFrame({"row": pl.int_range(len(texts), dtype=pl.UInt32, eager=True)})
         whole = numbers.join(frame, on="row", how="left", maintain_order="left").drop("row")
         # The runtime's time has a zone; a program's may have none.
         time = packed["time"].zip_with(contained, whole["time"])
-        whole = whole.with_columns(time=time, at=time)
-        return refusing(whole, rows, refused)
+        return refusing(whole.with_columns(time=time, at=time), rows, refused)
+
+
+@dataclass
+class _Lines:
+    """The lines of a batch: those that are `left` to be read, and the rows and refusals of the others."""
+
+    texts: pl.Series
+    stamps: np.ndarray
+    settings: Mapping[str, str]
+    schema: Mapping[str, Any]
+    parts: list[pl.DataFrame] = field(default_factory=list)
+    refused: dict[int, str] = field(default_factory=dict)
+    left: pl.Series = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.left = self.texts.is_not_null()
+
+    def take(self, here: pl.Series) -> pl.Series:
+        """Which lines are left of some; they are no longer."""
+        taken = self.left & here.fill_null(False)
+        self.left &= ~taken
+        return taken
+
+    def refuse(self, here: pl.Series, what: str) -> None:
+        """Refuse those that are left of some lines."""
+        for at in self.take(here).arg_true().to_list():
+            self.refused[at] = Reason(what, f"{what}: {self.texts[at][:_SHOWN]!r}")
+
+    def read(self, form: AppFormat, here: pl.Series, sure: pl.Series) -> None:
+        """Read those that are left of some lines by a format; of others only the `sure` ones are refused."""
+        at = (self.left & here.fill_null(False)).arg_true().to_numpy()
+        if not len(at):
+            return
+        part, reasons = _read(form, self.settings, self.texts, at, self.stamps, self.schema)
+        self.parts.append(part)
+        ended = {number: reason for number, reason in reasons.items() if sure[number]}
+        self.refused |= ended
+        gone = np.isin(np.arange(len(self.texts)), [*part["row"].to_list(), *ended])
+        self.left &= ~pl.Series(gone)
 
 
 def _unpacked(texts: pl.Series) -> pl.DataFrame:

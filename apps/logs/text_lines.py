@@ -106,10 +106,10 @@ class TextLines:
         text = named["time"].str.replace_all(" +", " ")
         if not layout.time:
             return self._iso_times(text, sent_us)
-        if layout.time == TAI64N:
-            return _tai_times(text)
         extra = None
         pattern = layout.time.replace("%e", "%d")
+        if layout.time == TAI64N:
+            return _tai_times(text)
         if pattern.endswith(_MILLISECONDS):
             extra = text.str.extract(r":(\d+)$").cast(pl.Int64) * 1000
             text, pattern = text.str.replace(r":\d+$", ""), pattern.removesuffix(_MILLISECONDS)
@@ -140,16 +140,6 @@ class TextLines:
         return any(not layout.has_year for layout in self.layouts)
 
 
-def _tai_times(text: pl.Series) -> pl.Series:
-    """Times of TAI64N, whose seconds are ahead of 1970's by 2 ** 62 and ten leap seconds.
-
-    As daemontools do, leap seconds since 1972 stay in. Source: https://cr.yp.to/libtai/tai64.html
-    """
-    seconds = text.str.slice(8, 8).str.to_integer(base=16, strict=False) - 10
-    nanos = text.str.slice(16, 8).str.to_integer(base=16, strict=False)
-    return (seconds * 1_000_000 + nanos // 1000).cast(_UTC)
-
-
 def _decoder(settings: Settings) -> TextLines:
     try:
         pl.Series([], dtype=pl.Datetime("us")).dt.replace_time_zone(settings["zone"])
@@ -163,6 +153,16 @@ def _decoder(settings: Settings) -> TextLines:
     if settings["pattern"]:
         own = (*own, own_layout(settings["pattern"], settings["time"], "--set pattern"))
     return TextLines(settings["zone"], (*own, *LAYOUTS))
+
+
+def _tai_times(text: pl.Series) -> pl.Series:
+    """Times of TAI64N, whose seconds are ahead of 1970's by 2 ** 62 and ten leap seconds.
+
+    As daemontools do, leap seconds since 1972 stay in. Source: https://cr.yp.to/libtai/tai64.html
+    """
+    seconds = text.str.slice(8, 8).str.to_integer(base=16, strict=False) - 10
+    nanos = text.str.slice(16, 8).str.to_integer(base=16, strict=False)
+    return (seconds * 1_000_000 + nanos // 1000).cast(_UTC)
 
 
 def _begun(feed: Feed, settings: Settings) -> Stream:

@@ -223,11 +223,18 @@ def test_what_is_not_read_is_refused_by_name() -> None:
         '<Event xmlns="http://schemas.microsoft.com/win/2004/08/events/event"><System/></Event>': "Windows' event in XML",
         '{"resourceLogs":[]}': "a batch of OpenTelemetry's: run it by --format otlp",
         "#Fields: date time": "a header, not a record",
-        "hello": "a line of no layout",
+        "hello": "a line of no shape",
+        '{"msg":"no time"}': "no time in ",
     }  # fmt: skip
     rows, reasons = decoded(*lines)
     assert not rows
     assert [reason.startswith(start) for reason, start in zip(reasons, lines.values())] == [True] * len(lines)
+
+
+def test_a_container_has_a_time_for_what_has_none() -> None:
+    rows, reasons = decoded(docker('{"msg":"no time"}'), docker("warning: disk is full"), docker("hello"))
+    assert not reasons and [row["status"] for row in rows] == [None, "warning", None]
+    assert {str(row["at"])[:19] for row in rows} == {"2026-01-01 12:14:14"}
 
 
 def test_bytes_of_the_journal_are_text() -> None:
