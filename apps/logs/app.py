@@ -20,6 +20,7 @@ from .columns import LOGINS
 from .example import EXAMPLE
 from .formats import FORMATS
 from .silence import Silence
+from .web_requests import LOGIN_PATHS
 
 _DELAY = "1m"
 """Servers write a request down when it ends, with the time at which it began."""
@@ -89,9 +90,18 @@ def _clients(rows: Stream) -> Stream:
 
 
 def _day_of_clients(rows: Stream) -> Stream:
-    """How often an address came in a day to be refused: by connection, or by the second if there is none."""
+    """How often an address came in a day to be refused: by connection, or by the second if there is none.
+
+    A 401 for a request without a name is how a server asks for one, unless the path takes passwords itself.
+    """
     refused, _, keys = _troubles(rows)
-    visit = pl.coalesce("connection", pl.col("at").dt.truncate("1s").cast(pl.String))
+    connection = pl.col("connection")
+    if "challenged" in rows.columns:
+        challenged = pl.col("challenged").fill_null(0) > 0
+        refused &= ~challenged | pl.col("operation").str.contains(LOGIN_PATHS).fill_null(False)
+        # The connection of a challenge is its path.
+        connection = pl.when(~challenged).then(connection)
+    visit = pl.coalesce(connection, pl.col("at").dt.truncate("1s").cast(pl.String))
     by_address = rows.with_columns(visit=pl.when(refused).then(visit), **keys).group_by("address")
     return by_address.hopping("1d", every="1h", delay=_DELAY).agg(visits=distinct("visit"))
 

@@ -88,6 +88,14 @@ def test_paths_that_never_were_are_scanning_and_no_logins(tmp_path: Path) -> Non
     assert not alerts
 
 
+def test_challenges_all_day_are_no_slow_brute_force(tmp_path: Path) -> None:
+    path = tmp_path / "access.log"
+    for what, rules in (("GET /dav", set()), ("POST /login", {("slow brute force", ME)})):
+        path.write_text("".join(request(1200.0 * n, ME, what, 401) for n in range(72)))
+        _, alerts, _ = alerts_of(path, "client-days")
+        assert {(one.rule, one.plain_key) for one in alerts if one.state == "fired"} == rules, what
+
+
 def test_answers_of_login_forms_are_refusals(tmp_path: Path) -> None:
     path = tmp_path / "access.log"
     for what, status in (
