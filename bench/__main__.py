@@ -23,6 +23,7 @@ NO_SCRIPTS = {
     "engines",
     "java_peers",
     "ksqldb_tests",
+    "labelled_logs",
     "measure",
     "processor",
     "topic",

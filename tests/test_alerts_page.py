@@ -30,8 +30,8 @@ def test_the_files_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("SLACK_WEBHOOK", "https://hooks.slack.com/services/x")
     path = tmp_path / "outlets.toml"
     path.write_text("\n".join(blocks("toml")))
-    slack, manager = read_outlets(path)
-    assert slack.title == "ops" and manager.match
+    slack, manager, templated = read_outlets(path)
+    assert slack.title == "ops" and manager.match and templated.template
     assert [silence.why for silence in read_silences(path)] == ["painters"]
 
 

@@ -10,8 +10,9 @@ import polars as pl
 from ...operators.definition.stream import Stream
 from ...operators.formats.text.access_log import access_log
 from ..app import AppFormat, Feed, Message, Settings
-from .columns import failed_status, in_columns, refused_status
+from .columns import failed_status, in_columns
 from .lines import NOWHERE, first_lines, lines_of, reads, timed
+from .web_requests import missing_paths, refused_requests
 
 
 def _begun(feed: Feed) -> Stream:
@@ -34,7 +35,8 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
         operation=pl.col("path"),
         status=status,
         failed=failed_status(status, settings),
-        refused=refused_status(status),
+        refused=refused_requests(pl.col("method"), pl.col("path"), status),
+        missing=missing_paths(status),
         bytes=pl.col("bytes"),
         seconds=pl.col("seconds"),
         agent=pl.col("agent"),

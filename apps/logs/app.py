@@ -20,6 +20,7 @@ from .columns import LOGINS
 from .example import EXAMPLE
 from .formats import FORMATS
 from .silence import Silence
+from .web_requests import LOGIN_PATHS
 
 _DELAY = "1m"
 """Servers write a request down when it ends, with the time at which it began."""
@@ -71,6 +72,55 @@ def _logins(rows: Stream) -> Stream:
     answers = [name for name in ("challenged", "accepted") if name in rows.columns]
     sums = {name: sum_(name) for name in ("refused", *parts, *answers)}
     return by_address.tumbling("1m", delay=_DELAY).agg(**sums)
+
+
+def _clients(rows: Stream) -> Stream:
+    """What the refused logins and missing paths of an address are about, within an hour."""
+    refused, missing, keys = _troubles(rows)
+    unknown = refused & (pl.col("sign") == "announced")
+    columns = {
+        "of_user": pl.when(refused).then("user"),
+        "unknown_user": pl.when(unknown).then("user"),
+        "missing_path": pl.when(missing).then("operation"),
+    }
+    by_address = rows.with_columns(**columns, **keys).group_by("address")
+    return by_address.hopping("1h", every="5m", delay=_DELAY).agg(
+        users=distinct("of_user"), unknown_users=distinct("unknown_user"), paths=distinct("missing_path")
+    )
+
+
+def _day_of_clients(rows: Stream) -> Stream:
+    """How often an address came in a day to be refused: by connection, or by the second if there is none.
+
+    A 401 for a request without a name is how a server asks for one, unless the path takes passwords itself.
+    """
+    refused, _, keys = _troubles(rows)
+    connection = pl.col("connection")
+    if "challenged" in rows.columns:
+        challenged = pl.col("challenged").fill_null(0) > 0
+        refused &= ~challenged | pl.col("operation").str.contains(LOGIN_PATHS).fill_null(False)
+        # The connection of a challenge is its path.
+        connection = pl.when(~challenged).then(connection)
+    visit = pl.coalesce(connection, pl.col("at").dt.truncate("1s").cast(pl.String))
+    by_address = rows.with_columns(visit=pl.when(refused).then(visit), **keys).group_by("address")
+    return by_address.hopping("1d", every="1h", delay=_DELAY).agg(visits=distinct("visit"))
+
+
+def _accounts(rows: Stream) -> Stream:
+    """From how many addresses a user's logins were refused, within an hour."""
+    refused, _, _ = _troubles(rows)
+    refused &= pl.col("user").is_not_null()
+    by_user = rows.with_columns(
+        by_address=pl.when(refused).then("address"), user=pl.when(refused).then("user")
+    ).group_by("user")
+    return by_user.hopping("1h", every="5m", delay=_DELAY).agg(addresses=distinct("by_address"))
+
+
+def _troubles(rows: Stream) -> tuple[pl.Expr, pl.Expr, dict[str, pl.Expr]]:
+    """Which rows refuse a login, which miss a path, and their key; other rows only say that time goes on."""
+    named = pl.col("address").is_not_null()
+    refused, missing = named & (pl.col("refused") > 0), named & (pl.col("missing") > 0)
+    return refused, missing, {"address": pl.when(refused | missing).then("address")}
 
 
 def _terms(rows: Stream) -> Stream:
@@ -128,6 +178,32 @@ def _login_rules(settings: Settings) -> Sequence[Rule]:
     ]
 
 
+def _limits(settings: Settings, *limits: tuple[str, str, str]) -> Sequence[Rule]:
+    """Rules by name, the setting of their limit, and their value; one without a limit is off."""
+    return [
+        Threshold(name, kind=name, value=value, at_least=number(settings, setting), absent=0)
+        for name, setting, value in limits
+        if settings[setting]
+    ]
+
+
+def _client_rules(settings: Settings) -> Sequence[Rule]:
+    return _limits(
+        settings,
+        ("password spraying", "spray", "users"),
+        ("user enumeration", "enumerate", "unknown_users"),
+        ("path scanning", "scan", "paths"),
+    )
+
+
+def _slow_rules(settings: Settings) -> Sequence[Rule]:
+    return _limits(settings, ("slow brute force", "slow_logins", "visits"))
+
+
+def _account_rules(settings: Settings) -> Sequence[Rule]:
+    return _limits(settings, ("credential stuffing", "stuff", "addresses"))
+
+
 def _term_rules(settings: Settings) -> Sequence[Rule]:
     cap = int(number(settings, "new", 0))
     return [NewTerm("new term", kind="new term", value="records", learn=settings["learn"], cap=cap)]
@@ -142,6 +218,9 @@ APP = App(
         AppPart("traffic", _traffic, _traffic_rules),
         AppPart("days", _days, total="total"),
         AppPart("logins", _logins, _login_rules, at="at", shown=False),
+        AppPart("clients", _clients, _client_rules, shown=False),
+        AppPart("client-days", _day_of_clients, _slow_rules, shown=False),
+        AppPart("accounts", _accounts, _account_rules, shown=False),
         AppPart("terms", _terms, _term_rules, shown=False),
     ),
     settings={
@@ -154,6 +233,11 @@ APP = App(
         "logins": "5",
         "findtime": "10m",
         **LOGINS,
+        "slow_logins": "30",
+        "spray": "10",
+        "enumerate": "10",
+        "stuff": "20",
+        "scan": "20",
         "learn": "1d",
         "new": "5",
         "terms": "",

@@ -51,8 +51,10 @@ class RefusedLogins(RollingSum):
         since = row.at_us - self._duration("over")
         seen = {name: one for name, one in memory.pop(_SEEN, {}).items() if one[-1] > since}
         connection = row.key.get("connection")
-        if connection is not None and self.challenges:
-            challenged, accepted = (int(row.answers[name] or 0) for name in _ANSWERS)
+        challenged, accepted = (
+            (int(row.answers.get(name) or 0) for name in _ANSWERS) if self.challenges else (0, 0)
+        )
+        if connection is not None and (challenged or accepted):
             pending = seen.pop(connection, [])
             if accepted:
                 _take_back(memory.get("rows", ()), pending)

@@ -2,7 +2,8 @@
 
 `host` is who wrote a record: a server, a service, a log; `address` and `user` are who sent the request,
 `operation` is what for, `status` what became of it, a code or a level. `failed` is 1 if it went wrong,
-`refused` how many logins were refused, `bytes` and `seconds` what it took. `term` is what a record is like,
+`refused` how many logins were refused, `missing` is 1 if what was asked for isn't there or isn't for whoever
+asked, `bytes` and `seconds` what it took. `term` is what a record is like,
 told apart from others by few values: a new one is news. `at` is its own time, `sign` what a line about a
 login is a sign of (`daemon_texts.Sign`), `connection` the process of a daemon that has one for each.
 """
@@ -19,7 +20,7 @@ from ..app import Settings
 
 COLUMNS = {
     **dict.fromkeys(("host", "address", "user", "operation", "status"), pl.String()),
-    **dict.fromkeys(("failed", "refused", "bytes"), pl.Int64()),
+    **dict.fromkeys(("failed", "refused", "missing", "bytes"), pl.Int64()),
     "seconds": pl.Float64(),
     **dict.fromkeys(("agent", "message", "term", "sign", "connection"), pl.String()),
     "at": pl.Datetime("us", "UTC"),
@@ -51,6 +52,8 @@ _MASKS = (
 )
 """What changes from one message to the next, as Drain has it, from the longest forms to the shortest."""
 _LONGEST = 200
+_MAPPED = r"^::[fF]{4}:(\d{1,3}(?:\.\d{1,3}){3})$"
+"""An address of IPv4 as servers of both versions write it."""
 
 
 def in_columns(rows: Stream, settings: Settings, **given: pl.Expr) -> Stream:
@@ -67,17 +70,21 @@ def in_columns(rows: Stream, settings: Settings, **given: pl.Expr) -> Stream:
     if rows.time is not None and not rows.steps:
         given.setdefault("at", as_time(rows.time, rows.columns))
     columns = {name: given.get(name, pl.lit(None)).cast(kind) for name, kind in COLUMNS.items()}
-    for name in ("failed", "refused"):
+    for name in ("failed", "refused", "missing"):
         columns[name] = columns[name].fill_null(0)
     columns["term"] = columns[terms or "term"]
+    columns["address"] = columns["address"].str.replace(_MAPPED, "$1")
     result = rows.select(**columns).with_columns(**{name: filled(pl.col(name)) for name in texts})
-    if "connection" not in given:
-        return result
+    return of_connections(result, settings) if "connection" in given else result
+
+
+def of_connections(rows: Stream, settings: Settings) -> Stream:
+    """Rows whose lines about a login without an address have the one that others of their connection name."""
     sign = pl.col("sign").fill_null("")
     nobody = sign.is_in(["ended", "probe"]) & pl.col("address").is_null()
-    uncounted = nobody | (sign == "context") | ((sign == "probe") & (probes == "no"))
-    result = result.fill_forward("address", by="connection")
-    return result.with_columns(refused=pl.when(uncounted).then(0).otherwise(pl.col("refused")))
+    uncounted = nobody | (sign == "context") | ((sign == "probe") & (settings["probes"] == "no"))
+    filled_rows = rows.fill_forward("address", by="connection")
+    return filled_rows.with_columns(refused=pl.when(uncounted).then(0).otherwise(pl.col("refused")))
 
 
 def as_time(time: pl.Expr, types: Mapping[str, Any]) -> pl.Expr:
@@ -134,11 +141,6 @@ def failed_level(level: pl.Expr) -> pl.Expr:
 def failed_text(message: pl.Expr) -> pl.Expr:
     """Whether a message says that something went wrong."""
     return message.str.contains(_WENT_WRONG)
-
-
-def refused_status(status: pl.Expr) -> pl.Expr:
-    """Whether a status of HTTP refuses the client."""
-    return status.cast(pl.String).is_in(["401", "403"])
 
 
 def address_in(message: pl.Expr) -> pl.Expr:

@@ -7,7 +7,7 @@ daemon goes on by itself. Where that leaves two readings, the line names nobody 
 
 The texts are those of the daemons' sources: OpenSSH's auth.c, auth2*.c, auth-pam.c, packet.c, kex.c and
 sshd.c, pam_unix, Postfix's smtpd and postscreen, Dovecot's auth and login processes, Courier, Exim, Sendmail,
-Cyrus, vsftpd, ProFTPD, Pure-FTPd, Dropbear, MySQL, nginx's and Apache's basic authentication.
+Cyrus, vsftpd, ProFTPD, Pure-FTPd, Dropbear, MySQL, PostgreSQL, nginx's and Apache's authentication.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class DaemonText:
 
 
 _SSHD = r"^(?:sshd(?:-session|-auth)?)?$"
-_SSH = r"^(?:\[sshd\]:? )?(?:\[ID \d+ \w+\.\w+\] )?(?:(?:error|fatal): )?"
+_SSH = r"^(?:\[sshd\]:? )?(?:kernel:\[ *[\d.]+\]: )?(?:\[ID \d+ \w+\.\w+\] )?(?:(?:error|fatal): )?"
 _OF_KEY = r" port \d+ ssh\d: "
 
 _SSH_TEXTS = (
@@ -150,6 +150,7 @@ _SSH_TEXTS = (
 
 _PAM = r"(?:pam_\w+(?:\([^)]*\))?:?|\(pam_\w+\)) +authentication failure; "
 _RHOST = r"(?:(?:logname|e?uid|tty)=\S* +)*(?:ruser=.* ?)?rhost=<address>(?:\s+user=(?P<user>\S*))?\s*$"
+_FIRST_HOST = r"(?:(?:logname|e?uid|tty)=\S* +)*ruser= +rhost=<address>(?:\s+user=<user>)?\s*$"
 _TWO_HOSTS = r"\suser=.*\brhost="
 _MAIL = r"^postfix[^\s\[]*$"
 _DOVECOT = r"^(?:dovecot(?:-auth)?|auth(?:-worker)?(?:\(.*\))?|(?:imap|pop3|managesieve|submission)-login)?$"
@@ -167,6 +168,34 @@ _FTP = r"^(?:proftpd)?$"
 _FTP_CLIENT = r"^(?:proftpd\[\d+\]:? )?\S+ \([^\[\]()]*\[<ip>\]\):?(?: -)? "
 _ALL = r"^"
 
+_STAMP = r"(?:(?:\d{6}|\d{4}-\d\d-\d\d)[ T]+\d{1,2}:\d\d:\d\d(?:\.\d+)?Z? (?:\d+ )?)?"
+_NGINX = r"(?:\S+ nginx: )?(?:\d{4}/\d\d/\d\d \d\d:\d\d:\d\d \[\w+\] \d+#\d+: )?(?:\*\d+ )?"
+_REFERRED = r', referrer: ".*, client: '
+_APACHE_CLIENT = (
+    r"(?:\[[\w-]*:?\w+\] )?(?:\[pid \d+(?::tid \d+)?\] )?"
+    r"\[(?:client|remote) \[?<address>\]?(?::\d+)?\] "
+)
+_APACHE_TEXTS: tuple[tuple[str, Sign], ...] = tuple(
+    (rf"(?:AH\d+: )?(?:Digest: )?{pattern}", sign)  # type: ignore[misc]
+    for pattern, sign in (
+        (
+            r"user .*(?:: (?:password mismatch|authorization failure|authentication failure)\b.*"
+            r"| not found(?:: .*)?)",
+            "failed",
+        ),
+        (r"Authorization of user .* to access .* failed, reason: .*", "failed"),
+        (r"client used wrong authentication scheme: .*", "failed"),
+        (r"invalid qop `.*' received: .*", "failed"),
+        (r"invalid nonce .* received - (?:length is not \d+|user attempted time travel)", "failed"),
+        (r"realm mismatch - got `.*' but expected `.*'", "failed"),
+        (r"unknown algorithm `.*' received: .*", "failed"),
+        (r"client denied by server configuration: .*", "probe"),
+        (r"(?:Hostname .* provided via SNI|No hostname was provided via SNI)\b.*", "probe"),
+    )
+)
+_SENDMAIL = r"^(?:sendmail|sm-\w+)$"
+_RELAY = r"(?:[^\[\]]* ?)?\[(?:IPv6:)?<ip>\](?: \(may be forged\))?"
+
 TEXTS: tuple[DaemonText, ...] = (
     *(DaemonText(_SSHD, _SSH + pattern, sign, *more) for pattern, sign, *more in _SSH_TEXTS),  # type: ignore[arg-type]
     # sshd says itself what PAM has said before.
@@ -175,10 +204,19 @@ TEXTS: tuple[DaemonText, ...] = (
     ),
     DaemonText(_SSHD, rf"^PAM \d+ more authentication failures?; {_RHOST}", "context", "", _TWO_HOSTS),
     DaemonText(r"\(pam_\w+\)$|^vsftpd", rf"^authentication failure; {_RHOST}", "failed", "", _TWO_HOSTS),
+    # With no remote user before it, the first host is PAM's own, whatever the user behind it is called.
+    DaemonText(_ALL, rf"^{_PAM}{_FIRST_HOST}", "failed", "", r"(?:logname|tty)=\S* .*\brhost=.*\bruser="),
     DaemonText(_ALL, rf"^{_PAM}{_RHOST}", "failed", "", _TWO_HOSTS),
     DaemonText(
         r"^vsftpd$|^$",
         r'^(?:\[pid \d+\] )?\[<user>\] FAIL LOGIN: Client "<ip>"(?:, ".*")?$',
+        "failed",
+        'Client "',
+    ),
+    DaemonText(
+        r"^vsftpd$|^$",
+        r'^(?:\[pid \d+\] )?\[<user>\] FTP response: Client "<ip>", '
+        r'"530 (?:Permission denied|Login incorrect)\."$',
         "failed",
         'Client "',
     ),
@@ -223,7 +261,7 @@ TEXTS: tuple[DaemonText, ...] = (
         _LOGIN + _REASONS + r"\b.* ?\((?:no auth attempts|disconnected before auth was ready,"
         r"|client didn't finish \S+ auth,|disconnected during TLS handshake)[^)]*\)[^:]*:"
         r"(?: user=<(?P<user>[^>]*)>,)?(?: method=\S+,)? rip=<ip>(?:,.*)?\s*$",
-        "context",
+        "probe",
         r"\brip=",
     ),
     DaemonText(
@@ -239,7 +277,7 @@ TEXTS: tuple[DaemonText, ...] = (
         r"^(?:dovecot: )?auth\((?P<user>.*),<ip>(?:,[^,()]*)?\)(?:<[^>]+>)?: (?:Info: )?\w+: "
         r"(?:[Uu]nknown user|[Ii]nvalid credentials|[Pp]assword mismatch).*$",
         "announced",
-        r"\): ",
+        r"\)(?:<[^>]+>)?: ",
     ),
     DaemonText(
         r"^(?:imapd|pop3d)(?:-ssl)?$|^courier\w+$",
@@ -284,6 +322,29 @@ TEXTS: tuple[DaemonText, ...] = (
         r'(?:connection from|"[^"]*")(?: H=(?:\S+)?)?(?: \(\S*\))? ?\[<ip>\](?::\d+)?(?: \w+=\S+)* .*$',
         "probe",
     ),
+    DaemonText(_EXIM, _EXIM_PID + r"no host name found for IP address <ip>\s*$", "probe"),
+    DaemonText(
+        _EXIM,
+        _EXIM_PID + r"no IP address found for host \S+ \(during SMTP connection from \[<ip>\][^\[\]()]*"
+        r"(?:\[[^\[\]()]*\](?::\d+)?)?\)\s*$",
+        "probe",
+    ),
+    # What a sender is called stands before or behind the host; where it looks like one, there are two.
+    DaemonText(
+        _EXIM,
+        _EXIM_PID + r"(?:F=\S* )?H=(?:\S+ )?(?:\(\S*\) )?\[<ip>\](?::\d+)? (?:\w+=\S+ )*"
+        r"rejected (?:by local_scan\(\)|after DATA): .*$",
+        "probe",
+        r"\bH=",
+    ),
+    DaemonText(
+        _EXIM,
+        _EXIM_PID + r"SA: Action: (?:flagged as Spam but accepted|silently tossed message"
+        r"|(?:permanently|temporarily) rejected message): score=.*\. From <[^<>]*> "
+        r"\(host=\S* ?\[<ip>\]\) for .*$",
+        "probe",
+        r"\(host=",
+    ),
     DaemonText(
         _FTP,
         _FTP_CLIENT + r"(?:USER <user>(?: \(Login failed\)|: no such user)|SECURITY VIOLATION:|Maximum "
@@ -304,6 +365,28 @@ TEXTS: tuple[DaemonText, ...] = (
         r"^\w+: AUTH failure \(\S+\): .* relay=(?:[^\[\]]* )?\[<ip>\]"
         r"(?: \(may be forged\))?$",
         "failed",
+    ),
+    DaemonText(
+        _SENDMAIL,
+        rf"^(?:\w+: )?ruleset=check_\w+, arg1=.*, relay={_RELAY}, reject=[45]\d\d .*$",
+        "probe",
+        ", relay=",
+    ),
+    DaemonText(
+        _SENDMAIL,
+        r"^\w+: from=.*, size=\d+, class=-?\d+, nrcpts=0, (?:bodytype=\w+, )?proto=\w+, daemon=\S+, "
+        rf"relay={_RELAY}$",
+        "probe",
+        ", relay=",
+    ),
+    *(
+        DaemonText(_SENDMAIL, rf"^(?:\w+: )?{pattern}$", "probe")
+        for pattern in (
+            rf"rejecting commands from {_RELAY} due to pre-greeting traffic after \d+ seconds",
+            rf"{_RELAY}: (?i:expn|vrfy) .* \[rejected\]",
+            rf"{_RELAY} did not issue MAIL/EXPN/VRFY/ETRN during connection to \S+",
+            rf"lost input channel from {_RELAY} to \S+ after \w+",
+        )
     ),
     DaemonText(
         r"^(?:cyrus/)?(?:imap|pop3|imaps|pop3s|imapd|lmtp|sieve)$",
@@ -327,24 +410,44 @@ TEXTS: tuple[DaemonText, ...] = (
     ),
     DaemonText(
         r"^(?:mysqld?|mariadbd?)?$",
-        r"^(?:\[(?:Note|Warning)\] (?:\[[\w-]+\] )*)?Access denied for user '<user>'@'<address>' "
-        r"(?:to database '.*' ?)?(?:\(using password: (?:YES|NO)\))?$",
+        rf"^{_STAMP}(?:\[(?:Note|Warning)\] (?:\[[\w-]+\] )*)?Access denied for user '<user>'@'<address>'"
+        r"(?: to database '.*')? ?(?:\(using password: (?:YES|NO)\))?$",
         "failed",
         "'@'",
     ),
+    *(
+        DaemonText(r"^postgres(?:ql)?$", rf"^{pattern}$", sign)  # type: ignore[arg-type]
+        for pattern, sign in (
+            (r'(?:FATAL: +)?\w+(?: \w+)? authentication failed for user "<user>"', "failed"),
+            (r'(?:FATAL: +)?no pg_hba\.conf entry for host "<ip>", user ".*', "probe"),
+            (r"(?:LOG: +)?connection received: host=<ip> port=\d+", "context"),
+        )
+    ),
+    # A name may hold ", client: ", so that the last one is the server's. Behind a referrer a client's text
+    # goes on; there the first counts if the name has no colon, where ngx_http_auth_basic_module ends it.
+    *(
+        DaemonText(r"^nginx$", rf"^{_NGINX}{pattern}, client: <ip>, server: .*$", "failed", "", unlike)
+        for user, unlike in (("<user>", _REFERRED), ("(?P<user>[^:]*)", ""))
+        for pattern in (
+            rf'user "{user}"(?:: password mismatch|:? was not found in "[^"]*")',
+            rf"PAM: user '{user}' - not authenticated: [^,]*",
+        )
+    ),
     DaemonText(
         r"^nginx$",
-        r'^(?:\*\d+ )?user "<user>"(?:: password mismatch| was not found in "[^"]*"), client: <ip>, '
-        r"server: .*$",
+        rf'^{_NGINX}(?:PAM: )?user ["\'].*, client: .*(?:password mismatch|was not found in|not auth)',
         "failed",
-        ", client: ",
     ),
-    # The server names the client before the message (`layouts`).
     DaemonText(
-        r"^apache$",
-        r"^(?:AH\d+: )?(?:Digest: )?user .*(?:: (?:password mismatch|authorization failure"
-        r"|authentication failure)\b.*| not found(?:: .*)?)$",
-        "failed",
+        r"^nginx$",
+        rf"^{_NGINX}SSL_(?:do_handshake|read)\(\) failed \(SSL: [^,]*\) while "
+        r"(?:SSL handshaking|waiting for request), client: <ip>(?:, server: [^,]*)?\s*$",
+        "probe",
     ),
-    DaemonText(r"^apache$", r"^(?:AH\d+: )?client denied by server configuration: .*$", "probe"),
+    # The server names the client before the message (`layouts`), or syslog's line does.
+    *(DaemonText(r"^apache$", rf"^{pattern}$", sign) for pattern, sign in _APACHE_TEXTS),
+    *(
+        DaemonText(r"^(?:apache2?|httpd)(?:/\S*)?$", rf"^{_APACHE_CLIENT}{pattern}$", sign)
+        for pattern, sign in _APACHE_TEXTS
+    ),
 )

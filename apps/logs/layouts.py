@@ -28,6 +28,8 @@ _TIME = (
 _CTIME = r"(?P<time>[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]?\d \d\d:\d\d:\d\d(?:\.\d+)? \d{4})"
 _LOGGER = r"(?P<program>[\w.$/-]+)"
 _MESSAGE = r"(?P<message>.*)$"
+TAI64N = ":tai64n"
+"""The time format of daemontools: hexadecimal digits of seconds since 1970 and nanoseconds."""
 ISO = ""
 """The time format of ISO 8601, with a blank or a T, a comma or a point."""
 
@@ -54,7 +56,7 @@ class LineLayout:
     @property
     def has_year(self) -> bool:
         """Whether its times say the year."""
-        return not self.time or any(
+        return self.time in (ISO, TAI64N) or any(
             code in self.time for code in ("%Y", "%y", "%F", "%s", "%D", "%G", "%c", "%+")
         )
 
@@ -73,7 +75,7 @@ LAYOUTS = (
     LineLayout(
         "Apache 2.4's error log",
         rf"^\[{_CTIME}\] \[(?:[\w-]*:)?(?P<level>\w+)\] \[pid (?P<process>\d+)(?::tid \d+)?\]"
-        rf"(?: \[(?:remote|client) (?P<client>[^\]\s]+):\d+\])? {_MESSAGE}",
+        rf"(?: \[(?:remote|client) \[?(?P<client>[^\]\s]+?)\]?:\d+\])? {_MESSAGE}",
         "%a %b %e %H:%M:%S%.f %Y",
         "apache",
     ),
@@ -154,6 +156,24 @@ LAYOUTS = (
         "Windows' servicing log", rf"^{_TIME}, (?P<level>[A-Z]\w+) +(?P<program>[A-Z]\w*) +{_MESSAGE}"
     ),
     LineLayout(
+        "PostgreSQL with its client",
+        rf"^{_TIME}(?: [A-Z]{{3,4}})? \[(?P<process>\d+)\] (?P<client>[0-9A-Fa-f.:]+)(?:\(\d+\))? "
+        rf"(?P<user>[^\s@]*)@\S+ (?P<level>[A-Z]+\d?): +{_MESSAGE}",
+        program="postgres",
+    ),
+    LineLayout(
+        "PostgreSQL behind its client",
+        rf"^(?P<client>[0-9A-Fa-f.:]+) {_TIME}(?: [A-Z]{{3,4}})? \[(?P<process>\d+)\] "
+        rf"(?P<user>[^\s@]*)@\S+ (?P<level>[A-Z]+\d?): +{_MESSAGE}",
+        program="postgres",
+    ),
+    LineLayout(
+        "PostgreSQL on RDS",
+        rf"^{_TIME}(?: [A-Z]{{3,4}})?:(?P<client>[^:()]*)(?:\(\d+\))?:(?P<user>[^\s@:]*)@[^:]*:"
+        rf"\[(?P<process>\d+)\]:(?P<level>[A-Z]+\d?): +{_MESSAGE}",
+        program="postgres",
+    ),
+    LineLayout(
         "PostgreSQL",
         rf"^{_TIME}(?: [A-Z]{{3,4}})? \[(?P<process>\d+)\] (?:(?P<user>[^\s@]*)@\S+ )?"
         rf"(?P<level>[A-Z]+\d?): +{_MESSAGE}",
@@ -161,8 +181,28 @@ LAYOUTS = (
     ),
     LineLayout(
         "MySQL",
-        rf"^{_TIME} (?P<process>\d+) \[(?P<level>\w+)\] (?:\[MY-\d+\] \[\w+\] )?{_MESSAGE}",
+        r"^(?P<time>\d{4}-\d\d-\d\d[T ] ?\d{1,2}:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?) "
+        rf"(?P<process>\d+) \[(?P<level>\w+)\] (?:\[MY-\d+\] \[\w+\] )?{_MESSAGE}",
         program="mysqld",
+    ),
+    LineLayout("MySQL's general log", rf"^{_TIME}\s+(?P<process>\d+) Connect\s+{_MESSAGE}", program="mysqld"),
+    LineLayout(
+        "MySQL before 5.6",
+        r"^(?P<time>\d{6} +\d{1,2}:\d\d:\d\d) (?P<message>\[(?P<level>Note|Warning|ERROR)\] .*)$",
+        "%y%m%d %k:%M:%S",
+        "mysqld",
+    ),
+    LineLayout(
+        "ProFTPD",
+        rf"^{_TIME} (?P<host>\S+) (?P<program>proftpd)\[(?P<process>\d+)\]:? {_MESSAGE}",
+    ),
+    LineLayout(
+        "Exim by its daemon", rf"^{_TIME} (?P<host>\S+) (?P<program>exim)\[(?P<process>\d+)\]: {_MESSAGE}"
+    ),
+    LineLayout(
+        "daemontools' multilog",
+        rf"^@(?P<time>[0-9a-f]{{24}}) (?:(?P<program>[\w-]+)(?:\[(?P<process>\d+)\])?: )?{_MESSAGE}",
+        TAI64N,
     ),
     LineLayout("Celery", rf"^\[{_TIME}: (?P<level>[A-Z]+)/(?P<program>[^\]]+)\] {_MESSAGE}"),
     LineLayout(

@@ -18,7 +18,8 @@ _ANY_REFUSAL = (
     r"|authentication failure;"
 )
 """What programs write whose texts aren't known: it counts, but nobody is blamed for it."""
-_A_PROCESS_EACH = r"^sshd(?:-session|-auth)?$"
+_CUT = r"^auth(?:-worker)?\([^)]*$"
+_A_PROCESS_EACH = r"^(?:sshd(?:-session|-auth)?|postgres(?:ql)?)$"
 _SAID_AGAIN = r"^pam_\w+\(sshd:|^PAM \d+ more "
 
 LOGIN_COLUMNS = {
@@ -41,6 +42,11 @@ def find_logins(program: pl.Series, message: pl.Series) -> pl.DataFrame:
     times = repeated.field("1").cast(pl.Int64)
     texts = repeated.field("2").zip_with(times.is_not_null(), message)
     program = program.fill_null("")
+    # Dovecot's own lines have colons between the brackets behind the program's name.
+    cut = program.str.contains(_CUT)
+    if cut.any():
+        texts = (program + ":" + texts).zip_with(cut, texts)
+        program = program.set(cut, "auth")
     numbers = pl.int_range(len(message), dtype=pl.UInt32, eager=True)
     frame = pl.DataFrame({"row": numbers, "program": program, "text": texts, "times": times.fill_null(1)})
     left, parts = frame.filter(pl.col("text").is_not_null()), []

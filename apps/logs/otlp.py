@@ -20,10 +20,11 @@ from ...operators.formats.decode import Decoded
 from ...operators.formats.json.decoder import Json, json
 from ...operators.formats.messages import Messages
 from ..app import AppFormat, Feed, Message, Settings
-from .columns import failed_status, in_columns, refused_status, template
+from .columns import failed_status, in_columns, template
 from .lines import NOWHERE, first_lines, lines_of, mostly, timed
 from .logins import LOGIN_COLUMNS, find_logins
 from .members import whole
+from .web_requests import missing_paths, refused_requests
 
 _UTC = pl.Datetime("us", "UTC")
 _ATTRIBUTES = pl.List(pl.Struct({"key": pl.String, "value": pl.Binary}))
@@ -52,6 +53,7 @@ _OF_RECORD = {
     "user": ("user.name", "user.id", "enduser.id"),
     "operation": ("http.route", "url.path", "http.target", "rpc.method", "event.name", "code.function"),
     "code": ("http.response.status_code", "http.status_code"),
+    "method": ("http.request.method", "http.method"),
     "bytes": ("http.response.body.size", "http.response_content_length"),
     "seconds": ("http.server.request.duration", "duration", "duration_s"),
     "agent": ("user_agent.original", "http.user_agent"),
@@ -140,6 +142,7 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
     rows = _begun(feed).explode("records").filter(pl.col("records").is_not_null())
     rows = rows.select(pl.col("records").struct.unnest())
     code, level, message = pl.col("code"), pl.col("level"), pl.col("message")
+    turned_away = refused_requests(pl.col("method"), pl.col("operation"), code)
     failed = failed_status(code, settings).fill_null(False) | level.is_in(["error", "fatal"]).fill_null(False)
     return in_columns(
         rows,
@@ -152,7 +155,8 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
         operation=pl.col("operation"),
         status=pl.coalesce(code, level),
         failed=failed,
-        refused=pl.when(refused_status(code).fill_null(False)).then(1).otherwise(pl.col("login_times")),
+        refused=pl.when(turned_away).then(1).otherwise(pl.col("login_times")),
+        missing=missing_paths(code),
         bytes=whole(pl.col("bytes")),
         seconds=pl.col("seconds").cast(pl.Float64, strict=False),
         agent=pl.col("agent"),

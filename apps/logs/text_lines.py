@@ -21,7 +21,7 @@ from ...operators.formats.text.local_times import in_zone
 from ...operators.formats.text.syslog import in_latest_year
 from ..app import AppFormat, Feed, Message, Settings
 from .columns import failed_level, failed_text, in_columns, login_columns, template
-from .layouts import GROUPS, LAYOUTS, LineLayout, own_layout, read_layouts
+from .layouts import GROUPS, LAYOUTS, TAI64N, LineLayout, own_layout, read_layouts
 from .lines import NOWHERE, first_lines, lines_of, reads, timed
 from .logins import WithLogins
 from .years import YEAR, yearly_stamps
@@ -108,6 +108,8 @@ class TextLines:
             return self._iso_times(text, sent_us)
         extra = None
         pattern = layout.time.replace("%e", "%d")
+        if layout.time == TAI64N:
+            return _tai_times(text)
         if pattern.endswith(_MILLISECONDS):
             extra = text.str.extract(r":(\d+)$").cast(pl.Int64) * 1000
             text, pattern = text.str.replace(r":\d+$", ""), pattern.removesuffix(_MILLISECONDS)
@@ -122,6 +124,7 @@ class TextLines:
 
     def _iso_times(self, text: pl.Series, sent_us: pl.Series) -> pl.Series:
         text = text.str.replace_all("/", "-", literal=True).str.replace(",", ".", literal=True)
+        text = text.str.replace(r"[T ] ?(\d):", " 0$1:")
         text = text.str.replace(r" ?(?:UTC|GMT)$", "Z").str.replace(r" ([+-]\d)", "$1")
         naive = text.str.replace(" ", "T", literal=True).str.to_datetime(
             "%FT%T%.f", time_unit="us", strict=False
@@ -150,6 +153,16 @@ def _decoder(settings: Settings) -> TextLines:
     if settings["pattern"]:
         own = (*own, own_layout(settings["pattern"], settings["time"], "--set pattern"))
     return TextLines(settings["zone"], (*own, *LAYOUTS))
+
+
+def _tai_times(text: pl.Series) -> pl.Series:
+    """Times of TAI64N, whose seconds are ahead of 1970's by 2 ** 62 and ten leap seconds.
+
+    As daemontools do, leap seconds since 1972 stay in. Source: https://cr.yp.to/libtai/tai64.html
+    """
+    seconds = text.str.slice(8, 8).str.to_integer(base=16, strict=False) - 10
+    nanos = text.str.slice(16, 8).str.to_integer(base=16, strict=False)
+    return (seconds * 1_000_000 + nanos // 1000).cast(_UTC)
 
 
 def _begun(feed: Feed, settings: Settings) -> Stream:

@@ -22,6 +22,7 @@ from .columns import as_time, failed_status, in_columns
 from .json_lines import is_object
 from .lines import NOWHERE, first_lines, lines_of, mostly, timed
 from .members import begun, first_of, moment, whole
+from .web_requests import missing_paths, refused_requests
 
 _FIELDS = (
     *("ts", "_path", "id.orig_h", "id.resp_p", "proto", "service", "duration", "orig_bytes", "resp_bytes"),
@@ -78,7 +79,8 @@ def _in_columns(rows: Stream, settings: Settings) -> Stream:
     ]
     refused = [
         field["auth_success"].is_in(_FALSE),
-        code.is_in(["401", "403", "530"]),
+        refused_requests(field["method"], field["uri"], code),
+        code == "530",
         field["error_msg"].is_in(_NO_LOGIN),
     ]
     moved = [whole(field[name]) for name in ("orig_bytes", "resp_bytes")]
@@ -94,6 +96,7 @@ def _in_columns(rows: Stream, settings: Settings) -> Stream:
         status=status,
         failed=pl.any_horizontal(*(one.fill_null(False) for one in failed)),
         refused=pl.any_horizontal(*(one.fill_null(False) for one in refused)),
+        missing=missing_paths(field["status_code"]),
         bytes=pl.coalesce(
             whole(field["response_body_len"]),
             whole(field["seen_bytes"]),

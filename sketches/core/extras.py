@@ -12,6 +12,7 @@ EXTRAS = {
     "apprise": "notify",
     "datasketches": "stored",
     "icu4py": "apps",
+    "jinja2": "notify",
     "paho": "agents",
     "prompt_toolkit": "sql",
     "py3langid": "apps",

@@ -1,4 +1,4 @@
-"""Lines of web servers' access logs as columns: Apache's common and combined format, and nginx's."""
+"""Lines of web servers' access logs as columns: Apache's common and combined format, nginx's, Traefik's."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _QUOTED = r'"((?:[^"\\]|\\.)*)"'
 _LINE = (
     r"^(\S+) \S+ (\S+) \[([^\]]+)\] "
     + _QUOTED
-    + r" (\d{3}) (\d{1,18}|-)"
+    + r" (\d{3}|-) (\d{1,18}|-)"
     + rf"(?: {_QUOTED} {_QUOTED})?"
-    + r"(?: (\d{1,9}(?:\.\d{1,9})?))?\s*$"
+    + rf"(?: (\d{{1,9}}(?:\.\d{{1,9}})?)| \d+ {_QUOTED} {_QUOTED} (\d{{1,9}})ms"
+    + r"| \d+ (\d{1,9}\.\d{1,9}) \[[^\]]*\] \[[^\]]*\] \S.*)?\s*$"
 )
 _REQUEST = r"^(\S+) (\S+)(?: (\S+))?$"
 _SHOWN = 60
@@ -29,11 +30,11 @@ def access_log() -> AccessLog:
     """A decoder of a web server's access log, one line per message.
 
     It reads Apache's *common* and *combined* formats, nginx's *combined*, each also with the duration of the
-    request in seconds at the end (nginx's ``$request_time``). Columns are `time`, `address`, `user`,
-    `method`, `path` (without the query), `query`, `protocol`, `status`, `bytes`, `referrer`, `agent` and
-    `seconds`; fields that are ``-`` or missing are null. A request that isn't HTTP, as port scanners send, is
-    a row whose `method`, `path`, `query` and `protocol` are null. Backslashes in quoted fields stay as the
-    server wrote them.
+    request in seconds at the end (nginx's ``$request_time``), Traefik's and ingress-nginx's, which have
+    further fields. Columns are `time`, `address`, `user`, `method`, `path` (without the query), `query`,
+    `protocol`, `status`, `bytes`, `referrer`, `agent` and `seconds`; fields that are ``-`` or missing are
+    null. A request that isn't HTTP, as port scanners send, is a row whose `method`, `path`, `query` and
+    `protocol` are null. Backslashes in quoted fields stay as the server wrote them.
 
     Lines of another form, or without a valid time, are refused. For other formats use `text` with your own
     expression. Use ``time="time"`` in a stream to use the requests' times.
@@ -83,6 +84,10 @@ class AccessLog:
             "path": target.field("field_0"),
             "query": target.field("field_1"),
             "protocol": request.field("3"),
+            "seconds": _either(
+                _either(parts["seconds"], parts["ingress"]).cast(pl.Float64),
+                parts["milliseconds"].cast(pl.Float64) / 1000,
+            ),
         }
         frame = pl.DataFrame(
             [_without_dash(columns[name]).cast(kind).alias(name) for name, kind in self.schema.items()]
@@ -97,7 +102,14 @@ class AccessLog:
         return refusing(frame, rows, refused)
 
 
-_GROUPS = ("address", "user", "time", "request", "status", "bytes", "referrer", "agent", "seconds")
+_GROUPS = (
+    *("address", "user", "time", "request", "status", "bytes", "referrer", "agent", "seconds"),
+    *("router", "server", "milliseconds", "ingress"),
+)
+
+
+def _either(first: pl.Series, second: pl.Series) -> pl.Series:
+    return first.zip_with(first.is_not_null(), second)
 
 
 def _without_dash(column: pl.Series) -> pl.Series:

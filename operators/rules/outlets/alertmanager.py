@@ -51,6 +51,7 @@ class AlertsToAlertmanager(HttpOutlet):
     lasts: Duration = field(default="24h", kw_only=True)
     group_by: Sequence[str] | None = field(default=None, kw_only=True)
     kind: ClassVar[str] = "alertmanager"
+    has_text: ClassVar[bool] = False
     silences_ends: ClassVar[bool] = False
     resend_seconds: ClassVar[float | None] = 60.0
     _active: OrderedDict[tuple[tuple[str, str], ...], dict[str, Any]] = field(
@@ -102,7 +103,7 @@ class AlertsToAlertmanager(HttpOutlet):
             labels.setdefault(name if name not in (*_OWN, *self.labels) else f"key_{name}", value)
         if is_test:
             labels["test"] = "true"
-        annotations = {"summary": line(alert), "description": escaped(alert.why), "id": alert.id}
+        annotations = {"summary": line(alert, self.zone), "description": escaped(alert.why), "id": alert.id}
         annotations |= {
             name: f"{value:g}" if isinstance(value, float) else str(value)
             for name, value in (("value", alert.value), ("limit", alert.limit))
@@ -114,6 +115,7 @@ class AlertsToAlertmanager(HttpOutlet):
             "annotations": annotations,
             "startsAt": starts.isoformat(),
             "endsAt": ends.isoformat(),
+            **({"generatorURL": link} if (link := self.link(alert)) else {}),
         }
 
     def resend(self) -> None:

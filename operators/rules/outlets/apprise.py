@@ -9,7 +9,7 @@ from ....sketches.core.extras import check_extra, naming_extras
 from .errors import OutletError
 from .grouping import Notification
 from .outlet import NotifyingOutlet
-from .text import lines, subject
+from .text import subject
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class AlertsToApprise(NotifyingOutlet):
         service.add(self._service)
         accepted = service.notify(
             title=subject(notification),
-            body="\n".join(lines(notification)),
+            body="\n".join(self.lines(notification, self.link)),
             notify_type=NotifyType.FAILURE if lasts else NotifyType.SUCCESS,
             body_format=NotifyFormat.TEXT,
         )

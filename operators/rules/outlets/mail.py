@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 from .errors import OutletError
 from .grouping import Notification
 from .outlet import NotifyingOutlet
-from .text import lines, subject
+from .text import subject
 
 log = logging.getLogger("streamgauge.rules")
 
@@ -112,7 +112,7 @@ class AlertsToEmail(NotifyingOutlet):
         ids = hashlib.sha256(",".join(alert.id for alert in notification.alerts).encode()).hexdigest()[:32]
         message["Message-ID"] = f"<{ids}@{_address(self.sender).domain}>"
         message["Auto-Submitted"] = "auto-generated"
-        text = "\n\n".join(lines(notification)) + "\n"
+        text = "\n\n".join(self.lines(notification, self.link)) + "\n"
         message.set_content(text, charset="utf-8")
         return message
 

@@ -31,6 +31,7 @@ class AlertsToMqtt(NotifyingOutlet):
     password: str = field(default="", repr=False, kw_only=True)
     group_by: Sequence[str] | None = field(default=None, kw_only=True)
     kind: ClassVar[str] = "mqtt"
+    has_text: ClassVar[bool] = False
     _publisher: MqttPublisher = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -45,12 +46,13 @@ class AlertsToMqtt(NotifyingOutlet):
     def send(self, notification: Notification) -> None:
         """See `NotifyingOutlet`."""
         for alert in notification.alerts:
-            self._publisher.publish(_payload(alert, notification.is_test))
+            self._publisher.publish(_payload(alert, notification.is_test, self.link(alert)))
 
     def disconnect(self) -> None:
         """See `NotifyingOutlet`."""
         self._publisher.close()
 
 
-def _payload(alert: Alert, is_test: bool) -> bytes:
-    return json_bytes({**alert.to_dict(), "test": True} if is_test else alert.to_dict())
+def _payload(alert: Alert, is_test: bool, link: str) -> bytes:
+    test, linked = {"test": True} if is_test else {}, {"link": link} if link else {}
+    return json_bytes({**alert.to_dict(), **test, **linked})

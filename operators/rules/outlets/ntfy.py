@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from ....sketches.core.lazy import httpx
 from .grouping import Notification
 from .http import HttpOutlet
-from .text import cut, lines, subject
+from .text import cut, subject
 
 _LONGEST_BYTES = 3_900
 """A message of more than 4,096 bytes becomes an attached file."""
@@ -21,8 +21,9 @@ class AlertsToNtfy(HttpOutlet):
 
     `priority` is that of events that fire, from 1 to 5; of others it is the server's usual one. `tags` are
     shown beside the title. A server that wants to know who publishes gets `token`, or `user` and `password`.
-    The message is plain text. The other options are those of all outlets to people (docs/alerts.md). Raises
-    `ValueError` for options that can't be.
+    The message is plain text; a tap opens the first alert's picture on the page, if `page` is given. The
+    other options are those of all outlets to people (docs/alerts.md). Raises `ValueError` for options that
+    can't be.
 
     >>> import streamgauge as sg
     >>> sg.rules.AlertsToNtfy("https://ntfy.example.org/ops", priority=4).place
@@ -59,9 +60,11 @@ class AlertsToNtfy(HttpOutlet):
         body = {
             "topic": self.topic,
             "title": subject(notification),
-            "message": _fitting(lines(notification)),
+            "message": _fitting(self.lines(notification)),
             "tags": [*self.tags, "rotating_light" if fires else "white_check_mark"],
         }
+        if link := self.link(notification.alerts[0]) if notification.alerts else "":
+            body["click"] = link
         return {**body, "priority": self.priority} if fires else body
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import ClassVar
+from zoneinfo import available_timezones
 
 from ...windows.durations import Duration, microseconds
 from ..alert import Alert
@@ -16,7 +19,15 @@ from .account import OutletAccount
 from .grouping import Notification
 from .matchers import LABELS, Matcher, parse_matchers
 from .outlet_queue import OutletQueue
+from .page_links import page_link
 from .silences import AlertSilence
+from .templates import AlertTemplate
+from .text import cut, lines
+
+log = logging.getLogger("streamgauge.rules")
+
+_LONGEST_TEXT = 2_000
+"""Characters about an alert by a template."""
 
 Silences = Sequence[AlertSilence] | Callable[[], Sequence[AlertSilence]]
 
@@ -38,6 +49,14 @@ class NotifyingOutlet(ABC):
     patience
         For how long a message is sent again, at growing distances, while the outlet is unreachable or answers
         429 or 5xx. Then it is given up, counted and logged. What an outlet refuses is not sent again.
+    page
+        The address under which people reach the run's page, such as ``https://gauge.example.org``: each alert
+        then has a link to its picture there, with its app, keys, span and event.
+    zone
+        The time zone of times in messages to people, and of the page that a link opens.
+    template
+        The line about an alert, as a template of Jinja2 (`AlertTemplate`), where messages are text.
+        An alert that it can't be rendered for gets the usual line, which is logged.
 
     At most 1,000 groups, 200 messages and 1,000 events under silences wait; what is beyond is counted as
     failed, or as silenced, and logged. What waits is kept with the memory of the rules: after a crash it is
@@ -51,9 +70,14 @@ class NotifyingOutlet(ABC):
     group_wait: Duration = "30s"
     group_interval: Duration = "5m"
     patience: Duration = "1h"
+    page: str = ""
+    zone: str = "UTC"
+    template: str = ""
     kind: ClassVar[str]
     silences_ends: ClassVar[bool] = True
     """Whether a silence holds back that an event is over that had been sent."""
+    has_text: ClassVar[bool] = True
+    """Whether its messages are text, which a template may write."""
     resend_seconds: ClassVar[float | None] = None
     """How often `resend` is called; None for never."""
     _queue: OutletQueue = field(init=False, repr=False, compare=False)
@@ -71,6 +95,18 @@ class NotifyingOutlet(ABC):
                 seconds[name] = microseconds(getattr(self, name)) / 1e6
             except ValueError as error:
                 raise ValueError(f"{self.kind}: {name}: {error}") from None
+        if not isinstance(self.page, str) or not re.match(r"https?://[^\s/]|$", self.page):
+            raise ValueError(f"{self.kind}: page must begin with http:// or https://, got {self.page!r}")
+        if not isinstance(self.zone, str) or self.zone not in available_timezones():
+            raise ValueError(
+                f"{self.kind}: zone must be a time zone, such as Europe/Berlin, got {self.zone!r}"
+            )
+        if self.template and not self.has_text:
+            raise ValueError(f"{self.kind}: it sends alerts whole, without text; leave template out")
+        try:
+            self._template  # noqa: B018 - refused when it is made
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{self.kind}: {error}") from None
         silences = self.silences
         if not callable(silences) and not all(isinstance(one, AlertSilence) for one in silences):
             raise ValueError(f"{self.kind}: silences must be a list of AlertSilence, got {silences!r}")
@@ -91,6 +127,31 @@ class NotifyingOutlet(ABC):
     @abstractmethod
     def place(self) -> str:
         """Where it sends to, without anything secret."""
+
+    def link(self, alert: Alert) -> str:
+        """The address of an alert's picture on the page; empty unless the page is known."""
+        return page_link(self.page, alert, self.zone) if self.page else ""
+
+    @cached_property
+    def _template(self) -> AlertTemplate | None:
+        return AlertTemplate(self.template, self.escape) if self.template else None
+
+    def escape(self, text: str) -> str:
+        """A text from outside as it may stand in a message."""
+        return text
+
+    def lines(self, notification: Notification, link: Callable[[Alert], str] = lambda alert: "") -> list[str]:
+        """The lines of a message, by the template if there is one; `link` as for `text.lines`."""
+        return lines(notification, self.zone, self._by_template, self.escape, link)
+
+    def _by_template(self, alert: Alert) -> str:
+        if self._template is None:
+            return ""
+        try:
+            return cut(self._template.render(alert, self.zone, self.link(alert)).strip(), _LONGEST_TEXT)
+        except Exception as error:  # whatever the expressions of a template raise
+            log.warning("%s: template: %s; the usual line is sent", self.title, error)
+            return ""
 
     @abstractmethod
     def send(self, notification: Notification) -> None:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from .grouping import Notification
 from .http import HttpOutlet
-from .text import lines, subject
+from .text import subject
 
 _COLOURS = {"fired": "#c62828", "cleared": "#2e7d32"}
 _LONGEST = 3_000
@@ -38,21 +38,28 @@ class AlertsToSlack(HttpOutlet):
     def body(self, notification: Notification) -> dict[str, Any]:
         """The message as JSON."""
         states = {alert.state for alert in notification.alerts}
-        title = self._code(subject(notification))
+        title = self.escape(subject(notification))
         text, size = [], 0
-        for number, line in enumerate(lines(notification)):
-            code = self._code(line)
-            size += len(code) + 1
+        for number, line in enumerate(self.lines(notification)):
+            size += len(line) + 1
             if size > _LONGEST:
                 text.append(f"and {notification.size - number:,} more")
                 break
-            text.append(code)
+            text.append(line)
         colour = _COLOURS.get(states.pop(), "#f9a825") if len(states) == 1 else "#f9a825"
-        attachment = {"color": colour, "text": "\n".join(text), "fallback": title, "mrkdwn_in": ["text"]}
+        attachment: dict[str, Any] = {
+            "color": colour,
+            "text": "\n".join(text),
+            "fallback": title,
+            "mrkdwn_in": ["text"],
+        }
+        # A field by itself, so that nothing of an address is read as a format.
+        if link := self.link(notification.alerts[0]) if notification.alerts else "":
+            attachment |= {"title": "Show it on the page", "title_link": link}
         return {"text": title, "attachments": [attachment]}
 
-    def _code(self, text: str) -> str:
-        """A text in a code span, which nothing in it can end."""
+    def escape(self, text: str) -> str:
+        """See `NotifyingOutlet`: a code span, which nothing in it can end."""
         text = text.replace("`", "ˋ")
         if self.entities:
             text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

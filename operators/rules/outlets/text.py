@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 
 from ...rendering.names import escaped
-from ..alert import Alert, moment
+from ..alert import Alert
 from .grouping import Notification
 from .matchers import labels_of
+from .page_links import time_in
 
 SHOWN = 20
 """Alerts that a message shows."""
@@ -39,20 +41,36 @@ def subject(notification: Notification) -> str:
     )
 
 
-def line(alert: Alert) -> str:
-    """An alert in one line: when, what, and why."""
+def line(alert: Alert, zone: str = "UTC") -> str:
+    """An alert in one line: when, in a zone, what, and why."""
     labels = labels_of(alert)
     key = f" {labels['key']}" if "key" in labels else ""
     return cut(
-        f"{moment(alert.at_us)} {labels['rule']}{key} {alert.state}: {escaped(alert.why)}", _LONGEST_LINE
+        f"{time_in(alert.at_us, zone)} {labels['rule']}{key} {alert.state}: {escaped(alert.why)}",
+        _LONGEST_LINE,
     )
 
 
-def lines(notification: Notification) -> list[str]:
-    """The alerts of a message, and how many are not shown."""
-    shown = [line(alert) for alert in notification.alerts[:SHOWN]]
+def lines(
+    notification: Notification,
+    zone: str = "UTC",
+    by_template: Callable[[Alert], str] = lambda alert: "",
+    escape: Callable[[str], str] = str,
+    link: Callable[[Alert], str] = lambda alert: "",
+) -> list[str]:
+    """The alerts of a message, their times in a zone, and how many are not shown.
+
+    An alert is written by its template, unless that is empty; else `escape` makes of its line what the outlet
+    shows, with a link below it where `link` gives one.
+    """
+
+    def usual(alert: Alert) -> str:
+        address = link(alert)
+        return escape(line(alert, zone)) + (f"\n{address}" if address else "")
+
+    shown = [by_template(alert) or usual(alert) for alert in notification.alerts[:SHOWN]]
     rest = notification.size - len(shown)
-    return [*shown, f"and {rest:,} more"] if rest else shown
+    return [*shown, escape(f"and {rest:,} more")] if rest else shown
 
 
 def cut(text: str, longest: int) -> str:

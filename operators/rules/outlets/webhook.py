@@ -28,9 +28,12 @@ class AlertsToWebhook(HttpOutlet):
 
     group_by: Sequence[str] | None = field(default=None, kw_only=True)
     kind: ClassVar[str] = "webhook"
+    has_text: ClassVar[bool] = False
 
     def send(self, notification: Notification) -> None:
         """See `NotifyingOutlet`."""
         for alert in notification.alerts:
             body = {**alert.to_dict(), "test": True} if notification.is_test else alert.to_dict()
+            if link := self.link(alert):
+                body["link"] = link
             self.post(self.url, jsonable(body), {"Idempotency-Key": alert.id})

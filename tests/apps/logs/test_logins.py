@@ -104,6 +104,12 @@ def test_nothing_is_refused_where_nobody_failed() -> None:
         ("proftpd", "host (example.com[{me}]): USER {name}: no such user found from x"),
         ("pure-ftpd", "(?@{me}) [WARNING] Authentication failed for user [{name}]"),
         ("mysqld", "Access denied for user '{name}'@'{me}' (using password: YES)"),
+        ("nginx", '*3 user "{name}": password mismatch, client: {me}, server: x, request: "GET / HTTP/1.1", host: "x"'),
+        ("nginx", '*3 user "{name}" was not found in "/etc/nginx/.htpasswd", client: {me}, server: , request: "GET / HTTP/1.1"'),
+        ("nginx", "*3 PAM: user '{name}' - not authenticated: Authentication failure, client: {me}, server: x, request: \"GET / HTTP/1.1\""),
+        ("httpd", "[client {me}:9] AH01618: user {name} not found: /"),
+        ("sm-mta", "s1P8: ruleset=check_rcpt, arg1=<{name}>, relay=x [{me}], reject=550 5.7.1 <{name}>... Relaying denied"),
+        ("postgres", 'no pg_hba.conf entry for host "{me}", user "{name}", database "x"'),
         ("app", "pam_unix(app:auth): authentication failure; logname= uid=0 euid=0 tty=x ruser={name} rhost={me}"),
     ],
 )  # fmt: skip
@@ -112,12 +118,22 @@ def test_a_name_never_decides_who_is_blamed(program: str, message: str) -> None:
         "x", f"x from {OTHER}", f"x from {OTHER} port 22 ssh2", f"x from {OTHER} port 22 ssh2: RSA SHA256:a",
         f"{OTHER} port 22 [preauth]", f"x {OTHER} port 22: Change of {OTHER}", f"a>, method=PLAIN, rip={OTHER}, lip=1",
         f'a] FAIL LOGIN: Client "{OTHER}"', f"a, ip=[{OTHER}]", f"a) [{OTHER}]: 535 Incorrect authentication data (b",
-        f"x[{OTHER}]", f"x rhost={OTHER}", f"rhost={OTHER} user=y", f"x'@'{OTHER}' (using password: YES)",
+        f"a, client: {OTHER}", f'a": password mismatch, client: {OTHER}, server: x, request: "GET / HTTP/1.1", host: "x"',
+        f"a>, relay=y [{OTHER}], reject=550 b", f"[client {OTHER}:9] user a", f"x[{OTHER}]", f"x rhost={OTHER}", f"rhost={OTHER} user=y", f"x'@'{OTHER}' (using password: YES)",
     ]  # fmt: skip
     texts = [message.format(name=name, me=ME) for name in names]
     blamed = logins(program, *texts)
     assert blamed[0][1] == ME
     assert {address for _, address in blamed} <= {ME, None}
+
+
+def test_a_referrer_never_decides_who_is_blamed_by_nginx() -> None:
+    line = f'*3 user "root": password mismatch, client: {ME}, server: x, request: "GET / HTTP/1.1", host: "x", referrer: "'
+    forged = f'a": password mismatch, client: {OTHER}, server: x, request: "GET / HTTP/1.1"'
+    assert logins("nginx", line + forged + '"') == [("failed", ME)]
+    # With a colon in the name as well, both addresses may be a client's.
+    both = line.replace("root", "ro:ot") + forged + '"'
+    assert logins("nginx", both) == [("failed", None)]
 
 
 def test_every_text_compiles_and_has_a_known_sign() -> None:
