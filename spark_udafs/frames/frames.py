@@ -246,7 +246,7 @@ class Sketching:
         window = None
         if isinstance(self.windows, Windows):
             event = inputs.of_rows[EVENT]
-            rows = rows.withColumn(event, in_years(F.col(event), _beyond(self.windows)))
+            rows = rows.withColumn(event, in_years(F.col(event), *_beyond(self.windows)))
             if delay_ms is not None:
                 rows = with_watermark_of_rows(rows, event, delay_ms)
             elif streaming and self.lateness is not None:
@@ -385,8 +385,8 @@ def _in_time(rows: pl.DataFrame, windows: FrameWindows) -> tuple[pl.DataFrame, n
     times = rows[EVENT].to_physical().to_numpy()
     broken = broken_clocks(times, None, -1, 0)
     if broken is not None:
-        which = f" in {len(times[broken])} rows, the first {times[broken][0]} microseconds from 1970"
-        raise ValueError(_beyond(windows, which))
+        which, what_to_do = _beyond(windows)
+        raise ValueError(f"{which}{times[broken][0]}{what_to_do}")
     return rows, times
 
 
@@ -400,12 +400,15 @@ def _not_by_catalyst(plan: Partials) -> NoReturn:
     )
 
 
-def _beyond(windows: FrameWindows, which: str = "") -> str:
-    """What is wrong with rows in years that can't be in a table of sketches, and that close all windows."""
+def _beyond(windows: FrameWindows) -> tuple[str, str]:
+    """What is wrong with a row in a year that no table of sketches can hold; it would close all windows.
+
+    Its time stands between the two.
+    """
     return (
-        f"{windows.column!r} is outside the years 1 to 9999{which}; "
-        "such times are often numbers of another unit. Leave these rows out before "
-        'they are sketched: df.filter("year(...) BETWEEN 1 AND 9999")'
+        f"{windows.column!r} is outside the years 1 to 9999 in a row: ",
+        " microseconds from 1970; such times are often numbers of another unit. Leave such rows out before "
+        'they are sketched: df.filter("year(...) BETWEEN 1 AND 9999")',
     )
 
 

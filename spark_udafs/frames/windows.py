@@ -254,10 +254,11 @@ def event_times(rows: DataFrame | DeclaredFrame, time: Column) -> Column:
     return time.cast("timestamp")
 
 
-def in_years(time: Column, error: str) -> Column:
-    """Times that a table of sketches can hold; for others the query ends with an error."""
+def in_years(time: Column, before: str, behind: str) -> Column:
+    """Times that a table of sketches can hold; for another the query ends with an error around its number."""
     least, most = (F.timestamp_micros(F.lit(us)) for us in (YEAR_1, YEAR_10000 - 1))
-    return F.when(time.between(least, most) | time.isNull(), time).otherwise(F.raise_error(F.lit(error)))
+    error = F.concat(F.lit(before), F.unix_micros(time).cast("string"), F.lit(behind))
+    return F.when(time.between(least, most) | time.isNull(), time).otherwise(F.raise_error(error))
 
 
 def _constant(called: Term, given: Term) -> str:
