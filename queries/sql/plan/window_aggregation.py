@@ -8,7 +8,9 @@ from typing import Any
 
 from sqlglot import exp
 
+from ....operators.definition.sources import FrameSource
 from ....operators.table.schema import END, START
+from ....operators.windows.all_time import WholeInput
 from ..errors import SqlError, error_at
 from ..scalars.function_aliases import unknown_function
 from ..scalars.scalar_functions import FUNCTIONS
@@ -61,6 +63,12 @@ class WindowAggregation:
             )
         if window.method:
             self._scope.builder.then(window.text, window.apply, window.node)
+        elif not isinstance(self._scope.builder.stream.source, FrameSource):
+            self._scope.builder.then(
+                "# all rows that exist now as one window, which SQL alone has of a topic",
+                lambda stream: replace(stream, window=WholeInput()),
+                window.node,
+            )
         definitions = {name: one for name, (one, _) in named.items()}
         self._scope.builder.then(
             f".agg({arguments(lines)})", lambda stream: stream.agg(**definitions), aggregate_calls[0].node
@@ -265,6 +273,8 @@ class WindowAggregation:
         selection, columns = answers.selection(
             self._select, items, aliases, ranks, limit if not push else None
         )
+        if not keys and isinstance(stream.window, WholeInput):
+            selection = replace(selection, of_nothing=True)
         having = self._select.args.get("having")
         compared = {"SELECT": ", ".join(item.sql() for item in items)}
         if having is not None:

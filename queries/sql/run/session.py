@@ -168,7 +168,7 @@ class SqlSession:
                 "UNION ALL runs as several queries: write a statement for each, INSERT INTO … SELECT, here",
             )
         if isinstance(node, Query):
-            plan = self._planner.plan(node.select)
+            plan = self._planner.plan(node.select, ends=True)
             self._check_shown(plan, node.select)
             return plan, ""
         if isinstance(node, CreateAlert):
@@ -283,7 +283,7 @@ class SqlSession:
         if table is None and node.select.expressions:
             yield rows_of(text, constants(node.select, datetime.now(UTC)))
             return
-        plan = self._planner.plan(node.select)
+        plan = self._planner.plan(node.select, ends=True)
         if plan.limit is None:
             for result in self._results(plan, node.select):
                 yield rows_of(text, result)

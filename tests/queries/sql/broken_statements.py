@@ -357,7 +357,31 @@ MORE = [
         "window_start",
         "window_start is known once windows close: SELECT it, or filter",
     ),
-    ("SELECT COUNT(*) FROM posts", "COUNT", "an aggregate of a stream must have a window, or it would never"),
+    (
+        "SELECT COUNT(*) FROM posts EMIT FINAL",
+        "COUNT",
+        "an aggregate of a stream must have a window, or it would never",
+    ),
+    (
+        "CREATE TABLE totals AS SELECT usr, COUNT(*) FROM posts GROUP BY usr",
+        "COUNT",
+        "an aggregate of a stream must have a window, or it would never",
+    ),
+    (
+        "SELECT usr FROM posts WHERE ARRAY[n] < ARRAY[2]",
+        "n] < ARRAY[2",
+        "an ARRAY<BIGINT> can be equal or not: compare elements or fields",
+    ),
+    (
+        "SELECT usr FROM posts WHERE TIME '10:00:00' < 'noon'",
+        "'noon'",
+        "'noon' must be a time of day, such as '12:30:00'",
+    ),
+    (
+        "SELECT CURRENT_TIMESTAMP(3) AS now",
+        "CURRENT_TIMESTAMP",
+        "the present time has no precision: write NOW()",
+    ),
     (
         "SELECT COUNT(*) FROM posts WINDOW TUMBLING (SIZE 1 MINUTE) GROUP BY nope",
         "nope",
@@ -542,8 +566,8 @@ MORE = [
     ),
     (
         "SELECT usr FROM posts HAVING usr = 'a'",
-        "usr = 'a'",
-        "an aggregate of a stream must have a window, or it would never",
+        "usr",
+        "a query of windows must count something, such as COUNT(*)",
     ),
     (
         "SELECT COUNT(*) AS n, COUNT(*) AS n FROM posts WINDOW TUMBLING (SIZE 1 MINUTE)",

@@ -168,6 +168,20 @@ def test_nulls_stand_where_an_order_says() -> None:
         assert [row[0] for row in last_rows(posts(ROWS) + more + query + order)] == expected
 
 
+def test_a_select_that_ends_may_count_all_rows_without_a_window() -> None:
+    # The second row is a day before the first one: of all rows none is late.
+    script = f"""{DECLARED} INSERT INTO posts (ts, usr, n) VALUES ({START}, 'ann', 1),
+      ({START - 86_400_000}, 'bob', 2), ({START + 5}, 'ann', 4);"""
+    total = "SELECT usr, SUM(n) AS n FROM posts GROUP BY usr HAVING COUNT(*) > 0 ORDER BY n DESC LIMIT 1"
+    assert last_rows(script + total) == [["ann", 5]]
+    assert last_rows(script + "SELECT COUNT(*) AS n, MIN(ROWTIME) AS first FROM posts") == [
+        [3, "2025-12-31T00:00:00"]
+    ]
+    none = "SELECT COUNT(*) AS n, SUM(n) AS s, APPROX_COUNT_DISTINCT(usr) AS u FROM posts WHERE n > 9"
+    assert last_rows(script + none) == [[0, None, 0]]
+    assert last_rows(script + f"{none} GROUP BY usr") == []
+
+
 def test_two_streams_are_joined_within_a_length() -> None:
     script = (
         posts(ROWS)
