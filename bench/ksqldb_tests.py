@@ -40,7 +40,8 @@ _OF_SERVER = ("ksql.persistence.wrap.single.values", "ksql.output.topic.name.pre
 """Properties of a ksqlDB server that change rows."""
 _DECISIONS = {
     r"array-set-functions: array_concat": "ARRAY_CONCAT with NULL is NULL, as in Flink and Spark",
-    r"binary-comparison: (array|struct) equality|math: trunc - integer|group-by: multiple expressions -": (
+    r"binary-comparison: (array|struct) equality|math: trunc - integer|group-by: multiple expressions -"
+    r"|joins: stream-table val-to-key - keyless": (
         "a message with 2.0, 1.7 or '2' in an INT column is refused, and counted"
     ),
     r"(date|time|timestamp): .* in/out|date(add|sub): |convert-tz: convert timezones defined by name"
@@ -49,7 +50,8 @@ _DECISIONS = {
     ),
     r"windows: out of order - no grace period": "GRACE PERIOD is 10 seconds by default, not a day",
     r"windows: out of order - explicit grace": "one row that is far ahead of all others closes no window",
-    r"joins: (full join|stream stream (left|outer) join|unqualified)|multi-joins: stream-stream-table": (
+    r"joins: (full join|stream[ -]stream (left|outer|value|key)|unqualified)"
+    r"|multi-joins: stream-stream-table": (
         "a row without a partner comes once WITHIN is over, not at once and then again"
     ),
     r"null: null equals": "= with NULL is NULL",

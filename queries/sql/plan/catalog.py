@@ -26,8 +26,27 @@ from ..scalars.types import column_type
 _OPTIONS = (
     *("KAFKA_TOPIC", "VALUE_FORMAT", "VALUE_DELIMITER", "TIMESTAMP", "TIMESTAMP_FORMAT", "KEY_FORMAT"),
     *("FORMAT", "KEY", "SKETCHES", "GROUP", "SERVER", "TABLE"),
-    *("REGISTRY", "SUBJECT", "MESSAGE", "PATH"),
+    *("REGISTRY", "SUBJECT", "MESSAGE", "PATH", "WRAP_SINGLE_VALUE"),
 )
+_NOT_HERE = {
+    "WINDOW_TYPE": "a key with a window in it can't be read; the tables of windows that a script writes have "
+    "window_start and window_end in their values",
+    **dict.fromkeys(
+        ("KEY_SCHEMA_ID", "KEY_SCHEMA_FULL_NAME"),
+        "keys are text, without a schema; other keys are for Python, with key=",
+    ),
+    "VALUE_SCHEMA_ID": "each message is read by the schema that it names; SUBJECT='…' chooses whose columns",
+    "VALUE_SCHEMA_FULL_NAME": "write MESSAGE='…', the message of a Protobuf schema",
+    "VALUE_PROTOBUF_NULLABLE_REPRESENTATION": "what is written is JSON, which has null; leave it out",
+    "KEY_PROTOBUF_NULLABLE_REPRESENTATION": "keys are text; leave it out",
+    "KEY_DELIMITER": "a key is one column; leave it out",
+    "VALUE_AVRO_SCHEMA_FULL_NAME": "what is written is JSON; leave it out",
+    **dict.fromkeys(
+        ("RETENTION_MS", "CLEANUP_POLICY"), "make the topic by Kafka's own tools first, and leave it out"
+    ),
+    "SOURCED_BY_CONNECTOR": "it changes nothing here; leave it out",
+}
+"""Options of ksqlDB that are not here, each with the reason or with what to write."""
 _STORED = {"SKETCHES": "sketches", "GROUP": "group", "SERVER": "server"}
 _REGISTERED: dict[str, Any] = {"AVRO": avro, "PROTOBUF": protobuf}
 """Formats whose columns a schema registry knows."""
@@ -371,6 +390,10 @@ def check_options(options: Options, known: tuple[str, ...]) -> None:
     for name, value in options.items():
         if name in ("PARTITIONS", "REPLICAS") and name not in known:
             raise error_at(value, f"{name}: make the topic by Kafka's own tools first, and leave {name} out")
+        if name == "WRAP_SINGLE_VALUE" and name in known and str(value).upper() != "TRUE":
+            raise error_at(value, f"WRAP_SINGLE_VALUE must be TRUE, since a value is an object, got {value}")
+        if name in _NOT_HERE and name not in known:
+            raise error_at(value, f"{name}: {_NOT_HERE[name]}")
         if name == "FORMAT" and "VALUE_FORMAT" in options:
             raise error_at(value, "FORMAT says the same as VALUE_FORMAT; leave one of them out")
         if name not in known:
@@ -418,10 +441,27 @@ def _key(node: CreateSource, columns: Mapping[str, pl.DataType]) -> str:
         raise error_at(node.name, "a table must have a key: declare one column as PRIMARY KEY")
     if keys and not (columns[str(keys[0])].is_integer() or columns[str(keys[0])] == pl.String()):
         raise error_at(keys[0], "a key must be VARCHAR or a whole number")
-    form = node.options.get("KEY_FORMAT")
-    if form is not None and str(form).upper() != "KAFKA":
-        raise error_at(form, f"KEY_FORMAT must be KAFKA (text), got {form}; others are for Python, with key=")
+    check_key_format(node.options, None if not keys else columns[str(keys[0])])
     return str(keys[0]) if keys else ""
+
+
+def check_key_format(options: Options, kind: pl.DataType | None) -> None:
+    """Raise `SqlError` for a format of keys that isn't text; `kind` is the key's type, None without a key.
+
+    The JSON of a whole number is its text, and so is the only column of DELIMITED, unless it has quotes.
+    """
+    form = options.get("KEY_FORMAT")
+    word = "KAFKA" if form is None else str(form).upper()
+    if word == "KAFKA" or (word == "NONE" and kind is None):
+        return
+    if word in ("JSON", "DELIMITED") and (kind is None or kind.is_integer() or word == "DELIMITED"):
+        return
+    if word == "NONE":
+        raise error_at(form, "KEY_FORMAT='NONE' is of messages without a key: declare no KEY column")
+    more = ", and JSON or DELIMITED of a whole number" if word == "JSON" else ""
+    raise error_at(
+        form, f"KEY_FORMAT must be KAFKA (text){more}, got {form}; others are for Python, with key="
+    )
 
 
 def _format(options: Options) -> tuple[str, str]:

@@ -68,7 +68,8 @@ class TopicReader:
         columns = {name: name for name in relation.columns if name in stream.columns}
         if relation.key in message and relation.columns[relation.key] != pl.String():
             make = Scalars(stream.columns)
-            one = make.cast(make.column(relation.key), relation.columns[relation.key])
+            # A key that is no number makes a dead letter, as a value does that doesn't fit.
+            one = make.call(make.column(relation.key), "cast", relation.columns[relation.key])
             with_columns(builder, {relation.key: one}, at)
         if "ROWTIME" in message:
             make = Scalars(builder.stream.columns)

@@ -700,6 +700,26 @@ MORE = [
         "DECIMAL: write DOUBLE, or BIGINT of the smallest unit",
     ),
     (
+        "CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='s', WRAP_SINGLE_VALUE=FALSE)",
+        "FALSE",
+        "WRAP_SINGLE_VALUE must be TRUE, since a value is an object, got",
+    ),
+    (
+        "CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='s', WINDOW_TYPE='Tumbling')",
+        "'Tumbling'",
+        "WINDOW_TYPE: a key with a window in it can't be read; the tables",
+    ),
+    (
+        "CREATE STREAM s (k VARCHAR KEY, a INT) WITH (KAFKA_TOPIC='s', KEY_FORMAT='JSON')",
+        "'JSON'",
+        "KEY_FORMAT must be KAFKA (text), and JSON or DELIMITED of a whole",
+    ),
+    (
+        "CREATE STREAM s (k VARCHAR KEY, a INT) WITH (KAFKA_TOPIC='s', KEY_FORMAT='NONE')",
+        "'NONE'",
+        "KEY_FORMAT='NONE' is of messages without a key: declare no KEY",
+    ),
+    (
         "CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='s', KEY_FORMAT='AVRO')",
         "'AVRO'",
         "KEY_FORMAT must be KAFKA (text), got AVRO; others are for",

@@ -256,6 +256,17 @@ def test_a_column_that_begins_with_nulls_is_shown() -> None:
     assert rows[149:] == [[None], [2.5]]
 
 
+def test_a_key_that_is_no_number_is_counted_as_a_message_that_was_not_read() -> None:
+    engine = Memory()
+    keys = [b"7", b"\x00\x00\x00\x07", None]
+    engine._inserted["k"] = [ReceivedMessage("k", 0, key, b'{"n": 1}', START) for key in keys]
+    script = """CREATE STREAM k (id INT KEY, n INT) WITH (KAFKA_TOPIC='k', KEY_FORMAT='JSON',
+      WRAP_SINGLE_VALUE=TRUE); SELECT id, n FROM k;"""
+    rows = list(SqlSession(engine).run(script))[-1]
+    assert rows.rows == [(7, 1), (None, 1)]
+    assert rows.warnings[0].startswith("1 of 3 messages could not be read, such as: ")
+
+
 def test_csv_and_times_of_a_pattern() -> None:
     script = """
     CREATE STREAM trades (symbol VARCHAR, price DOUBLE, at VARCHAR) WITH (KAFKA_TOPIC='trades',
