@@ -15,7 +15,11 @@ from ....operators.files.inputs import inputs_of
 from ....operators.formats.avro.decoder import avro
 from ....operators.formats.json.decoder import json
 from ....operators.formats.protobuf.decoder import protobuf
+from ....operators.formats.text.access_log import access_log
 from ....operators.formats.text.csv import csv
+from ....operators.formats.text.plain import raw
+from ....operators.formats.text.plain import text as text_decoder
+from ....operators.formats.text.syslog import syslog
 from ...client import Client
 from ..errors import SqlError, error_at, errors_at, nearest
 from ..parse.statements import CreateSource, DeclaredColumn, Options, Word
@@ -26,7 +30,7 @@ from ..scalars.types import column_type
 _OPTIONS = (
     *("KAFKA_TOPIC", "VALUE_FORMAT", "VALUE_DELIMITER", "TIMESTAMP", "TIMESTAMP_FORMAT", "KEY_FORMAT"),
     *("FORMAT", "KEY", "SKETCHES", "GROUP", "SERVER", "TABLE"),
-    *("REGISTRY", "SUBJECT", "MESSAGE", "PATH", "WRAP_SINGLE_VALUE"),
+    *("REGISTRY", "SUBJECT", "MESSAGE", "PATH", "WRAP_SINGLE_VALUE", "PATTERN", "HEADER", "TIME_ZONE"),
 )
 _NOT_HERE = {
     "WINDOW_TYPE": "a key with a window in it can't be read; the tables of windows that a script writes have "
@@ -50,7 +54,9 @@ _NOT_HERE = {
 _STORED = {"SKETCHES": "sketches", "GROUP": "group", "SERVER": "server"}
 _REGISTERED: dict[str, Any] = {"AVRO": avro, "PROTOBUF": protobuf}
 """Formats whose columns a schema registry knows."""
-_FORMATS = ("JSON", "DELIMITED", *_REGISTERED)
+_LOGS: dict[str, Any] = {"SYSLOG": syslog, "ACCESS_LOG": access_log}
+"""Formats that have columns of their own."""
+_FORMATS = ("JSON", "DELIMITED", *_REGISTERED, *_LOGS, "TEXT")
 _DELIMITERS = {"SPACE": " ", "TAB": "\t"}
 
 
@@ -224,6 +230,8 @@ def relation_of(node: CreateSource, text: str, registry: str = "") -> Relation:
             f"{str(options['KAFKA_TOPIC'])!r}",
         )
     decoder, source = _registered(node, form, columns, registry)
+    if decoder is None:
+        decoder, source = _of_text(node, form, columns, delimiter)
     if not columns:
         raise error_at(
             node.name,
@@ -237,7 +245,7 @@ def relation_of(node: CreateSource, text: str, registry: str = "") -> Relation:
         node.kind,
         str(options["KAFKA_TOPIC"]),
         columns,
-        form,
+        "DELIMITED with a header" if form == "DELIMITED" and decoder is not None else form,
         delimiter,
         name,
         pattern,
@@ -352,6 +360,54 @@ def _registered(
     columns |= {name: kind for name, kind in decoder.schema.items() if name not in keys}
     texts = [*map(repr, first), *(f"{name}={value!r}" for name, value in given.items())]
     return decoder, f"sg.{form.lower()}({', '.join(texts)})"
+
+
+def _of_text(
+    node: CreateSource, form: str, columns: dict[str, pl.DataType], delimiter: str
+) -> tuple[Any, str]:
+    """The decoder of logs, of text and of CSV with a header, and its Python; None for other formats."""
+    options = node.options
+    of = {"PATTERN": ("TEXT",), "TIME_ZONE": ("SYSLOG",), "HEADER": ("DELIMITED",)}
+    for name, forms in of.items():
+        if name in options and form not in forms:
+            raise error_at(options[name], f"{name} is for VALUE_FORMAT='{forms[0]}'; leave it out")
+    keys = [str(one.name) for one in node.columns if one.role]
+    values = {name: kind for name, kind in columns.items() if name not in keys}
+    types = f"{{{', '.join(f'{name!r}: {type_source(kind)}' for name, kind in values.items())}}}"
+    if form in _LOGS:
+        zone = options.get("TIME_ZONE")
+        given = () if zone is None else (str(zone),)
+        with errors_at(zone or node.name):
+            decoder = _LOGS[form](*given)
+        known = {name: file_type(kind) for name, kind in decoder.schema.items()}
+        for name, kind in values.items():
+            own = column_named(name, known, node.name, form)
+            if own != name or known[own] != kind:
+                raise error_at(
+                    node.name,
+                    f"{name} must be declared as {form} has it, {own} {sql_type(known[own])}; without columns "
+                    "all are there",
+                )
+        columns |= {} if values else known
+        return decoder, f"sg.{form.lower()}({', '.join(map(repr, given))})"
+    if form == "TEXT" and values:
+        pattern = options.get("PATTERN")
+        with errors_at(pattern or node.name):
+            if pattern is not None:
+                return text_decoder(str(pattern), values), f"sg.text({str(pattern)!r}, {types})"
+            if len(values) != 1:
+                raise error_at(
+                    node.name, "TEXT without a PATTERN has one column, the whole text as a VARCHAR"
+                )
+            ((name, kind),) = values.items()
+            return raw(name, kind), f"sg.raw({name!r}, {type_source(kind)})"
+    header = options.get("HEADER")
+    if header is None or str(header).upper() == "FALSE":
+        return None, ""
+    if str(header).upper() != "TRUE":
+        raise error_at(header, f"HEADER must be TRUE or FALSE, got {header}")
+    more = "" if delimiter == "," else f", delimiter={delimiter!r}"
+    return csv(values, delimiter=delimiter, header=True), f"sg.csv({types}{more}, header=True)"
 
 
 def _apart(declared: pl.DataType, known: pl.DataType) -> bool:

@@ -700,6 +700,21 @@ MORE = [
         "DECIMAL: write DOUBLE, or BIGINT of the smallest unit",
     ),
     (
+        "CREATE STREAM s (host INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='SYSLOG')",
+        "s",
+        "host must be declared as SYSLOG has it, host VARCHAR; without",
+    ),
+    (
+        "CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='s', PATTERN='(?<a>.)')",
+        "'(?<a>.)'",
+        "PATTERN is for VALUE_FORMAT='TEXT'; leave it out",
+    ),
+    (
+        "CREATE STREAM s (a INT, b INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='TEXT')",
+        "s",
+        "TEXT without a PATTERN has one column, the whole text as a",
+    ),
+    (
         "CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='s', WRAP_SINGLE_VALUE=FALSE)",
         "FALSE",
         "WRAP_SINGLE_VALUE must be TRUE, since a value is an object, got",

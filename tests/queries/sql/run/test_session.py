@@ -9,6 +9,7 @@ from streamgauge.queries.sql.run.memory import Memory
 from streamgauge.queries.sql.run.row_reader import ReceivedMessage
 from streamgauge.queries.sql.run.session import SqlSession
 
+from ....cases import each
 from ..scripts import DECLARED, START, last_rows, outcomes
 
 PAGEVIEWS = f"""
@@ -265,6 +266,42 @@ def test_a_key_that_is_no_number_is_counted_as_a_message_that_was_not_read() -> 
     rows = list(SqlSession(engine).run(script))[-1]
     assert rows.rows == [(7, 1), (None, 1)]
     assert rows.warnings[0].startswith("1 of 3 messages could not be read, such as: ")
+
+
+@each(
+    ("declared", "messages", "expected"),
+    [
+        (
+            "WITH (VALUE_FORMAT='SYSLOG', TIMESTAMP='time')",
+            [b"<34>Dec 31 23:59:58 web su[7]: failed", b"oops"],
+            ("2025-12-31T23:59:58", "web", "failed"),
+        ),
+        (
+            "(host VARCHAR, message VARCHAR) WITH (VALUE_FORMAT='SYSLOG', TIME_ZONE='Europe/Helsinki')",
+            [b"<34>Dec 31 23:59:58 web su[7]: failed", b"oops"],
+            (None, "web", "failed"),
+        ),
+        (
+            "(host VARCHAR, message VARCHAR) WITH (VALUE_FORMAT='TEXT', PATTERN='(?<host>.+): (?<message>.+)')",
+            [b"web: failed", b"oops"],
+            (None, "web", "failed"),
+        ),
+        (
+            "(message VARCHAR, host VARCHAR) WITH (VALUE_FORMAT='DELIMITED', HEADER=TRUE)",
+            [b"host,n,message\nweb,1,failed", b"oops"],
+            (None, "web", "failed"),
+        ),
+    ],
+)
+def test_logs_and_text(declared: str, messages: list[bytes], expected: tuple[str | None, str, str]) -> None:
+    engine = Memory()
+    engine._inserted["log"] = [ReceivedMessage("log", 0, None, value, START) for value in messages]
+    declared = declared.replace("WITH (", "WITH (KAFKA_TOPIC='log', ")
+    time, *columns = expected
+    script = f"CREATE STREAM log {declared}; SELECT {'ROWTIME, ' if time else ''}host, message FROM log;"
+    last = list(SqlSession(engine).run(script))[-1]
+    assert last.error is None and last.rows == [(*([time] if time else []), *columns)]
+    assert last.warnings[0].startswith("1 of 2 messages could not be read")
 
 
 def test_csv_and_times_of_a_pattern() -> None:
