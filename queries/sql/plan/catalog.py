@@ -385,8 +385,8 @@ def _of_text(
             if own != name or known[own] != kind:
                 raise error_at(
                     node.name,
-                    f"{name} must be declared as {form} has it, {own} {sql_type(known[own])}; without columns "
-                    "all are there",
+                    f"{name} must be declared as {form} has it, {own} {sql_type(known[own])}; without "
+                    "columns all are there",
                 )
         columns |= {} if values else known
         return decoder, f"sg.{form.lower()}({', '.join(map(repr, given))})"

@@ -239,6 +239,9 @@ class Scalars:
 
     def cast(self, one: Scalar, to: pl.DataType) -> Scalar:
         """The same as another type; null where that has no such value."""
+        if one.kind in ("list", "struct") and to == pl.String():
+            instead = "ARRAY_JOIN(array, ',')" if one.kind == "list" else "its fields, struct->field"
+            raise ValueError(f"{a_type(one.type)} is not a text; write {instead}")
         if one.kind == "clock" and to == pl.String():  # the cast leaves fractions of a second out
             return self.call(one, "dt.to_string", "%T%.f")
         return one if one.type == to else self.call(one, "cast", to, strict=False)

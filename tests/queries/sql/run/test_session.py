@@ -282,7 +282,8 @@ def test_a_key_that_is_no_number_is_counted_as_a_message_that_was_not_read() -> 
             (None, "web", "failed"),
         ),
         (
-            "(host VARCHAR, message VARCHAR) WITH (VALUE_FORMAT='TEXT', PATTERN='(?<host>.+): (?<message>.+)')",
+            "(host VARCHAR, message VARCHAR) WITH (VALUE_FORMAT='TEXT', "
+            "PATTERN='^(?<host>.+): (?<message>.+)$')",
             [b"web: failed", b"oops"],
             (None, "web", "failed"),
         ),
