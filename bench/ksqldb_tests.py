@@ -54,6 +54,7 @@ _DECISIONS = {
     r"|multi-joins: stream-stream-table": (
         "a row without a partner comes once WITHIN is over, not at once and then again"
     ),
+    r"delimited: (INT|BIGINT) - key": "a key in quotes is no number: the message is refused, and counted",
     r"null: null equals": "= with NULL is NULL",
     r"null: coalesce - with parse_date": "a text that goes on behind the pattern is no date",
     r"partition-by: only key column - select star - with join": "* has no ROWTIME, ROWPARTITION, ROWOFFSET",

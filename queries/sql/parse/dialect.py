@@ -33,7 +33,7 @@ class SqlTokenizer(Tokenizer):
         name: kind
         for name, kind in Tokenizer.KEYWORDS.items()
         if kind not in (TokenType.COMMAND, TokenType.HINT) and not name.startswith("{")
-    }
+    } | {"BYTES": TokenType.VARBINARY}
 
 
 class SqlParser(QueryParser):

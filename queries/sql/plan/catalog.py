@@ -239,6 +239,13 @@ def relation_of(node: CreateSource, text: str, registry: str = "") -> Relation:
             f"PRINT '{options['KAFKA_TOPIC']}' shows what is in the topic",
         )
     key = _key(node, columns)
+    if form in ("JSON", "DELIMITED"):
+        for one in node.columns:
+            if _holds_bytes(columns[str(one.name)]):
+                raise error_at(
+                    one.name,
+                    f"JSON has no BYTES: declare {one.name} as VARCHAR, the base64 text that it holds",
+                )
     name, pattern = _declared_time(node, columns)
     relation = Relation(
         str(node.name),
@@ -257,6 +264,14 @@ def relation_of(node: CreateSource, text: str, registry: str = "") -> Relation:
     with errors_at(node.name):
         relation.decoder()
     return relation
+
+
+def _holds_bytes(kind: Any) -> bool:
+    if isinstance(kind, pl.List):
+        return _holds_bytes(kind.inner)
+    if isinstance(kind, pl.Struct):
+        return any(_holds_bytes(one.dtype) for one in kind.fields)
+    return isinstance(kind, pl.Binary)
 
 
 def _declared_time(node: CreateSource, columns: Mapping[str, pl.DataType]) -> tuple[str, str]:

@@ -700,6 +700,11 @@ MORE = [
         "DECIMAL: write DOUBLE, or BIGINT of the smallest unit",
     ),
     (
+        "CREATE STREAM s (a STRUCT<b BYTES>) WITH (KAFKA_TOPIC='s')",
+        "a",
+        "JSON has no BYTES: declare a as VARCHAR, the base64 text it",
+    ),
+    (
         "CREATE STREAM s (host INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='SYSLOG')",
         "s",
         "host must be declared as SYSLOG has it, host VARCHAR; without",
