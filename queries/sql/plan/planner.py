@@ -13,7 +13,7 @@ from ..parse.grammar import check_grammar
 from .aggregates import aggregates_in
 from .catalog import Catalog, column_named
 from .clauses import check_clauses, limit_of
-from .joins import Used, join_rows, no_time
+from .joins import Used, join_rows, move_conditions, no_time
 from .logical_plan import LogicalPlan
 from .projection import projection_plan
 from .scope import Scope, Side
@@ -47,6 +47,7 @@ class Planner:
         """
         # In its own tree: an alert looks for the plan's aggregates in it.
         expand_views(select, self._catalog)
+        move_conditions(select)
         return _Planning(self._catalog, self._reader, select, ends and not select.args.get("emit")).plan()
 
 

@@ -74,6 +74,11 @@ MORE = [
         "ON must be equalities, a.column = b.column; put the rest in",
     ),
     (
+        "SELECT p.usr FROM posts p LEFT JOIN users u ON p.usr = u.usr AND p.n > 1",
+        "p.n > 1",
+        "ON must be equalities, a.column = b.column; filter the rows of",
+    ),
+    (
         "SELECT p.usr FROM posts p FULL JOIN users u ON p.usr = u.usr",
         "users u",
         "a table is joined by INNER or LEFT JOIN: rows it has besides",

@@ -183,6 +183,13 @@ def test_a_select_that_ends_may_count_all_rows_without_a_window() -> None:
     assert last_rows(script + f"{none} GROUP BY usr") == []
 
 
+def test_conditions_of_an_inner_join_that_are_no_equalities_filter_its_rows() -> None:
+    joined = "SELECT pageid, gender FROM pageviews p JOIN users u ON"
+    where = f"{joined} p.userid = u.userid WHERE (gender = 'MALE' OR pageid = 'p2') AND viewtime > 0"
+    on = f"{joined} (gender = 'MALE' OR pageid = 'p2') AND p.userid = u.userid WHERE viewtime > 0"
+    assert last_rows(PAGEVIEWS + on) == last_rows(PAGEVIEWS + where) == [["p2", "FEMALE"], ["p1", "MALE"]]
+
+
 def test_two_streams_are_joined_within_a_length() -> None:
     script = (
         posts(ROWS)
