@@ -244,7 +244,7 @@ def relation_of(node: CreateSource, text: str, registry: str = "") -> Relation:
             if _holds_bytes(columns[str(one.name)]):
                 raise error_at(
                     one.name,
-                    f"JSON has no BYTES: declare {one.name} as VARCHAR, the base64 text that it holds",
+                    f"{form} has no BYTES: declare {one.name} as VARCHAR, the base64 text it holds",
                 )
     name, pattern = _declared_time(node, columns)
     relation = Relation(

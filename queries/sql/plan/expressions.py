@@ -149,7 +149,8 @@ class Expressions:
                 one = self.make.literal(time.fromisoformat(one.literal).isoformat())
             except ValueError:
                 raise error_at(node, f"{one.literal!r} must be a time of day, such as '12:30:00'") from None
-        return self.make.call(one, "str.strptime", pl.Time(), "%T%.f", strict=False)
+        whole = self.make.call(one, "str.replace", r"^(\d\d:\d\d)$", "${1}:00")
+        return self.make.call(whole, "str.strptime", pl.Time(), "%T%.f", strict=False)
 
     # Nodes
 

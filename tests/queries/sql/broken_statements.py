@@ -710,6 +710,11 @@ MORE = [
         "JSON has no BYTES: declare a as VARCHAR, the base64 text it",
     ),
     (
+        "SELECT MAX(tags) FROM posts",
+        "tags",
+        "an exact aggregate takes single values, got an ARRAY<VARCHAR>: make",
+    ),
+    (
         "CREATE STREAM s (host INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='SYSLOG')",
         "s",
         "host must be declared as SYSLOG has it, host VARCHAR; without",

@@ -190,6 +190,13 @@ def test_conditions_of_an_inner_join_that_are_no_equalities_filter_its_rows() ->
     assert last_rows(PAGEVIEWS + on) == last_rows(PAGEVIEWS + where) == [["p2", "FEMALE"], ["p1", "MALE"]]
 
 
+def test_a_count_of_an_array_counts_rows() -> None:
+    script = f"""{DECLARED} INSERT INTO posts (ts, tags, n) VALUES ({START}, ARRAY['a', 'b'], 1),
+      ({START}, NULL, 2), ({START}, ARRAY['c'], 3);"""
+    counted = "SELECT COUNT(tags) AS n, COUNT(tags) FILTER (WHERE n > 1) AS some FROM posts"
+    assert last_rows(script + counted) == [[2, 1]]
+
+
 def test_two_streams_are_joined_within_a_length() -> None:
     script = (
         posts(ROWS)

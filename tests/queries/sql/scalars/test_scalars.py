@@ -70,6 +70,7 @@ from ..scripts import planned, value
         ("CAST(' 1.5 ' AS DOUBLE)", 1.5),
         ("CAST('10:20:30.5' AS TIME)", time(10, 20, 30, 500_000)),
         ("CAST('25:00' AS TIME)", None),
+        ("TIME '10:20'", time(10, 20)),
         ("CAST(TIME '10:20:30.5' AS VARCHAR)", "10:20:30.500"),
         ("CAST(TIMESTAMP '2026-01-01 08:00:00' AS TIME)", time(8)),
         ("TIME '10:20:30' > '10:20'", True),
