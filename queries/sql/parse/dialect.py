@@ -31,7 +31,7 @@ class SqlTokenizer(Tokenizer):
     COMMANDS: ClassVar = set()
     KEYWORDS: ClassVar = {
         name: kind
-        for name, kind in Tokenizer.KEYWORDS.items()
+        for name, kind in {**Tokenizer.KEYWORDS, "BYTES": TokenType.VARBINARY}.items()
         if kind not in (TokenType.COMMAND, TokenType.HINT) and not name.startswith("{")
     }
 

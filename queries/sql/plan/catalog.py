@@ -15,7 +15,11 @@ from ....operators.files.inputs import inputs_of
 from ....operators.formats.avro.decoder import avro
 from ....operators.formats.json.decoder import json
 from ....operators.formats.protobuf.decoder import protobuf
+from ....operators.formats.text.access_log import access_log
 from ....operators.formats.text.csv import csv
+from ....operators.formats.text.plain import raw
+from ....operators.formats.text.plain import text as text_decoder
+from ....operators.formats.text.syslog import syslog
 from ...client import Client
 from ..errors import SqlError, error_at, errors_at, nearest
 from ..parse.statements import CreateSource, DeclaredColumn, Options, Word
@@ -26,12 +30,33 @@ from ..scalars.types import column_type
 _OPTIONS = (
     *("KAFKA_TOPIC", "VALUE_FORMAT", "VALUE_DELIMITER", "TIMESTAMP", "TIMESTAMP_FORMAT", "KEY_FORMAT"),
     *("FORMAT", "KEY", "SKETCHES", "GROUP", "SERVER", "TABLE"),
-    *("REGISTRY", "SUBJECT", "MESSAGE", "PATH"),
+    *("REGISTRY", "SUBJECT", "MESSAGE", "PATH", "WRAP_SINGLE_VALUE", "PATTERN", "HEADER", "TIME_ZONE"),
 )
+_NOT_HERE = {
+    "WINDOW_TYPE": "a key with a window in it can't be read; the tables of windows that a script writes have "
+    "window_start and window_end in their values",
+    **dict.fromkeys(
+        ("KEY_SCHEMA_ID", "KEY_SCHEMA_FULL_NAME"),
+        "keys are text, without a schema; other keys are for Python, with key=",
+    ),
+    "VALUE_SCHEMA_ID": "each message is read by the schema that it names; SUBJECT='…' chooses whose columns",
+    "VALUE_SCHEMA_FULL_NAME": "write MESSAGE='…', the message of a Protobuf schema",
+    "VALUE_PROTOBUF_NULLABLE_REPRESENTATION": "what is written is JSON, which has null; leave it out",
+    "KEY_PROTOBUF_NULLABLE_REPRESENTATION": "keys are text; leave it out",
+    "KEY_DELIMITER": "a key is one column; leave it out",
+    "VALUE_AVRO_SCHEMA_FULL_NAME": "what is written is JSON; leave it out",
+    **dict.fromkeys(
+        ("RETENTION_MS", "CLEANUP_POLICY"), "make the topic by Kafka's own tools first, and leave it out"
+    ),
+    "SOURCED_BY_CONNECTOR": "it changes nothing here; leave it out",
+}
+"""Options of ksqlDB that are not here, each with the reason or with what to write."""
 _STORED = {"SKETCHES": "sketches", "GROUP": "group", "SERVER": "server"}
 _REGISTERED: dict[str, Any] = {"AVRO": avro, "PROTOBUF": protobuf}
 """Formats whose columns a schema registry knows."""
-_FORMATS = ("JSON", "DELIMITED", *_REGISTERED)
+_LOGS: dict[str, Any] = {"SYSLOG": syslog, "ACCESS_LOG": access_log}
+"""Formats that have columns of their own."""
+_FORMATS = ("JSON", "DELIMITED", *_REGISTERED, *_LOGS, "TEXT")
 _DELIMITERS = {"SPACE": " ", "TAB": "\t"}
 
 
@@ -205,6 +230,8 @@ def relation_of(node: CreateSource, text: str, registry: str = "") -> Relation:
             f"{str(options['KAFKA_TOPIC'])!r}",
         )
     decoder, source = _registered(node, form, columns, registry)
+    if decoder is None:
+        decoder, source = _of_text(node, form, columns, delimiter)
     if not columns:
         raise error_at(
             node.name,
@@ -212,13 +239,20 @@ def relation_of(node: CreateSource, text: str, registry: str = "") -> Relation:
             f"PRINT '{options['KAFKA_TOPIC']}' shows what is in the topic",
         )
     key = _key(node, columns)
+    if form in ("JSON", "DELIMITED"):
+        for one in node.columns:
+            if _holds_bytes(columns[str(one.name)]):
+                raise error_at(
+                    one.name,
+                    f"{form} has no BYTES: declare {one.name} as VARCHAR, the base64 text it holds",
+                )
     name, pattern = _declared_time(node, columns)
     relation = Relation(
         str(node.name),
         node.kind,
         str(options["KAFKA_TOPIC"]),
         columns,
-        form,
+        "DELIMITED with a header" if form == "DELIMITED" and decoder is not None else form,
         delimiter,
         name,
         pattern,
@@ -230,6 +264,14 @@ def relation_of(node: CreateSource, text: str, registry: str = "") -> Relation:
     with errors_at(node.name):
         relation.decoder()
     return relation
+
+
+def _holds_bytes(kind: Any) -> bool:
+    if isinstance(kind, pl.List):
+        return _holds_bytes(kind.inner)
+    if isinstance(kind, pl.Struct):
+        return any(_holds_bytes(one.dtype) for one in kind.fields)
+    return isinstance(kind, pl.Binary)
 
 
 def _declared_time(node: CreateSource, columns: Mapping[str, pl.DataType]) -> tuple[str, str]:
@@ -335,6 +377,54 @@ def _registered(
     return decoder, f"sg.{form.lower()}({', '.join(texts)})"
 
 
+def _of_text(
+    node: CreateSource, form: str, columns: dict[str, pl.DataType], delimiter: str
+) -> tuple[Any, str]:
+    """The decoder of logs, of text and of CSV with a header, and its Python; None for other formats."""
+    options = node.options
+    of = {"PATTERN": ("TEXT",), "TIME_ZONE": ("SYSLOG",), "HEADER": ("DELIMITED",)}
+    for name, forms in of.items():
+        if name in options and form not in forms:
+            raise error_at(options[name], f"{name} is for VALUE_FORMAT='{forms[0]}'; leave it out")
+    keys = [str(one.name) for one in node.columns if one.role]
+    values = {name: kind for name, kind in columns.items() if name not in keys}
+    types = f"{{{', '.join(f'{name!r}: {type_source(kind)}' for name, kind in values.items())}}}"
+    if form in _LOGS:
+        zone = options.get("TIME_ZONE")
+        given = () if zone is None else (str(zone),)
+        with errors_at(zone or node.name):
+            decoder = _LOGS[form](*given)
+        known = {name: file_type(kind) for name, kind in decoder.schema.items()}
+        for name, kind in values.items():
+            own = column_named(name, known, node.name, form)
+            if own != name or known[own] != kind:
+                raise error_at(
+                    node.name,
+                    f"{name} must be declared as {form} has it, {own} {sql_type(known[own])}; without "
+                    "columns all are there",
+                )
+        columns |= {} if values else known
+        return decoder, f"sg.{form.lower()}({', '.join(map(repr, given))})"
+    if form == "TEXT" and values:
+        pattern = options.get("PATTERN")
+        with errors_at(pattern or node.name):
+            if pattern is not None:
+                return text_decoder(str(pattern), values), f"sg.text({str(pattern)!r}, {types})"
+            if len(values) != 1:
+                raise error_at(
+                    node.name, "TEXT without a PATTERN has one column, the whole text as a VARCHAR"
+                )
+            ((name, kind),) = values.items()
+            return raw(name, kind), f"sg.raw({name!r}, {type_source(kind)})"
+    header = options.get("HEADER")
+    if header is None or str(header).upper() == "FALSE":
+        return None, ""
+    if str(header).upper() != "TRUE":
+        raise error_at(header, f"HEADER must be TRUE or FALSE, got {header}")
+    more = "" if delimiter == "," else f", delimiter={delimiter!r}"
+    return csv(values, delimiter=delimiter, header=True), f"sg.csv({types}{more}, header=True)"
+
+
 def _apart(declared: pl.DataType, known: pl.DataType) -> bool:
     """Whether two types are of another kind; a TIMESTAMP may be in any unit."""
     both_times = isinstance(declared, pl.Datetime) and isinstance(known, pl.Datetime)
@@ -371,6 +461,10 @@ def check_options(options: Options, known: tuple[str, ...]) -> None:
     for name, value in options.items():
         if name in ("PARTITIONS", "REPLICAS") and name not in known:
             raise error_at(value, f"{name}: make the topic by Kafka's own tools first, and leave {name} out")
+        if name == "WRAP_SINGLE_VALUE" and name in known and str(value).upper() != "TRUE":
+            raise error_at(value, f"WRAP_SINGLE_VALUE must be TRUE, since a value is an object, got {value}")
+        if name in _NOT_HERE and name not in known:
+            raise error_at(value, f"{name}: {_NOT_HERE[name]}")
         if name == "FORMAT" and "VALUE_FORMAT" in options:
             raise error_at(value, "FORMAT says the same as VALUE_FORMAT; leave one of them out")
         if name not in known:
@@ -418,10 +512,27 @@ def _key(node: CreateSource, columns: Mapping[str, pl.DataType]) -> str:
         raise error_at(node.name, "a table must have a key: declare one column as PRIMARY KEY")
     if keys and not (columns[str(keys[0])].is_integer() or columns[str(keys[0])] == pl.String()):
         raise error_at(keys[0], "a key must be VARCHAR or a whole number")
-    form = node.options.get("KEY_FORMAT")
-    if form is not None and str(form).upper() != "KAFKA":
-        raise error_at(form, f"KEY_FORMAT must be KAFKA (text), got {form}; others are for Python, with key=")
+    check_key_format(node.options, None if not keys else columns[str(keys[0])])
     return str(keys[0]) if keys else ""
+
+
+def check_key_format(options: Options, kind: pl.DataType | None) -> None:
+    """Raise `SqlError` for a format of keys that isn't text; `kind` is the key's type, None without a key.
+
+    The JSON of a whole number is its text, and so is the only column of DELIMITED, unless it has quotes.
+    """
+    form = options.get("KEY_FORMAT")
+    word = "KAFKA" if form is None else str(form).upper()
+    if word == "KAFKA" or (word == "NONE" and kind is None):
+        return
+    if word in ("JSON", "DELIMITED") and (kind is None or kind.is_integer() or word == "DELIMITED"):
+        return
+    if word == "NONE":
+        raise error_at(form, "KEY_FORMAT='NONE' is of messages without a key: declare no KEY column")
+    more = ", and JSON or DELIMITED of a whole number" if word == "JSON" else ""
+    raise error_at(
+        form, f"KEY_FORMAT must be KAFKA (text){more}, got {form}; others are for Python, with key="
+    )
 
 
 def _format(options: Options) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 from typing import Any
 
 import polars as pl
@@ -99,7 +99,12 @@ class Expressions:
 
     def _compared(self, node: Any) -> Scalar:
         left, right = self._alike([node.this, node.expression], node)
-        return self.make.operator(left, _SIGNS[type(node)], right)
+        sign = _SIGNS[type(node)]
+        if sign not in ("==", "!=") and {left.kind, right.kind} & {"list", "struct"}:
+            raise error_at(
+                node, f"{a_type(left.type)} can be equal or not: compare elements or fields, a[1] < b[1]"
+            )
+        return self.make.operator(left, sign, right)
 
     def _distinct_from(self, node: Any) -> Scalar:
         """A comparison that is never null: NULL is not distinct from NULL."""
@@ -111,9 +116,13 @@ class Expressions:
         """Operands that can be compared: numbers, or all of one kind; text beside a time is read as one."""
         made = [self.scalar(node) for node in nodes]
         kinds = {("whole" if one.kind == "number" else one.kind) for one in made} - {"null"}
-        if "time" in kinds and kinds <= {"time", "text"}:
+        types_of_times = {one.type for one in made if one.kind == "time"}
+        if kinds == {"time", "text"} or (kinds == {"time"} and len(types_of_times) > 1):
             made = [self._as_time(one, node) for one, node in zip(made, nodes)]
             kinds = {"time"}
+        if kinds == {"clock", "text"}:
+            made = [self._clock(one, at) if one.kind == "text" else one for one, at in zip(made, nodes)]
+            kinds = {"clock"}
         if len(kinds) > 1:
             types = " with ".join(dict.fromkeys(a_type(one.type) for one in made if one.kind != "null"))
             raise error_at(at, f"{types} can't be compared; write CAST(… AS …) around one of them")
@@ -132,6 +141,16 @@ class Expressions:
         if time is None:
             raise error_at(node, f"{one.literal!r} must be a time, such as '2026-06-01T12:00:00'")
         return self.make.literal(time)
+
+    def _clock(self, one: Scalar, node: Any) -> Scalar:
+        """A text as a TIME; null where it is none. A constant that is none is refused."""
+        if isinstance(one.literal, str):
+            try:
+                one = self.make.literal(time.fromisoformat(one.literal).isoformat())
+            except ValueError:
+                raise error_at(node, f"{one.literal!r} must be a time of day, such as '12:30:00'") from None
+        whole = self.make.call(one, "str.replace", r"^(\d\d:\d\d)$", "${1}:00")
+        return self.make.call(whole, "str.strptime", pl.Time(), "%T%.f", strict=False)
 
     # Nodes
 
@@ -277,10 +296,11 @@ class Expressions:
             if isinstance(one.literal, str) and (time := constant_time(one.literal)) is not None:
                 return self.make.cast(self.make.literal(time), to)
             return self.make.cast(timestamp_of_text(self.make, one), to)
+        if one.kind == "text" and (to == pl.Boolean() or to.is_numeric() or to == pl.Time()):
+            one = self.make.call(one, "str.strip_chars", " ")
         if one.kind == "text" and to == pl.Boolean():
             lower = self.make.call(one, "str.to_lowercase")
-            true = self.make.operator(lower, "==", self.make.literal("true"))
-            false = self.make.operator(lower, "==", self.make.literal("false"))
+            true, false = (self.make.call(lower, "is_in", list(words)) for words in (_TRUE, _FALSE))
             return self.make.when([(true, self.make.literal(True)), (false, self.make.literal(False))], None)
         if {one.kind} & {"whole", "number"} and isinstance(to, pl.Datetime):
             raise error_at(
@@ -288,8 +308,10 @@ class Expressions:
             )
         if one.kind == "time" and to.is_numeric():
             raise error_at(node, "a TIMESTAMP as a number: write UNIX_TIMESTAMP(ts), in milliseconds")
-        if isinstance(to, pl.Time):
-            raise error_at(node, "a TIME is made of nothing else: write FORMAT_TIMESTAMP(time, 'HH:mm:ss')")
+        if isinstance(to, pl.Time) and one.kind == "text":
+            return self._clock(one, node)
+        if isinstance(to, pl.Time) and one.kind not in ("clock", "null") and one.type != TIME:
+            raise error_at(node, f"a TIME is a part of a TIMESTAMP, or a text, got {a_type(one.type)}")
         if one.kind in ("list", "struct") and to != one.type:
             raise error_at(node, f"{a_type(one.type)} can't be cast to {sql_type(to)}")
         return self.make.cast(one, to)
@@ -344,6 +366,13 @@ class Expressions:
         if all(one.kind == "whole" for one in items):
             # Polars fails on lists of constants whose width isn't decided.
             items = [self.make.cast(one, pl.Int64()) for one in items]
+        if any(one.kind == "list" for one in items):
+            # Polars puts the elements of lists together, unless each list is within something.
+            named = [self.make.function("struct", [self.make.call(one, "alias", "x")]) for one in items]
+            whole = self.make.function("concat_list", named)
+            inner = pl.element().struct.field("x")
+            text = f"{whole.text}.list.eval(pl.element().struct.field('x'))"
+            return self.make.made(whole.expr.list.eval(inner), text)
         return self.make.function("concat_list", items)
 
     def _present(self, node: Any) -> Scalar:
@@ -353,6 +382,8 @@ class Expressions:
                 "the present time would be that of the start, for ever; compare times of the rows, such as "
                 "ROWTIME, or ask it of a stored table",
             )
+        if node.expressions if isinstance(node, exp.Anonymous) else node.args.get("this"):
+            raise error_at(node, "the present time has no precision: write NOW()")
         return self.make.literal(self._now)
 
     def _unit(self, node: Any) -> Any:
@@ -545,6 +576,7 @@ _KIND_NAMES = {
     "text": "a VARCHAR",
     "boolean": "a condition",
     "time": "a TIMESTAMP",
+    "clock": "a TIME",
     "list": "an ARRAY",
     "struct": "a STRUCT",
     "bytes": "BYTES",
@@ -557,6 +589,9 @@ _OF_NULL: dict[str, pl.DataType] = {
     "time": TIME,
 }
 """What a bare NULL is read as where a function takes this kind."""
+
+_TRUE, _FALSE = ("true", "t", "yes", "y", "1"), ("false", "f", "no", "n", "0")
+"""Texts that are a BOOLEAN, as in Flink, Spark and Postgres."""
 
 _SIGNS: dict[Any, str] = {
     exp.Add: "+",

@@ -57,6 +57,33 @@ class Used:
         return bool(named & {("", name.lower()), (alias, name.lower()), ("", "*"), (alias, "*")})
 
 
+def move_conditions(select: exp.Select) -> None:
+    """Put conditions of an INNER JOIN that are no equalities into WHERE, where they mean the same."""
+    moved = []
+    for join in select.args.get("joins") or ():
+        on = join.args.get("on")
+        if on is None or join.side or join.args.get("method") or join.kind not in ("", "INNER"):
+            continue
+        conditions = conjuncts(on)
+        equal = [one for one in conditions if isinstance(one, exp.EQ)]
+        if equal and len(equal) < len(conditions):
+            moved += [one for one in conditions if not isinstance(one, exp.EQ)]
+            join.set("on", _all(equal))
+    if moved:
+        where = select.args.get("where")
+        select.set("where", exp.Where(this=_all([*([where.this] if where is not None else []), *moved])))
+
+
+def _all(conditions: list[Any]) -> Any:
+    """Conditions joined by AND; each is in brackets, unless it stands alone."""
+    first, *others = conditions
+    for one in others:
+        both = exp.And(this=exp.Paren(this=first), expression=exp.Paren(this=one))
+        both.meta.update(first.meta)
+        first = both
+    return first
+
+
 _HALF = {"SEMI": "inner", "ANTI": "left"}
 """Joins that give rows of the left side alone, and the engine's word for what finds those."""
 
@@ -295,5 +322,9 @@ def _suffix(alias: str, left: Iterable[str], right: Iterable[str]) -> str:
 def _equalities(node: Any) -> list[Any]:
     equalities = conjuncts(node)
     if others := [one for one in equalities if not isinstance(one, exp.EQ)]:
-        raise error_at(others[0], "ON must be equalities, a.column = b.column; put the rest in WHERE")
+        join = others[0].find_ancestor(exp.Join)
+        rest = "put the rest in WHERE"
+        if join is not None and join.side:  # there it would drop rows without a partner
+            rest = "filter the rows of the other side first, in a statement of their own"
+        raise error_at(others[0], f"ON must be equalities, a.column = b.column; {rest}")
     return equalities

@@ -10,6 +10,7 @@ import polars as pl
 
 from ....operators.definition.sources import FrameSource
 from ....operators.definition.stream import Stream
+from ....operators.windows.all_time import WholeInput
 from ....operators.windows.durations import duration_text
 from ..scalars.scalars import sql_type
 from .aggregates import AggregateCall
@@ -41,6 +42,12 @@ class LogicalPlan:
     calls: Mapping[int, tuple[str, AggregateCall]] = field(default_factory=dict)
     sinks: tuple[Any, ...] = ()
     partition: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether it aggregates all rows of topics that exist now, without a window."""
+        files = isinstance(self.stream.source, FrameSource)
+        return self.selection is not None and not files and isinstance(self.stream.window, WholeInput)
 
 
 def plan_text(plan: LogicalPlan, topic: str) -> str:

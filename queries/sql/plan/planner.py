@@ -13,7 +13,7 @@ from ..parse.grammar import check_grammar
 from .aggregates import aggregates_in
 from .catalog import Catalog, column_named
 from .clauses import check_clauses, limit_of
-from .joins import Used, join_rows, no_time
+from .joins import Used, join_rows, move_conditions, no_time
 from .logical_plan import LogicalPlan
 from .projection import projection_plan
 from .scope import Scope, Side
@@ -40,20 +40,25 @@ class Planner:
         self._catalog = catalog
         self._reader = TopicReader(bootstrap_servers, config, stream_class)
 
-    def plan(self, select: exp.Select) -> LogicalPlan:
-        """The plan of a query over topics. Raises `SqlError` for what it can't be."""
+    def plan(self, select: exp.Select, ends: bool = False) -> LogicalPlan:
+        """The plan of a query over topics. Raises `SqlError` for what it can't be.
+
+        A query that `ends` is of the rows that exist now, and may aggregate all of them without a window.
+        """
         # In its own tree: an alert looks for the plan's aggregates in it.
         expand_views(select, self._catalog)
-        return _Planning(self._catalog, self._reader, select).plan()
+        move_conditions(select)
+        return _Planning(self._catalog, self._reader, select, ends and not select.args.get("emit")).plan()
 
 
 class _Planning:
     """One query."""
 
-    def __init__(self, catalog: Catalog, reader: TopicReader, select: exp.Select) -> None:
+    def __init__(self, catalog: Catalog, reader: TopicReader, select: exp.Select, ends: bool) -> None:
         self._catalog = catalog
         self._reader = reader
         self._select = select
+        self._ends = ends
         self._used = Used.of(select)
 
     def plan(self) -> LogicalPlan:
@@ -88,8 +93,9 @@ class _Planning:
                     select.args["order"].expressions[0], "ORDER BY: a stream's rows have no end to sort at"
                 )
             return projection_plan(scope, items, push, limit, partition_by)
-        if window is None and scope.sides[0].relation is not None and scope.sides[0].relation.path:
-            # Files end, so that all of their rows are one window.
+        first = scope.sides[0].relation
+        if window is None and (self._ends or (first is not None and first.path)):
+            # What ends can have all of its rows in one window.
             window = Window(select.args["from_"].this, "", ())
         if window is None:
             at = next((one for one in items if aggregates_in(one)), None) or (
@@ -98,7 +104,9 @@ class _Planning:
             raise error_at(
                 at,
                 "an aggregate of a stream must have a window, or it would never be done; write WINDOW "
-                "TUMBLING (SIZE 1 MINUTE) behind FROM",
+                "TUMBLING (SIZE 1 HOUR) behind FROM. For running totals store windows, CREATE TABLE t "
+                "WITH (SKETCHES='folder') AS SELECT …, and merge them, SELECT … FROM t; without EMIT a "
+                "SELECT counts all rows that exist now",
             )
         return WindowAggregation(scope, select).plan(window, push, limit)
 
@@ -163,7 +171,8 @@ class _Planning:
                 f"windows need an event time, and {relation.name} names none: CREATE STREAM {relation.name} "
                 f"WITH (PATH='{relation.path}', TIMESTAMP='column')",
             )
-        if relation.path and aggregated and window is None:
+        whole = aggregated and window is None
+        if whole and (relation.path or not joins):
             time = ""
         if relation.lost_time and not time and (window is not None or "rowtime" in self._used.names):
             raise no_time(relation, table)

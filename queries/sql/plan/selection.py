@@ -50,7 +50,7 @@ class AnswerSelection:
 
     `ranks` are, by the aggregate's column, the ranks at which it is read: each a column of the answers beside
     those of `query`, called as `ranked` says. `order` holds names of outputs, each with whether it falls, and
-    whether nulls come first.
+    whether nulls come first. With `of_nothing` there is a row even without any window: COUNT(*) is 0 then.
     """
 
     outputs: tuple[Output, ...]
@@ -58,6 +58,7 @@ class AnswerSelection:
     ranks: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     order: tuple[tuple[str, bool, bool], ...] = ()
     limit: int | None = None
+    of_nothing: bool = False
 
     def result(self, table: ArrowStream) -> ResultSet:
         """The rows of a table of sketches, and their bounds."""
@@ -76,6 +77,9 @@ class AnswerSelection:
 
     def selected(self, table: ArrowStream, bounds: bool = True) -> pl.DataFrame:
         """The rows, with the bounds of estimates as columns behind them if they are wanted."""
+        if self.of_nothing:
+            whole = arrow_table(table)
+            table = whole if whole.num_rows else _of_nothing(whole)
         answers = query(table)  # of what closed in a run from live sketches, whose bytes nobody needs here
         for name, ranks in self.ranks.items():
             answers = answers.with_columns(_at_ranks(arrow_table(table), name, ranks))
@@ -133,6 +137,16 @@ def ranked(name: str, rank: float) -> str:
 
 def _bound(name: str, side: str) -> str:
     return f"{name} ({side} bound)"
+
+
+def _of_nothing(table: pa.Table) -> pa.Table:
+    """A table's only row if nothing was counted."""
+    aggregates = aggregates_of(table.schema)
+    columns = [
+        aggregates[one.name].groups(1).to_arrow() if one.name in aggregates else pa.nulls(1, one.type)
+        for one in table.schema
+    ]
+    return pa.table(columns, schema=table.schema)
 
 
 def _at_ranks(table: pa.Table, name: str, ranks: tuple[float, ...]) -> list[pl.Series]:

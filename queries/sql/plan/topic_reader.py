@@ -66,9 +66,11 @@ class TopicReader:
             )
         builder = StreamBuilder(stream, [f"sg.Stream.from_kafka({', '.join(texts)}{self.servers_text})"])
         columns = {name: name for name in relation.columns if name in stream.columns}
+        _plain_types(builder, relation, at)
         if relation.key in message and relation.columns[relation.key] != pl.String():
             make = Scalars(stream.columns)
-            one = make.cast(make.column(relation.key), relation.columns[relation.key])
+            # A key that is no number makes a dead letter, as a value does that doesn't fit.
+            one = make.call(make.column(relation.key), "cast", relation.columns[relation.key])
             with_columns(builder, {relation.key: one}, at)
         if "ROWTIME" in message:
             make = Scalars(builder.stream.columns)
@@ -94,22 +96,26 @@ class TopicReader:
         text = f", time={text}" if text else ""
         builder = StreamBuilder(stream, [f"sg.Stream.from_files({relation.path!r}{text})"])
         columns = {name: name for name in relation.columns}
-        make = Scalars(builder.stream.columns)
-        cast: dict[str, Scalar] = {}
-        for name, kind in builder.stream.columns.items():
-            if file_type(kind) != kind:
-                one = make.column(name)
-                if isinstance(kind, pl.Datetime) and kind.time_zone is not None:
-                    one = make.call(
-                        make.call(one, "dt.convert_time_zone", "UTC"), "dt.replace_time_zone", None
-                    )
-                cast[name] = make.cast(one, file_type(kind))
-        if cast:
-            with_columns(builder, cast, at)
+        _plain_types(builder, relation, at)
         if "rowtime" in names:
             with_columns(builder, {"ROWTIME": _row_time(Scalars(builder.stream.columns), relation)}, at)
             columns["ROWTIME"] = "ROWTIME"
         return builder, columns
+
+
+def _plain_types(builder: StreamBuilder, relation: Relation, at: Any) -> None:
+    """Give columns the types that SQL has: times in UTC without a zone, and signed numbers."""
+    make = Scalars(builder.stream.columns)
+    cast: dict[str, Scalar] = {}
+    for name, kind in builder.stream.columns.items():
+        wanted = relation.columns.get(name, kind)
+        if wanted != kind and wanted == file_type(kind):
+            one = make.column(name)
+            if isinstance(kind, pl.Datetime) and kind.time_zone is not None:
+                one = make.call(make.call(one, "dt.convert_time_zone", "UTC"), "dt.replace_time_zone", None)
+            cast[name] = make.cast(one, wanted)
+    if cast:
+        with_columns(builder, cast, at)
 
 
 def _row_time(make: Scalars, relation: Relation) -> Scalar:

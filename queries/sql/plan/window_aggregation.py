@@ -8,11 +8,14 @@ from typing import Any
 
 from sqlglot import exp
 
+from ....operators.definition.sources import FrameSource
+from ....operators.families import family
 from ....operators.table.schema import END, START
+from ....operators.windows.all_time import WholeInput
 from ..errors import SqlError, error_at
 from ..scalars.function_aliases import unknown_function
 from ..scalars.scalar_functions import FUNCTIONS
-from ..scalars.scalars import Scalar
+from ..scalars.scalars import Scalar, a_type
 from .aggregates import AggregateCall, aggregates_in, function_names
 from .answer_reader import BOUNDS, EDGES, AnswerReader, answer_schema, ranks_of
 from .clauses import WINDOW_COLUMNS
@@ -61,6 +64,12 @@ class WindowAggregation:
             )
         if window.method:
             self._scope.builder.then(window.text, window.apply, window.node)
+        elif not isinstance(self._scope.builder.stream.source, FrameSource):
+            self._scope.builder.then(
+                "# all rows that exist now as one window, which SQL alone has of a topic",
+                lambda stream: replace(stream, window=WholeInput()),
+                window.node,
+            )
         definitions = {name: one for name, (one, _) in named.items()}
         self._scope.builder.then(
             f".agg({arguments(lines)})", lambda stream: stream.agg(**definitions), aggregate_calls[0].node
@@ -191,9 +200,9 @@ class WindowAggregation:
             names: list[str] = []
             condition = self._filter_of(one.node)
             for part in [*parts, *(node for _, node in one.inputs)]:
-                names.append(self._input(part, condition, columns))
+                names.append(self._input(part, condition, columns, one))
             if not parts and condition is not None:
-                names = [self._input(exp.Literal.number(1), condition, columns), *names]
+                names = [self._input(exp.Literal.number(1), condition, columns, one), *names]
                 column: str | None = names[0]
             else:
                 column = names[0] if parts else None
@@ -221,11 +230,22 @@ class WindowAggregation:
             return above.expression.this
         return None
 
-    def _input(self, node: Any, condition: Any, columns: dict[str, Scalar]) -> str:
+    def _input(self, node: Any, condition: Any, columns: dict[str, Scalar], call: AggregateCall) -> str:
         """The column that an aggregate is of: a column's own, or a new one named after the expression."""
         expressions = self._scope.expressions()
         one = expressions.scalar(node)
-        if condition is None and isinstance(node, exp.Column) and not self._scope.is_struct_field(node):
+        if one.kind == "list" and call.family == "count":
+            # An aggregate of a list is of its elements; COUNT in SQL is of rows.
+            one = expressions.make.when(
+                [(expressions.make.call(one, "is_not_null"), expressions.make.literal(1))], None
+            )
+        elif one.kind == "list" and family(call.family).exact:
+            raise error_at(
+                node,
+                f"an exact aggregate takes single values, got {a_type(one.type)}: make rows of its elements, "
+                "CROSS JOIN UNNEST(column) AS t(name), or write ARRAY_MAX(column) and the like",
+            )
+        elif condition is None and isinstance(node, exp.Column) and not self._scope.is_struct_field(node):
             return self._scope.resolved(node)
         text = str(node.sql())
         if condition is not None:
@@ -265,6 +285,8 @@ class WindowAggregation:
         selection, columns = answers.selection(
             self._select, items, aliases, ranks, limit if not push else None
         )
+        if not keys and isinstance(stream.window, WholeInput):
+            selection = replace(selection, of_nothing=True)
         having = self._select.args.get("having")
         compared = {"SELECT": ", ".join(item.sql() for item in items)}
         if having is not None:

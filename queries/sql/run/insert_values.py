@@ -50,6 +50,8 @@ def _of_type(series: pl.Series, kind: pl.DataType, at: Any) -> Any:
         return None
     if isinstance(kind, (pl.Datetime, pl.Date)) and isinstance(value, str) and constant_time(value):
         return value
+    if kind == pl.Time() and isinstance(value, str):
+        series = series.str.strptime(pl.Time, "%T%.f", strict=False)
     result = series.cast(kind, strict=False)[0] if _same_kind(series.dtype, kind) else None
     if isinstance(result, pl.Series):
         result = result.to_list()

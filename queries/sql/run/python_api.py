@@ -36,7 +36,9 @@ def run_last(text: str, bootstrap_servers: str, config: Mapping[str, Any] | None
             more = keeping(last.node, plan) if isinstance(last.node, CreateAs) else []
             return _stream(plan, topic, more)
         if isinstance(last.node, Query) and not _stored(session, last.node):
-            return _stream(session.planned(last.node)[0], "")
+            plan = session.planned(last.node)[0]
+            if not plan.whole:
+                return _stream(plan, "")
     except SqlError as error:
         raise error.of_text(text) from None
     on_brokers = SqlSession(Brokers(settings, until="latest"), bootstrap_servers, config, stream_class)

@@ -41,7 +41,15 @@ from ..parse.statements import (
 )
 from ..parse.variables import define
 from ..plan.aggregates import function_names
-from ..plan.catalog import Catalog, Relation, check_options, column_named, relation_of, time_column
+from ..plan.catalog import (
+    Catalog,
+    Relation,
+    check_key_format,
+    check_options,
+    column_named,
+    relation_of,
+    time_column,
+)
 from ..plan.logical_plan import LogicalPlan, plan_text
 from ..plan.planner import Planner
 from ..plan.selection import ResultSet
@@ -49,6 +57,7 @@ from ..plan.union import union_plans
 from ..plan.view_expansion import check_view
 from ..scalars.scalar_functions import FUNCTIONS
 from ..scalars.scalars import a_type, holds, sql_type
+from ..scalars.time_functions import java_format
 from .alerts import alert_plan, alert_relation
 from .constants import constants
 from .engine import Engine
@@ -68,7 +77,10 @@ _OF_THE_ENGINE = (
 
 _UNION = ".union."
 """Behind a stream's name, with a number: the queries of the next SELECTs of its UNION ALL."""
-_AS_OPTIONS = ("KAFKA_TOPIC", "VALUE_FORMAT", "KEY", "TIMESTAMP", "FORMAT", "SKETCHES", "KEEP")
+_AS_OPTIONS = (
+    *("KAFKA_TOPIC", "VALUE_FORMAT", "KEY", "TIMESTAMP", "TIMESTAMP_FORMAT", "FORMAT", "SKETCHES", "KEEP"),
+    *("KEY_FORMAT", "WRAP_SINGLE_VALUE"),
+)
 
 
 class SqlSession:
@@ -168,7 +180,7 @@ class SqlSession:
                 "UNION ALL runs as several queries: write a statement for each, INSERT INTO … SELECT, here",
             )
         if isinstance(node, Query):
-            plan = self._planner.plan(node.select)
+            plan = self._planner.plan(node.select, ends=True)
             self._check_shown(plan, node.select)
             return plan, ""
         if isinstance(node, CreateAlert):
@@ -192,6 +204,8 @@ class SqlSession:
             if names and plan.partition:
                 raise error_at(key, "KEY says the same as PARTITION BY; leave one of them out")
             names = names or plan.partition
+            of_key = plan.columns.get(names[0]) if len(names) == 1 else None
+            check_key_format(node.options, of_key)
             return writing(plan, topic, names, node.name), topic
         target = self._written(node.name)
         plan = with_edges(plan, node.name)
@@ -283,7 +297,7 @@ class SqlSession:
         if table is None and node.select.expressions:
             yield rows_of(text, constants(node.select, datetime.now(UTC)))
             return
-        plan = self._planner.plan(node.select)
+        plan = self._planner.plan(node.select, ends=True)
         if plan.limit is None:
             for result in self._results(plan, node.select):
                 yield rows_of(text, result)
@@ -376,13 +390,20 @@ class SqlSession:
                 if plan.selection is not None:
                     raise error_at(named, "TIMESTAMP is of a stream: the time of a window is its start")
                 time = time_column(named, plan.columns, str(node.name))
+            time_format = plan.time_format if time == plan.time else ""
+            if (pattern := node.options.get("TIMESTAMP_FORMAT")) is not None:
+                if named is None or plan.columns[time] != pl.String():
+                    raise error_at(pattern, "TIMESTAMP_FORMAT is for a TIMESTAMP column of type VARCHAR")
+                with errors_at(pattern):
+                    java_format(str(pattern))
+                time_format = str(pattern)
             relation = Relation(
                 str(node.name),
                 node.kind,
                 topic,
                 plan.columns,
                 time=time,
-                time_format=plan.time_format if time == plan.time else "",
+                time_format=time_format,
                 lost_time="" if time else plan.lost_time,
                 text=statement.text,
                 windowed=plan.selection is not None,

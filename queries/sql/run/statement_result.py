@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -12,6 +13,14 @@ from ....operators.formats.jsonable import jsonable
 from ....operators.sketching.account import Account
 from ..errors import SqlError
 from ..plan.selection import ResultSet
+from ..scalars.scalars import sql_type
+
+_TYPE = re.compile(
+    r"(?:not |out of the range of |whole number \()"
+    r"(?P<name>U?Int\d+|Float\d\d|String|Boolean|Binary|Date|Time"
+    r"|Datetime\(time_unit='\w+', time_zone=[^)]*\))(?=$| in ISO|\))"
+)
+"""Polars' name of a type in the reason of a decoder."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +68,26 @@ def rows_of(statement: str, result: ResultSet) -> StatementResult:
     )
 
 
+def in_sql(reason: str) -> str:
+    r"""Why a message was refused, with the types that SQL has.
+
+    >>> in_sql('"a" is 7.5, not a whole number (Int32)')
+    '"a" is 7.5, not a whole number (INT)'
+    >>> in_sql("\"at\" is 17, not Datetime(time_unit='us', time_zone=None)")
+    '"at" is 17, not TIMESTAMP; of milliseconds declare a BIGINT and write FROM_UNIXTIME(at)'
+    """
+    match = _TYPE.search(reason)
+    if match is None:
+        return reason
+    name = match["name"]
+    kind = "TIMESTAMP" if name.startswith("Datetime") else sql_type(getattr(pl, name))
+    text = reason[: match.start("name")] + kind + reason[match.end("name") :]
+    number = re.match(r'"([^"]+)" is \'?-?\d+\'?, not TIMESTAMP', text)
+    if number is None:
+        return text
+    return f"{text}; of milliseconds declare a BIGINT and write FROM_UNIXTIME({number[1]})"
+
+
 def warnings_of(account: Account, reason: str = "") -> tuple[str, ...]:
     """What is said of messages that are not in a query's rows; `reason` is why one of them was refused.
 
@@ -66,7 +95,7 @@ def warnings_of(account: Account, reason: str = "") -> tuple[str, ...]:
     ('2 of 5 messages could not be read, such as: byte 1: not a number', '1 of 5 messages came too late')
     """
     refused, late = account.dead_lettered, account.late
-    such = f", such as: {reason}" if reason else ""
+    such = f", such as: {in_sql(reason)}" if reason else ""
     return (
         *([f"{refused:,} of {account.read:,} messages could not be read{such}"] if refused else []),
         *([f"{late:,} of {account.read:,} messages came too late"] if late else []),

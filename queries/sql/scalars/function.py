@@ -11,7 +11,7 @@ import polars as pl
 from .scalars import Scalar, Scalars
 
 NUMBER = ("whole", "number")
-ANY = ("whole", "number", "text", "boolean", "time", "list", "struct", "bytes")
+ANY = ("whole", "number", "text", "boolean", "time", "clock", "list", "struct", "bytes")
 TEXT, WHOLE, TIMES, LIST, TRUTH = ("text",), ("whole",), ("time",), ("list",), ("boolean",)
 
 

@@ -28,7 +28,7 @@ class Scalar:
 
     @property
     def kind(self) -> str:
-        """What can be done with it: whole, number, text, boolean, time, list, struct, bytes, null."""
+        """What can be done with it: whole, number, text, boolean, time, clock, list, struct, bytes, null."""
         return kind_of(self.type)
 
 
@@ -52,6 +52,7 @@ _KINDS: dict[str, Any] = {
     "text": (pl.String, pl.Categorical, pl.Enum),
     "boolean": pl.Boolean,
     "time": (pl.Datetime, pl.Date),
+    "clock": pl.Time,
     "list": (pl.List, pl.Array),
     "struct": pl.Struct,
     "null": pl.Null,
@@ -238,6 +239,11 @@ class Scalars:
 
     def cast(self, one: Scalar, to: pl.DataType) -> Scalar:
         """The same as another type; null where that has no such value."""
+        if one.kind in ("list", "struct") and to == pl.String():
+            instead = "ARRAY_JOIN(array, ',')" if one.kind == "list" else "its fields, struct->field"
+            raise ValueError(f"{a_type(one.type)} is not a text; write {instead}")
+        if one.kind == "clock" and to == pl.String():  # the cast leaves fractions of a second out
+            return self.call(one, "dt.to_string", "%T%.f")
         return one if one.type == to else self.call(one, "cast", to, strict=False)
 
     def when(self, cases: list[tuple[Scalar, Scalar]], otherwise: Scalar | None) -> Scalar:

@@ -102,6 +102,7 @@ def test_statements_on_a_broker(kafka: Any) -> None:
     SELECT p.usr, town FROM posts p JOIN people u ON p.usr = u.usr EMIT CHANGES;
     SELECT window_start, lang, COUNT(*) AS n, APPROX_COUNT_DISTINCT(usr) AS users FROM posts
       WINDOW TUMBLING (SIZE 100 SECONDS) GROUP BY lang EMIT FINAL;
+    SELECT lang, COUNT(*) AS n, MIN(ROWTIME) AS first FROM posts GROUP BY lang ORDER BY lang;
     CREATE STREAM finnish WITH (KAFKA_TOPIC='finnish-{name}') AS SELECT ts, usr FROM posts WHERE lang = 'fi';
     CREATE TABLE counts WITH (KAFKA_TOPIC='counts-{name}') AS
       SELECT usr, COUNT(*) AS n, APPROX_COUNT_DISTINCT(usr) AS users FROM finnish
@@ -121,7 +122,7 @@ def test_statements_on_a_broker(kafka: Any) -> None:
     servers = ("--bootstrap-servers", kafka.bootstrap_servers)
     code, results = ran("-e", text, "--json", "--until", "latest", "--group", f"g-{name}", *servers)
     assert code == 1 and results[-1]["kind"] == "error"
-    printed, first, joined, counted, _, _, _, _, written, _, _, topics, _, pull_query = (
+    printed, first, joined, counted, whole, _, _, _, _, written, _, _, topics, _, pull_query = (
         one["rows"] for one in results[3:-1]
     )
     assert json.loads(printed[1][4])["usr"] == "u1" and len(printed) == 2
@@ -133,6 +134,7 @@ def test_statements_on_a_broker(kafka: Any) -> None:
         ["2026-01-01T00:01:40", "en", 75, 15],
         ["2026-01-01T00:01:40", "fi", 25, 5],
     ]
+    assert whole == [["en", 150, "2026-01-01T00:00:01"], ["fi", 50, "2026-01-01T00:00:00"]]
     assert results[6]["bounds"]["users"] == [[15, 15], [5, 5], [15, 15], [5, 5]]
     assert sorted(map(tuple, written)) == [(f"u{n}", 10) for n in (0, 12, 16, 4, 8)]
     assert {f"posts-{name}", f"finnish-{name}", f"counts-{name}"} <= {topic for topic, _ in topics}

@@ -74,6 +74,11 @@ MORE = [
         "ON must be equalities, a.column = b.column; put the rest in",
     ),
     (
+        "SELECT p.usr FROM posts p LEFT JOIN users u ON p.usr = u.usr AND p.n > 1",
+        "p.n > 1",
+        "ON must be equalities, a.column = b.column; filter the rows of",
+    ),
+    (
         "SELECT p.usr FROM posts p FULL JOIN users u ON p.usr = u.usr",
         "users u",
         "a table is joined by INNER or LEFT JOIN: rows it has besides",
@@ -357,7 +362,31 @@ MORE = [
         "window_start",
         "window_start is known once windows close: SELECT it, or filter",
     ),
-    ("SELECT COUNT(*) FROM posts", "COUNT", "an aggregate of a stream must have a window, or it would never"),
+    (
+        "SELECT COUNT(*) FROM posts EMIT FINAL",
+        "COUNT",
+        "an aggregate of a stream must have a window, or it would never",
+    ),
+    (
+        "CREATE TABLE totals AS SELECT usr, COUNT(*) FROM posts GROUP BY usr",
+        "COUNT",
+        "an aggregate of a stream must have a window, or it would never",
+    ),
+    (
+        "SELECT usr FROM posts WHERE ARRAY[n] < ARRAY[2]",
+        "n] < ARRAY[2",
+        "an ARRAY<BIGINT> can be equal or not: compare elements or fields",
+    ),
+    (
+        "SELECT usr FROM posts WHERE TIME '10:00:00' < 'noon'",
+        "'noon'",
+        "'noon' must be a time of day, such as '12:30:00'",
+    ),
+    (
+        "SELECT CURRENT_TIMESTAMP(3) AS now",
+        "CURRENT_TIMESTAMP",
+        "the present time has no precision: write NOW()",
+    ),
     (
         "SELECT COUNT(*) FROM posts WINDOW TUMBLING (SIZE 1 MINUTE) GROUP BY nope",
         "nope",
@@ -542,8 +571,8 @@ MORE = [
     ),
     (
         "SELECT usr FROM posts HAVING usr = 'a'",
-        "usr = 'a'",
-        "an aggregate of a stream must have a window, or it would never",
+        "usr",
+        "a query of windows must count something, such as COUNT(*)",
     ),
     (
         "SELECT COUNT(*) AS n, COUNT(*) AS n FROM posts WINDOW TUMBLING (SIZE 1 MINUTE)",
@@ -674,6 +703,51 @@ MORE = [
         "CREATE STREAM s (a DECIMAL(10, 2)) WITH (KAFKA_TOPIC='s')",
         "DECIMAL",
         "DECIMAL: write DOUBLE, or BIGINT of the smallest unit",
+    ),
+    (
+        "CREATE STREAM s (a STRUCT<b BYTES>) WITH (KAFKA_TOPIC='s')",
+        "a",
+        "JSON has no BYTES: declare a as VARCHAR, the base64 text it",
+    ),
+    (
+        "SELECT MAX(tags) FROM posts",
+        "tags",
+        "an exact aggregate takes single values, got an ARRAY<VARCHAR>: make",
+    ),
+    (
+        "CREATE STREAM s (host INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='SYSLOG')",
+        "s",
+        "host must be declared as SYSLOG has it, host VARCHAR; without",
+    ),
+    (
+        "CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='s', PATTERN='(?<a>.)')",
+        "'(?<a>.)'",
+        "PATTERN is for VALUE_FORMAT='TEXT'; leave it out",
+    ),
+    (
+        "CREATE STREAM s (a INT, b INT) WITH (KAFKA_TOPIC='s', VALUE_FORMAT='TEXT')",
+        "s",
+        "TEXT without a PATTERN has one column, the whole text as a",
+    ),
+    (
+        "CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='s', WRAP_SINGLE_VALUE=FALSE)",
+        "FALSE",
+        "WRAP_SINGLE_VALUE must be TRUE, since a value is an object, got",
+    ),
+    (
+        "CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='s', WINDOW_TYPE='Tumbling')",
+        "'Tumbling'",
+        "WINDOW_TYPE: a key with a window in it can't be read; the tables",
+    ),
+    (
+        "CREATE STREAM s (k VARCHAR KEY, a INT) WITH (KAFKA_TOPIC='s', KEY_FORMAT='JSON')",
+        "'JSON'",
+        "KEY_FORMAT must be KAFKA (text), and JSON or DELIMITED of a whole",
+    ),
+    (
+        "CREATE STREAM s (k VARCHAR KEY, a INT) WITH (KAFKA_TOPIC='s', KEY_FORMAT='NONE')",
+        "'NONE'",
+        "KEY_FORMAT='NONE' is of messages without a key: declare no KEY",
     ),
     (
         "CREATE STREAM s (a INT) WITH (KAFKA_TOPIC='s', KEY_FORMAT='AVRO')",

@@ -77,4 +77,4 @@ def value(expression: str, **columns: Any) -> Any:
     written = frame.select(eval(one.text, {"pl": pl, "datetime": __import__("datetime").datetime}))
     result = frame.select(one.expr)
     assert written.equals(result), one.text
-    return result.item()
+    return result.row(0)[0]

@@ -9,6 +9,7 @@ from streamgauge.queries.sql.run.memory import Memory
 from streamgauge.queries.sql.run.row_reader import ReceivedMessage
 from streamgauge.queries.sql.run.session import SqlSession
 
+from ....cases import each
 from ..scripts import DECLARED, START, last_rows, outcomes
 
 PAGEVIEWS = f"""
@@ -168,6 +169,34 @@ def test_nulls_stand_where_an_order_says() -> None:
         assert [row[0] for row in last_rows(posts(ROWS) + more + query + order)] == expected
 
 
+def test_a_select_that_ends_may_count_all_rows_without_a_window() -> None:
+    # The second row is a day before the first one: of all rows none is late.
+    script = f"""{DECLARED} INSERT INTO posts (ts, usr, n) VALUES ({START}, 'ann', 1),
+      ({START - 86_400_000}, 'bob', 2), ({START + 5}, 'ann', 4);"""
+    total = "SELECT usr, SUM(n) AS n FROM posts GROUP BY usr HAVING COUNT(*) > 0 ORDER BY n DESC LIMIT 1"
+    assert last_rows(script + total) == [["ann", 5]]
+    assert last_rows(script + "SELECT COUNT(*) AS n, MIN(ROWTIME) AS first FROM posts") == [
+        [3, "2025-12-31T00:00:00"]
+    ]
+    none = "SELECT COUNT(*) AS n, SUM(n) AS s, APPROX_COUNT_DISTINCT(usr) AS u FROM posts WHERE n > 9"
+    assert last_rows(script + none) == [[0, None, 0]]
+    assert last_rows(script + f"{none} GROUP BY usr") == []
+
+
+def test_conditions_of_an_inner_join_that_are_no_equalities_filter_its_rows() -> None:
+    joined = "SELECT pageid, gender FROM pageviews p JOIN users u ON"
+    where = f"{joined} p.userid = u.userid WHERE (gender = 'MALE' OR pageid = 'p2') AND viewtime > 0"
+    on = f"{joined} (gender = 'MALE' OR pageid = 'p2') AND p.userid = u.userid WHERE viewtime > 0"
+    assert last_rows(PAGEVIEWS + on) == last_rows(PAGEVIEWS + where) == [["p2", "FEMALE"], ["p1", "MALE"]]
+
+
+def test_a_count_of_an_array_counts_rows() -> None:
+    script = f"""{DECLARED} INSERT INTO posts (ts, tags, n) VALUES ({START}, ARRAY['a', 'b'], 1),
+      ({START}, NULL, 2), ({START}, ARRAY['c'], 3);"""
+    counted = "SELECT COUNT(tags) AS n, COUNT(tags) FILTER (WHERE n > 1) AS some FROM posts"
+    assert last_rows(script + counted) == [[2, 1]]
+
+
 def test_two_streams_are_joined_within_a_length() -> None:
     script = (
         posts(ROWS)
@@ -240,6 +269,54 @@ def test_a_column_that_begins_with_nulls_is_shown() -> None:
     values = ", ".join(f"({START + n}, {'NULL' if n < 150 else 2.5})" for n in range(151))
     rows = last_rows(f"{DECLARED} INSERT INTO posts (ts, price) VALUES {values}; SELECT price FROM posts;")
     assert rows[149:] == [[None], [2.5]]
+
+
+def test_a_key_that_is_no_number_is_counted_as_a_message_that_was_not_read() -> None:
+    engine = Memory()
+    keys = [b"7", b"\x00\x00\x00\x07", None]
+    engine._inserted["k"] = [ReceivedMessage("k", 0, key, b'{"n": 1}', START) for key in keys]
+    script = """CREATE STREAM k (id INT KEY, n INT) WITH (KAFKA_TOPIC='k', KEY_FORMAT='JSON',
+      WRAP_SINGLE_VALUE=TRUE); SELECT id, n FROM k;"""
+    rows = list(SqlSession(engine).run(script))[-1]
+    assert rows.rows == [(7, 1), (None, 1)]
+    assert rows.warnings[0].startswith("1 of 3 messages could not be read, such as: ")
+
+
+@each(
+    ("declared", "messages", "expected"),
+    [
+        (
+            "WITH (VALUE_FORMAT='SYSLOG', TIMESTAMP='time')",
+            [b"<34>Dec 31 23:59:58 web su[7]: failed", b"oops"],
+            ("2025-12-31T23:59:58", "web", "failed"),
+        ),
+        (
+            "(host VARCHAR, message VARCHAR) WITH (VALUE_FORMAT='SYSLOG', TIME_ZONE='Europe/Helsinki')",
+            [b"<34>Dec 31 23:59:58 web su[7]: failed", b"oops"],
+            (None, "web", "failed"),
+        ),
+        (
+            "(host VARCHAR, message VARCHAR) WITH (VALUE_FORMAT='TEXT', "
+            "PATTERN='^(?<host>.+): (?<message>.+)$')",
+            [b"web: failed", b"oops"],
+            (None, "web", "failed"),
+        ),
+        (
+            "(message VARCHAR, host VARCHAR) WITH (VALUE_FORMAT='DELIMITED', HEADER=TRUE)",
+            [b"host,n,message\nweb,1,failed", b"oops"],
+            (None, "web", "failed"),
+        ),
+    ],
+)
+def test_logs_and_text(declared: str, messages: list[bytes], expected: tuple[str | None, str, str]) -> None:
+    engine = Memory()
+    engine._inserted["log"] = [ReceivedMessage("log", 0, None, value, START) for value in messages]
+    declared = declared.replace("WITH (", "WITH (KAFKA_TOPIC='log', ")
+    time, *columns = expected
+    script = f"CREATE STREAM log {declared}; SELECT {'ROWTIME, ' if time else ''}host, message FROM log;"
+    last = list(SqlSession(engine).run(script))[-1]
+    assert last.error is None and last.rows == [(*([time] if time else []), *columns)]
+    assert last.warnings[0].startswith("1 of 2 messages could not be read")
 
 
 def test_csv_and_times_of_a_pattern() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date, datetime, time
 from typing import Any
 
 import pytest
@@ -63,7 +63,20 @@ from ..scripts import planned, value
         ("CAST(300 AS TINYINT)", None),
         ("CAST(2.9 AS INT)", 2),
         ("CAST('TRUE' AS BOOLEAN)", True),
+        ("CAST(' t ' AS BOOLEAN)", True),
+        ("CAST('No' AS BOOLEAN)", False),
         ("CAST('maybe' AS BOOLEAN)", None),
+        ("CAST(' 12 ' AS INT)", 12),
+        ("CAST(' 1.5 ' AS DOUBLE)", 1.5),
+        ("CAST('10:20:30.5' AS TIME)", time(10, 20, 30, 500_000)),
+        ("CAST('25:00' AS TIME)", None),
+        ("TIME '10:20'", time(10, 20)),
+        ("CAST(TIME '10:20:30.5' AS VARCHAR)", "10:20:30.500"),
+        ("CAST(TIMESTAMP '2026-01-01 08:00:00' AS TIME)", time(8)),
+        ("TIME '10:20:30' > '10:20'", True),
+        ("ARRAY[ARRAY[1, 2], ARRAY[3]]", [[1, 2], [3]]),
+        ("ARRAY_REVERSE(ARRAY[ARRAY[ARRAY[1]], ARRAY[ARRAY[2], ARRAY[3]]])", [[[2], [3]], [[1]]]),
+        ("ARRAY_MAX(ARRAY[DATE '2026-01-01', DATE '2026-02-01'])", date(2026, 2, 1)),
         ("CAST(7 AS VARCHAR)", "7"),
         ("CAST('2026-01-01T10:20:30Z' AS TIMESTAMP)", datetime(2026, 1, 1, 10, 20, 30)),
         ("CAST('2026-01-01 10:20' AS TIMESTAMP)", datetime(2026, 1, 1, 10, 20)),
