@@ -49,7 +49,8 @@ def recreated(topic: str) -> TopicError:
     """The message about a topic whose id has changed."""
     return TopicError(
         f"the topic {topic!r} was deleted and recreated since this group began with it: offsets and counts "
-        "of the old one mean nothing in the new; give the run a new group_id to begin with the new one"
+        "of the old one mean nothing in the new; to begin with the new one, give the run a new group_id, or "
+        "run: streamgauge groups reset GROUP --to earliest"
     )
 
 
