@@ -105,6 +105,20 @@ class Admin(AdminClient):
                 self._faults.clear()
                 return answer
 
+    def reach(self) -> None:
+        """Wait for an answer. Raises `Refused` if brokers refuse the client, `TopicError` without any."""
+        if self._reached:
+            return
+        try:
+            self.list_topics()
+        except Refused:
+            raise
+        except KafkaException as error:
+            raise TopicError(
+                f"no broker answered at {self.address}: {error.args[0].str()}; check bootstrap_servers, that "
+                "it runs, and the security settings"
+            ) from None
+
 
 _clients: dict[tuple[tuple[str, str], ...], Admin] = {}
 

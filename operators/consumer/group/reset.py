@@ -133,7 +133,8 @@ def alter_offsets(client: Admin, group_id: str, offsets: Mapping[Input, tuple[in
 
 
 def check_empty(client: Admin, group: str) -> None:
-    """Raise `GroupInUse` if a group has members."""
+    """Raise `GroupInUse` if a group has members, and what `Admin.reach` raises."""
+    client.reach()
     try:
         members = described_group(client, group).result(_SECONDS).members
     except TimeoutError:
