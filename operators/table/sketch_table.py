@@ -359,9 +359,9 @@ def merge(
     (10, [600], [7.0])
     """
     parts: Any = [tables] if hasattr(tables, "__arrow_c_stream__") else tables
-    tables = [arrow_table(part) for part in parts]
-    larger = windows_of_rollup("merge", every, offset, zone, tables[0].schema if tables else None)
-    return SketchTable(merge_tables(tables, by, larger))
+    given = [arrow_table(part) for part in parts]
+    larger = windows_of_rollup("merge", every, offset, zone, given[0].schema if given else None)
+    return SketchTable(merge_tables(given, by, larger))
 
 
 def _text(value: Any) -> str:
