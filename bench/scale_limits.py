@@ -5,8 +5,9 @@ measured: it gets every delta, and of each the rows of its own keys. Deltas are 
 time.
 
 - **Deltas**: a checkpoint of all partitions with no row in it, and with some.
-- **Keys**: a window of ``KEYS`` keys, of which the shard has its part; two rows each, from a topic that is
-  keyed (every key in one partition). Memory is what the process grows by; closing hands the answers over.
+- **Keys**: a window of ``WINDOW_KEYS`` keys, of which the shard has its part; two rows each, from a topic
+  that is keyed (every key in one partition). Memory is what the process grows by; closing hands the answers
+  over.
 - **A day**: a delta of each of 64 workers every ``STEP`` minutes, from midnight to midnight.
 """
 
@@ -32,7 +33,7 @@ from .scale import BEGIN, STREAM, close, frame_of, moved, records, sketched
 
 PARTITIONS = int(os.environ.get("PARTITIONS", 1_000))
 SHARDS = int(os.environ.get("SHARDS", 8))
-KEYS = [int(keys) for keys in os.environ.get("KEYS", "80000,800000,10000000").split(",")]
+KEYS = [int(keys) for keys in os.environ.get("WINDOW_KEYS", "80000,800000,10000000").split(",")]
 WORKERS = 64
 STEP = int(os.environ.get("STEP", 10))
 CHECKPOINTS = 5

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 import polars as pl
 
-from ..operators.windows.durations import Duration, duration_text
+from ..operators.windows.durations import CalendarLength, Duration
 from ..sketches.core.errors import StreamgaugeError
 from .answers.answers import Answer
 from .question.question import KINDS
@@ -98,6 +98,8 @@ class Client:
         last: Duration | None = None,
         open: bool = True,
         every: Duration | None = None,
+        zone: str | None = None,
+        offset: Duration | None = None,
         by: Names | None = None,
         keys: Mapping[str, Any] | None = None,
         k: int | None = None,
@@ -117,7 +119,8 @@ class Client:
         ``"membership"``, ``"sample"`` or ``"sets"``. `since`, `until` and `last` select windows, `keys`
         selects groups by the values of their keys (several in a list, None for groups without one). `by`
         names the keys to preserve, and all others are merged (`[]`: all); `every` is the length of windows to
-        merge into (``"window"``: as they are, ``"span"``: all into one). The others belong to single
+        merge into (``"window"``: as they are, ``"span"``: all into one), with `offset` and `zone` as in
+        `merge`. The others belong to single
         questions: `column` to all but rows, `columns`, `order` and `limit` to rows, `k` to top-k, ranks `q`
         to quantiles, values `x` to cdf, `item` to frequency and membership, and `other…` to sets. Items have
         the types of their column.
@@ -128,6 +131,8 @@ class Client:
             question,
             **{"column": column, "columns": columns, "from": since, "to": until, "last": last, "open": open},
             every=every,
+            zone=zone,
+            offset=offset,
             by=by,
             key=keys,
             k=k,
@@ -175,6 +180,8 @@ class Client:
         last: Duration | None = None,
         open: bool = True,
         every: Duration | None = None,
+        zone: str | None = None,
+        offset: Duration | None = None,
         by: Names | None = None,
         keys: Mapping[str, Any] | None = None,
         k: int | None = None,
@@ -197,6 +204,8 @@ class Client:
             last=last,
             open=open,
             every=every,
+            zone=zone,
+            offset=offset,
             by=by,
             k=k,
             q=q,
@@ -263,7 +272,7 @@ def _json(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: [_json(one) for one in _listed(wanted)] for key, wanted in value.items()}
     if isinstance(value, timedelta):
-        return duration_text(value // timedelta(microseconds=1))
+        return CalendarLength(0, value // timedelta(microseconds=1)).text
     if isinstance(value, datetime | date | clock):
         return value.isoformat()
     if isinstance(value, bytes):

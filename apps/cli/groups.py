@@ -148,7 +148,7 @@ def reset(
     bootstrap_servers: Servers = "localhost:9092",
     topic: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Input topics, if the group never committed offsets."),
+        typer.Option(metavar="NAME", help="Input topics, if the group names none."),
     ] = None,
     as_json: AsJson = False,
     config: Config = None,

@@ -51,6 +51,12 @@ def query(
             metavar="LENGTH", help='Merge into windows of this length, such as 1h; "span" makes one of all.'
         ),
     ] = "",
+    zone: Annotated[
+        str, typer.Option(metavar="NAME", help="Zone by whose clock they begin; the table's, or UTC.")
+    ] = "",
+    offset: Annotated[
+        str, typer.Option(metavar="LENGTH", help="How much later they begin, such as 6h or -1h.")
+    ] = "",
     by: Annotated[
         _Many,
         typer.Option(metavar="KEY", help='Keep this key; others are merged. Repeatable; "none" for none.'),
@@ -100,6 +106,8 @@ def query(
 
         streamgauge query trades --every 1h --by symbol
 
+        streamgauge query trades --every 1d --zone America/New_York
+
         streamgauge query trades top-k --column users -k 20 --last 1h
 
         streamgauge query trades quantiles -q 0.5 -q 0.999 --key symbol=ACME
@@ -119,6 +127,8 @@ def query(
         "to": [until],
         "last": [last],
         "every": [every],
+        "zone": [zone],
+        "offset": [offset],
         "by": by,
         "null": null,
         "open": ["false" if closed else ""],

@@ -171,7 +171,11 @@ def describe_group(config: Mapping[str, Any], group: str) -> GroupOverview:
 
 
 def _client(config: Mapping[str, Any]) -> Admin:
-    return admin({**config, "bootstrap.servers": servers(config.get("bootstrap.servers", "localhost:9092"))})
+    client = admin(
+        {**config, "bootstrap.servers": servers(config.get("bootstrap.servers", "localhost:9092"))}
+    )
+    client.reach()
+    return client
 
 
 def _group_of(log_group: str, known: Collection[str]) -> tuple[str, str]:

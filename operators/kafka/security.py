@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import socket
 import ssl
+import struct
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -14,6 +15,8 @@ from ..secrets import without_secrets
 from .faults import Refused
 
 _PROBE_SECONDS = 1.0
+_OTHER_MECHANISM = 33
+"""The protocol's UNSUPPORTED_SASL_MECHANISM."""
 _ADVICE = (
     # In order: the first whose words occur in the error is what to look at.
     (
@@ -32,6 +35,7 @@ _ADVICE = (
     (r"ssl\.key\.location failed|ssl\.key\.pem failed", "ssl.key.location and ssl.key.password"),
     (r"ssl\.ca\.location failed|ssl\.ca\.pem failed", "ssl.ca.location: is it a file of certificates?"),
     ("ssl.certificate", "ssl.certificate.location: is it a file of certificates?"),
+    ("wants a login", "security.protocol: it must be sasl_ssl or sasl_plaintext there"),
     ("OAUTHBEARER", "the settings that begin with sasl.oauthbearer."),
     (r"SSL|TLS", "security.protocol and the settings that begin with ssl."),
     (r"[Uu]nsupported|mechanism.*not enabled", "sasl.mechanisms: the brokers have others there"),
@@ -46,8 +50,8 @@ _OF_TLS = re.compile(r"SSL handshake failed|SSL routines|connecting to a (PLAINT
 def security_refusal(faults: Iterable[KafkaError], config: Mapping[str, Any]) -> Refused | None:
     """The error of ours for the first of a client's faults that is one of its security settings, if any is.
 
-    A client that speaks no TLS to a port that does is told nothing but that its connection ended, so the port
-    is tried.
+    A client that speaks no TLS to a port that does, or doesn't log in where it must, is told nothing but that
+    its connection ended, so the port is tried.
     """
     down = False
     for fault in faults:
@@ -56,10 +60,12 @@ def security_refusal(faults: Iterable[KafkaError], config: Mapping[str, Any]) ->
             continue
         if fault.code() in _OF_SECURITY or _OF_TLS.search(fault.str()):
             return _refused(fault.str(), config)
-    plain = str(config.get("security.protocol", "plaintext")).lower() in ("plaintext", "sasl_plaintext")
+    protocol = str(config.get("security.protocol", "plaintext")).lower()
     address = str(config.get("bootstrap.servers", "")).split(",")[0].strip()
-    if down and plain and _speaks_tls(address):
+    if down and protocol in ("plaintext", "sasl_plaintext") and _speaks_tls(address):
         return _refused(f"{address} ends the connection, connecting to a SSL listener", config)
+    if down and protocol in ("plaintext", "ssl") and (mechanisms := _logins(address, protocol == "ssl")):
+        return _refused(f"{address} wants a login by {mechanisms}, and ends the connection", config)
     return None
 
 
@@ -78,16 +84,40 @@ def _refused(said: str, config: Mapping[str, Any]) -> Refused:
     )
 
 
-def _speaks_tls(address: str) -> bool:
-    """Whether a port answers to the beginning of TLS."""
+def _connected(address: str) -> socket.socket:
     host, _, port = address.rpartition(":")
+    return socket.create_connection((host.strip("[]"), int(port)), _PROBE_SECONDS)
+
+
+def _in_tls(connection: socket.socket) -> ssl.SSLSocket:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context.wrap_socket(connection)
+
+
+def _logins(address: str, tls: bool) -> str:
+    """The mechanisms of SASL that a port wants a client to log in by; empty if it wants none."""
+    # A SaslHandshake, version 1, of a mechanism that doesn't exist: the answer lists those that do.
+    request = struct.pack(">hhih4s", 17, 1, 0, 4, b"none") + struct.pack(">h4s", 4, b"NONE")
     try:
-        with (
-            socket.create_connection((host.strip("[]"), int(port)), _PROBE_SECONDS) as connection,
-            context.wrap_socket(connection),
-        ):
+        with _connected(address) as plain, _in_tls(plain) if tls else plain as connection:
+            connection.sendall(struct.pack(">i", len(request)) + request)
+            answer = connection.recv(4_096)
+        _, _, error, count = struct.unpack_from(">iihi", answer)
+        names, at = [], 14
+        for _ in range(count if error == _OTHER_MECHANISM else 0):
+            [length] = struct.unpack_from(">h", answer, at)
+            names.append(answer[at + 2 : at + 2 + length].decode())
+            at += 2 + length
+        return ", ".join(sorted(names))
+    except (OSError, ValueError, struct.error):
+        return ""
+
+
+def _speaks_tls(address: str) -> bool:
+    """Whether a port answers to the beginning of TLS."""
+    try:
+        with _connected(address) as connection, _in_tls(connection):
             return True
     except ssl.SSLError as error:
         return "ALERT" in str(error.reason)

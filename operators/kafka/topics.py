@@ -49,7 +49,8 @@ def recreated(topic: str) -> TopicError:
     """The message about a topic whose id has changed."""
     return TopicError(
         f"the topic {topic!r} was deleted and recreated since this group began with it: offsets and counts "
-        "of the old one mean nothing in the new; give the run a new group_id to begin with the new one"
+        "of the old one mean nothing in the new; to begin with the new one, give the run a new group_id, or "
+        "run: streamgauge groups reset GROUP --to earliest"
     )
 
 
@@ -103,6 +104,20 @@ class Admin(AdminClient):
                 self._reached = True
                 self._faults.clear()
                 return answer
+
+    def reach(self) -> None:
+        """Wait for an answer. Raises `Refused` if brokers refuse the client, `TopicError` without any."""
+        if self._reached:
+            return
+        try:
+            self.list_topics()
+        except Refused:
+            raise
+        except KafkaException as error:
+            raise TopicError(
+                f"no broker answered at {self.address}: {error.args[0].str()}; check bootstrap_servers, that "
+                "it runs, and the security settings"
+            ) from None
 
 
 _clients: dict[tuple[tuple[str, str], ...], Admin] = {}

@@ -283,7 +283,7 @@ class Sketcher:
     ) -> tuple[Stepped, np.ndarray]:
         """The rows whose event time can be true; the others are refused."""
         stamps = None if timestamps_ms is None else left.of(timestamps_ms)
-        broken = broken_clocks(times, stamps, self._max_ahead_us, int(self._clock() * 1e6))
+        broken = broken_clocks(times, stamps, self._max_ahead_us, int(self._clock() * 1e6), self._window)
         if broken is None:
             return left, times
         refuse(unique(left.numbers[broken]), _BROKEN)

@@ -29,7 +29,7 @@ from .schema import (
     table_schema,
 )
 from .window_groups import WindowGroups
-from .windows import TableWindows, edges, windows_in, within
+from .windows import TableWindows, edges, windows_in, within, zone_of
 
 
 class Accumulator:
@@ -99,14 +99,21 @@ class Accumulator:
 
 
 def larger_windows(
-    verb: str, every: Duration, offset: Duration | None = None, zone: str | None = None
+    verb: str,
+    every: Duration,
+    offset: Duration | None = None,
+    zone: str | None = None,
+    schema: pa.Schema | None = None,
 ) -> Paned:
-    """The windows, side by side, that others are merged into.
+    """The windows, side by side, that those of a table with this schema are merged into.
+
+    They begin by the clock of `zone`, or of the zone whose days the table's own are.
 
     Raises `ValueError`, which begins with `verb`, for those that can't be.
     """
     if calendar_length(every).mean_us < 1:
         raise ValueError(f'{verb}: {every!r} is not a length for windows; write one such as "1h"')
+    zone = zone_of(schema) if zone is None and schema is not None else zone
     try:
         return calendar_windows("tumbling", every, None, offset, zone) or Tumbling.every(every)
     except ValueError as error:
@@ -114,11 +121,11 @@ def larger_windows(
 
 
 def windows_of_rollup(
-    verb: str, every: Duration | None, offset: Duration | None, zone: str | None
+    verb: str, every: Duration | None, offset: Duration | None, zone: str | None, schema: pa.Schema | None
 ) -> Paned | None:
     """As `larger_windows`; None without a length, which then nothing may be said of."""
     if every is not None:
-        return larger_windows(verb, every, offset, zone)
+        return larger_windows(verb, every, offset, zone, schema)
     if offset is not None or zone is not None:
         raise ValueError(f'{verb}: offset= and zone= are of new windows; give their length, as in every="1d"')
     return None

@@ -338,7 +338,8 @@ def merge(
 
     `by` names the keys to preserve (all if None, none if empty). `every` is the length of the new windows,
     into which the tables' own windows must fit; with `offset` and `zone` they begin as those of
-    `Stream.tumbling` do: hours merge into a day of a zone, and its days into a month of the same zone.
+    `Stream.tumbling` do: hours merge into a day of a zone. Windows of a zone merge into ones of the same
+    zone unless `zone` names another, such as ``"UTC"``.
     Overlapping windows contain rows twice, so `every` uses those that lie end to end, and a new window is as
     complete as these. Merging adds nothing to a sketch's error.
 
@@ -358,8 +359,9 @@ def merge(
     (10, [600], [7.0])
     """
     parts: Any = [tables] if hasattr(tables, "__arrow_c_stream__") else tables
-    larger = windows_of_rollup("merge", every, offset, zone)
-    return SketchTable(merge_tables([arrow_table(part) for part in parts], by, larger))
+    given = [arrow_table(part) for part in parts]
+    larger = windows_of_rollup("merge", every, offset, zone, given[0].schema if given else None)
+    return SketchTable(merge_tables(given, by, larger))
 
 
 def _text(value: Any) -> str:

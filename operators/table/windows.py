@@ -29,6 +29,12 @@ def declared_windows(schema: pa.Schema) -> TableWindows | None:
     return _declared((schema.metadata or {}).get(METADATA, b"{}"))
 
 
+def zone_of(schema: pa.Schema) -> str | None:
+    """The zone by whose clock a table's windows begin; None for UTC."""
+    windows = declared_windows(schema)
+    return None if windows is None else windows.zone
+
+
 @lru_cache(1_000)
 def _declared(metadata: bytes) -> TableWindows | None:
     definition = json.loads(metadata).get("windows")

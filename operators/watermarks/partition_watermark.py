@@ -24,6 +24,8 @@ from ..windows.window import EARLIEST, YEAR_1, YEAR_10000, StreamWindows
 
 CONFIRMED = 20
 """A jump is believed once this many rows in a row lie past it."""
+_LONGEST_US = 3_660 * 86_400_000_000
+"""Windows that are longer, such as those by count, don't say how far they reach."""
 
 
 @dataclass(slots=True)
@@ -129,14 +131,19 @@ def _latest_before(times_us: np.ndarray, seen_us: int) -> np.ndarray:
 
 
 def broken_clocks(
-    times_us: np.ndarray, timestamps_ms: np.ndarray | None, max_ahead_us: int, now_us: int
+    times_us: np.ndarray,
+    timestamps_ms: np.ndarray | None,
+    max_ahead_us: int,
+    now_us: int,
+    window: StreamWindows | None = None,
 ) -> np.ndarray | None:
     """Which rows' event times can't be true, as a mask; None if all can.
 
-    These are times outside the years 1 to 9999, and those more than `max_ahead_us` past the wall clock
-    (`now_us`) or past their message's own timestamp, if it has one. The timestamp alone is not enough: most
-    are the producer's, from the same clock that is wrong. With a negative `max_ahead_us` any time can be
-    true.
+    These are times outside the years 1 to 9999, and those so near to their ends that a window may begin or
+    end outside, such as .NET's ``DateTime.MinValue``, which programs write for "none". So are those more than
+    `max_ahead_us` past the wall clock (`now_us`) or past their message's own timestamp, if it has one. The
+    timestamp alone is not enough: most are the producer's, from the same clock that is wrong. With a negative
+    `max_ahead_us` any time can be true.
     """
     if not len(times_us):
         return None
@@ -147,9 +154,11 @@ def broken_clocks(
     elif timestamps_ms is not None:
         first_us = YEAR_1
     ahead = max_ahead_us >= 0 and latest > first_us + max_ahead_us
-    if earliest >= YEAR_1 and latest < YEAR_10000 and not ahead:
+    margin = 0 if window is None or window.longest_us > _LONGEST_US else window.longest_us
+    low, high = YEAR_1 + margin, YEAR_10000 - margin
+    if earliest >= low and latest < high and not ahead:
         return None
-    broken = (times_us < YEAR_1) | (times_us >= YEAR_10000)
+    broken = (times_us < low) | (times_us >= high)
     if ahead:
         limit: Any = np.int64(now_us)
         if timestamps_ms is not None:

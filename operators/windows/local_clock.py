@@ -15,6 +15,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ...sketches.core.lazy import np
+from .durations import CalendarLength
 from .window import YEAR_1, YEAR_10000
 
 _DAY_US = 86_400_000_000
@@ -70,6 +71,27 @@ def shown(times_us: np.ndarray, zone: str) -> np.ndarray:
 def first_shown(clock_us: np.ndarray, zone: str) -> np.ndarray:
     """The first time at which a zone's clock showed each of these times or a later one."""
     return _by_chunk(_first_shown, clock_us, zone)
+
+
+def before(time_us: int, length: CalendarLength, zone: str | None = None) -> int:
+    """When the clock of a zone, or of UTC, first showed what lies a length before what it shows at a time.
+
+    >>> midnight = 1_774_818_000_000_000  # of 2026-03-30 in Helsinki, after a day of 23 hours
+    >>> (midnight - before(midnight, CalendarLength(us=_DAY_US), "Europe/Helsinki")) // 3_600_000_000
+    23
+    """
+    times = np.array([time_us])
+    clock = times if zone is None else shown(times, zone)
+    if length.months:
+        first = clock.view("datetime64[us]").astype("datetime64[M]")
+        begin = first - np.timedelta64(length.months, "M")
+        longest = (begin + 1).astype("datetime64[D]") - begin.astype("datetime64[D]")
+        within = clock.view("datetime64[us]") - first.astype("datetime64[us]")
+        # The 31st of a month that has 30 days is its last day.
+        more = np.maximum(within.astype("timedelta64[D]") - (longest - 1), np.timedelta64(0, "D"))
+        clock = (begin.astype("datetime64[us]") + within - more).view(np.int64)
+    clock = clock - np.int64(length.us)
+    return int((clock if zone is None else first_shown(clock, zone))[0])
 
 
 def _shown(times: np.ndarray, known: _Offsets, low: int, high: int) -> np.ndarray:

@@ -10,15 +10,17 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 
+from ...operators.table.merge import larger_windows
 from ...operators.table.schema import END, START, aggregates_of, keys_of
-from ...operators.table.windows import declared_windows
+from ...operators.table.windows import declared_windows, zone_of
+from ...operators.windows.local_clock import before
 from ...operators.windows.window import EARLIEST
 from ...sketches.core.errors import StreamgaugeError
 from ...sketches.core.protocol import SketchError
 from ..question.key_filter import wanted_keys
-from ..question.question import BadQuestion, Question, WindowSelection
+from ..question.question import BadQuestion, Question, Rollup, WindowSelection
 from ..question.question_kinds import QUESTION_KINDS, column_of, kind_named
-from ..views.merge_cache import Deadline, MergeCache, Selection, apart
+from ..views.merge_cache import Deadline, Every, MergeCache, Selection, apart
 from ..views.view import Gap, ServedWindow, TableView
 from .ordered_rows import first, ordered
 
@@ -127,12 +129,17 @@ def answer(
     if timeless:
         _check_times(view, question)
     chosen, span = _chosen(view, question.where)
+    every: Every
+    if isinstance(question.every, Rollup):
+        every = larger_windows("every", *question.every, view.schema)
+    else:
+        every = question.every
 
     def merged(windows: list[ServedWindow], columns: tuple[str, ...], where: WindowSelection) -> pa.Table:
         check_limits(windows, limits)
         shape = Selection(columns, by, wanted_keys(view.schema, where.keys))
         try:
-            return rollups.table(view.schema, windows, shape, question.every, deadline)
+            return rollups.table(view.schema, windows, shape, every, deadline)
         except SketchError as error:
             raise BadQuestion(str(error)) from None
 
@@ -204,7 +211,7 @@ def _chosen(view: TableView, where: WindowSelection) -> tuple[list[ServedWindow]
     since, until = where.since, where.until
     windows = [window for window in view.windows if where.open or not window.open]
     if where.last is not None and windows:
-        since = max(window.end for window in windows) - where.last
+        since = before(max(window.end for window in windows), where.last, zone_of(view.schema))
     if since is not None:
         windows = [window for window in windows if window.start >= since]
     if until is not None:

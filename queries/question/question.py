@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, NamedTuple
 
+from ...operators.table.merge import larger_windows
 from ...operators.table.stored import moment
-from ...operators.windows.durations import microseconds
+from ...operators.windows.durations import CalendarLength, calendar_length
 from ...sketches.core.errors import StreamgaugeError
 from ...sketches.core.item_kinds import from_text
-from ..views.merge_cache import Every
 
 
 class BadQuestion(StreamgaugeError, ValueError):
@@ -65,11 +65,21 @@ PARAMETERS = {
     "columns": Parameter("text", "The columns to answer; all unless named.", ("rows",), many=True),
     "from": Parameter("time", "Windows that start here or later, such as 2026-06-01T12:00 (UTC)."),
     "to": Parameter("time", "Windows that end here or earlier."),
-    "last": Parameter("length", "Windows within this length up to the end of the newest one, such as 1h."),
+    "last": Parameter(
+        "length",
+        "Windows within this length up to the end of the newest one, such as 1h or 7d; days and months are "
+        "those of the table's zone.",
+    ),
     "open": Parameter("yes or no", "Whether windows that are still open count; they do by default."),
     "every": Parameter(
-        "length", 'Merge windows into ones of this length; "window" leaves them, "span" makes one of all.'
+        "length",
+        'Merge windows into ones of this length, such as 1h or 1mo; "window" leaves them, "span" merges all.',
     ),
+    "zone": Parameter(
+        "text",
+        "The zone by whose clock those of every= begin, such as Europe/Helsinki; the table's own, or UTC.",
+    ),
+    "offset": Parameter("length", "How much later those of every= begin, such as 6h or -1h."),
     "by": Parameter("text", 'Keep this key, and merge the others; "none" merges all.', many=True),
     "null": Parameter("text", "Of this key, take the groups that have none.", many=True),
     "k": Parameter("number", "How many items, 10 by default.", ("top-k",)),
@@ -103,24 +113,35 @@ class Written(str):
     """An item as it was written; the column decides what it is."""
 
 
+class Rollup(NamedTuple):
+    """Windows to merge into: their length, how much later they begin, and whose clock they begin by."""
+
+    every: str
+    offset: str | None = None
+    zone: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class WindowSelection:
     """Which windows and groups: times in int64 microseconds, and the wanted values of keys, as given."""
 
     since: int | None = None
     until: int | None = None
-    last: int | None = None
+    last: CalendarLength | None = None
     open: bool = True
     keys: tuple[tuple[str, tuple[Any, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question: its kind, of which windows and groups, merged how, and the query of the merged."""
+    """One question: its kind, of which windows and groups, merged how, and the query of the merged.
+
+    `every` is ``"window"`` (as the windows are), ``"span"`` (all in one), or larger windows.
+    """
 
     kind: str
     where: WindowSelection = WindowSelection()
-    every: Every = "window"
+    every: str | Rollup = "window"
     by: tuple[str, ...] | None = None
     column: str = ""
     columns: tuple[str, ...] = ()
@@ -166,7 +187,7 @@ def question(kind: str, given: Mapping[str, Sequence[Any]]) -> Question:
     result = Question(
         kind,
         where,
-        _every(one.text("every"), "window" if rows else "span"),
+        _every(one, "window" if rows else "span"),
         None if by is None and rows else tuple(key for key in by or () if key != "none"),
         one.text("column"),
         tuple(one.many("columns") or ()),
@@ -290,26 +311,33 @@ def _where(one: _Parameters, given: Mapping[str, Sequence[Any]], prefix: str, ke
     return WindowSelection(since, until, last, one.yes("open"), tuple((n, tuple(v)) for n, v in keys.items()))
 
 
-def _every(text: str, usual: str) -> Every:
+def _every(one: _Parameters, usual: str) -> str | Rollup:
+    text, offset, zone = one.text("every"), one.text("offset") or None, one.text("zone") or None
     if text in ("", "window", "span"):
+        if offset or zone:
+            raise BadQuestion("offset and zone are of new windows; give their length, as in every=1d")
         return text or usual
     length = _length(text, "every")
     assert length is not None
-    return length
+    try:
+        larger_windows("every", text, offset, zone)
+    except ValueError as error:
+        raise BadQuestion(str(error)) from None
+    return Rollup(text, offset, zone)
 
 
-def _length(text: str, name: str) -> int | None:
+def _length(text: str, name: str) -> CalendarLength | None:
     if not text:
         return None
     try:
-        length_us = microseconds(text)
+        length = calendar_length(text)
     except ValueError as error:
         raise BadQuestion(f"{name}: {error}") from None
-    if length_us < 1:
+    if length.mean_us < 1:
         raise BadQuestion(f"{name} must be longer than nothing, got {text!r}")
-    if length_us > LONGEST_US:
+    if length.mean_us > LONGEST_US:
         raise BadQuestion(f"{name} must be at most {LONGEST_US // 86_400_000_000}d, got {_short(text)}")
-    return length_us
+    return length
 
 
 def _short(value: Any) -> str:

@@ -48,8 +48,9 @@ def rollup(
     """Merge a table of sketches, or several of one definition, into coarser windows and fewer keys.
 
     `every` is the length of the new windows (``"1 hour"``, or ``"1h"``), into which the table's own must fit;
-    without it the windows stay. `offset` and `zone` say where the new ones begin, as in `merge`. `by` names
-    the keys to preserve (all if None, none if empty). Merging adds nothing to a sketch's error. Of
+    without it the windows stay. `offset` and `zone` say where the new ones begin, as in `merge`; the zone is
+    the table's own unless it is given. `by` names the keys to preserve (all if None, none if empty). Merging
+    adds nothing to a sketch's error. Of
     overlapping windows, those that lie end to end are used, as in `merge`.
 
     A streaming table emits each new window once, when a window of the table begins `delay` after its end;
@@ -88,7 +89,7 @@ def rollup(
     if unknown := [key for key in by or () if key not in own]:
         raise ValueError(f"rollup: {', '.join(unknown)} is not a key of this table; its keys are {own}")
     length = None if every is None else in_our_notation(every)
-    larger = windows_of_rollup("rollup", length, offset, zone)
+    larger = windows_of_rollup("rollup", length, offset, zone, schema)
     windows = _windows(schema, larger)
     keys = {key: schema.field(key).type for key in own if by is None or key in by}
     plan = partials_of_table(table_schema(keys, aggregates_of(schema), windows))

@@ -34,7 +34,7 @@ from ..log.messages import LARGEST, log_group, table_topic
 from ..log.snapshots import Snapshot
 from .committed import LONE, Committed, Places, committable, places_of
 from .group_registry import committed_by, other_streams, recorded_in, tables_together
-from .set_offsets import check_ahead, counted_until
+from .set_offsets import check_ahead, check_within, counted_until
 
 log = logging.getLogger("streamgauge.kafka")
 
@@ -90,6 +90,7 @@ class GroupState:
         if exists:
             self._recorded = recorded_in(self.config, self.table_topic)
             self._check_recorded()
+        check_within(self.client, self.group_id, self.places)
         by_hand = any(not place.fingerprint for place in self.places.values())
         if exists and (by_hand or set(inputs_of(self.partitions)) - self.places.keys()):
             starts = dict.fromkeys(topics[self.table_topic].partitions, 0)

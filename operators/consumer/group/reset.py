@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -31,7 +32,7 @@ from ...kafka.topics import (
     remove,
 )
 from ...watermarks.position import Input, inputs_of
-from .group_registry import tables_together
+from .group_registry import recorded_in, tables_together
 
 _SECONDS = 30.0
 
@@ -55,7 +56,8 @@ def reset(
 
     `to` is ``"earliest"``, ``"latest"``, a time (the first message with that timestamp or a later one; UTC
     unless it has a zone), one offset for every partition, or offsets by (topic, partition) for all
-    partitions. `topics` are the group's input topics, if it never committed any.
+    partitions. `topics` are the group's input topics, if neither its offsets nor its table topic name
+    them.
 
     Counts that were not delivered are dropped, including open windows, together with the positions that
     determine lateness: a window that begins before the new position contains only rows from there on.
@@ -88,13 +90,36 @@ def reset(
     mergers = {f"{topic.rpartition('.table.')[0]}.merger" for topic in gone} | {f"{group_id}.merger"}
     for group in sorted(mergers):
         check_empty(client, group)
-    names = list(topics) or sorted({where.topic for where in committed_offsets(client, group_id)})
+    names = list(topics) or sorted(_topics_read(client, settings, group_id, gone, known))
+    if not names:
+        raise ValueError(
+            f"the group {group_id!r} has neither offsets nor a table topic: check its name, or name its "
+            "input topics (topics=[...], --topic NAME)"
+        )
     inputs = inputs_of({topic: partitions_of(client, topic) for topic in names})
     places = offsets_at(client, inputs, to)
     remove(client, gone, mergers)
     wait_until_gone(client, gone)
     alter_offsets(client, group_id, {where: (offset, "") for where, offset in places.items()})
     return places
+
+
+def _topics_read(
+    client: Admin, settings: Mapping[str, Any], group_id: str, tables: Sequence[str], known: Collection[str]
+) -> set[str]:
+    """The input topics of a group: those that it has offsets of, and those that its table topics name.
+
+    Offsets expire, and those of a topic end with it, also where it was created again.
+    """
+    names = set[str]()
+    with suppress(ValueError):
+        names |= {where.topic for where in committed_offsets(client, group_id)}
+    for table in tables:
+        # What can't be read is about to be removed.
+        with suppress(StreamgaugeError, KafkaException):
+            recorded = recorded_in(settings, table)
+            names |= set() if recorded is None else {topic for topic in recorded.sources if topic in known}
+    return names
 
 
 def alter_offsets(client: Admin, group_id: str, offsets: Mapping[Input, tuple[int, str]]) -> None:
@@ -108,7 +133,8 @@ def alter_offsets(client: Admin, group_id: str, offsets: Mapping[Input, tuple[in
 
 
 def check_empty(client: Admin, group: str) -> None:
-    """Raise `GroupInUse` if a group has members."""
+    """Raise `GroupInUse` if a group has members, and what `Admin.reach` raises."""
+    client.reach()
     try:
         members = described_group(client, group).result(_SECONDS).members
     except TimeoutError:
@@ -136,7 +162,7 @@ def committed_offsets(client: Admin, group_id: str) -> dict[Input, tuple[int, st
         if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
             raise refused(error.args[0], f"read the offsets of {group_id!r}", group=group_id) from None
     if not any(place.offset >= 0 for place in offsets):
-        raise ValueError(f"the group {group_id!r} has no offsets: check its name, or name its input topics")
+        raise ValueError(f"the group {group_id!r} has no offsets: check its name")
     return {
         Input(place.topic, place.partition): (place.offset, place.metadata or "")
         for place in offsets

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from ....sketches.core.errors import StreamgaugeError
 from ...definition.stream import Stream
+from ...kafka.topics import Admin, high_watermarks
 from ...watermarks.position import Input, Position
 from ..log.log_scan import Ends, Tail, follow
 from .committed import Committed
@@ -72,6 +73,19 @@ def check_ahead(stream: Stream, group: str, where: Input, place: Committed, know
             f"earlier rows wait for partners among them. Set the offset back to {known}, or count again from "
             f"another place with: streamgauge groups reset {group}"
         )
+
+
+def check_within(client: Admin, group: str, places: Mapping[Input, Committed]) -> None:
+    """Raise `OffsetsAhead` for a place that no worker committed and that lies beyond the end of its log."""
+    by_hand = {where: place.position.offset for where, place in places.items() if not place.fingerprint}
+    for where, end in high_watermarks(client, by_hand).items():
+        if by_hand[where] > end:
+            raise OffsetsAhead(
+                f"the offset of the group {group!r} in {where} was set to {by_hand[where]} by another "
+                f"program, and the log ends at {end}. Nothing was written. To continue with the next "
+                f"message, set it to {end}, or run: streamgauge groups skip {group} "
+                f"--partition {where.topic}:{where.partition} --to latest"
+            )
 
 
 def _range(known: int, offset: int) -> str:

@@ -54,7 +54,7 @@ def skip(
                 f"no offset of the group {group_id!r} was set by another program; say which messages to "
                 "leave out: --partition posts:3 --to 1200, or --to latest"
             )
-        ends = {where: offsets[where][0] for where in by_hand}
+        ends = offsets_at(client, by_hand, {where: offsets[where][0] for where in by_hand})
     else:
         ends = offsets_at(client, wanted, to)
     for where, offset in ends.items():

@@ -294,7 +294,7 @@ class Merger:
         if known and delta.source and delta.source != known:
             raise DeltaError(
                 f"the delta {delta.range_text} is of another topic of that name, which was deleted and "
-                "recreated; give the run a new group_id to begin with the new one"
+                "recreated; to begin with the new one, give the run a new group_id or reset the group"
             )
         self._sources[delta.topic] = known or delta.source
         mark = self.state.marks.get(delta.input)

@@ -26,6 +26,7 @@ from ..group.membership import Membership, MembershipLost
 from ..log.messages import LARGEST
 
 _ANSWER_SECONDS = 10.0
+_PAUSE_SECONDS = 0.2
 _TRANSACTION_MS = 30_000
 """How long a worker that dies within a transaction holds up readers. Transactions last milliseconds, but over
 a slow line their messages may take seconds; "transaction.timeout.ms" overrides this."""
@@ -221,15 +222,25 @@ class ExactlyOnce:
         self._membership = membership
         self._stopping = stopping
         self._producer: Producer | None = None
+        self._needed = threading.Event()
         # While a new producer waits for its coordinator, the first messages are read and sketched.
-        self._preparing = threading.Thread(target=self._prepare, name="streamgauge-producer", daemon=True)
-        self._preparing.start()
+        self._preparing = self._in_background(self._prepare)
 
     def deliver(self, messages: Sequence[Outgoing], places: Mapping[Input, Places]) -> None:
         """See `Delivery`."""
+        self._finish_preparing()
+        try:
+            self._deliver(messages, places)
+        except MembershipLost:
+            if self._producer is None:
+                # Nobody learns the committed places of its partitions before its transaction has ended: a new
+                # producer ends it at once, a time-out much later.
+                self._preparing = self._in_background(self._end_transaction)
+            raise
+
+    def _deliver(self, messages: Sequence[Outgoing], places: Mapping[Input, Places]) -> None:
         waiting = Retry("commit a transaction", self._stopping)
         unsettled = False
-        self._preparing.join()
         while True:
             faults = Faults(messages)
             try:
@@ -256,7 +267,7 @@ class ExactlyOnce:
 
     def ready(self) -> None:
         """Wait until the transactions of earlier producers with the same id have ended."""
-        self._preparing.join()
+        self._finish_preparing()
         waiting = Retry("begin transactions", self._stopping)
         while self._producer is None:
             try:
@@ -267,14 +278,31 @@ class ExactlyOnce:
 
     def close(self) -> None:
         """Throw the producer away; the next one, or a time-out, aborts a transaction that it left open."""
+        self._needed.set()
         if self._producer is not None and not self._preparing.is_alive():
             self._producer.purge()
             self._producer = None
+
+    def _in_background(self, work: Callable[[], None]) -> threading.Thread:
+        self._needed.clear()
+        thread = threading.Thread(target=work, name="streamgauge-producer", daemon=True)
+        thread.start()
+        return thread
+
+    def _finish_preparing(self) -> None:
+        self._needed.set()
+        self._preparing.join()
 
     def _prepare(self) -> None:
         # An error will come again, and be raised, when there is something to deliver.
         with suppress(KafkaException):
             self._producer = self._fresh()
+
+    def _end_transaction(self) -> None:
+        """Prepare again and again, until it works or somebody else does so."""
+        self._prepare()
+        while self._producer is None and not self._needed.wait(_PAUSE_SECONDS):
+            self._prepare()
 
     def _note_fault(self, error: KafkaError) -> None:
         self._cut_off |= error.code() == KafkaError._ALL_BROKERS_DOWN

@@ -218,7 +218,10 @@ class _PullQuery:
                 clause, "GRACE PERIOD is of a stream: stored windows wait for nothing; leave it out"
             )
         with errors_at(window.node):
-            larger = larger_windows("a window", *window.given, **dict(window.named))
+            place = dict(window.named)
+            larger = larger_windows(
+                "a window", window.given[0], place.get("offset"), place.get("zone"), self._view.schema
+            )
         return larger if larger.calendar else larger.size_us
 
     def _merged(

@@ -9,6 +9,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 from prometheus_client import CollectorRegistry, generate_latest
 
+from streamgauge.operators.consumer.group.reset import reset
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run, start
 from streamgauge.operators.definition.aggregates import count
@@ -179,24 +181,32 @@ def test_who_is_refused_hears_why_and_which_setting_to_look_at(secure: SecureKaf
         "authority": (login | {"ssl.ca.location": str(folder / "other.pem")}, "verif", "ssl.ca.location"),
         "plain text to TLS": ({"bootstrap.servers": secure.tls}, "SSL listener", "security.protocol"),
         "TLS to plain text": (tls | plain, "PLAINTEXT broker listener", "security.protocol"),
+        "no login": (own | {"bootstrap.servers": secure.sasl}, "a login by OAUTHB", "security.protocol"),
         "no certificate": (own, "alert", "ssl.certificate.location"),
         "key's password": (tls | {"ssl.key.password": "wr0ng"}, "ssl.key.location", "ssl.key.password"),
         "no such file": (tls | {"ssl.ca.location": "/none.pem"}, "ssl.ca.location failed", "ssl.ca.location"),
     }
-    wrong = []
+    wrong: list[tuple[str, str, str, float]] = []
     for name, (config, said, setting) in cases.items():
         config = dict(config)
         at = config.pop("bootstrap.servers")
         source = Stream.from_kafka("posts", value=json({"n": pl.Int64}), bootstrap_servers=at, config=config)
-        began, error = time.monotonic(), ""
-        try:
-            run(source.tumbling("1h").agg(posts=count()), RunOptions(until="latest"))
-        except Refused as refused:
-            error = str(refused)
-        seconds = time.monotonic() - began
-        advised = error.rpartition(": check ")[2]
-        if said not in error or setting not in advised or seconds > 5 or "wr0ng" in error:
-            wrong.append((name, error, seconds))
+        stream = source.tumbling("1h").agg(posts=count())
+        # Each with a client of its own, which has not heard anything yet.
+        other = config | {"client.id": "other"}
+        for what, tried in (
+            ("run", partial(run, stream, RunOptions(until="latest"))),
+            ("reset", partial(reset, "g", "latest", bootstrap_servers=at, config=other)),
+        ):
+            began, error = time.monotonic(), ""
+            try:
+                tried()
+            except Refused as refused:
+                error = str(refused)
+            seconds = time.monotonic() - began
+            advised = error.rpartition(": check ")[2]
+            if said not in error or setting not in advised or seconds > 5 or "wr0ng" in error:
+                wrong.append((name, what, error, seconds))
     assert not wrong
 
 

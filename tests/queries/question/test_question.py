@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from streamgauge.queries.question.question import BadQuestion, WindowSelection, item_of, question
+from streamgauge.operators.windows.durations import CalendarLength
+from streamgauge.queries.question.question import (
+    BadQuestion,
+    Rollup,
+    WindowSelection,
+    item_of,
+    question,
+)
 from streamgauge.queries.server.http.request_params import from_json
 from streamgauge.sketches.core.protocol import SketchError
 
@@ -26,7 +33,9 @@ def test_parameters_of_all_sorts() -> None:
         },
     )
     assert (result.where.since, result.where.until) == (1_780_315_200_000_000, 1_780_318_800_000_000)
-    assert (result.every, result.by) == (3_600_000_000, ("lang", "os"))
+    assert (result.every, result.by) == (Rollup("1h"), ("lang", "os"))
+    local = question("rows", {"every": ["1mo"], "offset": ["-1d"], "zone": ["Asia/Kathmandu"]})
+    assert local.every == Rollup("1mo", "-1d", "Asia/Kathmandu")
     assert question("rows", {}).by is None and question("rows", {"by": ["none"]}).by == ()
     assert question("top-k", {}).every == "span" and question("rows", {}).every == "window"
     assert question("quantiles", {"q": ["0.5", "1"]}).ranks == (0.5, 1.0)
@@ -34,7 +43,9 @@ def test_parameters_of_all_sorts() -> None:
     keys = {"key.lang": ["en"], "null": ["lang"], "other-key.lang": ["de"]}
     sets = question("sets", {**keys, "column": ["users"], "last": ["1h"]})
     assert sets.where.keys == (("lang", ("en", None)),) and sets.other == "users"
-    assert sets.other_where == WindowSelection(last=3_600_000_000, keys=(("lang", ("de",)),))
+    assert sets.other_where == WindowSelection(
+        last=CalendarLength(0, 3_600_000_000), keys=(("lang", ("de",)),)
+    )
 
 
 def test_items_are_what_they_are_said_to_be() -> None:

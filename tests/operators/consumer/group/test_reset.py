@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, Consumer, TopicPartition
 
-from streamgauge.operators.consumer.group.reset import GroupInUse, reset
+from streamgauge.operators.consumer.group.reset import GroupInUse, reset, wait_until_gone
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run, start
 from streamgauge.operators.definition.aggregates import count
 from streamgauge.operators.definition.stream import Stream
-from streamgauge.operators.kafka.topics import admin
+from streamgauge.operators.kafka.topics import TopicError, admin, remove
 from streamgauge.operators.watermarks.position import Input
 from streamgauge.shared_runs import run_together
 
@@ -114,6 +114,21 @@ def test_a_group_with_members_is_left_alone(kafka: Any, posts: Any) -> None:
     assert running.wait(120).account == topic.one_pass()[1]
 
 
+def test_a_group_is_reset_that_lost_its_offsets_with_its_topic(kafka: Any, posts: Any) -> None:
+    topic, server = posts(1), kafka.bootstrap_servers
+    topic.send(100)
+    options = RunOptions(group_id=topic.topic, until="latest")
+    run(topic.stream, options)
+    client = admin({"bootstrap.servers": server})
+    remove(client, [topic.topic], [])
+    wait_until_gone(client, [topic.topic])
+    kafka.create_topic(topic.topic)
+    with pytest.raises(TopicError, match=r"was deleted and recreated .*groups reset GROUP"):
+        run(topic.stream, options)
+    assert reset(topic.topic, "earliest", bootstrap_servers=server) == {(topic.topic, 0): 0}
+    assert run(topic.stream, options).account.read == 0
+
+
 def test_places_that_are_not_there_change_nothing(kafka: Any, posts: Any) -> None:
     topic = posts(2)
     topic.send(100)
@@ -129,7 +144,7 @@ def test_places_that_are_not_there_change_nothing(kafka: Any, posts: Any) -> Non
             reset(topic.topic, to, bootstrap_servers=kafka.bootstrap_servers)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"leave out .*\[1\]"):
         reset(topic.topic, {(topic.topic, 0): 5}, bootstrap_servers=kafka.bootstrap_servers)
-    with pytest.raises(ValueError, match="has no offsets: check its name"):
+    with pytest.raises(ValueError, match=r"neither offsets nor a table topic: check its name.*--topic NAME"):
         reset(f"{topic.topic}x", "latest", bootstrap_servers=kafka.bootstrap_servers)
     assert before == set(admin(topic.stream.source.settings).list_topics(timeout=120).topics)
     assert run(topic.stream, RunOptions(**options)).account == topic.one_pass()[1]

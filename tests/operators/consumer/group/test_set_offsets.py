@@ -103,6 +103,11 @@ def test_what_can_not_be_skipped_is_named(kafka: Any, posts: Any) -> None:
     for to, partitions, reported in wrong:
         with pytest.raises(ValueError, match=reported):
             skip(topic.topic, to, partitions=partitions, bootstrap_servers=server)
+    set_offset(topic, 0, 400)
+    with pytest.raises(ValueError, match=r"offset 400 is not in .*write one from 0 to 300"):
+        skip(topic.topic, bootstrap_servers=server)
+    with pytest.raises(OffsetsAhead, match=r"set to 400 .*the log ends at 300.*set it to 300, or run"):
+        run(topic.stream, RunOptions(group_id=topic.topic, until="latest"))
     with pytest.raises(ValueError, match="has no offsets: check its name"):
         skip(f"{topic.topic}x", bootstrap_servers=server)
 
