@@ -22,7 +22,7 @@ from ...operators.formats.text.csv import csv
 from ..app import AppFormat, Feed, Message, Settings
 from ..recordings.compressed_files import as_text, opened, suffix_of
 from ..recordings.csv_records import cells_of, csv_records
-from .columns import in_columns
+from .columns import ARRIVED, in_columns
 from .reading_times import check_unit, conclusion, microseconds_of, time_in, time_type
 from .sensor_things import SENSOR_THINGS
 from .sparkplug.rows import SPARKPLUG
@@ -71,10 +71,15 @@ def _csv_rows(feed: Feed, settings: Settings) -> Stream:
 def _rows(feed: Feed, value: Decoder, names: Mapping[str, str], settings: Settings) -> Stream:
     """The columns of every format, in one form."""
     at = time_in(names["at"], settings)
-    stream = feed.stream(value, time=at)
+    stream = feed.stream(value, time=at, message=ARRIVED)
     more = {name: pl.col(names[name]) for name in ("sensor", *_MORE) if name in names}
     return in_columns(
-        stream, settings, **{"at": at, "value": pl.col(names["value"]), "sensor": pl.lit("sensor"), **more}
+        stream,
+        settings,
+        at=at,
+        value=pl.col(names["value"]),
+        arrived=pl.col("arrived"),
+        **{"sensor": pl.lit("sensor"), **more},
     )
 
 

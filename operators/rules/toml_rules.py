@@ -27,6 +27,7 @@ from .kinds.absence import Absence, Flatline
 from .kinds.beyond import Beyond
 from .kinds.burst import Burst
 from .kinds.change import Change
+from .kinds.clock_offset import ClockOffset
 from .kinds.new_term import NewTerm
 from .kinds.rolling_sum import RollingSum
 from .kinds.slope import Slope
@@ -50,6 +51,7 @@ KINDS: dict[str, type[Rule]] = {
         Absence,
         Flatline,
         NewTerm,
+        ClockOffset,
     )
 }
 """The package's own kinds of rules that a file can name."""
