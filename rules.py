@@ -10,7 +10,7 @@
 |---|---|
 | limits of answers | `Threshold`, `Ratio`, `RollingSum`, `Change`, `Unusual`, `Beyond`, `StaLta`, `Slope` |
 | new terms, bursts and silence | `NewTerm`, `Burst`, `Absence`, `Flatline` |
-| wrong clocks | `ClockOffset` |
+| counters, and wrong clocks | `Rate`, `ClockOffset` |
 | applying them | `Alerting`, a sink of a run; `read_rules` reads them from TOML |
 | outlets | `AlertsToConsole`, `AlertsToFile`, `AlertsToKafka`, `AlertsToWebhook`, `CommandsToKafka` |
 | outlets for people | `AlertsToAlertmanager`, `AlertsToSlack`, `AlertsToMattermost`, `AlertsToEmail` |
@@ -29,6 +29,7 @@ from .operators.rules.kinds.burst import Burst
 from .operators.rules.kinds.change import Change
 from .operators.rules.kinds.clock_offset import ClockOffset
 from .operators.rules.kinds.new_term import NewTerm
+from .operators.rules.kinds.rate import Rate
 from .operators.rules.kinds.rolling_sum import RollingSum
 from .operators.rules.kinds.slope import Slope
 from .operators.rules.kinds.sta_lta import StaLta
@@ -77,6 +78,7 @@ __all__ = [
     "LimitRule",
     "Measured",
     "NewTerm",
+    "Rate",
     "Ratio",
     "RollingSum",
     "Row",

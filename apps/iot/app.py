@@ -16,6 +16,7 @@ from ...operators.rules.command import Command, command_of
 from ...operators.rules.kinds.absence import Absence, Flatline
 from ...operators.rules.kinds.change import Change
 from ...operators.rules.kinds.clock_offset import ClockOffset
+from ...operators.rules.kinds.rate import Rate
 from ...operators.rules.kinds.threshold import Threshold
 from ...operators.rules.kinds.unusual import Unusual
 from ...operators.rules.rule import Rule
@@ -154,6 +155,9 @@ def _rules(settings: Settings) -> Sequence[Rule]:
                 unit=unit,
             )
         )
+    if settings["rate"]:
+        limit = number(settings, "rate", 0)
+        rules.append(Rate("rate", kind="rate", value="value", above=limit, unit=unit, hold=settings["hold"]))
     if settings["deviation"]:
         rules.append(
             Unusual(
@@ -258,6 +262,7 @@ APP = App(
         "stuck": "6h",
         "clock": "20",
         "jump": "10",
+        "rate": "",
         "deviation": "1.2",
         "quiet": "12h",
         "zone": "UTC",

@@ -29,6 +29,7 @@ from .kinds.burst import Burst
 from .kinds.change import Change
 from .kinds.clock_offset import ClockOffset
 from .kinds.new_term import NewTerm
+from .kinds.rate import Rate
 from .kinds.rolling_sum import RollingSum
 from .kinds.slope import Slope
 from .kinds.sta_lta import StaLta
@@ -52,6 +53,7 @@ KINDS: dict[str, type[Rule]] = {
         Flatline,
         NewTerm,
         ClockOffset,
+        Rate,
     )
 }
 """The package's own kinds of rules that a file can name."""
