@@ -33,7 +33,9 @@ def in_zone(
     """
     usual, by_host = zones_of(zone)
     times = _in_one_zone(naive, usual, sent_us)
-    for expression, own in by_host if hosts is not None else ():
+    for expression, own in by_host:
+        if hosts is None:
+            break
         is_one = hosts.str.contains(expression).fill_null(False)
         if is_one.any():
             times = times.zip_with(~is_one, _in_one_zone(naive, own, sent_us))
@@ -94,7 +96,9 @@ def both_hours(times: pl.Series, zone: str, hosts: pl.Series | None = None) -> t
     """
     usual, by_host = zones_of(zone)
     first, second = _both_in(times, usual)
-    for expression, own in by_host if hosts is not None else ():
+    for expression, own in by_host:
+        if hosts is None:
+            break
         is_one = hosts.str.contains(expression).fill_null(False)
         if is_one.any():
             one, other = _both_in(times, own)
