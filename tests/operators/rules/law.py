@@ -96,8 +96,8 @@ def check(rule: Rule, readings: bool, seed: int, minutes: int = 160) -> list[Ale
         ({"restarts": True, "by_rows": True}, lambda: dice.randrange(1, 12)),
     ]
     for options, sizes in cuts:
-        found, _ = alerts_of(rule, windows, readings, sizes, **options)
-        assert [str(one) for one in found] == [str(one) for one in wanted], options
+        alerts_said, _ = alerts_of(rule, windows, readings, sizes, **options)
+        assert [str(one) for one in alerts_said] == [str(one) for one in wanted], options
     if rule.together is None:
         parts: list[Windows] = [{}, {}, {}]
         for window, rows in windows.items():
@@ -105,8 +105,8 @@ def check(rule: Rule, readings: bool, seed: int, minutes: int = 160) -> list[Ale
                 parts[ord(row.key["k"]) % 3].setdefault(window, []).append(row)
         split: Counter[str] = Counter()
         for part in parts:
-            found, _ = alerts_of(rule, part, readings, lambda: 1, ends=list(windows))
-            split.update(map(str, found))
+            alerts_said, _ = alerts_of(rule, part, readings, lambda: 1, ends=list(windows))
+            split.update(map(str, alerts_said))
         assert split == Counter(map(str, wanted))
     return wanted
 
