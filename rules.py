@@ -10,6 +10,7 @@
 |---|---|
 | limits of answers | `Threshold`, `Ratio`, `RollingSum`, `Change`, `Unusual`, `Beyond`, `StaLta`, `Slope` |
 | new terms, bursts and silence | `NewTerm`, `Burst`, `Absence`, `Flatline` |
+| counters, and wrong clocks | `Rate`, `ClockOffset` |
 | applying them | `Alerting`, a sink of a run; `read_rules` reads them from TOML |
 | outlets | `AlertsToConsole`, `AlertsToFile`, `AlertsToKafka`, `AlertsToWebhook`, `CommandsToKafka` |
 | outlets for people | `AlertsToAlertmanager`, `AlertsToSlack`, `AlertsToMattermost`, `AlertsToEmail` |
@@ -26,7 +27,9 @@ from .operators.rules.kinds.absence import Absence, Flatline
 from .operators.rules.kinds.beyond import Beyond
 from .operators.rules.kinds.burst import Burst
 from .operators.rules.kinds.change import Change
+from .operators.rules.kinds.clock_offset import ClockOffset
 from .operators.rules.kinds.new_term import NewTerm
+from .operators.rules.kinds.rate import Rate
 from .operators.rules.kinds.rolling_sum import RollingSum
 from .operators.rules.kinds.slope import Slope
 from .operators.rules.kinds.sta_lta import StaLta
@@ -67,6 +70,7 @@ __all__ = [
     "Beyond",
     "Burst",
     "Change",
+    "ClockOffset",
     "Command",
     "CommandsToKafka",
     "Figure",
@@ -74,6 +78,7 @@ __all__ = [
     "LimitRule",
     "Measured",
     "NewTerm",
+    "Rate",
     "Ratio",
     "RollingSum",
     "Row",

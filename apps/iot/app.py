@@ -15,6 +15,8 @@ from ...operators.definition.stream import Stream
 from ...operators.rules.command import Command, command_of
 from ...operators.rules.kinds.absence import Absence, Flatline
 from ...operators.rules.kinds.change import Change
+from ...operators.rules.kinds.clock_offset import ClockOffset
+from ...operators.rules.kinds.rate import Rate
 from ...operators.rules.kinds.threshold import Threshold
 from ...operators.rules.kinds.unusual import Unusual
 from ...operators.rules.rule import Rule
@@ -33,6 +35,19 @@ def _measured(rows: Stream) -> Stream:
 def _readings(rows: Stream) -> Stream:
     """Every reading by itself, in the order of its time; what a sensor says twice counts once."""
     return _measured(rows).group_by("sensor", "at").tumbling("10s", delay="10s").agg(value=last("value"))
+
+
+def _clocks(rows: Stream) -> Stream:
+    """By how many seconds each sensor's readings are older than their messages, at least."""
+    behind = (pl.col("arrived") - pl.col("at")).dt.total_microseconds() / 1e6
+    rows = _measured(rows).filter(pl.col("arrived").is_not_null()).with_columns(behind=behind)
+    return rows.group_by("sensor").tumbling("1m", delay="10s").agg(behind=min_("behind"))
+
+
+def _clock_rules(settings: Settings) -> Sequence[Rule]:
+    """Fired when a sensor's clock has been behind the others' for five minutes, or ahead."""
+    limit = number(settings, "clock", 0)
+    return [ClockOffset("clock", kind="clock", value="behind", at_least=limit, clear=limit / 2)]
 
 
 def _days(rows: Stream) -> Stream:
@@ -140,6 +155,9 @@ def _rules(settings: Settings) -> Sequence[Rule]:
                 unit=unit,
             )
         )
+    if settings["rate"]:
+        limit = number(settings, "rate", 0)
+        rules.append(Rate("rate", kind="rate", value="value", above=limit, unit=unit, hold=settings["hold"]))
     if settings["deviation"]:
         rules.append(
             Unusual(
@@ -224,6 +242,14 @@ APP = App(
         AppPart(
             "nodes", _nodes, _node_rules, at="at", shown=False, wanted=lambda settings: "births" in settings
         ),
+        AppPart(
+            "clocks",
+            _clocks,
+            _clock_rules,
+            shown=False,
+            keep_late=True,
+            wanted=lambda settings: bool(settings["clock"]),
+        ),
     ),
     settings={
         "limit": "30",
@@ -234,7 +260,9 @@ APP = App(
         "release": "0s",
         "dead": "2h",
         "stuck": "6h",
+        "clock": "20",
         "jump": "10",
+        "rate": "",
         "deviation": "1.2",
         "quiet": "12h",
         "zone": "UTC",

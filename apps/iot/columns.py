@@ -1,9 +1,9 @@
 """The columns that readings of every format have.
 
 `at` is when it was measured, `sensor` by what, `value` what; `group` is the fleet, room or kind that sensors
-are put together by, `latitude` and `longitude` (degrees) are where it was. `fences` says of each area of
-``--set fences=…`` whether it lies in it. With ``--set routes=…``, `off_route` is how many metres it is from
-its route.
+are put together by, `arrived` when its message came to Kafka, `latitude` and `longitude` (degrees) are where
+it was. `fences` says of each area of ``--set fences=…`` whether it lies in it. With ``--set routes=…``,
+`off_route` is how many metres it is from its route.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from ..app import Settings
 from .fences import fences_in, inside
 from .routes import routes_in, with_distance
 
+ARRIVED = {"arrived": "timestamp"}
+"""What a format's stream takes from its messages for the column of this name."""
+
 _KINDS = {
     "at": pl.Datetime("us", "UTC"),
     "sensor": pl.String(),
@@ -22,6 +25,7 @@ _KINDS = {
     "group": pl.String(),
     "latitude": pl.Float64(),
     "longitude": pl.Float64(),
+    "arrived": pl.Datetime("us", "UTC"),
 }
 
 

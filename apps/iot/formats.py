@@ -7,8 +7,8 @@ Of JSON and CSV, ``--set time=… --set sensor=… --set value=…`` say which f
 from __future__ import annotations
 
 import json as plain_json
-from collections.abc import Callable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +19,21 @@ from ...operators.formats.decode import Decoder
 from ...operators.formats.json.decoder import json
 from ...operators.formats.json.fields import field
 from ...operators.formats.text.csv import csv
+from ...operators.rendering.names import visible_name
 from ..app import AppFormat, Feed, Message, Settings
 from ..recordings.compressed_files import as_text, opened, suffix_of
 from ..recordings.csv_records import cells_of, csv_records
-from .columns import in_columns
+from .columns import ARRIVED, in_columns
+from .number_texts import USUAL as NUMBERS
+from .number_texts import number_texts
 from .reading_times import check_unit, conclusion, microseconds_of, time_in, time_type
 from .sensor_things import SENSOR_THINGS
 from .sparkplug.rows import SPARKPLUG
 from .vehicles import VEHICLES
 
 _MORE = ("group", "latitude", "longitude")
-_HEAD = 100
+_HEAD = 1_000
+_NAMED, _ENOUGH, _LARGE = 5, 20, 100
 
 USUAL = {
     "time": "time",
@@ -37,6 +41,7 @@ USUAL = {
     "value": "value",
     "unit": "",
     "pattern": "",
+    **NUMBERS,
     **dict.fromkeys(_MORE, ""),
 }
 """A time is ISO 8601 text, or a number since 1970, whole or not, whose size says its unit unless `unit` (s,
@@ -48,33 +53,40 @@ def _json_rows(feed: Feed, settings: Settings) -> Stream:
     check_unit(settings)
     columns = {
         "at": field(settings["time"], time_type(settings), text=True),
-        "value": field(settings["value"], pl.Float64, text=True),
+        "value": field(settings["value"], pl.String, text=True),
     }
     for name in ("sensor", *_MORE):
         if settings[name]:
             kind = pl.Float64 if name in ("latitude", "longitude") else pl.String
             columns[name] = field(settings[name], kind, text=True)
-    return _rows(feed, json(columns), {name: name for name in columns}, settings)
+    value = number_texts(json(columns), "value", settings)
+    return _rows(feed, value, {name: name for name in columns}, settings)
 
 
 def _csv_rows(feed: Feed, settings: Settings) -> Stream:
     check_unit(settings)
     names = {name: settings[setting] for name, setting in (("at", "time"), ("value", "value"))}
-    kinds = {names["at"]: time_type(settings), names["value"]: pl.Float64()}
+    kinds = {names["at"]: time_type(settings), names["value"]: pl.String()}
     for name in ("sensor", *_MORE):
         if settings[name]:
             names[name] = settings[name]
             kinds[settings[name]] = pl.Float64() if name in ("latitude", "longitude") else pl.String()
-    return _rows(feed, csv(kinds, header=True), names, settings)
+    value = number_texts(csv(kinds, header=True), names["value"], settings)
+    return _rows(feed, value, names, settings)
 
 
 def _rows(feed: Feed, value: Decoder, names: Mapping[str, str], settings: Settings) -> Stream:
     """The columns of every format, in one form."""
     at = time_in(names["at"], settings)
-    stream = feed.stream(value, time=at)
+    stream = feed.stream(value, time=at, message=ARRIVED)
     more = {name: pl.col(names[name]) for name in ("sensor", *_MORE) if name in names}
     return in_columns(
-        stream, settings, **{"at": at, "value": pl.col(names["value"]), "sensor": pl.lit("sensor"), **more}
+        stream,
+        settings,
+        at=at,
+        value=pl.col(names["value"]),
+        arrived=pl.col("arrived"),
+        **{"sensor": pl.lit("sensor"), **more},
     )
 
 
@@ -97,7 +109,7 @@ def _json_cells(value: bytes, settings: Settings) -> dict[str, Any]:
     except ValueError:
         return {}
     cells = {}
-    for name in ("time", "sensor"):
+    for name in ("time", "sensor", "value"):
         one: Any = whole
         for step in settings[name].split("."):
             one = one.get(step) if isinstance(one, dict) else None
@@ -134,15 +146,47 @@ def _sent_ms(cells: Mapping[str, Any], settings: Settings) -> int | None:
 def _concluded(
     lines: Callable[[Path, Settings], Iterator[tuple[bytes, dict[str, Any]]]],
 ) -> Callable[[Path, Settings], str]:
-    """What a recording's first message says of its times."""
+    """What a recording's first messages say of its times, and of counters among its sensors."""
 
     def note(path: Path, settings: Settings) -> str:
-        for _, cells in islice(lines(path, settings), _HEAD):
-            if (stamp := cells.get(settings["time"])) is not None:
-                return conclusion(stamp, settings)
-        return ""
+        cells = [cells for _, cells in islice(lines(path, settings), _HEAD)]
+        stamps = [stamp for one in cells if (stamp := one.get(settings["time"])) is not None]
+        notes = [conclusion(stamps[0], settings) if stamps else ""]
+        if not settings["rate"] and (counters := _counters(cells, settings)):
+            names = ", ".join(map(visible_name, counters[:_NAMED]))
+            more = f" and {len(counters) - _NAMED:,} others" if len(counters) > _NAMED else ""
+            notes.append(
+                f"values of {names}{more} only grow, as a counter's do; --set rate=N is a limit of their "
+                "growth per second, --set jump= --set deviation= --set limit= turn off what is for others"
+            )
+        return "; ".join(filter(None, notes))
 
     return note
+
+
+def _counters(cells: Iterable[Mapping[str, Any]], settings: Settings) -> list[str]:
+    """The sensors whose values are whole numbers that grow with nearly every reading, resets aside."""
+    values: dict[str, list[float]] = {}
+    for one in cells:
+        try:
+            value = float(one.get(settings["value"]))  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            continue
+        values.setdefault(str(one.get(settings["sensor"]) or "sensor"), []).append(value)
+    return sorted(sensor for sensor, some in values.items() if _is_counter(some))
+
+
+def _is_counter(values: Sequence[float]) -> bool:
+    """Whether values are a counter's.
+
+    >>> _is_counter([*range(0, 300, 10), *range(0, 50, 10)]), _is_counter([20.5 + i / 10 for i in range(40)])
+    (True, False)
+    """
+    if len(values) < _ENOUGH or any(value < 0 or value % 1 for value in values):
+        return False
+    steps = [after - before for before, after in pairwise(values)]
+    grown, fallen = sum(step > 0 for step in steps), sum(step < 0 for step in steps)
+    return 2 * grown > len(steps) and _ENOUGH * fallen <= len(steps) and max(values) >= _LARGE
 
 
 FORMATS = (

@@ -15,7 +15,7 @@ from ...operators.formats.json.fields import field
 from ..app import AppFormat, Feed, Message, Settings
 from ..recordings.compressed_files import opened
 from ..recordings.lines import milliseconds
-from .columns import in_columns
+from .columns import ARRIVED, in_columns
 
 _LINK = "Datastream@iot.navigationLink"
 _OF_LINK = r"Datastreams\(([^)]*)\)"
@@ -33,7 +33,7 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
     # Of an interval it is the end: the result is known then.
     ended = pl.col("phenomenon").str.split("/").list.last()
     time = pl.coalesce(ended, pl.col("resulted"))
-    rows = feed.stream(json(_COLUMNS), time=time, message={"topic_of_mqtt": "key"})
+    rows = feed.stream(json(_COLUMNS), time=time, message={**ARRIVED, "topic_of_mqtt": "key"})
     # Bridges from MQTT put its topic into the key, such as v1.1/Datastreams(7)/Observations.
     linked = [pl.col(name).str.extract(_OF_LINK).str.strip_chars("'") for name in ("link", "topic_of_mqtt")]
     return in_columns(
@@ -45,6 +45,7 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
         ),
         sensor=pl.coalesce("name", "id", *linked, pl.lit("sensor")),
         value=pl.col("result"),
+        arrived=pl.col("arrived"),
     )
 
 

@@ -42,7 +42,7 @@ USUAL = {
     "group": "route",
     "map": "yes",
     "value_unit": "km/h",
-    **dict.fromkeys(("limit", "stuck", "jump", "deviation"), ""),
+    **dict.fromkeys(("limit", "stuck", "jump", "deviation", "clock"), ""),
 }
 """A vehicle's group is its `route` or its `trip`, or none. Its speed may stay the same and may jump, as a
 sensor's readings should not; a `limit` is in km/h."""

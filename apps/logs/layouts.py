@@ -38,9 +38,9 @@ ISO = ""
 class LineLayout:
     """A layout of lines: its name, its expression, and how its time is written.
 
-    `time` is a format as of strftime, or empty for ISO 8601; a group ``epoch`` holds seconds since 1970 and
-    needs none. A time without a year is read as those of syslog are. `program` is who writes such lines, if
-    they don't say it themselves.
+    `time` is a format as of strftime, or empty for ISO 8601; a group ``epoch`` holds a number since 1970, in
+    s, ms, µs or ns by its size, and needs none. A time without a year is read as those of syslog are.
+    `program` is who writes such lines, if they don't say it themselves.
     """
 
     name: str

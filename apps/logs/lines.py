@@ -98,7 +98,7 @@ def _times_ms(
 ) -> list[int | None]:
     rows, frame = _decoded(stream, values, stamps)
     firsts = seconds = frame["time"].dt.epoch("ms").to_list()
-    first, second = both_hours(frame["time"], zone)
+    first, second = both_hours(frame["time"], zone, frame["host"])
     if (first != second).fill_null(False).any():
         # A time with a zone of its own is the same whatever the message's timestamp is.
         options = []

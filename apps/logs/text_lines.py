@@ -17,7 +17,7 @@ from ...operators.formats.messages import Messages
 from ...operators.formats.reasons import Reason
 from ...operators.formats.text.iso_times import read_times
 from ...operators.formats.text.lines import refusing, texts_of
-from ...operators.formats.text.local_times import in_zone
+from ...operators.formats.text.local_times import in_zone, zones_of
 from ...operators.formats.text.syslog import in_latest_year
 from ..app import AppFormat, Feed, Message, Settings
 from .columns import failed_level, failed_text, in_columns, login_columns, template
@@ -93,19 +93,23 @@ class TextLines:
         columns = {name: named.get(name, nothing) for name in _COLUMNS}
         if layout.program:
             columns["program"] = columns["program"].fill_null(layout.program)
-        time = self._times(layout, named, lines["sent_us"])
+        time = self._times(layout, named, lines["sent_us"], named.get("host"))
         return pl.DataFrame(
             [lines["row"], time.alias("time"), *(one.alias(name) for name, one in columns.items())]
         )
 
-    def _times(self, layout: LineLayout, named: dict[str, pl.Series], sent_us: pl.Series) -> pl.Series:
+    def _times(
+        self,
+        layout: LineLayout,
+        named: dict[str, pl.Series],
+        sent_us: pl.Series,
+        hosts: pl.Series | None,
+    ) -> pl.Series:
         if "epoch" in named:
-            return (
-                (named["epoch"].cast(pl.Float64, strict=False) * 1e6).cast(pl.Int64, strict=False).cast(_UTC)
-            )
+            return _of_epoch(named["epoch"])
         text = named["time"].str.replace_all(" +", " ")
         if not layout.time:
-            return self._iso_times(text, sent_us)
+            return self._iso_times(text, sent_us, hosts)
         extra = None
         pattern = layout.time.replace("%e", "%d")
         if layout.time == TAI64N:
@@ -115,21 +119,21 @@ class TextLines:
             text, pattern = text.str.replace(r":\d+$", ""), pattern.removesuffix(_MILLISECONDS)
         text = text.str.replace(",", ".", literal=True) if "%.f" in pattern else text
         if not layout.has_year:
-            return in_latest_year(text, pattern, sent_us, self.zone)
+            return in_latest_year(text, pattern, sent_us, self.zone, hosts)
         if "%z" in pattern or "%:z" in pattern:
             return text.str.to_datetime(pattern, time_unit="us", strict=False).dt.convert_time_zone("UTC")
         naive = text.str.to_datetime(pattern, time_unit="us", strict=False)
         whole = naive if extra is None else (naive.to_physical() + extra).cast(pl.Datetime("us"))
-        return in_zone(whole, self.zone, sent_us)
+        return in_zone(whole, self.zone, sent_us, hosts)
 
-    def _iso_times(self, text: pl.Series, sent_us: pl.Series) -> pl.Series:
+    def _iso_times(self, text: pl.Series, sent_us: pl.Series, hosts: pl.Series | None) -> pl.Series:
         text = text.str.replace_all("/", "-", literal=True).str.replace(",", ".", literal=True)
         text = text.str.replace(r"[T ] ?(\d):", " 0$1:")
         text = text.str.replace(r" ?(?:UTC|GMT)$", "Z").str.replace(r" ([+-]\d)", "$1")
         naive = text.str.replace(" ", "T", literal=True).str.to_datetime(
             "%FT%T%.f", time_unit="us", strict=False
         )
-        zoned = in_zone(naive, self.zone, sent_us)
+        zoned = in_zone(naive, self.zone, sent_us, hosts)
         if not zoned.null_count():
             return zoned
         return zoned.zip_with(zoned.is_not_null(), read_times(text))
@@ -140,13 +144,20 @@ class TextLines:
         return any(not layout.has_year for layout in self.layouts)
 
 
+def _of_epoch(text: pl.Series) -> pl.Series:
+    """Times from numbers since 1970, in the unit that each number's size says (before the year 5138)."""
+    number = pl.col("number")
+    unit = pl.when(number < 1e11).then(1e6).when(number < 1e14).then(1e3).when(number < 1e17).then(1.0)
+    frame = pl.DataFrame({"number": text.cast(pl.Float64, strict=False)})
+    microseconds = number * unit.otherwise(1e-3)
+    return frame.select(microseconds.cast(pl.Int64, strict=False).cast(_UTC)).to_series()
+
+
 def _decoder(settings: Settings) -> TextLines:
     try:
-        pl.Series([], dtype=pl.Datetime("us")).dt.replace_time_zone(settings["zone"])
-    except (pl.exceptions.PolarsError, TypeError):
-        raise ValueError(
-            f"--set zone must be a time zone, such as Europe/Berlin, got {settings['zone']}"
-        ) from None
+        zones_of(settings["zone"])
+    except ValueError as error:
+        raise ValueError(f"--set zone: {error}") from None
     own = read_layouts(settings["layouts"]) if settings["layouts"] else ()
     if settings["time"] and not settings["pattern"]:
         raise ValueError("--set time is the format of the times that --set pattern=… finds")

@@ -6,8 +6,11 @@ import sys
 from contextlib import suppress
 from dataclasses import replace
 
+from rich.text import Text
+
 from ...operators.consumer.signals import as_interrupt
 from ...operators.rules.outlets.to_output import AlertsToConsole
+from ...operators.watching.console import TerminalConsole
 from ...operators.watching.terminal import write_line
 from ..jobs.job import Live
 from ..jobs.outlets import flush
@@ -30,3 +33,6 @@ def watch(request: Live, as_json: bool) -> None:
         flush(request.to, OUTLET_SECONDS)
         account = going.stop()
     write_line(f"{name} ended: {account}", sys.stderr)
+    if account.late:
+        late = f"{account.late:,} messages came too late for their windows; wait for them by --set delay="
+        TerminalConsole(file=sys.stderr).print(Text(late, style="bold yellow"))

@@ -27,7 +27,9 @@ from .kinds.absence import Absence, Flatline
 from .kinds.beyond import Beyond
 from .kinds.burst import Burst
 from .kinds.change import Change
+from .kinds.clock_offset import ClockOffset
 from .kinds.new_term import NewTerm
+from .kinds.rate import Rate
 from .kinds.rolling_sum import RollingSum
 from .kinds.slope import Slope
 from .kinds.sta_lta import StaLta
@@ -50,6 +52,8 @@ KINDS: dict[str, type[Rule]] = {
         Absence,
         Flatline,
         NewTerm,
+        ClockOffset,
+        Rate,
     )
 }
 """The package's own kinds of rules that a file can name."""

@@ -27,7 +27,7 @@ USUAL = {
     "births": "",
     "metric": "",
     "group": "metric",
-    **dict.fromkeys(("limit", "dead", "stuck", "jump", "deviation"), ""),
+    **dict.fromkeys(("limit", "dead", "stuck", "jump", "deviation", "clock"), ""),
 }
 """`births` is a topic of births alone, the messages' own unless given. A `metric` leaves out all others.
 

@@ -13,7 +13,7 @@ from ..messages import Messages
 from ..reasons import Reason
 from .iso_times import read_times
 from .lines import refusing, texts_of
-from .local_times import in_zone
+from .local_times import in_zone, zones_of
 
 _NEW = (
     r"(?s)^<(?<pri>\d{1,3})>1 (?<time>\S+) (?<host>\S+) (?<program>\S+) (?<process>\S+) (?<id>\S+) "
@@ -25,6 +25,8 @@ _OLD = (
     r"|(?<time>\d{4}-\d{2}-\d{2}T\S+)):? "
     r"(?:<\w+\.\w+> )?(?:(?<host>\S*[^:\s]) )?(?<rest>.*)$"
 )
+_OFFSET = r"(?:[Zz]|[+-]\d{2}(?::?\d{2})?)$"
+"""How a time ends that has an offset; it has a time of day."""
 _TAG = r"(?s)^(?<program>[^\s\[\]:]{1,64})(?:\[(?<process>[^\]]*)\])?: ?(?<message>.*)$"
 
 _OWN = ("kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "authpriv", "ftp")
@@ -45,7 +47,8 @@ def syslog(zone: str = "UTC") -> Syslog:
     (structured data as it stands), `message`, `facility` and `severity` (0, an emergency, to 7, debugging);
     fields that are ``-`` or missing are null.
 
-    A time of RFC 3164 has neither year nor zone: `zone` names the zone, and the year is the latest with which
+    A time of RFC 3164 has neither year nor zone. `zone` names the zone of times without one, and
+    behind it zones of some hosts, as in ``"UTC, ny-*=America/New_York"``. The year is the latest with which
     the time is at most a day after the message's Kafka timestamp, so a message of 31 December that arrives in
     January gets the previous year. The same timestamp decides whether an hour that occurs twice at the end of
     daylight saving time is the first or the second. A message of RFC 5424 without a time gets that timestamp.
@@ -65,15 +68,15 @@ def syslog(zone: str = "UTC") -> Syslog:
     Source: RFC 3164 (2001) and RFC 5424 (2009).
     """
     try:
-        pl.Series([], dtype=pl.Datetime("us")).dt.replace_time_zone(zone)
-    except (pl.exceptions.PolarsError, TypeError):
-        raise ValueError(f'syslog: {zone!r} is not a time zone; write one such as "Europe/Berlin"') from None
+        zones_of(zone)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"syslog: {error}") from None
     return Syslog(zone)
 
 
 @dataclass(frozen=True)
 class Syslog:
-    """A `Decoder` of syslog; made by `syslog`. `zone` is that of times which name none."""
+    """A `Decoder` of syslog; made by `syslog`. `zone` is that of times without one, and of some hosts."""
 
     zone: str = "UTC"
 
@@ -105,7 +108,8 @@ class Syslog:
         stamped = _either(new.field("time"), old.field("time"))
         sent = pl.Series(messages.timestamp[rows]).cast(pl.Int64)
         sent = sent.set(sent < 0, None)
-        time = _either(read_times(stamped), self._without_year(old, sent * 1000))
+        clocks = sent * 1000, frame["host"]
+        time = _either(self._of_iso(stamped, *clocks), self._without_year(old, *clocks))
         own = new.field("time") == "-"
         time = time.zip_with(
             ~own.fill_null(False), (sent * 1000).cast(pl.Datetime("us")).dt.replace_time_zone("UTC")
@@ -129,17 +133,27 @@ class Syslog:
             refused[int(rows[at])] = reason
         return refusing(frame, rows, refused)
 
-    def _without_year(self, old: Any, sent_us: pl.Series) -> pl.Series:
+    def _of_iso(self, text: pl.Series, sent_us: pl.Series, hosts: pl.Series) -> pl.Series:
+        """Times of ISO 8601, those without an offset by the clocks of the zone."""
+        times = read_times(text)
+        local = times.is_not_null() & ~text.str.contains(_OFFSET).fill_null(True)
+        if not local.any():
+            return times
+        return times.zip_with(~local, in_zone(times.dt.replace_time_zone(None), self.zone, sent_us, hosts))
+
+    def _without_year(self, old: Any, sent_us: pl.Series, hosts: pl.Series) -> pl.Series:
         """Times such as ``Oct 11 22:14:15``, most without a year."""
         day, clock, year = (old.field(name) for name in ("day", "clock", "year"))
         text = day.str.replace(" +", " ") + " " + clock
         whole = (year + " " + text).str.to_datetime("%Y %b %d %H:%M:%S%.f", time_unit="us", strict=False)
-        zoned = in_zone(whole, self.zone, sent_us)
+        zoned = in_zone(whole, self.zone, sent_us, hosts)
         text = text.set(year.is_not_null(), None)
-        return _either(zoned, in_latest_year(text, "%b %d %H:%M:%S%.f", sent_us, self.zone))
+        return _either(zoned, in_latest_year(text, "%b %d %H:%M:%S%.f", sent_us, self.zone, hosts))
 
 
-def in_latest_year(text: pl.Series, pattern: str, sent_us: pl.Series, zone: str) -> pl.Series:
+def in_latest_year(
+    text: pl.Series, pattern: str, sent_us: pl.Series, zone: str, hosts: pl.Series | None = None
+) -> pl.Series:
     """Times without a year, of the latest with which each is not more than a day past when it was sent.
 
     >>> sent = pl.Series([1_767_225_602_000_000] * 2)
@@ -161,7 +175,7 @@ def in_latest_year(text: pl.Series, pattern: str, sent_us: pl.Series, zone: str)
         at = in_year(years + ahead)
         early = at.to_physical() <= sent_us + _DAY_US
         times = times.zip_with(~(missing & early.fill_null(False)), at)
-    return in_zone(times, zone, sent_us)
+    return in_zone(times, zone, sent_us, hosts)
 
 
 def _either(first: pl.Series, second: pl.Series) -> pl.Series:

@@ -90,6 +90,8 @@ class RollingSum(LimitRule):
         """See `Rule`."""
         if self.absent is None or step_us:
             yield from super().advance(state, time_us, step_us)
+            if self.absent is None and time_us >= state.get("sweep", time_us):
+                self._sweep(state, time_us)
         else:
             yield from self._lapse(state, time_us)
 
@@ -139,6 +141,6 @@ class RollingSum(LimitRule):
         over = self._duration("over")
         for key, kept in list(state["keys"].items()):
             rows = kept["memory"].get("rows")
-            if not kept["switch"] and (not rows or rows[-1][0] + over <= time_us):
+            if not kept["switch"] and (not rows or rows[-1][0] + over + kept.get("lag", 0) <= time_us):
                 del state["keys"][key]
         state["sweep"] = time_us + over

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from streamgauge import StreamTester
@@ -43,7 +45,7 @@ def read(path: Path) -> list[tuple[str, str, float]]:
     stream = job.form.source(FEED, job.settings)
     messages = list(job.form.messages(path, job.settings))
     decoded = stream.kafka_source.value.decode(Messages.of([one.value for one in messages]))
-    frame = decoded.frame.with_columns(topic_of_mqtt=None).cast({"topic_of_mqtt": str})
+    frame = decoded.frame.with_columns(topic_of_mqtt=pl.lit(None, pl.String), arrived=datetime.now(UTC))
     rows = stream.transform(frame.lazy()).collect()
     assert [at.timestamp() * 1000 for at in rows["at"]] == [one.sent_ms for one in messages]
     return [

@@ -37,7 +37,7 @@ def test_a_rules_file_takes_the_place_of_the_app_s_own(tmp_path: Path) -> None:
         "days": ["high"],
     }
     file.write_text(rule.format("high") + 'value = "high"\npart = "weeks"\n')
-    with pytest.raises(ValueError, match=r"line 1: part must be one of readings, days, got .weeks.$"):
+    with pytest.raises(ValueError, match=r"line 1: part must be one of readings, days, clocks, got .weeks.$"):
         Job.of(app_of("iot"), "csv", {}, file)
 
 

@@ -98,3 +98,25 @@ def test_the_hour_that_comes_twice_is_known_by_the_order_of_lines(path: Path) ->
         account, alerts, _ = alerts_of(path, part, given)
         assert account.late == 0
         assert [alert.rule for alert in alerts if alert.state == "fired"] == wanted
+
+
+def test_every_host_has_the_clock_of_its_zone_in_the_night_of_the_change(path: Path) -> None:
+    zones = {"mail": "Europe/Rome", "ny-1": "America/New_York", "ny-2": "America/New_York", "api": "UTC"}
+    begin = datetime(2026, 10, 24, 23, tzinfo=UTC)
+    # A week apart, Rome's clocks and New York's are put back.
+    times = [begin + timedelta(minutes=10 * step) for step in range(24 * 9 * 6)]
+    clocks = [(at, host, at.astimezone(ZoneInfo(zone))) for at in times for host, zone in zones.items()]
+    path.write_text("".join(f"{clock:%b %d %H:%M:%S} {host} cron[1]: tick\n" for _, host, clock in clocks))
+    job = job_of(path, {"zone": "UTC, mail=Europe/Rome, ny-*=America/New_York", "year": "2026"})
+    sent = [message.sent_ms for message in job.form.messages(path, job.settings)]
+    assert sent == [int(at.timestamp() * 1000) for at, _, _ in clocks]
+
+
+@pytest.mark.parametrize("zone", ["Australia/Lord_Howe", "America/Santiago", "Europe/Rome"])
+def test_a_year_of_local_lines_is_read_in_order(path: Path, zone: str) -> None:
+    times = [datetime(2026, 1, 2, tzinfo=UTC) + timedelta(minutes=15 * step) for step in range(4 * 24 * 400)]
+    clocks = [at.astimezone(ZoneInfo(zone)) for at in times]
+    path.write_text("".join(f"{clock:%b %d %H:%M:%S} a cron[1]: tick\n" for clock in clocks))
+    job = job_of(path, {"zone": zone, "year": "2026"})
+    sent = [message.sent_ms for message in job.form.messages(path, job.settings)]
+    assert sent == [int(at.timestamp() * 1000) for at in times]

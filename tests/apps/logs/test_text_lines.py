@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
@@ -12,7 +12,9 @@ import pytest
 
 from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.logs.app import APP
-from streamgauge.apps.logs.layouts import GROUPS, LAYOUTS, read_layouts
+from streamgauge.apps.logs.layouts import GROUPS, LAYOUTS, LineLayout, read_layouts
+from streamgauge.apps.logs.text_lines import TextLines
+from streamgauge.operators.formats.messages import Messages
 
 from .reading import alerts_of, read
 
@@ -169,6 +171,15 @@ def test_a_layout_of_one_s_own(tmp_path: Path) -> None:
         messages = list(job.form.messages(path, job.settings))
         at = datetime(2026, 1, 5, 4, 47, tzinfo=UTC).timestamp() * 1000
         assert [one.sent_ms for one in messages] == [at, at + 60_000]
+
+
+def test_an_epoch_is_in_the_unit_that_its_size_says() -> None:
+    at = 1_767_225_600
+    lines = [f"{at * unit} up" for unit in (1, 1_000, 1_000_000, 1_000_000_000)] + [f"{at}.25 up", "7 up"]
+    decoder = TextLines("UTC", (LineLayout("own", r"^(?<epoch>[\d.]+) (?<message>.*)$"),))
+    times = decoder.decode(Messages.of([line.encode() for line in lines])).frame["time"]
+    begin = datetime(2026, 1, 1, tzinfo=UTC)
+    assert times.to_list()[:5] == [begin] * 4 + [begin + timedelta(milliseconds=250)]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from streamgauge.apps.registry import app_of
 def test_an_app_is_shown_with_its_group_and_further_groups_are_followed() -> None:
     result = pages(["iot"], ["sensors", "other"], [], {"limit": "78"})
     assert [one.app.name for one in result.apps] == ["iot"]
-    assert result.groups == ["sensors.readings", "sensors.days", "other"]
+    assert result.groups == ["sensors.readings", "sensors.days", "sensors.clocks", "other"]
     assert result.topics == ["sensors.alerts"]
     assert result.apps[0].rules["readings"][0].limit.at == 78
 
@@ -24,8 +24,8 @@ def test_an_app_is_shown_with_its_group_and_further_groups_are_followed() -> Non
 @pytest.mark.parametrize(
     ("format", "given", "also"),
     [
-        (None, {"group": "room"}, {"fleets"}),
-        ("json", {"fences": "areas.geojson"}, {"fences"}),
+        (None, {"group": "room"}, {"fleets", "clocks"}),
+        ("json", {"fences": "areas.geojson"}, {"fences", "clocks"}),
         ("gtfs-realtime", {}, {"fleets", "places"}),
         ("gtfs-realtime", {"group": "", "limit": "80"}, {"places"}),
     ],

@@ -162,7 +162,7 @@ def test_lost_messages_are_a_rule_that_a_file_may_name(tmp_path: Path) -> None:
     (part,) = (one for one in job.parts if one.name == "nodes")
     alerting = job.alerting(part, [])
     assert alerting is not None and [type(rule) for rule in alerting.rules] == [SequenceGap]
-    with pytest.raises(ValueError, match="part must be one of readings, days, got 'nodes'"):
+    with pytest.raises(ValueError, match="part must be one of readings, days, clocks, got 'nodes'"):
         Job.of(APP, "json", {}, rules)
 
 

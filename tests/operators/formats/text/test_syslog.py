@@ -110,3 +110,27 @@ def test_a_time_without_a_year_needs_a_message_with_a_time() -> None:
     assert decoded.frame.height == 1 and decoded.reasons == ["no time in 'Oct 11 22:14:15 h p: x'"]
     with pytest.raises(ValueError, match="syslog: 'Berlin' is not a time zone"):
         syslog("Berlin")
+
+
+def test_zones_of_hosts_and_times_without_an_offset() -> None:
+    lines = [
+        b"Jul  1 12:00:00 h p: x",
+        b"Jul  1 12:00:00 ny-3 p: x",
+        b"Jul  1 12:00:00 tok p: x",
+        b"2026-07-01T12:00:00 ny-3 p: x",
+        b"2026-07-01T12:00:00+05:30 ny-3 p: x",
+        b"2026-07-01T12:00:00Z tok p: x",
+    ]
+    zones = "Europe/Berlin, ny-*=America/New_York, tok=Asia/Tokyo"
+    stamps = [int(datetime(2026, 7, 2, tzinfo=UTC).timestamp() * 1000)] * len(lines)
+    times = syslog(zones).decode(Messages.of(lines, timestamps=stamps)).frame["time"]
+    assert times.dt.strftime("%H:%M").to_list() == ["10:00", "16:00", "03:00", "16:00", "06:30", "12:00"]
+    with pytest.raises(ValueError, match="syslog: 'Tokyo' is not a time zone"):
+        syslog("UTC, tok=Tokyo")
+
+
+def test_leap_seconds_are_the_next_second() -> None:
+    lines = [b"Dec 31 23:59:60 h p: x", b"<34>1 2016-12-31T23:59:60Z h p - - - x"]
+    stamps = [int(datetime(2017, 1, 1, 0, 0, 5, tzinfo=UTC).timestamp() * 1000)] * len(lines)
+    times = syslog().decode(Messages.of(lines, timestamps=stamps)).frame["time"]
+    assert times.to_list() == [datetime(2017, 1, 1, tzinfo=UTC)] * 2

@@ -1,0 +1,127 @@
+"""Readings as devices and home automation write them: with a comma, with a unit, or as words.
+
+``--set decimal=,`` reads a comma before the decimals, ``--set value_unit=°C`` also numbers with that unit
+behind them, and ``--set words=ON=1,OFF=0,unavailable=`` the words that it names, as numbers or as no reading.
+What remains is refused by a reason that names the setting.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import polars as pl
+
+from ...operators.formats.decode import Decoded, Decoder
+from ...operators.formats.messages import Messages
+from ...operators.formats.reasons import Reason
+from ..app import Settings
+
+USUAL = {"decimal": ".", "words": ""}
+
+_NUMBER = r"[-+]?(?:\d[\d.,' ]*|\.\d+)(?:[eE][-+]?\d+)?"
+_WITH_UNIT = re.compile(rf"({_NUMBER})\s*([^\W\d_]\S*|[%°″′]\S*)")
+_SHOWN = 40
+
+
+@dataclass(frozen=True)
+class NumberTexts:
+    """A `Decoder` that reads a column of another, which has texts, as numbers.
+
+    A text that is empty is no reading. `words` are in lower case, with their numbers or null.
+
+    >>> import streamgauge as sg
+    >>> lines = sg.csv({"v": pl.String()}, header=True)
+    >>> reads = NumberTexts(lines, "v", ",", "°C", (("on", 1.0), ("unavailable", None)))
+    >>> texts = ["v\\n20", 'v\\n"1.020,5 °C"', "v\\nOn", "v\\nunavailable", "v\\n20 %"]
+    >>> decoded = reads.decode(Messages.of([text.encode() for text in texts]))
+    >>> decoded.frame["v"].to_list(), decoded.reasons
+    ([20.0, 1020.5, 1.0, None], ["'20 %' has a unit; --set value_unit=% reads it"])
+    """
+
+    inner: Decoder
+    column: str
+    decimal: str = "."
+    unit: str = ""
+    words: tuple[tuple[str, float | None], ...] = ()
+    version: ClassVar[int] = 1
+    """Counts up with the forms that are read."""
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The Polars types of its columns."""
+        return {**self.inner.schema, self.column: pl.Float64()}
+
+    def decode(self, messages: Messages) -> Decoded:
+        """The rows of a batch, and why the other messages were refused."""
+        decoded = self.inner.decode(messages)
+        text = decoded.frame[self.column]
+        value = text.cast(pl.Float64, strict=False)
+        wrong = text.is_not_null() & ~value.is_finite().fill_null(False)
+        if wrong.any() or self.decimal == ",":
+            value = text.to_frame("text").select(self._expression(pl.col("text"))).to_series()
+            nothing = text.str.strip_chars().str.to_lowercase().is_in(["", *dict(self.words)])
+            wrong = text.is_not_null() & ~value.is_finite().fill_null(False) & ~nothing
+        frame = decoded.frame.with_columns(value.alias(self.column))
+        reasons = [self._reason(one) for one in text.filter(wrong).to_list()]
+        whole = Decoded(frame, decoded.rows, decoded.refused, decoded.reasons, decoded.skipped)
+        return whole.without(wrong.to_numpy(), reasons)
+
+    def _expression(self, text: pl.Expr) -> pl.Expr:
+        text = text.str.strip_chars()
+        lower, number = text.str.to_lowercase(), text
+        if self.unit:
+            number = number.str.strip_suffix(self.unit).str.strip_chars()
+        if self.decimal == ",":
+            # In front of a comma, points and blanks part thousands; JSON's own numbers have a point alone.
+            plain = number.str.replace_all(r"[.' ](\d{3})", "$1").str.replace(",", ".", literal=True)
+            number = pl.when(number.str.contains(",", literal=True)).then(plain).otherwise(number)
+        value = number.cast(pl.Float64, strict=False)
+        for word, worth in self.words:
+            value = pl.when(lower == word).then(pl.lit(worth, pl.Float64)).otherwise(value)
+        return value
+
+    def _reason(self, text: str) -> Reason:
+        shown, text = repr(text[:_SHOWN]), text.strip()
+        if self.decimal != "," and re.fullmatch(rf"[-+]?[\d.' ]*,\d+\s*(?:{re.escape(self.unit)})?", text):
+            return _reason(shown, "has a decimal comma", "--set decimal=, reads it")
+        if (match := _WITH_UNIT.fullmatch(text)) and match[2] != self.unit:
+            return _reason(shown, "has a unit", f"--set value_unit={match[2]} reads it")
+        if re.fullmatch(r"[^\W\d][\w ./-]*|[-–?]+", text):
+            reads = f"--set words={text[:_SHOWN]}=1 reads it, words={text[:_SHOWN]}= leaves it out"
+            return _reason(shown, "is a word", reads)
+        return Reason("a value is not a number", f"{shown} is not a number")
+
+
+def _reason(shown: str, what: str, setting: str) -> Reason:
+    return Reason(f"a value {what}; {setting}", f"{shown} {what}; {setting}")
+
+
+def number_texts(inner: Decoder, column: str, settings: Settings) -> NumberTexts:
+    """A decoder by what ``--set`` gave. Raises `ValueError` for settings that mean nothing."""
+    if (decimal := settings["decimal"]) not in (".", ","):
+        raise ValueError(f"--set decimal must be . or , got {decimal!r}")
+    words = tuple(words_in(settings["words"]).items())
+    return NumberTexts(inner, column, decimal, settings["value_unit"], words)
+
+
+def words_in(text: str) -> Mapping[str, float | None]:
+    """Words and the numbers that they stand for, null for none; words are in lower case.
+
+    >>> words_in("ON=1, OFF=0, unavailable=")
+    {'on': 1.0, 'off': 0.0, 'unavailable': None}
+    """
+    words: dict[str, float | None] = {}
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        word, equals, worth = part.rpartition("=")
+        try:
+            number = float(worth) if worth.strip() else None
+        except ValueError:
+            number = math.nan
+        if not equals or not word.strip() or (number is not None and not math.isfinite(number)):
+            raise ValueError(f"--set words must be such as ON=1,OFF=0,unavailable=, got {part!r}")
+        words[word.strip().lower()] = number
+    return words

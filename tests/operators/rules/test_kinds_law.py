@@ -1,0 +1,92 @@
+"""Every kind that a rules file can name keeps the law of `law`, and forgets keys or says why it does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamgauge.operators.rules.rule import Rule
+from streamgauge.operators.rules.toml_rules import KINDS
+from streamgauge.rules import (
+    Absence,
+    Beyond,
+    Burst,
+    Change,
+    ClockOffset,
+    Flatline,
+    NewTerm,
+    Rate,
+    Ratio,
+    RollingSum,
+    Slope,
+    StaLta,
+    Threshold,
+    Unusual,
+)
+
+from ...cases import seeds
+from .law import check, remembered
+
+HOT = {"above": 60, "clear": 45}
+RULES: dict[str, list[Rule]] = {
+    "threshold": [
+        Threshold("hot", value="v", hold="2m", release="1m", cooldown="5m", **HOT),
+        Threshold("each", value="v", above=60, every=True, cooldown="3m"),
+        Threshold("together", value="v", per=("k",), above=50),
+    ],
+    "ratio": [Ratio("share", value="n", to="all", above=0.7, clear=0.4, least=10)],
+    "rollingsum": [RollingSum("sum", value="n", over="5m", above=150, clear=100)],
+    "change": [
+        Change("jump", value="v", against="last", by="distance", above=30, every=True),
+        Change("drift", value="v", against="ewma", over=12, by="z", above=3, clear=1, warm=5),
+        Change("mean", value="v", against="mean", over=10, by="difference", above=20),
+    ],
+    "unusual": [Unusual("unusual", value="v", above=1.2)],
+    "beyond": [Beyond("beyond", value="v", q=0.9, warm=10, above=1.2, every=True)],
+    "burst": [Burst("burst", value="n", above=3, least=20, over=20, warm=5)],
+    "stalta": [StaLta("quake", value="n", above=1, clear=0.9, short="2m", long="20m", times=1)],
+    "slope": [Slope("leak", value="v", over="10m", above=1, rate="1m")],
+    "absence": [Absence("gone", longer="4m"), Absence("forgotten", longer="4m", forget="1h")],
+    "flatline": [Flatline("stuck", value="v", longer="4m", within=1)],
+    "newterm": [NewTerm("new", learn="1m")],
+    "clockoffset": [ClockOffset("clock", value="v", above=25, clear=10, windows=2)],
+    "rate": [Rate("busy", value="octets", above=3), Rate("idle", value="octets", below=2, hold="2m")],
+}
+NOT_OF_READINGS = {"burst", "stalta", "clockoffset"}
+NOT_OF_WINDOWS = {"unusual"}
+KEEPS = {
+    "absence": "a key that is gone is what it reports; `forget` ends that",
+    "change": "a baseline is the key's whole past",
+    "beyond": "a sketch is the key's whole past",
+    "unusual": "35 days of each key",
+    "flatline": "the value that the key has",
+    "newterm": "terms up to `most`; `forget` ends that",
+}
+"""Kinds that remember keys however long they are gone, and why."""
+ALL = [
+    pytest.param(rule, readings, id=f"{rule.name} {'readings' if readings else 'windows'}")
+    for kind, rules in RULES.items()
+    for rule in rules
+    for readings in (False, True)
+    if kind not in (NOT_OF_READINGS if readings else NOT_OF_WINDOWS)
+]
+
+
+def test_every_kind_is_here() -> None:
+    assert set(RULES) == set(KINDS)
+
+
+@pytest.mark.parametrize("seed", seeds(1, 5))
+@pytest.mark.parametrize(("rule", "readings"), ALL)
+def test_alerts_depend_on_rows_and_times_alone(rule: Rule, readings: bool, seed: int) -> None:
+    alerts = check(rule, readings, seed, minutes=80 if seed == 0 else 400)
+    assert alerts or isinstance(rule, Unusual)  # which learns for days
+
+
+@pytest.mark.parametrize(("rule", "readings"), ALL)
+def test_keys_that_are_gone_are_forgotten_unless_a_kind_says_why_not(rule: Rule, readings: bool) -> None:
+    kind = type(rule).__name__.lower()
+    few, many = (remembered(rule, readings, keys)[1] for keys in (50, 200))
+    if kind in KEEPS and not getattr(rule, "forget_us", 0):
+        assert many > 2 * few  # the reason is out of date
+        return
+    assert many < few + 100
