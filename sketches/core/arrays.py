@@ -253,7 +253,7 @@ def _of_extension(values: Any) -> pa.Array:
         array = pa.array(values)
     except (*_FAULTS, NotImplementedError):
         return _of_numpy(np.asarray(values))
-    return plain(array)
+    return _joined(array) if isinstance(array, pa.ChunkedArray) else plain(array)
 
 
 def _of_python(values: list[Any]) -> pa.Array:

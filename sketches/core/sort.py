@@ -6,10 +6,14 @@ sort and of a merge item by item.
 
 from __future__ import annotations
 
+import numpy as np
+
 from .jit import inner
 from .sorting_network import CHUNK, merge_chunk, sort_chunk
 
 _FEW = 8
+_FEW_FALLS = 6
+"""A run that falls so often at most, and rises in between, is merged instead of being sorted."""
 
 
 @inner
@@ -71,11 +75,30 @@ def _insertion(run):
 
 
 @inner
+def _falls(run, first):
+    """Where the sorted items from number `first` on end."""
+    at = first + 1
+    while at < len(run) and run[at] >= run[at - 1]:
+        at += 1
+    return at
+
+
+@inner
 def sort(run, scratch, top):
     """Sort `run` in place; `scratch` holds twice its items and 256 more, `top` is at least its largest."""
     n = len(run)
     if n <= _FEW:
         _insertion(run)
+        return
+    falls = np.int64(0)
+    for i in range(1, n):
+        falls += run[i] < run[i - 1]
+    if falls <= _FEW_FALLS:  # levels of other sketches, one after another
+        middle = _falls(run, 0)
+        while middle < n:
+            end = _falls(run, middle)
+            merge_apart(run[:middle], run[middle:end], run[:end], top, scratch)
+            middle = end
         return
     half = len(scratch) // 2
     source, target = scratch[:half], scratch[half:]

@@ -528,6 +528,9 @@ def _pandas(sort: str, values: Values) -> Iterator[Layout]:
             known,  # type: ignore[misc]
         )
         yield layout(f"{dtype} backwards", lambda series=series: series[::-1], values[::-1])  # type: ignore[misc]
+        if "pyarrow" in dtype:  # each part remains a chunk
+            parts = series[:2], series[2:2], series[2:]
+            yield layout(f"{dtype} of several parts", lambda parts=parts: pd.concat(parts))  # type: ignore[misc]
     yield layout("objects", lambda: pd.Series(values, dtype=object, index=range(5, 5 + len(values))))
     yield layout("categories", lambda: pd.Series(values, dtype="category"))
     yield layout("index", lambda: pd.Index(known), known)
@@ -535,6 +538,13 @@ def _pandas(sort: str, values: Values) -> Iterator[Layout]:
     arrow = pd.ArrowDtype(pa.list_(SORTS[sort][0]))
     yield layout("lists of objects", lambda: pd.Series(listed, dtype=object), listed)
     yield layout("lists of Arrow", lambda: pd.Series(listed, dtype=arrow), listed)
+    yield layout(
+        "lists of Arrow of several parts",
+        lambda: pd.concat([pd.Series(listed, dtype=arrow)] * 2),
+        [*listed, *listed],
+    )
+    runs = pa.chunked_array([_runs(values, SORTS[sort][0], pa.int32())] * 2)
+    yield layout("runs of Arrow", lambda: pd.Series(pd.arrays.ArrowExtensionArray(runs)), [*values, *values])
     yield layout(
         "lists of Arrow filtered",
         lambda: pd.Series(listed, dtype=arrow)[[True, False] * 4],
