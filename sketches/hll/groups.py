@@ -19,7 +19,7 @@ from ..core.resume import DONE, NO_ROOM, resume
 from . import batch_answers
 from .coupons import CHUNK, coupon_chunks
 from .images import sizes, write_images
-from .images_read import REASONS
+from .images_read import HLL_FORM, REASONS
 from .limits import limits, shares
 from .merge import (
     FULL,
@@ -42,8 +42,8 @@ _IMAGES_A_GROUP = 4
 """The same of sketches that are folded in."""
 _Images = tuple[np.ndarray, np.ndarray, np.ndarray]
 """The group of each image, and where it lies in the bytes: n + 1 offsets, and all of them."""
-_HLL_8_HEADER, _HLL_8 = 40, 10
-"""Bytes before the registers of an HLL_8 image, and its mode byte."""
+_HEADER = 40
+"""Bytes before the registers of an image."""
 _A_RUN = 8
 """Images of one group after another, on average, from which on they are folded as runs."""
 _MANY = 1_000
@@ -148,15 +148,15 @@ class HLLGroups(StoredAsImages):
             rebuild_stale(self._store, self._n)
 
     def _runs(self, groups: np.ndarray, offsets: np.ndarray, data: np.ndarray) -> np.ndarray | None:
-        """Where runs of one group's images begin, unless these are short or of other images than HLL_8."""
-        size = _HLL_8_HEADER + (1 << self.lg_k)
-        if len(groups) < _A_RUN or int(offsets[-1] - offsets[0]) != size * len(groups):
+        """Where runs of one group's images begin, unless they are short, or not all registers of one lg_k."""
+        least = _HEADER + (1 << self.lg_k) // 2
+        if len(groups) < _A_RUN or int(np.diff(offsets).min()) < least:
             return None
         starts = np.flatnonzero(np.diff(groups, prepend=-1))
-        if len(starts) * _A_RUN > len(groups) or (np.diff(offsets) != size).any():
+        if len(starts) * _A_RUN > len(groups):
             return None
         heads = offsets[:-1]
-        alike = (data[heads + 3] == self.lg_k).all() and (data[heads + 7] == _HLL_8).all()
+        alike = (data[heads + 3] == self.lg_k).all() and (data[heads + 7] & 3 == HLL_FORM).all()
         return starts if alike else None
 
     def _fold_runs(self, images: _Images, sums: np.ndarray, runs: np.ndarray) -> tuple[int, int]:
@@ -166,7 +166,7 @@ class HLLGroups(StoredAsImages):
             starts = np.unique(np.append(low, runs[(runs > low) & (runs < high)]))
             folded = np.zeros((len(starts), 1 << self.lg_k), np.uint8)
             parts.append((starts, folded))
-            return check_runs(*images, sums, starts, folded, low, high)
+            return check_runs(*images, new_scratch(self.lg_k), sums, starts, folded, low, high)
 
         for at, fault in each_slice(len(sums), check):
             if fault:

@@ -220,8 +220,8 @@ def check_images(store, groups, offsets, data, scratch, sums, one_by_one, start,
 
 
 @lean
-def check_runs(groups, offsets, data, sums, starts, folded, start, end):
-    """What `check_images` gives of HLL_8 images of one lg_k, whose registers are folded as they are checked.
+def check_runs(groups, offsets, data, scratch, sums, starts, folded, start, end):
+    """What `check_images` gives of images of registers, of one lg_k, which are folded as they are checked.
 
     A run of images of one group begins at the image ``starts[r]``, and ``folded[r]`` gets their registers.
     So each image comes from memory once, which takes as long as all else.
@@ -233,15 +233,23 @@ def check_runs(groups, offsets, data, sums, starts, folded, start, end):
         if i > start and groups[i] != groups[i - 1]:
             r += 1
             starts[r] = i
-        status = check_preamble(data, offsets[i], offsets[i + 1])
+        first, last = offsets[i], offsets[i + 1]
+        status = check_preamble(data, first, last)
         if not status:
-            status = check_registers(data, offsets[i], offsets[i + 1], folded[r], sums[i])
+            status = check_registers(data, first, last, scratch.registers, sums[i])
         if status:
             return i, status
-        own, registers = folded[r], data[offsets[i] + 40 : offsets[i + 1]]
-        for j in range(len(own)):
-            own[j] = max(own[j], registers[j])
+        if data[first + 7] >> 2 == 2:  # HLL_8 are bytes as they are kept
+            _raise_to(folded[r], data[first + 40 : last])
+        else:
+            _raise_to(folded[r], scratch.registers)
     return end, DONE
+
+
+@inner
+def _raise_to(own, registers):
+    for i in range(len(own)):
+        own[i] = max(own[i], registers[i])
 
 
 @lean
@@ -254,9 +262,14 @@ def fold_runs(store, groups, offsets, data, scratch, sums, starts, folded, at):
         i = starts[r]
         if not has_room(store):
             return r, NO_ROOM
-        first = offsets[i]
-        own, flags, least_known = data[first + 40 : offsets[i + 1]], data[first + 5], data[first + 6] > 0
-        _fold_registers(store, groups[i], own, sums[i : i + 1], flags, least_known, scratch.spare)
+        first, last = offsets[i], offsets[i + 1]
+        flags = data[first + 5]
+        if data[first + 7] >> 2 == 2:
+            own, least_known = data[first + 40 : last], data[first + 6] > 0
+            _fold_registers(store, groups[i], own, sums[i : i + 1], flags, least_known, scratch.spare)
+        else:
+            take_registers(data, first, last, scratch.registers)
+            _fold_registers(store, groups[i], scratch.registers, sums[i : i + 1], flags, False, scratch.spare)
         if i + 1 < len(groups) and groups[i + 1] == groups[i]:
             # It has registers by now, and those of its first image change nothing.
             _fold_registers(store, groups[i], folded[r], sums[i : i + 1], flags, least_known, scratch.spare)

@@ -87,3 +87,31 @@ def test_of_images_checked_in_slices_the_first_at_fault_is_named(
     with pytest.raises(SketchError, match=f"row {min(faulty)} "):
         groups.merge(np.arange(1_000) % 2, pa.array(images, pa.binary()))
     assert groups.estimates().tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("lg_k", [4, 9, 12])
+@pytest.mark.parametrize("begun", [False, True], ids=["empty", "begun"])
+def test_runs_of_a_groups_registers_are_folded_as_one_after_the_other(
+    lg_k: int, begun: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(lg_k)
+    images = []
+    for kind in KINDS * 20:
+        sketch = datasketches.hll_sketch(lg_k, kind)
+        for value in rng.integers(2**62, size=int(rng.choice([1, 3, 40])) << lg_k):  # with exceptions, too
+            sketch.update(int(value))
+        images.append(sketch.serialize_compact() if rng.random() < 0.5 else sketch.serialize_updatable())
+    assert {image[7] & 3 for image in images} == {HLL_FORM}
+    monkeypatch.setattr(parallel, "cores", lambda: 3)
+    monkeypatch.setattr(parallel, "_LEAST", 7)
+    column, groups = pa.array(images, pa.binary()), np.repeat([2, 0, 1], 20)
+    before = HLLGroups(3, lg_k) if begun else None
+    if before is not None:
+        before.update(np.array([0, 1, 1]), np.arange(3))
+    in_runs = merged(column, groups, before, 3, lg_k)
+    monkeypatch.setattr(hll_groups, "_A_RUN", len(images) + 1)
+    assert merged(column, groups, before, 3, lg_k) == in_runs
+    monkeypatch.undo()
+    images[33] = images[33][:40] + bytes([images[33][40] ^ 1]) + images[33][41:]
+    with pytest.raises(SketchError, match="row 33 "):
+        HLLGroups(3, lg_k).merge(groups, pa.array(images, pa.binary()))
