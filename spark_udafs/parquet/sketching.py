@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from os import PathLike, fspath
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -110,7 +111,9 @@ class ParquetSketching(Sketching):
                 '"UTC")))'
             )
 
-    def _whole(self, inputs: InputColumns, plan: Partials) -> DataFrame | None:
+    def _by_catalyst(
+        self, inputs: InputColumns, plan: Partials, definition: Mapping[str, Any], delay_ms: int | None
+    ) -> DataFrame | None:
         """None: rows that are never in the JVM are sketched where they are read."""
         return None
 

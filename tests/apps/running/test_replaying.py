@@ -225,8 +225,8 @@ def test_a_run_that_counted_nothing_claims_nothing(
     Console(file=shown, width=150).print(AppReport(app_of("iot"), result))
     assert "No message was counted, so there is nothing to compare." in shown.getvalue()
     reasons = [(one["reason"], one["messages"]) for one in result["dead_letters"]]
-    assert reasons == [('"value" is not Float64', 9), ("not JSON", 1)]
-    assert result["dead_letters"][0]["details"] == '"value" is "0 degrees", not Float64'
+    assert reasons == [("a value has a unit; --set value_unit=degrees reads it", 9), ("not JSON", 1)]
+    assert result["dead_letters"][0]["details"] == "'0 degrees' has a unit; --set value_unit=degrees reads it"
 
 
 @pytest.mark.parametrize("name", APPS)
