@@ -240,6 +240,9 @@ class Sketching:
         sampled = any(a.name == "sample" for a in plan.aggregates.values())
         if streaming and sampled:
             return None  # Spark draws the same random numbers in each micro-batch
+        expressions = plan.over_rows(inputs.of_rows, inputs.kinds)
+        if expressions is None:
+            return None
         rows = inputs.rows.frame if isinstance(inputs.rows, DeclaredFrame) else inputs.rows
         if streaming and not declared:
             rows = remembering(rows, {**definition, **_IN_THE_JVM}, inputs.struct)
@@ -254,8 +257,8 @@ class Sketching:
             window = self.windows.over(event).alias(WINDOW)
         # What has been spilled to disk isn't computed again, so it is the same again.
         twice = sampled and self.frame.storageLevel.useDisk
-        table = plan.sketched(rows, inputs.of_rows, inputs.kinds, twice, window)
-        if table is None or declared or streaming:
+        table = plan.sketched(rows, expressions, inputs.of_rows, inputs.kinds, twice, window)
+        if declared or streaming:
             return table
         groups = [F.col(quoted(inputs.of_rows[key])) for key in plan.keys]
         if window is not None:

@@ -60,22 +60,14 @@ class NativePartials(Partials):
             rows.update(zip(form.columns[1:], items))
             yield self._batch(rows, len(parents))
 
-    def sketched(
-        self,
-        rows: DataFrame,
-        columns: Mapping[str, str],
-        kinds: Mapping[str, DataType],
-        twice: bool = False,
-        window: Column | None = None,
-    ) -> DataFrame | None:
-        """The table of rows, made by Catalyst alone; None if it would say something else.
+    def over_rows(
+        self, columns: Mapping[str, str], kinds: Mapping[str, DataType]
+    ) -> dict[str, Column] | None:
+        """Catalyst's aggregates that sketch rows, by name; None if they would say something else.
 
         `columns` are the rows' columns by the names that keys and aggregates have for them, and `kinds` their
-        types by the same names. Where there are samples, no column's name may begin with two underscores.
-        `twice` says that the rows are the same when they are read again, and that this costs little.
-        `window` is Spark's window over the rows' times; without it all rows are in one.
+        types by the same names.
         """
-        samples = [form for form in self.forms if isinstance(form, SampleForm)]
         expressions: dict[str, Column] = {}
         for form in self.forms:
             column = (
@@ -86,6 +78,24 @@ class NativePartials(Partials):
             if expression is None:
                 return None
             expressions.update(expression)
+        return expressions
+
+    def sketched(
+        self,
+        rows: DataFrame,
+        expressions: Mapping[str, Column],
+        columns: Mapping[str, str],
+        kinds: Mapping[str, DataType],
+        twice: bool = False,
+        window: Column | None = None,
+    ) -> DataFrame:
+        """The table of rows, made by Catalyst alone, by what `over_rows` gives of `columns` and `kinds`.
+
+        Where there are samples, no column's name may begin with two underscores. `twice` says that the rows
+        are the same when they are read again, and that this costs little. `window` is Spark's window over the
+        rows' times; without it all rows are in one.
+        """
+        samples = [form for form in self.forms if isinstance(form, SampleForm)]
         if samples:
             rows = rows.select("*", *(F.rand().alias(_share_of(form)) for form in samples))
         if twice and window is None and not self.keys and len(samples) == len(self.forms) == 1:
