@@ -304,7 +304,7 @@ def _messages(path: Path, settings: Settings) -> Iterator[Message]:
 def _recognises(path: Path, head: bytes) -> bool:
     """Whether most lines are out of containers."""
     lines = first_lines(head)
-    texts = pl.Series(lines, dtype=pl.Binary).cast(pl.String, strict=False).drop_nulls()
+    texts = pl.Series([line.decode(errors="replace") for line in lines], dtype=pl.String)
     packed = _unpacked(texts) if len(texts) else None
     return packed is not None and 2 * packed["time"].drop_nulls().len() > len(lines)
 

@@ -53,7 +53,7 @@ def _recognises(lines: list[bytes]) -> bool:
     if not reads(_begun(NOWHERE, USUAL), lines):
         return False
     sure = tuple(layout for layout in LAYOUTS if layout not in UNSURE)
-    texts = pl.Series(lines, dtype=pl.Binary).cast(pl.String, strict=False).drop_nulls()
+    texts = pl.Series([line.decode(errors="replace") for line in lines], dtype=pl.String)
     others = pl.select(
         pl.any_horizontal(pl.lit(texts).str.contains(one.expression) for one in sure)
     ).to_series()

@@ -120,3 +120,9 @@ def test_a_year_of_local_lines_is_read_in_order(path: Path, zone: str) -> None:
     job = job_of(path, {"zone": zone, "year": "2026"})
     sent = [message.sent_ms for message in job.form.messages(path, job.settings)]
     assert sent == [int(at.timestamp() * 1000) for at in times]
+
+
+def test_a_line_in_latin_1_leaves_the_format_known(tmp_path: Path) -> None:
+    path = tmp_path / "auth.log"
+    path.write_bytes("\n".join([*SSH, "Jan  1 00:04:00 web app: caf\xe9 opened"]).encode("latin-1"))
+    assert job_of(path).form.name == "syslog"
