@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -412,6 +412,17 @@ class LimitRule(Rule):
     def forgets(self, memory: dict[str, Any]) -> bool:
         """Whether a key at rest may be dropped with this memory."""
         return not memory
+
+    def _forget_old(
+        self, state: RuleState, time_us: int, after_us: int, last_us: Callable[[dict[str, Any]], int]
+    ) -> None:
+        """Drop keys at rest that are `after_us` behind `time_us`, by `last_us`; checked as often."""
+        if time_us < state.get("sweep", time_us):
+            return
+        for key, kept in list(state["keys"].items()):
+            if not kept["switch"] and last_us(kept["memory"]) <= time_us - after_us:
+                del state["keys"][key]
+        state["sweep"] = time_us + after_us
 
     def _evaluate(
         self,

@@ -67,12 +67,7 @@ class Rate(LimitRule):
     def advance(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
         """See `Rule`."""
         yield from super().advance(state, time_us, step_us)
-        if time_us < state.get("sweep", time_us):
-            return
-        for key, kept in list(state["keys"].items()):
-            if not kept["switch"] and kept["memory"]["last"][0] <= time_us - _FORGET_US:
-                del state["keys"][key]
-        state["sweep"] = time_us + _FORGET_US
+        self._forget_old(state, time_us, _FORGET_US, lambda memory: memory["last"][0])
 
 
 def growth(before: float, value: float) -> float:

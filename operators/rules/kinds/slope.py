@@ -97,13 +97,7 @@ class Slope(LimitRule):
     def advance(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
         """See `Rule`."""
         yield from super().advance(state, time_us, step_us)
-        if time_us < state.get("sweep", time_us):
-            return
-        over = self._duration("over")
-        for key, kept in list(state["keys"].items()):
-            if not kept["switch"] and kept["memory"]["at"][-1] <= time_us - over:
-                del state["keys"][key]
-        state["sweep"] = time_us + over
+        self._forget_old(state, time_us, self._duration("over"), lambda memory: memory["at"][-1])
 
 
 def theil_sen(times: np.ndarray, values: np.ndarray) -> Figure:
