@@ -185,10 +185,9 @@ class Sketching:
         delay_ms = self._own_delay_ms(time)
         table = self._by_catalyst(inputs, plan, definition, delay_ms)
         if isinstance(self.frame, DeclaredFrame):
-            # A label is for `write`, and pipelines write their tables themselves.
             return table if table is not None else _not_by_catalyst(plan)
         if table is not None:
-            return labelled(table, {**definition, **_IN_THE_JVM}) if self.frame.isStreaming else table
+            return table
         if plan.keys and self.windows is None and not self.frame.isStreaming:
             # There is no state to be kept, and our own merge takes many sketches at a time.
             plan = BucketedPartials(plan.table, _buckets(self.frame))
@@ -244,8 +243,11 @@ class Sketching:
         if expressions is None:
             return None
         rows = inputs.rows.frame if isinstance(inputs.rows, DeclaredFrame) else inputs.rows
-        if streaming and not declared:
-            rows = remembering(rows, {**definition, **_IN_THE_JVM}, inputs.struct)
+        # Pipelines write their tables and keep their checkpoints themselves.
+        compared = streaming and not declared
+        definition = {**definition, **_IN_THE_JVM}
+        if compared:
+            rows = remembering(rows, definition, inputs.struct)
         window = None
         if isinstance(self.windows, Windows):
             event = inputs.of_rows[EVENT]
@@ -258,7 +260,9 @@ class Sketching:
         # What has been spilled to disk isn't computed again, so it is the same again.
         twice = sampled and self.frame.storageLevel.useDisk
         table = plan.sketched(rows, expressions, inputs.of_rows, inputs.kinds, twice, window)
-        if declared or streaming:
+        if compared:
+            return labelled(table, definition)
+        if declared:
             return table
         groups = [F.col(quoted(inputs.of_rows[key])) for key in plan.keys]
         if window is not None:
