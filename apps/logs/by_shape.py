@@ -36,12 +36,12 @@ from .haproxy import HAPROXY
 from .haproxy import PATTERN as HAPROXY_LINE
 from .json_lines import JSON_LINES
 from .layouts import LAYOUTS, UNSURE
-from .lines import NOWHERE, first_lines, lines_of, timed
+from .lines import NOWHERE, first_lines
 from .logins import find_logins
 from .syslog import SYSLOG
 from .text_lines import TEXT_LINES
 from .w3c import W3C
-from .years import YEAR, yearly_stamps
+from .years import YEAR, timed_by_year
 from .zeek import ZEEK_JSON
 
 USUAL = {"zone": "UTC", **YEAR, "errors": "500", "challenges": "yes", "terms": "", "probes": "yes"}
@@ -297,8 +297,7 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
 
 
 def _messages(path: Path, settings: Settings) -> Iterator[Message]:
-    stamps = yearly_stamps(path, settings["year"], lambda: lines_of(path))
-    yield from timed(_begun(NOWHERE, settings), lines_of(path), stamps, settings["zone"])
+    return timed_by_year(_begun(NOWHERE, settings), path, settings)
 
 
 def _recognises(path: Path, head: bytes) -> bool:

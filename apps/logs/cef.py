@@ -14,10 +14,10 @@ import polars as pl
 from ...operators.definition.stream import Stream
 from ..app import AppFormat, Feed, Message, Settings
 from .columns import filled, in_columns
-from .lines import NOWHERE, first_lines, lines_of, reads, timed
+from .lines import NOWHERE, first_lines, reads
 from .members import whole
 from .patterned_lines import HEAD, ISO, MILLISECONDS, PatternedLines
-from .years import YEAR, yearly_stamps
+from .years import YEAR, timed_by_year
 
 USUAL = {"zone": "UTC", **YEAR}
 
@@ -95,8 +95,7 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
 
 
 def _messages(path: Path, settings: Settings) -> Iterator[Message]:
-    stamps = yearly_stamps(path, settings["year"], lambda: lines_of(path))
-    yield from timed(_begun(NOWHERE, settings), lines_of(path), stamps, settings["zone"])
+    return timed_by_year(_begun(NOWHERE, settings), path, settings)
 
 
 CEF = AppFormat(

@@ -10,11 +10,11 @@ import polars as pl
 from ...operators.definition.stream import Stream
 from ..app import AppFormat, Feed, Message, Settings
 from .columns import failed_status, in_columns
-from .lines import NOWHERE, first_lines, lines_of, reads, timed
+from .lines import NOWHERE, first_lines, reads
 from .members import whole
 from .patterned_lines import HEAD, PatternedLines
 from .web_requests import missing_paths, refused_requests
-from .years import YEAR, yearly_stamps
+from .years import YEAR, timed_by_year
 
 USUAL = {"zone": "UTC", **YEAR}
 """The zone of its times, which name none, and the year of those before them."""
@@ -64,8 +64,7 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
 
 
 def _messages(path: Path, settings: Settings) -> Iterator[Message]:
-    stamps = yearly_stamps(path, settings["year"], lambda: lines_of(path))
-    yield from timed(_begun(NOWHERE, settings), lines_of(path), stamps, settings["zone"])
+    return timed_by_year(_begun(NOWHERE, settings), path, settings)
 
 
 HAPROXY = AppFormat(

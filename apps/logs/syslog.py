@@ -12,9 +12,9 @@ from ...operators.formats.text.syslog import syslog
 from ..app import AppFormat, Feed, Message, Settings
 from .columns import failed_level, failed_text, in_columns, login_columns, template
 from .layouts import LAYOUTS, UNSURE
-from .lines import NOWHERE, first_lines, lines_of, reads, timed
+from .lines import NOWHERE, first_lines, reads
 from .logins import WithLogins
-from .years import YEAR, yearly_stamps
+from .years import YEAR, timed_by_year
 
 USUAL = {"zone": "UTC", **YEAR}
 """The zone of times that name none, and the year in which a recording begins."""
@@ -44,8 +44,7 @@ def _rows(feed: Feed, settings: Settings) -> Stream:
 
 def _messages(path: Path, settings: Settings) -> Iterator[Message]:
     """Lines whose times lack the year are stamped as if they were sent at the end of theirs."""
-    stamps = yearly_stamps(path, settings["year"], lambda: lines_of(path))
-    yield from timed(_begun(NOWHERE, settings), lines_of(path), stamps, settings["zone"])
+    return timed_by_year(_begun(NOWHERE, settings), path, settings)
 
 
 def _recognises(lines: list[bytes]) -> bool:

@@ -7,6 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ...operators.definition.stream import Stream
+from ..app import Message, Settings
+from .lines import lines_of, timed
+
 YEAR = {"year": ""}
 """The year in which a recording begins; without it, its last line is of the latest year that the file's own
 time allows."""
@@ -15,6 +19,12 @@ _NAMED = re.compile(rb"^(?:<\d{1,3}>)?([A-Z][a-z]{2}) +(\d{1,2}) \d{2}:")
 _NUMBERED = re.compile(rb"^\[?[IWEF]?(\d\d)[-./]?(\d\d) \d\d:\d\d:\d\d")
 _MONTHS = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
 _HALF_A_YEAR = 183
+
+
+def timed_by_year(stream: Stream, path: Path, settings: Settings) -> Iterator[Message]:
+    """The messages of a recording, a line each, whose times may lack the year, the zone or both."""
+    stamps = yearly_stamps(path, settings["year"], lambda: lines_of(path))
+    yield from timed(stream, lines_of(path), stamps, settings["zone"])
 
 
 def yearly_stamps(path: Path, given: str, lines: Callable[[], Iterable[bytes]]) -> Iterator[int]:
