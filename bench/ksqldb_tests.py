@@ -56,7 +56,7 @@ _DECISIONS = {
     ),
     r"delimited: (INT|BIGINT) - key": "a key in quotes is no number: the message is refused, and counted",
     r"null: null equals": "= with NULL is NULL",
-    r"null: coalesce - with parse_date": "a text that goes on behind the pattern is no date",
+    r"null: coalesce - with parse_date": "text after the end of the pattern makes it no date",
     r"partition-by: only key column - select star - with join": "* has no ROWTIME, ROWPARTITION, ROWOFFSET",
     r"string: LCASE, UCASE, TRIM": "TRIM removes spaces only, as the standard says",
     r"suppress: ": "EMIT FINAL gives each closed window, also the first, and waits 10 seconds by default",
@@ -132,7 +132,7 @@ def outcome_of(name: str, test: Mapping[str, Any]) -> Outcome:
 
 
 class _InOrder(Memory):
-    """Messages come one by one, as in ksqlDB's tests: those of tables between those of streams.
+    """Messages arrive one at a time in the order of the test, so those of tables and streams alternate.
 
     With EMIT FINAL (`final`) windows that no later message closes stay open.
     """

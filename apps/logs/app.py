@@ -90,7 +90,7 @@ def _clients(rows: Stream) -> Stream:
 
 
 def _day_of_clients(rows: Stream) -> Stream:
-    """How often an address came in a day to be refused: by connection, or by the second if there is none.
+    """On how many connections a day an address was refused; without connections, in how many seconds.
 
     A 401 for a request without a name is how a server asks for one, unless the path takes passwords itself.
     """
@@ -117,7 +117,7 @@ def _accounts(rows: Stream) -> Stream:
 
 
 def _troubles(rows: Stream) -> tuple[pl.Expr, pl.Expr, dict[str, pl.Expr]]:
-    """Which rows refuse a login, which miss a path, and their key; other rows only say that time goes on."""
+    """Which rows are refused logins, which are missing paths, and their key; the others only advance time."""
     named = pl.col("address").is_not_null()
     refused, missing = named & (pl.col("refused") > 0), named & (pl.col("missing") > 0)
     return refused, missing, {"address": pl.when(refused | missing).then("address")}

@@ -40,7 +40,7 @@ def _begun(feed: Feed) -> Stream:
 
 
 def _rows(feed: Feed, settings: Settings) -> Stream:
-    """Of a login that fails, PAM and the program write a record each: they are of one process, one attempt.
+    """PAM and the program each write a record of a failed login; both name the same process: one attempt.
 
     Programs quote what a client chose, or write it in hexadecimal digits, so that no name forges a field.
     """

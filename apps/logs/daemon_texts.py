@@ -423,8 +423,9 @@ TEXTS: tuple[DaemonText, ...] = (
             (r"(?:LOG: +)?connection received: host=<ip> port=\d+", "context"),
         )
     ),
-    # A name may hold ", client: ", so that the last one is the server's. Behind a referrer a client's text
-    # goes on; there the first counts if the name has no colon, where ngx_http_auth_basic_module ends it.
+    # A user name may contain ", client: ", so the last one counts, which the server wrote. A referrer is also
+    # the client's text, so in lines with one the first counts, if the name has no colon:
+    # ngx_http_auth_basic_module cuts names there.
     *(
         DaemonText(r"^nginx$", rf"^{_NGINX}{pattern}, client: <ip>, server: .*$", "failed", "", unlike)
         for user, unlike in (("<user>", _REFERRED), ("(?P<user>[^:]*)", ""))

@@ -217,4 +217,4 @@ WINDOWS = _format(
         b'"winlog"' in line or (b'"EventID"' in line and (b'"Channel"' in line or b'"Computer"' in line))
     ),
 )
-"""Numbers are those of Microsoft's "Appendix L: Events to Monitor"; members are the senders'."""
+"""Event numbers are from Microsoft's "Appendix L: Events to Monitor", member names from log shippers."""

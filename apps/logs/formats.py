@@ -18,4 +18,4 @@ from .zeek import ZEEK, ZEEK_JSON
 
 _IN_JSON = (OTLP, KUBERNETES_AUDIT, EVE, WINDOWS, CLOUDTRAIL, ZEEK_JSON, JSON_LINES)
 FORMATS = (ACCESS, HAPROXY, AUDITD, CEF, W3C, LINES, SYSLOG, ZEEK, *_IN_JSON, TEXT_LINES)
-"""In the order in which a recording is recognised; the first is a live run's, unless another is named."""
+"""In the order in which they are tried on a recording; a live run takes the first unless you name another."""

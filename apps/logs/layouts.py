@@ -38,8 +38,8 @@ ISO = ""
 class LineLayout:
     """A layout of lines: its name, its expression, and how its time is written.
 
-    `time` is a format as of strftime, or empty for ISO 8601; a group ``epoch`` holds a number since 1970, in
-    s, ms, µs or ns by its size, and needs none. A time without a year is read as those of syslog are.
+    `time` is a format as of strftime, or empty for ISO 8601; it isn't needed if a group ``epoch`` holds
+    a number since 1970, which is in s, ms, µs or ns by its size. A time without a year is read as in syslog.
     `program` is who writes such lines, if they don't say it themselves.
     """
 

@@ -77,8 +77,8 @@ class PriceBand(PriceRule):
 
     The limit is compared with how far the price is on its way from the reference to the band, in percent:
     ``at_least=100`` is at the band. With ``hold="15s"`` it is what leads to a trading pause. `tier1` lists
-    the symbols of Tier 1, by name or wildcard (`SymbolList`); the others are of Tier 2. Bars are compared
-    with the bands by their lowest and highest price; daily bars are ignored. The other fields are those of
+    the symbols of Tier 1, by name or wildcard (`SymbolList`); the others are of Tier 2. A bar's lowest
+    and highest price are compared with the bands; daily bars are ignored. The other fields are those of
     `PriceRule`.
     """
 
