@@ -70,16 +70,12 @@ class JoinSides:
         )
 
     def begin(self, task: Task, ranges: Sequence[Range]) -> None:
-        """From now on the task's clock says which times are broken."""
+        """Windows up to a task's watermark are closed from now on; its clock says which times are broken."""
         self.clock_us = task.clock_us
         self.letters_from = {r.place: r.start for r in ranges}
         for state in self.states.values():
+            state.time.closed_us = max(state.time.closed_us, task.watermark_us)
             state.heard = False
-
-    def close(self, watermark_us: int) -> None:
-        """Windows up to a watermark are closed from now on."""
-        for state in self.states.values():
-            state.time.closed_us = max(state.time.closed_us, watermark_us)
 
     def read_to(self, options: KafkaOptions, letters: Letters, upto: Mapping[TopicPartition, int]) -> Deltas:
         """Read both up to these offsets, always on where event time is behind; gives what came of it."""
@@ -135,8 +131,6 @@ def join_ranges(
         # What this process has missed, then what was counted before but has no account, then what is new.
         sides.read_to(options, letters, {r.place: r.known.position.offset for r in ranges})
         again = sides.read_to(options, letters, {r.place: r.start for r in ranges})
-        # Rows that an earlier micro-batch has counted were judged by its watermark.
-        sides.close(task.watermark_us)
         deltas = sides.read_to(options, letters, {r.place: r.end for r in ranges})
         if task.last:
             for place, state in sides.states.items():

@@ -397,7 +397,6 @@ def _read_range(
                 with in_stream(name):
                     buffer.add(messages)
                 letters.take(buffer.intake, r.start)
-            buffer.begin_range()
         intakes = {name: buffer.intake for name, buffer in buffers.items()}
         shared = SharedDecoding(streams, intakes)
         for messages in reading(replace(first, headers=headers), r.place, r.start, r.end, BATCH_MESSAGES):

@@ -257,7 +257,11 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             known[place] = known[place].moved(min(begin[place], known[place].position.offset))
         last = drained and self._target is not None and self._options.close_at_end
         mark = max(here.watermark_us, self._watermark(known, last))
-        useful = not drained or self._is_news(here, known, mark)
+        # Where a report was lost, rows are read once more, and judged by the watermark that they had before.
+        again = any(k.position.offset < begin[place] for place, k in known.items() if place not in self._gone)
+        if again:
+            mark = here.watermark_us
+        useful = not drained or again or self._is_news(here, known, mark)
         ahead = replace(here, ends=ends, begin=begin, known=known, watermark_us=mark, clock_us=_now_us())
         ahead = replace(ahead, definition=self._definition, lag=_between(ends, there))
         ahead = replace(ahead, epochs=self._epochs(ends))

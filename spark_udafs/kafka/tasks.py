@@ -175,11 +175,7 @@ def _read_range(
     options: KafkaOptions, stream: Stream, r: Range, task: Task, letters: Letters
 ) -> tuple[Known, list[Delta]]:
     buffer = RangeBuffer(options, stream, r, task)
-    for messages in reading(options, r.place, buffer.begin, r.start, BATCH_MESSAGES):
-        buffer.add(messages)
-        letters.take(buffer.intake, r.start)
-    buffer.begin_range()
-    for messages in reading(options, r.place, r.start, r.end, BATCH_MESSAGES):
+    for messages in reading(options, r.place, buffer.begin, r.end, BATCH_MESSAGES):
         buffer.add(messages)
         letters.take(buffer.intake, r.start)
     known, delta = buffer.finish()
@@ -191,8 +187,7 @@ class RangeBuffer:
     """A range of a partition on its way through a stream, read from where the partition is known.
 
     `begin` is where to read from: earlier than the range where its ids, or its partition's event time, have
-    to be found out again. `begin_range` follows what is read before the range, of which only the account
-    and the time count.
+    to be found out again. Rows that were counted before are cut off.
     """
 
     def __init__(self, options: KafkaOptions, stream: Stream, r: Range, task: Task) -> None:
@@ -202,22 +197,21 @@ class RangeBuffer:
         self.intake = PartitionBuffer(
             self._remarks, {where: r.end}, keeps_late=options.late_topic is not None
         )
-        known = r.known.position
-        first = min(known.offset, r.start)
+        known = r.known.floored(task.watermark_us)
+        first = min(known.position.offset, r.start)
         self._clock = RecordedClock(task.clock_us / 1e6 if options.archive is None else 0.0)
-        once, replay = None, known.replay
+        once, replay = None, known.position.replay
         self._source = stream.of_topic(where.topic)
         if self._source.looks_back and replay is not None and replay < first:
             once = ids_seen(options, task.query, r.place, first)
             replay = replay_from(options, r.place, replay, first) if once is None else None
-        time = replace(known.time)
+        time = replace(known.position.time)
         sketches = plan_of(stream).sketches if stream.sending is None else None
         self._state = PartitionState(
             stream, *where, first, time, self._clock, replay, once=once, sketches=sketches
         )
-        self.intake.add_partition(self._state, [])
+        self.intake.add_partition(self._state, [r.start] * (first < r.start))
         self.begin = self._state.recall_offset
-        self._before = Account()
 
     def add(self, messages: Messages) -> None:
         """Take in the next messages."""
@@ -225,29 +219,17 @@ class RangeBuffer:
             self._clock.advance(messages)
         self.intake.sketch(self._source.kafka_source, messages)
 
-    def begin_range(self) -> None:
-        """All before the range was added: an earlier micro-batch has counted its rows.
-
-        This one's watermark closes windows to the rows of the range, but those before it were judged by an
-        earlier one.
-        """
-        state = self._state
-        if state.first < self._range.start:
-            # What is left are transactions' markers and gaps.
-            self.intake.skip_to(state.input, self._range.start)
-            self._before = state.delta().account
-        state.time.closed_us = max(state.time.closed_us, self._task.watermark_us)
-
     def finish(self) -> tuple[Known, Delta]:
         """What is known at the range's end, up to which all was added, and what it gave."""
         r, state, task = self._range, self._state, self._task
         self.intake.skip_to(state.input, r.end)
         # In a stream, fields that few messages have may still come.
         self._remarks.report_due(1) if task.query else self._remarks.report_due(1, 1)
+        again = sum((delta.account for delta in self.intake.ready), Account())
         delta = state.delta()
         # Only ids need rows to be read again; without them the place says it all.
         replay = delta.replay if self._source.looks_back else None
-        known = Known(Position(r.end, delta.time, replay), r.known.account + self._before + delta.account)
+        known = Known(Position(r.end, delta.time, replay), r.known.account + again + delta.account)
         if task.query and state.once is not None and state.recall_offset == r.end:
             keep_ids(self._options, task.query, r.place, r.end, state.once)
         return known, delta
