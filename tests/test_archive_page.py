@@ -33,7 +33,7 @@ def test_the_page_runs(kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     commands = [line.partition("#")[0] for line in _block(text, "bash").splitlines()]
     monkeypatch.chdir(tmp_path)
     kafka.create_topic(topic, 2)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     for number in range(90):
         hour = number // 30
         value = json.dumps({"author": f"a{number % 10}", "created_at": f"2026-01-01T0{hour}:00:00"})

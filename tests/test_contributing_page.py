@@ -25,7 +25,7 @@ def test_a_log_is_replayed_into_a_merger(kafka: Any, capsys: pytest.CaptureFixtu
 
     topic = f"replayed-{uuid.uuid4().hex[:8]}"
     kafka.create_topic(topic, 2)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     for n in range(30):
         producer.produce(topic, json.dumps({"user": f"u{n % 7}", "at": "2026-01-01T00:00:01Z"}))
     producer.flush()

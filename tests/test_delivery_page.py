@@ -36,7 +36,7 @@ def test_a_group_with_sinks_grows_shrinks_ends_and_is_reset(kafka: Any, tmp_path
 
     topic = f"page-{uuid.uuid4().hex[:8]}"
     kafka.create_topic(topic, 2)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     for n, row in enumerate(rows()):
         producer.produce(topic, json.dumps(row), partition=n % 2)
     producer.flush()

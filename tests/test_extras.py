@@ -114,7 +114,7 @@ def test_the_consumer_works(kafka: Any, bare: dict[str, str]) -> None:
     from confluent_kafka import Producer
 
     kafka.create_topic("bare")
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     for _ in range(3):
         producer.produce("bare", b"{}")
     producer.flush()

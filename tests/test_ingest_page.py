@@ -147,7 +147,9 @@ class Senders:
         elif kind == "mqtt":
             self._broker.publish("sensors/1", b"one")
         elif kind == "kafka":
-            producer = Producer({"bootstrap.servers": self._kafka.bootstrap_servers})
+            producer = Producer(
+                {"bootstrap.servers": self._kafka.bootstrap_servers, "enable.idempotence": True}
+            )
             producer.produce(source["topics"][0], b"one")
             assert producer.flush(120) == 0
 

@@ -28,7 +28,7 @@ def broker(kafka: Any) -> str:
 
     kafka.create_topic("posts", 1)
     kafka.create_topic("windows", 1)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     for post in POSTS:
         producer.produce("posts", json.dumps(post))
     producer.flush()

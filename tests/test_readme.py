@@ -29,7 +29,7 @@ def fill(kafka: Any, topic: str, rows: list[dict[str, Any]]) -> None:
     from confluent_kafka import Producer
 
     kafka.create_topic(topic, 2)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     for row in rows:
         producer.produce(topic, json.dumps(row))
     producer.flush()

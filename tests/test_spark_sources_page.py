@@ -32,7 +32,7 @@ def test_the_code_runs(
 
     monkeypatch.chdir(tmp_path)
     kafka.create_topic("trades", 2)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     for n in range(300):
         value = f'{{"user":"u{n % 9}","at":"2026-01-01T00:0{n // 60}:{n % 60:02d}Z"}}'
         producer.produce("trades", value, partition=n % 2, timestamp=BEGIN_MS + 1000 * n)

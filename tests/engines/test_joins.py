@@ -122,7 +122,14 @@ def test_the_consumers_parts_join_as_written_down(how: str) -> None:
 @pytest.fixture(scope="module")
 def topics(kafka: Any) -> dict[str, str]:
     """A topic of each side."""
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 5, "log_level": 0})
+    producer = Producer(
+        {
+            "bootstrap.servers": kafka.bootstrap_servers,
+            "enable.idempotence": True,
+            "linger.ms": 5,
+            "log_level": 0,
+        }
+    )
     for side, of_cases in messages().items():
         kafka.create_topic(f"joins-{side}", PARTITIONS)
         for partition, values in enumerate(of_cases):
@@ -239,7 +246,14 @@ def test_both_engines_find_rows_of_a_table_that_changes(spark: Any, kafka: Any, 
     posts, users, group = "joins-posts", "joins-users", "joins-with-a-table"
     kafka.create_topic(posts, 2)
     kafka.create_topic(users, 2)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 5, "log_level": 0})
+    producer = Producer(
+        {
+            "bootstrap.servers": kafka.bootstrap_servers,
+            "enable.idempotence": True,
+            "linger.ms": 5,
+            "log_level": 0,
+        }
+    )
     tables: list[pa.Table] = []
     for later in (False, True):
         updates, rows = table_rows(later)

@@ -88,7 +88,14 @@ def test_both_engines_take_up_a_topic_that_appears(spark: Any, kafka: Any, tmp_p
 
 
 def send(kafka: Any, prefix: str, rows: dict[str, Rows]) -> None:
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 5, "log_level": 0})
+    producer = Producer(
+        {
+            "bootstrap.servers": kafka.bootstrap_servers,
+            "enable.idempotence": True,
+            "linger.ms": 5,
+            "log_level": 0,
+        }
+    )
     for topic, own in rows.items():
         for user, second in own:
             fields = {"user": user, "at": DAY + second}

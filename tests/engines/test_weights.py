@@ -70,7 +70,9 @@ def by_spark(stream: Stream, spark: Any, folder: Path) -> pa.Table:
 def test_quantiles_of_a_weighted_stream(kafka: Any, spark: Any, tmp_path: Path) -> None:
     topic = "weighted"
     kafka.create_topic(topic, 2)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+    producer = Producer(
+        {"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True, "log_level": 0}
+    )
     for at, row in enumerate(ROWS):
         producer.produce(topic, json.dumps(row).encode(), partition=at % 2)
     assert producer.flush(120) == 0

@@ -55,7 +55,14 @@ def partitions_of(kind: str) -> list[list[dict[str, Any]]]:
 
 
 def send(kafka: Any, topic: str, partitions: list[list[dict[str, Any]]]) -> None:
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 5, "log_level": 0})
+    producer = Producer(
+        {
+            "bootstrap.servers": kafka.bootstrap_servers,
+            "enable.idempotence": True,
+            "linger.ms": 5,
+            "log_level": 0,
+        }
+    )
     for partition, rows in enumerate(partitions):
         for row in rows:
             producer.produce(topic, json.dumps(row).encode(), partition=partition)

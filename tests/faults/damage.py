@@ -18,7 +18,7 @@ def damage_snapshot(episode: Any) -> None:
         for message in messages(servers, topic):
             if dict(message.headers() or ()).get("kind") == b"state":
                 newest[topic, message.partition()] = message
-    producer = Producer({"bootstrap.servers": servers})
+    producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True})
     for message in newest.values():
         value = bytearray(message.value())
         if episode.random.random() < 0.5:

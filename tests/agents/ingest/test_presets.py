@@ -207,7 +207,13 @@ def test_astronomys_alerts_by_mirror(
     packets = [path.read_bytes() for path in sorted(recordings.glob(pattern))]
     upstream, topic = fresh(f"{preset}-upstream"), fresh(preset)
     kafka.create_topic(upstream, partitions=1)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "message.max.bytes": 4_000_000})
+    producer = Producer(
+        {
+            "bootstrap.servers": kafka.bootstrap_servers,
+            "enable.idempotence": True,
+            "message.max.bytes": 4_000_000,
+        }
+    )
     for packet in packets:
         producer.produce(upstream, packet)
     producer.flush()

@@ -48,7 +48,7 @@ def test_an_archive_is_replayed_to_an_equal_topic(kafka: Any, tmp_path: Path) ->
     topic, copy = f"posts-{uuid.uuid4().hex[:8]}", f"copy-{uuid.uuid4().hex[:8]}"
     servers = kafka.bootstrap_servers
     kafka.create_topic(topic, 3)
-    producer = Producer({"bootstrap.servers": servers})
+    producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True})
     counts = [0, 0, 0]
     for number in range(500):
         partition = number * 7 % 3
@@ -127,7 +127,7 @@ def test_a_topic_of_everything_is_archived_and_replayed_exactly(kafka: Any, tmp_
 def test_a_stop_writes_what_was_read(kafka: Any, tmp_path: Path) -> None:
     topic, servers = f"stop-{uuid.uuid4().hex[:8]}", kafka.bootstrap_servers
     kafka.create_topic(topic, 1)
-    producer = Producer({"bootstrap.servers": servers, "linger.ms": 200})
+    producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 200})
     for number in range(10):
         producer.produce(topic, b"value %d" % number, partition=0)
     assert producer.flush(120) == 0
@@ -164,7 +164,7 @@ def test_a_bucket_is_archived_to_verified_and_replayed(
     ):
         monkeypatch.setenv(f"AWS_{name}", value)
     kafka.create_topic(topic, 2)
-    producer = Producer({"bootstrap.servers": servers})
+    producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True})
     for number in range(40):
         producer.produce(topic, b"%d" % number, partition=number % 2)
     assert producer.flush(120) == 0
@@ -203,7 +203,7 @@ def test_a_topic_with_fewer_partitions_is_refused(kafka: Any, tmp_path: Path) ->
     topic, one = f"posts-{uuid.uuid4().hex[:8]}", f"one-{uuid.uuid4().hex[:8]}"
     for name, partitions in ((topic, 2), (one, 1)):
         kafka.create_topic(name, partitions)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     producer.produce(topic, b"x", partition=1)
     assert producer.flush(120) == 0
     servers, to = kafka.bootstrap_servers, str(tmp_path / "archive")

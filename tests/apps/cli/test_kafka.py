@@ -52,7 +52,7 @@ def send(address: str, count: int, partitions: int = 2) -> None:
     """Messages on a new topic."""
     admin = AdminClient({"bootstrap.servers": address})
     admin.create_topics([NewTopic("posts", partitions)])["posts"].result(120)
-    producer = Producer({"bootstrap.servers": address})
+    producer = Producer({"bootstrap.servers": address, "enable.idempotence": True})
     for _ in range(count):
         producer.produce("posts", b"x")
     assert producer.flush(120) == 0

@@ -87,7 +87,7 @@ def test_one_source_of_statements_is_named() -> None:
 def test_statements_on_a_broker(kafka: Any) -> None:
     name = uuid.uuid4().hex[:8]
     kafka.create_topic(f"posts-{name}")
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     for number in range(200):
         row = {"ts": START + number * 1000, "usr": f"u{number % 20}", "lang": "en" if number % 4 else "fi"}
         producer.produce(f"posts-{name}", json.dumps(row).encode())

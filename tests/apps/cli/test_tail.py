@@ -67,7 +67,7 @@ def test_a_recording_is_replayed_and_read_again(ran: Ran, kafka: Any, tmp_path: 
     assert followed.stdout is not None and followed.stderr is not None
     seen = [json.loads(followed.stdout.readline())["value"]["n"] for _ in range(2)]
     assert seen == [28, 29]
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     producer.produce(topic, b"more")
     producer.flush(120)
     assert json.loads(followed.stdout.readline())["value"] == "more"

@@ -63,7 +63,7 @@ def test_each_metric_of_the_dashboard_is_one_of_a_live_run_s(kafka, ran: Ran) ->
     assert_laid_out(dashboard)
     topic = f"grafana-{uuid4().hex[:8]}"
     kafka.create_topic(topic, 1)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     for number in range(5):
         producer.produce(topic, b'{"n": %d}' % number)
     assert producer.flush(120) == 0

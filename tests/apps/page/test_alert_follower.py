@@ -32,7 +32,7 @@ def test_a_live_run_is_found_by_its_app_and_group(kafka: Any, caplog: pytest.Log
     servers = kafka.bootstrap_servers
     topic, group = f"page-{uuid4().hex[:8]}", f"group-{uuid4().hex[:8]}"
     ensure_topic(admin({"bootstrap.servers": servers}), topic, 1)
-    producer = Producer({"bootstrap.servers": servers})
+    producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True})
     for number, value in enumerate([20, 35, 36, 20, 20]):
         at = f"2026-01-01T00:{10 * number:02}:00Z"
         producer.produce(topic, json.dumps({"time": at, "sensor": "a", "value": value}))

@@ -44,7 +44,7 @@ def alerts_of(messages: list[Message], job: Job) -> list[tuple[Any, ...]]:
 
 
 def sent(kafka: Any, topic: str, messages: list[Message]) -> None:
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     for message in messages:
         producer.produce(topic, message.value, timestamp=message.sent_ms or 0)
     assert producer.flush(120) == 0

@@ -61,7 +61,14 @@ def in_topic(kafka: Any) -> dict[str, Stream]:
     """All messages in one topic, by their times; the stream of each scenario reads its own."""
     topic = f"scenarios-{uuid.uuid4().hex[:8]}"
     kafka.create_topic(topic, 1)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 5, "log_level": 0})
+    producer = Producer(
+        {
+            "bootstrap.servers": kafka.bootstrap_servers,
+            "enable.idempotence": True,
+            "linger.ms": 5,
+            "log_level": 0,
+        }
+    )
     rows = [(row["at"], name, row) for name, one in scenarios().items() for row in one.messages()]
     for at, name, row in sorted(rows, key=lambda one: one[:2]):
         message = {**row, "at": at.isoformat(), "scenario": name}

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 
 
 def produce(kafka: Any, topic: str, numbers: range) -> None:
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     for number in numbers:
         row = {"ts": START + number * 1000, "usr": f"u{number % 20}", "lang": "en" if number % 4 else "fi"}
         producer.produce(topic, json.dumps(row).encode())

@@ -32,7 +32,7 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKafka]:
 def test_a_run_logs_in_with_tokens(secure: SecureKafka, tokens: str) -> None:
     topic = "posts-of-a-function" if tokens == "of a function" else "posts-of-the-library"
     secure.create_topic(topic)
-    producer = Producer({"bootstrap.servers": secure.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": secure.bootstrap_servers, "enable.idempotence": True})
     for number in range(100):
         producer.produce(topic, b'{"n": %d}' % number, partition=0)
     assert producer.flush(120) == 0

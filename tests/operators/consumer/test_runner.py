@@ -77,7 +77,7 @@ def test_windows_close_on_an_idle_stream(kafka, posts) -> None:
     stream = Stream(topic.stream.source, topic.stream.time).tumbling("2s", delay="0s").agg(posts=count())
     running = start(stream, RunOptions(on_window=windows, idle_seconds=0.3, checkpoint_seconds=0.1))
     now = int(datetime.now(UTC).timestamp() * 1e6)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     producer.produce(topic.topic, f'{{"user": 1, "at": {now}, "tags": []}}'.encode(), partition=0)
     producer.flush(120)
     until(lambda: bool(windows.tables))

@@ -41,7 +41,7 @@ def test_every_kind_of_window_is_exact_after_kills_and_a_restart(
     topic = f"windows-{uuid.uuid4().hex[:8]}"
     kafka.create_topic(topic, 2)
     rows = _rows()
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
 
     def send(low: int, high: int) -> None:
         for partition, own in enumerate(rows):

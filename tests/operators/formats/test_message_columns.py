@@ -155,7 +155,7 @@ def test_both_engines_count_by_keys_headers_and_offsets(
 
     topic = f"parts-{uuid.uuid4().hex[:8]}"
     kafka.create_topic(topic, 2)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     for n in range(60):
         headers: Any = [("trace", f"t{n % 3}".encode())]
         producer.produce(

@@ -32,7 +32,7 @@ def test_a_run_waits_for_its_registry(kafka: Any, caplog: pytest.LogCaptureFixtu
         value = avro("string", registry=settings)
     topic = f"away-{uuid.uuid4().hex[:8]}"
     kafka.create_topic(topic, 1)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     for name in ("ann", "bob", "cid"):
         producer.produce(topic, framed(numbers[0], written("string", name)))
     producer.flush()
@@ -66,7 +66,7 @@ def test_a_registry_that_refuses_ends_the_run_with_what_to_do(kafka: Any, regist
     number = registry.add("names", "string")
     topic = f"refused-{uuid.uuid4().hex[:8]}"
     kafka.create_topic(topic, 1)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     producer.produce(topic, framed(number, written("string", "ann")))
     producer.flush()
     value = avro("string", registry={"url": registry.url, "basic.auth.user.info": "me:c4rp"})

@@ -19,7 +19,9 @@ class BrokenLog:
     def __init__(self, kafka: EmbeddedKafka) -> None:
         self.topic = topic = f"broken-{uuid.uuid4().hex[:12]}"
         kafka.create_topic(topic)
-        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 1000})
+        producer = Producer(
+            {"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True, "linger.ms": 1000}
+        )
         for batch in range(6):
             for number in range(10):
                 producer.produce(topic, b'{"n": %d}' % (10 * batch + number), timestamp=1_700_000_000_000)

@@ -14,7 +14,14 @@ _BATCH = 10
 
 def send_numbers(kafka: EmbeddedKafka, topic: str, numbers: Iterable[int]) -> None:
     """Send numbers, ten messages a batch."""
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0, "linger.ms": 1000})
+    producer = Producer(
+        {
+            "bootstrap.servers": kafka.bootstrap_servers,
+            "enable.idempotence": True,
+            "log_level": 0,
+            "linger.ms": 1000,
+        }
+    )
     numbers = list(numbers)
     for low in range(0, len(numbers), _BATCH):
         for number in numbers[low : low + _BATCH]:

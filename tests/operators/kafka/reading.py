@@ -18,7 +18,9 @@ SOURCES = ["raw", "plain"]
 
 
 def send(kafka: EmbeddedKafka, topic: str, values: list[bytes | None], **more: Any) -> None:
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
+    producer = Producer(
+        {"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True, "log_level": 0}
+    )
     for value in values:
         producer.produce(topic, value, **{"partition": 0, **more})
     assert producer.flush(120) == 0

@@ -55,7 +55,7 @@ def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureKafka]:
     with SecureKafka(data=tmp_path_factory.mktemp("secure")) as broker:
         broker.add_user()
         broker.create_topic("posts")
-        producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "enable.idempotence": True})
         producer.produce("posts", b'{"n": 1}', timestamp=1_700_000_000_000)
         assert producer.flush(120) == 0
         yield broker
@@ -162,7 +162,7 @@ def counted(secure: SecureKafka, how: str) -> Stream:
     """A stream that such a client reads, of a topic of its own: a message to count, and one that can't be."""
     topic = f"{how.lower()}-{uuid.uuid4().hex[:8]}"
     secure.create_topic(topic)
-    producer = Producer({"bootstrap.servers": secure.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": secure.bootstrap_servers, "enable.idempotence": True})
     for value in (b'{"n": 1}', b"oops"):
         producer.produce(topic, value, timestamp=1_700_000_000_000)
     assert producer.flush(120) == 0

@@ -31,7 +31,7 @@ def test_a_kill_between_alerts_emits_nothing_twice_and_forgets_nothing(kafka: An
     wanted = hysteresis(readings, 60, 40, hold=2)
     topic, file = f"sensors-{uuid.uuid4().hex[:8]}", tmp_path / "alerts.jsonl"
     kafka.create_topic(topic, 1)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
 
     def send(low: int, high: int) -> None:
         for minute, value in readings[low:high]:

@@ -68,7 +68,13 @@ def test_a_message_as_large_as_its_topic_takes(kafka: Any, delivery: str) -> Non
     topic = f"large-{uuid.uuid4().hex[:8]}"
     kafka.create_topic(topic, config={"max.message.bytes": "4000000"})
     kafka.create_topic(f"{topic}.narrow", config={"max.message.bytes": "20000"})
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "message.max.bytes": 4_000_000})
+    producer = Producer(
+        {
+            "bootstrap.servers": kafka.bootstrap_servers,
+            "enable.idempotence": True,
+            "message.max.bytes": 4_000_000,
+        }
+    )
     for value in (b'{"a": 1}', LARGE, b"oops"):
         producer.produce(topic, value)
     assert producer.flush(120) == 0

@@ -557,7 +557,7 @@ def test_queries_on_brokers_give_the_rows_that_duckdb_gives(kafka: Any, request:
         rows = generator.rows()
         memory, suffix = Memory(), uuid.uuid4().hex[:8]
         engines = Engines(rows, memory)
-        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
         for topic in COLUMNS:
             kafka.create_topic(f"{topic}_{suffix}", 1)
             for one in memory.content(topic):

@@ -22,7 +22,9 @@ START_US = 1_767_225_600_000_000
 
 def send(kafka: Any, topic: str, first: int) -> None:
     """Ordered rows, one a second, over two partitions."""
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 5})
+    producer = Producer(
+        {"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True, "linger.ms": 5}
+    )
     for number in range(first, first + EACH):
         row = {"at": START_US + number * 1_000_000}
         producer.produce(topic, plain_json.dumps(row).encode(), partition=number % 2)

@@ -77,7 +77,9 @@ def test_a_broker_that_goes_away_is_waited_for(
     try:
         broker.create_topic("posts", 2)
         broker.create_topic("plain", 2)
-        producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+        producer = Producer(
+            {"bootstrap.servers": broker.bootstrap_servers, "enable.idempotence": True, "log_level": 0}
+        )
 
         def sending(values: list[bytes], *topics: str) -> None:
             for number, value in enumerate(values):

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.kafka
 def test_a_mirror_has_all_of_each_message_once(kafka: Any, tmp_path: Path) -> None:
     source, mirror = fresh("source"), fresh("mirror")
     kafka.create_topic(source, partitions=2)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
 
     def send(first: int, count: int) -> None:
         for number in range(first, first + count):

@@ -195,7 +195,7 @@ def test_state_of_an_unknown_form_is_refused_by_name(kafka, posts) -> None:
     name = f"{topic.topic}.table.0123456789abcdef"
     ensure_topic(admin({"bootstrap.servers": kafka.bootstrap_servers}), name, 1)
     reported = {"source": {"topic": topic.topic, "value": "json"}, "steps": [["filter", {"Column": "user"}]]}
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     for message in Snapshot("0123456789abcdef", {}, 0, EMPTY_STATE, reported).outgoing(name, 0):
         producer.produce(message.topic, message.value, headers=list(message.headers))
     assert producer.flush(120) == 0
@@ -261,7 +261,7 @@ def test_from_latest_on_is_decided_once_and_added_partitions_are_read_whole(kafk
     running = start(topic.stream, RunOptions(**options))
     client = admin({"bootstrap.servers": kafka.bootstrap_servers})
     client.create_partitions([NewPartitions(topic.topic, 2)])[topic.topic].result(120)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     until(lambda: len(producer.list_topics(topic.topic, timeout=120).topics[topic.topic].partitions) == 2)
     for value in topic.sent[0][:30]:
         producer.produce(topic.topic, value, partition=1)

@@ -36,7 +36,7 @@ def test_deltas_of_another_definition_are_refused_by_name(kafka, posts) -> None:
     stream, group = topic.stream, topic.topic
     name = table_topic(group, stream.fingerprint())
     ensure_topic(admin({"bootstrap.servers": kafka.bootstrap_servers}), name, 1)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     for message in encode(Delta("0123456789abcdef", topic.topic, 0, 0, 5, None), name, 1):
         producer.produce(name, message.value, headers=list(message.headers), partition=0)
     producer.flush(120)

@@ -76,7 +76,9 @@ class Log:
 
     def send(self, messages: Iterable[Any]) -> None:
         """Append messages to the topic."""
-        producer = Producer({"bootstrap.servers": self.kafka.bootstrap_servers, "linger.ms": 5})
+        producer = Producer(
+            {"bootstrap.servers": self.kafka.bootstrap_servers, "enable.idempotence": True, "linger.ms": 5}
+        )
 
         def sent(error: KafkaError | None, message: Message) -> None:
             assert error is None

@@ -65,7 +65,9 @@ class Running:
         stream = source.tumbling("1h").agg(posts=count())
         options = RunOptions(group_id="group", delivery=delivery, dead_letters=None, checkpoint_seconds=0.1)
         plan = Plan(stream, "group", "group.table", {"posts": 2}, options=options)
-        self._producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, **SOON})
+        self._producer = Producer(
+            {"bootstrap.servers": cluster.bootstrap_servers, "enable.idempotence": True, **SOON}
+        )
         self._stop, self.sent, self.errors = threading.Event(), 0, list[BaseException]()
         self.merger = MergeWorker(plan, ClosedWindows(schema_of(stream), None), self._stop.is_set)
         worker = Worker(Plans.of([plan]), self._stop.is_set)

@@ -83,7 +83,7 @@ def test_an_empty_topic_that_wakes_loses_no_row(
     kafka: Any, topic: Callable[[int], str], workers: int
 ) -> None:
     name = topic(4)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     with running(kafka, name, workers=workers, idle_seconds=1.5) as run:
         until(lambda: idle(run) == {0, 1, 2, 3})
         for second in range(100):
@@ -107,7 +107,7 @@ def test_the_backlog_of_a_pause_counts_after_a_restart_with_several_table_partit
             reported[-1][int(row["window_start"].timestamp()) - NOW, row["odd"]] = row["posts"]
 
     options = {"group_id": name, "on_window": on_window, "table_partitions": 4, "checkpoint_seconds": 0.1}
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
 
     @contextmanager
     def run() -> Iterator[Run]:
@@ -157,7 +157,7 @@ def test_what_lies_behind_an_open_transaction_is_not_idle(kafka: Any, topic: Cal
 
 def test_bad_messages_that_never_cease_hold_no_window_open(kafka: Any, topic: Callable[[int], str]) -> None:
     name = topic(2)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     with running(kafka, name, dead_letters=None) as run:
         send(producer, name, range(60), 0)
 
@@ -203,7 +203,7 @@ def test_a_wall_clock_that_is_set_back_stops_no_checkpoint(
     kafka: Any, topic: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = topic(1)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "enable.idempotence": True})
     with running(kafka, name) as run:
         send(producer, name, range(10), 0)
         until(lambda: run.summary().account.read == 10)
