@@ -39,6 +39,7 @@ from .formats.kraken import KRAKEN
 from .formats.okx import OKX
 from .formats.polygon import POLYGON
 from .formats.table import TABLE
+from .formats.venues import FORMATS
 from .rules.bands import PriceBand
 from .rules.flow import OrderImbalance, with_averages
 from .rules.moves import ReturnScore, RollingMove, SessionMove, SplitSeen
@@ -306,6 +307,7 @@ APP = App(
     title="Stocks and coins: gains, drops, bands, blocks, unusual volume",
     formats=(
         *(BINANCE, COINBASE, OKX, BYBIT, KRAKEN, BITSTAMP, GEMINI, DERIBIT),
+        *FORMATS,
         *(POLYGON, ALPACA, DATABENTO, IEX, TABLE),
     ),
     parts=(

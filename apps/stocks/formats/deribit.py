@@ -41,8 +41,12 @@ def rows(feed: Feed, settings: Settings) -> Stream:
     )
 
 
+_METHODS = ("subscription", "public/", "private/")
+
+
 def _params(event: Any) -> dict[str, Any]:
-    params = event.get("params") if isinstance(event, dict) and "jsonrpc" in event else None
+    ours = isinstance(event, dict) and str(event.get("method", "")).startswith(_METHODS)
+    params = event.get("params") if ours else None
     return params if isinstance(params, dict) else {}
 
 

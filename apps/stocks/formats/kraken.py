@@ -124,9 +124,11 @@ def _is(event: Any) -> bool:
     if event.get("event") in ("systemStatus", "subscriptionStatus"):
         return True
     futures = "feed" in event and ("product_id" in event or "product_ids" in event)
-    return futures or (
-        event.get("channel") in ("trade", "status") and "data" in event and "event" not in event
-    )
+    data = event.get("data")
+    first = data[0] if isinstance(data, list) and data and isinstance(data[0], dict) else {}
+    # Other exchanges have a channel of this name, whose trades are of a pair or an instrument.
+    trade = event.get("channel") == "trade" and "/" in str(first.get("symbol"))
+    return futures or trade or (event.get("channel") == "status" and "api_version" in first)
 
 
 def _symbol_and_time(event: Any) -> tuple[Any, Any]:

@@ -59,6 +59,25 @@ DERIBIT = (
     NamePattern(rf"[A-Z0-9]+_([A-Z0-9]+)(?:-(?:PERPETUAL|{_DAY})(?:-[\dd]+-[CP])?)?"),
     NamePattern(rf"([A-Z0-9]+)-{_DAY}-\d+-[CP]"),
 )
+BITMEX = (
+    # Inverse contracts on bitcoin are of one dollar each; all others only the file tells.
+    NamePattern(r"XBT(USD)", 1.0, inverse=True),
+    NamePattern(r"XBT[FGHJKMNQUVXZ]\d{2}", 1.0, inverse=True, currency="USD"),
+)
+DYDX = (NamePattern(r"[^-]+-(USD)"),)
+HYPERLIQUID = (
+    NamePattern(r"[A-Z0-9]+/([A-Z0-9]+)"),
+    # Perpetuals are in coins and quoted in dollars; spot pairs by number (@107) only the venue's list names.
+    NamePattern(r"k?[A-Z0-9]+", currency="USD"),
+)
+BITGET = (NamePattern(r".+?(USDT|USDC|EUR|BTC|ETH|BRL)(?:_SPBL|_UMCBL|_CMCBL)?"),)
+BITFLYER = (NamePattern(r"(?:FX_)?[A-Z]+_([A-Z]+)"), NamePattern(r"[A-Z]{3}(JPY)\d{2}[A-Z]{3}\d{4}"))
+DELTA = (NamePattern(r"[A-Z0-9]+_([A-Z0-9]+)"),)
+"""Spot alone: futures and options are in contracts, whose size only the file tells."""
+UPBIT = (NamePattern(r"([A-Z]+)-.+"),)
+HTX = (NamePattern(rf"(?i)[a-z0-9]+?({_QUOTES}|HUSD|HT)"),)
+"""Spot alone: swaps and futures, which have a hyphen, are in contracts."""
+GATE = (NamePattern(r"[^_]+_([^_]+)"),)
 POLYGON = (
     NamePattern(r"[^-:]+-([A-Z]+)"),
     NamePattern(rf"O:{_OCC}", 100.0, currency="USD"),
