@@ -39,6 +39,7 @@ from .formats.kraken import KRAKEN
 from .formats.okx import OKX
 from .formats.polygon import POLYGON
 from .formats.table import TABLE
+from .formats.us_tapes import ODD_LOT
 from .formats.venues import FORMATS
 from .rules.bands import PriceBand
 from .rules.flow import OrderImbalance, with_averages
@@ -61,7 +62,7 @@ _BAR = {
     "open": first("open"),
     "high": max_("high"),
     "low": min_("low"),
-    "close": last("price"),
+    "close": last("close"),
     "volume": sum_("size"),
     "value": sum_("value"),
 }
@@ -70,11 +71,12 @@ _BAR = {
 
 def _tape(rows: Stream) -> Stream:
     """Every trade and every bar by itself, in the order of its time; one that comes twice counts once."""
-    shared = ["identity"] if "identity" in rows.columns else []  # of trades that share a number
+    name = "identity" if "identity" in rows.columns else "seq"
     return (
-        rows.group_by("symbol", "venue", "seq", *shared, "at")
+        rows.group_by("symbol", "venue", name, "at")
         .tumbling("5s", delay="5s")
         .agg(
+            number=last("seq"),
             price=last("price"),
             open=first("open"),
             high=max_("high"),
@@ -87,6 +89,7 @@ def _tape(rows: Stream) -> Stream:
             adjusted=last("adjusted"),
             split=last("split"),
             auction=last("auction"),
+            unpriced=last("unpriced"),
             halted=last("halted"),
             reason=last("reason"),
             arrived=min_("arrived"),
@@ -129,8 +132,10 @@ def _flow(rows: Stream) -> Stream:
 
 
 def _vwap(rows: Stream) -> Stream:
-    """The trades of each quarter of an hour but those of auctions, whose volume stands beside them."""
-    continuous = pl.col("auction").is_null()
+    """The trades of each quarter of an hour at the market's price, and the volume of auctions beside them."""
+    continuous = pl.col("auction").is_null() & (
+        pl.col("unpriced").is_null() | (pl.col("unpriced") == ODD_LOT)
+    )
     of = {name: pl.when(continuous).then(name) for name in ("size", "bought", "sold", "price")}
     return (
         rows.filter(pl.col("kind") == "trades")
@@ -139,7 +144,7 @@ def _vwap(rows: Stream) -> Stream:
             bought=of["bought"],
             sold=of["sold"],
             points=of["price"] * pl.col("size"),
-            auctioned=pl.when(~continuous).then("size"),
+            auctioned=pl.when(pl.col("auction").is_not_null()).then("size"),
         )
         .group_by("symbol")
         .tumbling("15m", delay="5s")

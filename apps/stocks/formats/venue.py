@@ -118,8 +118,8 @@ class Venue:
                     return result
             return None
 
-        found = re.fullmatch(self.symbol_in, str(value(self.symbol) or ""))
-        if found is None:
+        symbol = re.fullmatch(self.symbol_in, str(value(self.symbol) or ""))
+        if symbol is None:
             raise ValueError(f'"{self.symbol}" is {value(self.symbol)!r}, not a symbol')
         size = _number(self.size, value(self.size))
         side = value(self.side) if self.side else None
@@ -128,7 +128,7 @@ class Venue:
             taker = "sell" if size < 0 else "buy"
         return {
             "at": _time_us(self.at, value(self.at)),
-            "symbol": found[1],
+            "symbol": symbol[1],
             "price": _number(self.price, value(self.price)),
             "size": abs(size) if self.signed else size,
             "side": _OTHER.get(taker or "") if self.maker else taker,

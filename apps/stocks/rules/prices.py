@@ -76,12 +76,24 @@ class PriceRule(LimitRule):
 
     def paths(self) -> Iterable[str]:
         """See `Rule`."""
-        shown = ("price", "open", "high", "low", "size", "side", "span", "adjusted", "split", "arrived")
+        shown = (
+            "price",
+            "open",
+            "high",
+            "low",
+            "size",
+            "side",
+            "span",
+            "adjusted",
+            "split",
+            "unpriced",
+            "arrived",
+        )
         return dict.fromkeys((self.value, *shown))
 
     def concerned(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """See `Rule`."""
-        concerned_ = super().concerned(rows)
+        """See `Rule`. Trades that don't set the last price are none of a session's prices."""
+        concerned_ = (row for row in super().concerned(rows) if not row.answers.get("unpriced"))
         if self.symbols is None:
             return concerned_
         return (row for row in concerned_ if self.symbols.fullmatch(str(row.key.get("symbol"))))

@@ -349,6 +349,13 @@ def test_iex_s_messages_in_three_forms(tmp_path: Path) -> None:
     ]
     auctions = query(result.tables["tape"]).sort("symbol", "price").select("auction").to_series().to_list()
     assert auctions == [None, None, "crossing", "crossing"]
+    odd = [
+        {**hist, "flags": 0x60},
+        {**deep, "data": {**data, "isOddLot": True}},
+        {**hist, "flags": 0x40, "trade_id": 7},
+    ]
+    tape = query(of(tmp_path, odd, "iex")[0].tables["tape"]).sort("symbol", "number")
+    assert tape["unpriced"].to_list() == ["odd lot", None, "odd lot"]
 
 
 def test_trades_without_a_number_are_not_one(tmp_path: Path) -> None:
