@@ -43,7 +43,7 @@ from .formats.us_tapes import ODD_LOT
 from .formats.venues import FORMATS
 from .rules.bands import PriceBand
 from .rules.flow import OrderImbalance, with_averages
-from .rules.moves import ReturnScore, RollingMove, SessionMove, SplitSeen
+from .rules.moves import ReturnScore, RollingMove, SessionMove, SplitSeen, UnitChange
 from .rules.status import Halt, SilentSymbol
 from .rules.tape import Block, LargeTrade, OutOfOrder
 from .rules.valuation import NotValued
@@ -215,6 +215,7 @@ def _tape_rules(settings: Settings) -> Sequence[Rule]:
         ),
         ReturnScore("return score", kind="drop", below=-score, step=settings["score_step"], **where),
         SplitSeen("split", kind="split", above=0, **where),
+        UnitChange("unit", kind="unit", above=0, **where),
         *(
             SessionMove(
                 f"market-wide level {level}",
@@ -331,6 +332,7 @@ APP = App(
         "rolling": RollingMove,
         "score": ReturnScore,
         "split": SplitSeen,
+        "unit": UnitChange,
         "band": PriceBand,
         "block": Block,
         "large": LargeTrade,

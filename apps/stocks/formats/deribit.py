@@ -29,6 +29,7 @@ def rows(feed: Feed, settings: Settings) -> Stream:
         stream,
         settings,
         NAMES,
+        negative=True,  # of combinations
         at=unix_time(of["timestamp"]),
         symbol=text(of["instrument_name"]),
         kind=pl.lit("trades"),

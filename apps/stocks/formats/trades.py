@@ -80,8 +80,8 @@ def as_trades(
 ) -> Stream:
     """A format's rows in the columns of all; those that aren't given are null.
 
-    `identity` names trades whose numbers don't. Prices below 0, as futures have had them, count if they may
-    be `negative`.
+    `identity` names trades whose numbers don't. Prices at or below 0, as futures, spreads and rates have had
+    them, count if they may be `negative`.
 
     Rows follow in the order in which they arrived: `arrived` is a column of the stream's already, and so is
     `place`, a row's place in its message, if that holds several. What instruments are, their files say, else
@@ -117,7 +117,7 @@ def as_trades(
     bar = pl.when(pl.col("high").is_not_null()).then(
         pl.concat_str(*where, "span", *(pl.col(name).fill_null(0) for name in _OF_BAR), separator=" ")
     )
-    priced = pl.col("price") != 0 if negative else pl.col("price") > 0
+    priced = pl.col("price").is_finite() if negative else pl.col("price") > 0
     value = pl.col("value").abs() if negative else pl.col("value")
     worth = valued(settings, names, pl.col("named"))
     # What has no number is named by where it came from, so that no two trades are taken for one.

@@ -19,14 +19,17 @@ _OCC = r"[A-Z]+\d{6}[CP]\d{8}"
 class NamePattern(NamedTuple):
     """Symbols that match `pattern` as a whole, and what they are: see `Instrument`.
 
-    The currency is the pattern's first group where it has one. `shares` are sizes that count shares.
+    The currency is the pattern's first group where it has one. `shares` are sizes that count shares. Without
+    a `contract` what one is worth isn't known. With a `venue`, a regular expression in lower case that must
+    match as a whole, it is about rows of that venue alone.
     """
 
     pattern: str
-    contract: float = 1.0
+    contract: float | None = 1.0
     inverse: bool = False
     currency: str = ""
     shares: bool = False
+    venue: str = ""
 
 
 BINANCE = (
@@ -89,11 +92,51 @@ ALPACA = (
     NamePattern(r"[^/]+", currency="USD", shares=True),
 )
 STOCKS = (NamePattern(r".+", currency="USD", shares=True),)
-TABLES = (
+_ANY = r"(?s).+"
+_FILE = r"(?:-(?:trades|aggTrades|\d+[a-zA-Z]+)-.*)?"
+_BY_VENUE = (
     # Files of data.binance.vision are called BTCUSD_PERP-trades-2024-01-01.
+    ("binance.*", tuple(name._replace(pattern=f"(?:{name.pattern}){_FILE}") for name in BINANCE)),
+    ("coinbase.*|gdax", COINBASE),
+    ("ok(?:x|ex|coin).*", OKX),
+    ("bybit.*", BYBIT),
+    ("kraken.*|cryptofacilities", KRAKEN),
+    ("bitstamp", BITSTAMP),
+    ("gemini", GEMINI),
+    ("deribit", DERIBIT),
+    ("bitmex", BITMEX),
+    ("dydx.*", DYDX),
+    ("hyperliquid", HYPERLIQUID),
+    ("bitget", BITGET),
+    ("bitflyer", BITFLYER),
+    ("delta.*", DELTA),
+    ("upbit", UPBIT),
+    ("(?:htx|huobi).*", HTX),
+    ("gate(?:[._-]?io)?", GATE),
+    ("gate.+futures|bitfinex.*|ftx.*|phemex|kucoin.*|mexc.*|crypto.com|cme|cbot|nymex|comex|ice.*|eurex", ()),
+)
+"""Venues as a file's column may name them, and what their symbols say; nothing of those without patterns."""
+
+TABLES = (
+    *(
+        name._replace(venue=venue)
+        for venue, of_venue in _BY_VENUE
+        for name in (*of_venue, NamePattern(_ANY, None))
+    ),
     NamePattern(r"BTC(USD)_(?:PERP|\d{6})(?:-.*)?", 100.0, inverse=True),
     NamePattern(r"[A-Z0-9]+(USD)_(?:PERP|\d{6})(?:-.*)?", 10.0, inverse=True),
+    NamePattern(rf"(?:O:)?{_OCC}", 100.0, currency="USD"),
+    # Contracts whose size depends on the exchange: swaps, perpetuals, dated futures and options; the codes of
+    # futures with a month and a year, such as ESZ4, and those of Yahoo, such as CL=F.
+    NamePattern(r"(?i).+[-_./ ](?:perp|perpetual|swap|p|c|futures?)", None),
+    NamePattern(r"(?i).+perp|[/@].+|.+=[fx]|xbt.*", None),
+    NamePattern(rf".+-(?:{_DAY}|\d{{6,8}})(?:-.*)?", None),
+    NamePattern(r"[A-Z0-9]{1,3}[FGHJKMNQUVXZ]\d{1,2}", None),
+    # Pairs are in coins of their quote currency. Names without a mark are longer than any stock's.
+    NamePattern(rf"(?i)[a-z0-9]+[-_/]({_QUOTES})"),
     NamePattern(r"[A-Z0-9]{2,}?(USDT|USDC|FDUSD|BUSD)(?:[-_].*)?"),
+    NamePattern(r"[A-Z0-9]{3,}(BTC|ETH|BNB|EUR|GBP|TRY|BRL|JPY)" + _FILE),
     # Prices of a file stand in the currency of whoever reads it.
-    NamePattern(r"(?s).+", currency="*", shares=True),
+    NamePattern(_ANY, currency="*", shares=True),
 )
+"""Of files, whose column of venues decides if there is one, else what the symbol looks like."""

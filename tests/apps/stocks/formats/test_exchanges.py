@@ -298,6 +298,10 @@ def test_databento_s_records_plain_and_readable(tmp_path: Path) -> None:
         ("GTE", AT, 2.0, 40.0, 80.0, None),
         ("MSFT", AT, 114.25, 100.0, 11425.0, "buy"),
     ]
+    spread = {"hd": header, **trade, "price": "-37630000000", "symbol": "CLK0"}
+    assert of(tmp_path, [spread, {**spread, "price": "-0.25"}, {**spread, "price": "0"}], "databento")[1][
+        "price"
+    ].to_list() == [-37.63, -0.25, 0.0]
     definitions = tmp_path / "definitions.json"
     definition = {"hd": header, "raw_symbol": "ESZ3", "unit_of_measure_qty": "50000000000", "currency": "USD"}
     definitions.write_text(json.dumps(definition))
