@@ -20,7 +20,7 @@ _NAMED = 8
 """Terms of an event that its alert names beside its own."""
 
 
-class Term(NamedTuple):
+class BurstingTerm(NamedTuple):
     """A term that bursts: its key, how many have it, and some of the texts that hold it."""
 
     key: tuple[Any, ...]
@@ -28,7 +28,7 @@ class Term(NamedTuple):
     value: float
     samples: tuple[str, ...]
 
-    def about(self, other: Term) -> bool:
+    def about(self, other: BurstingTerm) -> bool:
         """Whether what holds this term mostly holds the other one.
 
         A phrase holds its own words. Otherwise samples of the texts decide: more than half of at least three.
@@ -102,7 +102,7 @@ class Trend(Burst):
         yield from self._without_parts(state, super().advance(state, time_us, step_us))
 
     def _told(
-        self, state: RuleState, event: list[Term], fired: set[str], end_us: int
+        self, state: RuleState, event: list[BurstingTerm], fired: set[str], end_us: int
     ) -> dict[str, list[str]]:
         """The term that tells of an event, with its other terms; the others become parts of it."""
         new = [one for one in event if _text(one.key) in fired]
@@ -130,19 +130,19 @@ class Trend(Burst):
             if not part:
                 yield alert
 
-    def _terms(self, rows: Sequence[Row]) -> Iterator[Term]:
+    def _terms(self, rows: Sequence[Row]) -> Iterator[BurstingTerm]:
         for row in self.concerned(rows):
             figure = next((figure for _, figure in self.figures(row)), None)
             if figure is not None:
                 sampled = (row.answers[self.texts] or {}).get("values") if self.texts else None
                 samples = tuple(_plain(str(text)) for text in sampled or ())
                 text = _plain(str(row.key.get("term") or next(iter(row.key.values()))))
-                yield Term(tuple(row.key.values()), text, figure.value, samples)
+                yield BurstingTerm(tuple(row.key.values()), text, figure.value, samples)
 
 
-def _events(terms: Iterable[Term]) -> list[list[Term]]:
+def _events(terms: Iterable[BurstingTerm]) -> list[list[BurstingTerm]]:
     """Terms that belong together; the one that most have is the first of each."""
-    events: list[list[Term]] = []
+    events: list[list[BurstingTerm]] = []
     for term in sorted(terms, key=lambda one: (-one.value, len(one.text), one.text)):
         event = next((event for event in events if any(term.about(other) for other in event)), None)
         if event is None:
@@ -152,7 +152,7 @@ def _events(terms: Iterable[Term]) -> list[list[Term]]:
     return events
 
 
-def _teller(terms: list[Term]) -> Term:
+def _teller(terms: list[BurstingTerm]) -> BurstingTerm:
     """The longest term that more than half of the largest's authors have; a link if there is no other."""
     most = max(one.value for one in terms)
     return max(
