@@ -92,7 +92,7 @@ class Trend(Burst):
         if fired:
             terms = [one for one in self._terms(rows) if _text(one.key) in fired or _text(one.key) in before]
             for event in _events(terms):
-                also |= self._told(state, event, fired, end_us)
+                also |= self._assign(state, event, fired, end_us)
         for alert in self._without_parts(state, alerts):
             others = also.get(_text(alert.key)) if alert.state == "fired" else None
             yield replace(alert, why=f"{alert.why}; also: {', '.join(others[:_NAMED])}") if others else alert
@@ -101,10 +101,10 @@ class Trend(Burst):
         """See `Rule`."""
         yield from self._without_parts(state, super().advance(state, time_us, step_us))
 
-    def _told(
+    def _assign(
         self, state: RuleState, event: list[BurstingTerm], fired: set[str], end_us: int
     ) -> dict[str, list[str]]:
-        """The term that tells of an event, with its other terms; the others become parts of it."""
+        """Assign new terms to their event: the key that reports it, with the others, if it is a new one."""
         new = [one for one in event if _text(one.key) in fired]
         keys = {_text(one.key) for one in event} - fired
         begun = [state[known][key] for known in ("events", "parts") for key in keys if key in state[known]]

@@ -32,6 +32,7 @@ import polars as pl
 
 from ....operators.definition.stream import Stream
 from ...app import Settings
+from ..instruments.corporate_actions import listed_split
 from ..instruments.instrument_names import NamePattern
 from ..instruments.valuation import valued
 from ..symbol_lists import SymbolList
@@ -97,6 +98,8 @@ def as_trades(
         named=pl.lit(True) if named is None else named.fill_null(False),
         **({} if identity is None else {"identity": identity.cast(pl.String)}),
     )
+    if (split := listed_split(settings)) is not None:
+        rows = rows.with_columns(split=pl.coalesce(split, "split"))
     listed = SymbolList.of(settings["symbols"], "symbols").matches(pl.col("symbol"))
     if listed is not None:
         rows = rows.filter(listed)

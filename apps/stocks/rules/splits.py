@@ -1,10 +1,10 @@
 """Splits: what looks like a crash, and is the same worth in more shares.
 
-Evidence is used in this order: a column that names the split; a close with its adjusted close beside it,
-whose ratio changes; the first price of a session near the last one's close over a usual ratio. A guess needs
-more than the price where there is more: a day on which three times as much money changed hands as usual was
-no split. A ratio of 100 is more often a change of units, pence for pounds or cents for dollars, and is called
-one.
+Evidence is used in this order: a column or a file that names the split; a close with its adjusted close
+beside it, whose ratio changes; the first price of a session near the last one's close over a usual ratio. A
+guess needs more than the price where there is more: a day on which three times as much money changed hands as
+usual was no split. A ratio of 100 is more often a change of units, pence for pounds or cents for dollars, and
+is called one.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def split(
     >>> split(Opening(28.19, 25.75, None, None, None), 53.5, None, None, 3.0)
     """
     if seen.split is not None and seen.split > 0 and seen.split != 1:
-        return Split(seen.split, "the feed says so")
+        return Split(seen.split, "the feed or the file of corporate actions names it")
     if adjusted and seen.adjusted and min(adjusted, seen.adjusted, close, seen.close) > 0:
         change = (close / adjusted) / (seen.close / seen.adjusted)
         if max(change, 1 / change) < _LEAST:
