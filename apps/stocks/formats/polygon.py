@@ -48,6 +48,7 @@ def rows(feed: Feed, settings: Settings) -> Stream:
     conditions = of["c"].cast(pl.String, strict=False).fill_null("")
     official = (kind == "T").fill_null(False) & conditions.str.contains(_OFFICIAL)
     trade = (kind.is_in(_TRADES) & kind.is_in(wanted)).fill_null(False) & ~official
+    stock = trade & (kind == "T")
     bar = (kind.is_in(list(_SPANS)) & kind.is_in(wanted)).fill_null(False)
     indicators = pl.when((kind == _HALTS) & (_HALTS in wanted)).then(of["i"].cast(pl.String, strict=False))
     halted, resumed = (indicators.str.contains(one).fill_null(False) for one in (_HALTED, _RESUMED))
@@ -82,11 +83,9 @@ def rows(feed: Feed, settings: Settings) -> Stream:
         venue=pl.when(trade).then(text(of["x"])),
         seq=seq,
         span=pl.when(~status).then(kind.replace_strict(_SPANS, default=0)),
-        auction=pl.when(trade & (kind == "T")).then(auction_of(conditions, _AUCTIONS)),
-        **{
-            name: pl.when(trade & (kind == "T")).then(column)
-            for name, column in by_numbers(conditions).items()
-        },
+        auction=pl.when(stock).then(auction_of(conditions, _AUCTIONS)),
+        unpriced=pl.when(stock).then(by_numbers(conditions)["unpriced"]),
+        extremes=pl.when(stock).then(by_numbers(conditions)["extremes"]),
         halted=pl.when(status).then(halted.cast(pl.Float64)),
         reason=pl.when(status).then(
             pl.format("limit up, limit down: {} to {}", text(of["l"]), text(of["h"]))

@@ -170,7 +170,8 @@ class VenueFrames:
                 refused.append(row)
                 reasons.append(str(error))
         raw = pl.List(pl.Struct({**_TRADE, "at": pl.Int64()}))
-        frame = pl.DataFrame({"trades": lists}, schema={"trades": raw}).cast(self.schema)
+        frame = pl.DataFrame({"trades": lists}, schema={"trades": raw})
+        frame = frame.with_columns(pl.col("trades").cast(pl.List(pl.Struct(_TRADE))))
         gone = np.array(refused, np.int64)
         rows = np.setdiff1d(np.arange(len(messages)), gone) if refused else None
         return Decoded(frame, rows, gone, reasons)
@@ -187,10 +188,20 @@ def venue_format(venue: Venue) -> AppFormat:
         exploded = (
             stream.with_columns(place=place).explode("trades", "place").select("arrived", "place", **of)
         )
-        trade = {**{name: pl.col(name) for name in _TRADE}, "venue": pl.lit(venue.title), "span": pl.lit(0)}
-        kind = pl.when(pl.col("symbol").is_not_null()).then(pl.lit("trades"))
-        # What no name says, a file does.
-        return as_trades(exploded, settings, venue.names or (_UNKNOWN,), kind=kind, **trade)
+        return as_trades(
+            exploded,
+            settings,
+            venue.names or (_UNKNOWN,),
+            at=pl.col("at"),
+            symbol=pl.col("symbol"),
+            kind=pl.when(pl.col("symbol").is_not_null()).then(pl.lit("trades")),
+            price=pl.col("price"),
+            size=pl.col("size"),
+            side=pl.col("side"),
+            venue=pl.lit(venue.title),
+            seq=pl.col("seq"),
+            span=pl.lit(0),
+        )
 
     def symbol_and_time(event: Any) -> tuple[Any, Any]:
         try:

@@ -92,8 +92,8 @@ class PriceBand(PriceRule):
         """See `LimitRule`."""
         for more, figure in super().figures(row):
             # Around a price at or below 0 there is no band.
-            none = (row.answers["span"] or 0) >= DAY or row.answers["open"] <= 0 or row.answers["price"] <= 0
-            yield more, None if none else figure
+            lowest = min(row.answers["open"] or 0, row.answers["price"] or 0)
+            yield more, None if (row.answers["span"] or 0) >= DAY or lowest <= 0 else figure
 
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
         """See `LimitRule`."""
