@@ -38,6 +38,10 @@ class BurstingTerm(NamedTuple):
         holding = sum(_holds(text, other.text) for text in self.samples)
         return len(self.samples) >= 3 and 2 * holding > len(self.samples)
 
+    def phrase_of_most(self, other: BurstingTerm) -> bool:
+        """Whether this is a phrase with the other's words that more than half of the other's authors have."""
+        return 2 * self.value > other.value and _holds(self.text, other.text)
+
 
 @dataclass(frozen=True)
 class Trend(Burst):
@@ -45,10 +49,11 @@ class Trend(Burst):
 
     What people write of one event bursts together: a phrase with its words and with other words of the same
     posts. Of the keys of a window, one belongs to another that at least as many have if it is a longer phrase
-    with the other's words in it, or if most of its posts hold the other one. Of the keys that belong together
-    only the longest that more than half of the largest's authors have is reported, and its alert names the
-    others. What begins later, but within `within` of an event, and belongs to it, is part of that event. All
-    else is as `Burst` says.
+    with the other's words in it, or if most of its posts hold the other one. The words of a phrase belong
+    together if most of the authors of each write it. Of the keys that belong together only the longest that
+    more than half of the largest's authors have is reported, and its alert names the others. What begins
+    later, but within `within` of an event, and belongs to it, is part of that event. All else is as `Burst`
+    says.
 
     `texts` names an answer with samples of the posts; without it, only phrases and their words belong
     together.
@@ -144,11 +149,15 @@ def _events(terms: Iterable[BurstingTerm]) -> list[list[BurstingTerm]]:
     """Terms that belong together; the one that most have is the first of each."""
     events: list[list[BurstingTerm]] = []
     for term in sorted(terms, key=lambda one: (-one.value, len(one.text), one.text)):
-        event = next((event for event in events if any(term.about(other) for other in event)), None)
-        if event is None:
+        joined = [event for event in events if any(term.about(other) for other in event)]
+        if not joined:
             events.append([term])
-        else:
-            event.append(term)
+            continue
+        # Words whose authors mostly write this phrase are about the same, whatever their samples say.
+        for event in [one for one in joined[1:] if any(term.phrase_of_most(other) for other in one)]:
+            events.remove(event)
+            joined[0] += event
+        joined[0].append(term)
     return events
 
 

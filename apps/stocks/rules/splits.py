@@ -46,8 +46,8 @@ def split(
     `usual` is the turnover of the days before, `within` how many percent a guess may be off; 0 guesses none.
 
     >>> aapl = Opening(127.58, 129.04, None, None, None)
-    >>> split(aapl, 499.23, None, None, 3.0)
-    Split(factor=4.0, why='it opened at 127.58 after 499.23, 1 to 3.913')
+    >>> split(aapl, 499.23, None, None, 3.0).why
+    'it opened at 127.58 after 499.23, 1 to 3.913'
     >>> split(Opening(28.19, 25.75, None, None, None), 53.5, None, None, 3.0)
     """
     if seen.split is not None and seen.split > 0 and seen.split != 1:

@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from streamgauge.apps.trending.trend import Trend
+from streamgauge.operators.rules.row import Row
+
 from .parts import MINUTE, post, ran
 from .posts import NOON
 
@@ -138,3 +141,18 @@ def test_what_is_usual_but_little_is_not_called_new() -> None:
     alerts = trends(background(90), usual, about(["kettle"], NOON + 60 * MINUTE, 100, "p"))
     [fired] = [alert for alert in alerts if alert.state == "fired"]
     assert "never seen" not in fired.why and "usually 3 ± " in fired.why
+
+
+def test_without_samples_phrases_still_fold_their_words() -> None:
+    rule = Trend("trend", value="authors", above=5, least=10, warm=1)
+    state, fired, minute = rule.begin(), [], 60_000_000
+    counts = {"trial": 120, "river": 300, "trial delayed": 90, "delayed": 130, "river bank": 40, "bank": 200}
+    for at in range(6):
+        rows = [
+            Row({"kind": "words", "term": term}, at * minute, (at + 1) * minute, {"authors": counts[term]})
+            for term in (counts if at == 5 else ())
+        ]
+        alerts = rule.window(state, rows, at * minute, (at + 1) * minute, minute)
+        fired += [(one.key[1], one.why.partition("; also: ")[2]) for one in alerts]
+    # One in five who write of a bank write of the river's: these are two events.
+    assert sorted(fired) == [("bank", ""), ("river", "river bank"), ("trial delayed", "delayed, trial")]

@@ -148,6 +148,7 @@ def test_kraken_s_three_kinds_of_frames(tmp_path: Path) -> None:
         {"channelID": 337, "channelName": "trade", "event": "subscriptionStatus", "pair": "XBT/USD"},
         first,
         [0, {"as": [["5541.30000", "2.50700000", "1534614248.123678"]]}, "book-100", "XBT/USD"],
+        {"channel": "trade", "type": "snapshot", "data": [{**second, "trade_id": 4665905}]},
         {"channel": "trade", "type": "update", "data": [second]},
         {"channel": "heartbeat"},
         {"event": "subscribed", "feed": "trade", "product_ids": ["PI_XBTUSD"]},
@@ -157,7 +158,7 @@ def test_kraken_s_three_kinds_of_frames(tmp_path: Path) -> None:
         [337, [["x"]], "trade", "XBT/USD"],
     ]
     result, rows = of(tmp_path, lines, "kraken")
-    assert account(result) == (3, 6, 2)
+    assert account(result) == (3, 7, 2)
     assert rows.drop("seq").rows() == [
         ("MATIC/USD", AT, 0.5117, 40.0, pytest.approx(20.468), "sell"),
         ("PI_XBTUSD", AT, 34969.5, 15000.0, 15000.0, "sell"),

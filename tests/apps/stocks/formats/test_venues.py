@@ -70,6 +70,9 @@ def test_what_nothing_reads_is_refused(venue: str, tmp_path: Path) -> None:
     path = recorded(tmp_path, FOREIGN[venue])
     with pytest.raises(ValueError, match=r"capture\.txt matches no format of stocks; name one with --format"):
         Job.of(app_of("stocks"), recording=path)
+    path.write_text(f"wss://ws.example.com/v1 <-> 1618677816.84\n{path.read_text()}")
+    with pytest.raises(ValueError, match=r"capture\.txt, recorded from ws\.example\.com, matches no format"):
+        Job.of(app_of("stocks"), recording=path)
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=[sample.format for sample in SAMPLES])
