@@ -8,6 +8,7 @@ a topic of yours, by either engine, with the same alerts (`apps.running`). A new
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -217,7 +218,9 @@ class App:
             for one in self.formats:
                 if one.recognises(path, head):
                     return one
-        raise ValueError(f"{path} matches no format of {self.name}; name one with --format: {known}")
+        raise ValueError(
+            f"{path}{_recorded_from(head)} matches no format of {self.name}; name one with --format: {known}"
+        )
 
     def with_units(self, settings: Settings) -> App:
         """The app whose panels have the units that settings name, such as ``{value_unit}``."""
@@ -242,6 +245,16 @@ class App:
                 f"{', '.join(known) or 'none'}"
             )
         return {**known, **given}
+
+
+def _recorded_from(head: bytes) -> str:
+    """The websocket that a recording names in its first line, in words.
+
+    >>> _recorded_from(b"wss://ws.example.com/v1 <-> 1618677816.8")
+    ', recorded from ws.example.com,'
+    """
+    match = re.match(rb"wss?://([\w.-]+)", head)
+    return "" if match is None else f", recorded from {match[1].decode()},"
 
 
 def _head_of(path: Path) -> bytes:

@@ -39,9 +39,11 @@ from .formats.kraken import KRAKEN
 from .formats.okx import OKX
 from .formats.polygon import POLYGON
 from .formats.table import TABLE
+from .formats.us_tapes import ODD_LOT
+from .formats.venues import FORMATS
 from .rules.bands import PriceBand
 from .rules.flow import OrderImbalance, with_averages
-from .rules.moves import ReturnScore, RollingMove, SessionMove, SplitSeen
+from .rules.moves import ReturnScore, RollingMove, SessionMove, SplitSeen, UnitChange
 from .rules.status import Halt, SilentSymbol
 from .rules.tape import Block, LargeTrade, OutOfOrder
 from .rules.valuation import NotValued
@@ -60,7 +62,7 @@ _BAR = {
     "open": first("open"),
     "high": max_("high"),
     "low": min_("low"),
-    "close": last("price"),
+    "close": last("close"),
     "volume": sum_("size"),
     "value": sum_("value"),
 }
@@ -69,11 +71,12 @@ _BAR = {
 
 def _tape(rows: Stream) -> Stream:
     """Every trade and every bar by itself, in the order of its time; one that comes twice counts once."""
-    shared = ["identity"] if "identity" in rows.columns else []  # of trades that share a number
+    name = "identity" if "identity" in rows.columns else "seq"
     return (
-        rows.group_by("symbol", "venue", "seq", *shared, "at")
+        rows.group_by("symbol", "venue", name, "at")
         .tumbling("5s", delay="5s")
         .agg(
+            number=last("seq"),
             price=last("price"),
             open=first("open"),
             high=max_("high"),
@@ -86,6 +89,7 @@ def _tape(rows: Stream) -> Stream:
             adjusted=last("adjusted"),
             split=last("split"),
             auction=last("auction"),
+            unpriced=last("unpriced"),
             halted=last("halted"),
             reason=last("reason"),
             arrived=min_("arrived"),
@@ -128,8 +132,10 @@ def _flow(rows: Stream) -> Stream:
 
 
 def _vwap(rows: Stream) -> Stream:
-    """The trades of each quarter of an hour but those of auctions, whose volume stands beside them."""
-    continuous = pl.col("auction").is_null()
+    """The trades of each quarter of an hour at the market's price, and the volume of auctions beside them."""
+    continuous = pl.col("auction").is_null() & (
+        pl.col("unpriced").is_null() | (pl.col("unpriced") == ODD_LOT)
+    )
     of = {name: pl.when(continuous).then(name) for name in ("size", "bought", "sold", "price")}
     return (
         rows.filter(pl.col("kind") == "trades")
@@ -138,7 +144,7 @@ def _vwap(rows: Stream) -> Stream:
             bought=of["bought"],
             sold=of["sold"],
             points=of["price"] * pl.col("size"),
-            auctioned=pl.when(~continuous).then("size"),
+            auctioned=pl.when(pl.col("auction").is_not_null()).then("size"),
         )
         .group_by("symbol")
         .tumbling("15m", delay="5s")
@@ -209,6 +215,7 @@ def _tape_rules(settings: Settings) -> Sequence[Rule]:
         ),
         ReturnScore("return score", kind="drop", below=-score, step=settings["score_step"], **where),
         SplitSeen("split", kind="split", above=0, **where),
+        UnitChange("unit", kind="unit", above=0, **where),
         *(
             SessionMove(
                 f"market-wide level {level}",
@@ -306,6 +313,7 @@ APP = App(
     title="Stocks and coins: gains, drops, bands, blocks, unusual volume",
     formats=(
         *(BINANCE, COINBASE, OKX, BYBIT, KRAKEN, BITSTAMP, GEMINI, DERIBIT),
+        *FORMATS,
         *(POLYGON, ALPACA, DATABENTO, IEX, TABLE),
     ),
     parts=(
@@ -324,6 +332,7 @@ APP = App(
         "rolling": RollingMove,
         "score": ReturnScore,
         "split": SplitSeen,
+        "unit": UnitChange,
         "band": PriceBand,
         "block": Block,
         "large": LargeTrade,
@@ -349,6 +358,7 @@ APP = App(
         "zone": "America/New_York",
         "hours": "09:30-16:00",
         "splits": "3",
+        "actions": "",
         "symbols": "",
         "instruments": "",
         "currency": "USD",
@@ -388,6 +398,7 @@ APP = App(
             by="symbol",
             unit="points",
             limits=False,
+            from_first=True,
         ),
         SpreadPanel("Sizes of trades", "flow", "sizes"),
         NumberPanel("Trades", "minutes", "trades", unit="trades"),

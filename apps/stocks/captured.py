@@ -2,14 +2,18 @@
 
 A line such as ``1618677817.06: {"type":"match",…}`` or ``wss://… <- 1618677817.06: {…}`` is a frame behind
 its time. A frame that is a list becomes a message for each of its events. What is no frame goes on as it is,
-and becomes a dead letter.
+and becomes a dead letter. Frames of bytes, which some programs write as Python does (``b'…'``), are unpacked
+if they are packed by gzip.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import re
+import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +21,10 @@ from typing import Any
 from ..app import Message, Settings
 from ..recordings.compressed_files import opened
 
-_BEFORE = re.compile(rb"^(?:\w+://\S+ (?:<->|<-|->) )?(\d{9,}(?:\.\d+)?): (?=[\[{])")
+_BEFORE = re.compile(rb"^(?:\w+://\S+ (?:<->|<-|->) )?(\d{9,}(?:\.\d+)?): (?=[\[{]|b['\"])")
+_GZIP = b"\x1f\x8b"
+_MOST = 1 << 24
+"""Bytes of a frame, unpacked."""
 
 SymbolAndTime = Callable[[Any], tuple[Any, Any]]
 """The symbol and the time of an event, as it has them."""
@@ -84,10 +91,34 @@ def sent_ms(at: Any) -> int | None:
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
+def unpacked(frame: bytes) -> bytes:
+    """A frame that may be packed by gzip. Raises `ValueError` for one that is broken or larger than 16 MB.
+
+    >>> import gzip
+    >>> unpacked(gzip.compress(b"{}")), unpacked(b"{}")
+    (b'{}', b'{}')
+    """
+    if not frame.startswith(_GZIP):
+        return frame
+    try:
+        unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        plain = unpacker.decompress(frame, _MOST)
+    except zlib.error as error:
+        raise ValueError(f"packed by gzip, and broken: {error}") from None
+    if not unpacker.eof:
+        raise ValueError("packed by gzip, and cut off or larger than 16 MB")
+    return plain
+
+
 def _split(line: bytes) -> tuple[int | None, bytes]:
     """When a frame was received (ms), if the line says so, and the frame."""
     match = _BEFORE.match(line)
-    return (int(float(match[1]) * 1000), line[match.end() :]) if match else (None, line)
+    received, frame = (int(float(match[1]) * 1000), line[match.end() :]) if match else (None, line)
+    if frame.startswith((b"b'", b'b"')):
+        # What can't be read so is no frame.
+        with suppress(ValueError, SyntaxError, AttributeError):
+            frame = unpacked(ast.literal_eval(frame.decode("ascii")))
+    return received, frame
 
 
 def _events(frame: bytes, apart: bool) -> Iterator[tuple[bytes, Any]]:

@@ -27,7 +27,7 @@ from .trend import Trend
 from .volume_surge import VolumeSurge
 
 _WINDOWS_A_DAY = 288
-_TERMS = {"tag": "tags", "link": "links", "words": "words", "emoji": "emoji", "language": "langs"}
+_TERMS = {"tag": "tags", "link": "links", "words": "words", "emoji": "emoji"}
 """Kinds of what trends, and the columns that hold them."""
 
 
@@ -39,8 +39,8 @@ def _volume(rows: Stream) -> Stream:
 
 
 def _trends(rows: Stream) -> Stream:
-    """Each tag, link, word, emoji and language with its posts and its authors, in windows of five minutes."""
-    rows = rows.filter(~pl.col("muted")).with_columns(langs=pl.concat_list("lang").list.drop_nulls())
+    """Each tag, link, word and emoji with its posts and its authors, in windows of five minutes."""
+    rows = rows.filter(~pl.col("muted"))
     lists = {kind: pl.col(column).fill_null([]) for kind, column in _TERMS.items()}
     kinds = [pl.lit(kind).repeat_by(terms.list.len()) for kind, terms in lists.items()]
     return (
@@ -52,7 +52,7 @@ def _trends(rows: Stream) -> Stream:
         .group_by("kind", "term")
         .tumbling("5m", delay="1m")
         .agg(
-            posts=distinct("id"), authors=distinct("author"), first=first("text"), sample=sample("text", k=3)
+            posts=distinct("id"), authors=distinct("author"), first=first("text"), sample=sample("text", k=5)
         )
     )
 
@@ -107,6 +107,7 @@ def _trend_rules(settings: Settings) -> Sequence[Rule]:
             warm=3,
             cooldown="1h",
             report=["posts", "first"],
+            texts="sample",
         )
     ]
 
@@ -198,8 +199,6 @@ APP = App(
             by="term",
             unit="people",
             samples="sample",
-            # Languages burst, too, but nobody writes about them.
-            where={"kind": ("tag", "link", "words", "emoji")},
         ),
         RankedPanel("Tags", "top", "tags", unit="posts"),
         RankedPanel("Words", "top", "words", unit="posts"),

@@ -1,83 +1,187 @@
-"""Trends, of which no phrase is reported beside its own parts."""
+"""Trends of which one event is one alert, by the longest phrase that most of those who write about it use."""
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 from ...operators.rules.alert import Alert
 from ...operators.rules.kinds.burst import Burst
 from ...operators.rules.row import Row
-from ...operators.rules.rule import RuleState
+from ...operators.rules.rule import RuleState, _text
+from ...operators.windows.durations import Duration
 from .words import SPACELESS
 
 _SPACELESS = re.compile(f"[{SPACELESS}]")
+_NAMED = 8
+"""Terms of an event that its alert names beside its own."""
+
+
+class BurstingTerm(NamedTuple):
+    """A term that bursts: its key, how many have it, and some of the texts that hold it."""
+
+    key: tuple[Any, ...]
+    text: str
+    value: float
+    samples: tuple[str, ...]
+
+    def about(self, other: BurstingTerm) -> bool:
+        """Whether what holds this term mostly holds the other one.
+
+        A phrase holds its own words. Otherwise samples of the texts decide: more than half of at least three.
+        """
+        if _holds(self.text, other.text):
+            return True
+        holding = sum(_holds(text, other.text) for text in self.samples)
+        return len(self.samples) >= 3 and 2 * holding > len(self.samples)
+
+    def phrase_of_most(self, other: BurstingTerm) -> bool:
+        """Whether this is a phrase with the other's words that more than half of the other's authors have."""
+        return 2 * self.value > other.value and _holds(self.text, other.text)
 
 
 @dataclass(frozen=True)
 class Trend(Burst):
-    """Keys that have far more than usual, of phrases without spaces the longest alone.
+    """Keys that have far more than usual, told once for each event.
 
-    Where a script has no spaces, a phrase is in a stream with all its parts (`formats.words`), and they burst
-    together. Of those that burst in one window and that as many have, only the longest is an event: a part
-    whose value is no more than the upper bound of a longer one's. All else is as `Burst` says.
+    What people write of one event bursts together: a phrase with its words and with other words of the same
+    posts. Of the keys of a window, one belongs to another that at least as many have if it is a longer phrase
+    with the other's words in it, or if most of its posts hold the other one. The words of a phrase belong
+    together if most of the authors of each write it. Of the keys that belong together only the longest that
+    more than half of the largest's authors have is reported, and its alert names the others. What begins
+    later, but within `within` of an event, and belongs to it, is part of that event. All else is as `Burst`
+    says.
+
+    `texts` names an answer with samples of the posts; without it, only phrases and their words belong
+    together.
 
     >>> trend = Trend("trend", value="authors", above=5, least=10, warm=1)
     >>> minute, state = 60_000_000, trend.begin()
-    >>> having = [{"台風": 120, "接近": 60, "台風接近": 60} if at == 5 else {} for at in range(6)]
+    >>> having = [{"台風": 120, "接近": 80, "台風接近": 70} if at == 5 else {} for at in range(6)]
     >>> alerts = []
     >>> for at, counts in enumerate(having):
     ...     begin, end = at * minute, (at + 1) * minute
     ...     keys = [{"kind": "words", "term": term} for term in counts]
     ...     rows = [Row(key, begin, end, {"authors": counts[key["term"]]}) for key in keys]
     ...     alerts += trend.window(state, rows, begin, end, minute)
-    >>> [alert.key[1] for alert in alerts]
-    ['台風', '台風接近']
+    >>> [(alert.key[1], alert.why.rpartition("; ")[2]) for alert in alerts if alert.state == "fired"]
+    [('台風接近', 'also: 台風, 接近')]
     """
+
+    texts: str = field(default="", kw_only=True)
+    within: Duration = field(default="30m", kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._duration("within")
+
+    def paths(self) -> Iterable[str]:
+        """See `Rule`."""
+        return (*super().paths(), *([self.texts] if self.texts else ()))
 
     def begin(self) -> RuleState:
         """See `Rule`."""
-        return {**super().begin(), "parts": []}
+        return {**super().begin(), "events": {}, "parts": {}}
 
     def window(
         self, state: RuleState, rows: Sequence[Row], start_us: int, end_us: int, step_us: int
     ) -> Iterator[Alert]:
         """See `Rule`."""
+        before = set(state["keys"])
         alerts = list(super().window(state, rows, start_us, end_us, step_us))
-        fired = {alert.key for alert in alerts if alert.state == "fired"}
-        parts = self._parts(rows, fired)
-        state["parts"] += [list(key) for key in parts]
-        yield from self._whole(state, [alert for alert in alerts if alert.key not in parts])
+        fired = {_text(alert.key) for alert in alerts if alert.state == "fired"}
+        also: dict[str, list[str]] = {}
+        if fired:
+            terms = [one for one in self._terms(rows) if _text(one.key) in fired or _text(one.key) in before]
+            for event in _events(terms):
+                also |= self._assign(state, event, fired, end_us)
+        for alert in self._without_parts(state, alerts):
+            others = also.get(_text(alert.key)) if alert.state == "fired" else None
+            yield replace(alert, why=f"{alert.why}; also: {', '.join(others[:_NAMED])}") if others else alert
 
     def advance(self, state: RuleState, time_us: int, step_us: int) -> Iterator[Alert]:
         """See `Rule`."""
-        yield from self._whole(state, super().advance(state, time_us, step_us))
+        yield from self._without_parts(state, super().advance(state, time_us, step_us))
 
-    def _whole(self, state: RuleState, alerts: Iterable[Alert]) -> Iterator[Alert]:
-        """Alerts without those that say that a part is over whose beginning was not reported."""
-        for alert in alerts:
-            if alert.state == "cleared" and list(alert.key) in state["parts"]:
-                state["parts"].remove(list(alert.key))
+    def _assign(
+        self, state: RuleState, event: list[BurstingTerm], fired: set[str], end_us: int
+    ) -> dict[str, list[str]]:
+        """Assign new terms to their event: the key that reports it, with the others, if it is a new one."""
+        new = [one for one in event if _text(one.key) in fired]
+        keys = {_text(one.key) for one in event} - fired
+        begun = [state[known][key] for known in ("events", "parts") for key in keys if key in state[known]]
+        recent = [at for at in begun if end_us - at <= self._duration("within")]
+        teller = None if recent else _teller(new) if new else None
+        for one in new:
+            if one is teller:
+                state["events"][_text(one.key)] = end_us
             else:
+                state["parts"][_text(one.key)] = min(recent, default=end_us)
+        if teller is None:
+            return {}
+        return {_text(teller.key): [one.text for one in new if one.text != teller.text]}
+
+    def _without_parts(self, state: RuleState, alerts: Iterable[Alert]) -> Iterator[Alert]:
+        """Alerts without those about parts of events, whose beginnings were not reported."""
+        for alert in alerts:
+            key = _text(alert.key)
+            part = key in state["parts"]
+            if alert.state == "cleared":
+                state["events"].pop(key, None)
+                state["parts"].pop(key, None)
+            if not part:
                 yield alert
 
-    def _parts(self, rows: Sequence[Row], fired: set[tuple[Any, ...]]) -> set[tuple[Any, ...]]:
-        """The keys that are part of a longer phrase which has as many."""
-        phrases = []
-        for row in self.concerned(rows) if fired else ():
-            key, term = tuple(row.key.values()), row.key.get("term") or ""
-            if row.key.get("kind") == "words" and key in fired and _SPACELESS.search(term):
-                figure = next(figure for _, figure in self.figures(row))
-                if figure is not None:
-                    phrases.append((term, key, figure))
-        phrases.sort(key=lambda phrase: -len(phrase[0]))
-        return {
-            key
-            for at, (term, key, figure) in enumerate(phrases)
-            if any(
-                term != longer and term in longer and figure.value <= other.upper
-                for longer, _, other in phrases[:at]
-            )
-        }
+    def _terms(self, rows: Sequence[Row]) -> Iterator[BurstingTerm]:
+        for row in self.concerned(rows):
+            figure = next((figure for _, figure in self.figures(row)), None)
+            if figure is not None:
+                sampled = (row.answers[self.texts] or {}).get("values") if self.texts else None
+                samples = tuple(_plain(str(text)) for text in sampled or ())
+                text = _plain(str(row.key.get("term") or next(iter(row.key.values()))))
+                yield BurstingTerm(tuple(row.key.values()), text, figure.value, samples)
+
+
+def _events(terms: Iterable[BurstingTerm]) -> list[list[BurstingTerm]]:
+    """Terms that belong together; the one that most have is the first of each."""
+    events: list[list[BurstingTerm]] = []
+    for term in sorted(terms, key=lambda one: (-one.value, len(one.text), one.text)):
+        joined = [event for event in events if any(term.about(other) for other in event)]
+        if not joined:
+            events.append([term])
+            continue
+        # Words whose authors mostly write this phrase are about the same, whatever their samples say.
+        for event in [one for one in joined[1:] if any(term.phrase_of_most(other) for other in one)]:
+            events.remove(event)
+            joined[0] += event
+        joined[0].append(term)
+    return events
+
+
+def _teller(terms: list[BurstingTerm]) -> BurstingTerm:
+    """The longest term that more than half of the largest's authors have; a link if there is no other."""
+    most = max(one.value for one in terms)
+    return max(
+        (one for one in terms if 2 * one.value > most),
+        key=lambda one: ("://" not in one.text, len(one.text), one.value),
+    )
+
+
+def _holds(text: str, term: str) -> bool:
+    """Whether a text has all words of a term, or the term somewhere if its script has no spaces.
+
+    Words of a phrase need not be neighbours in the text: very frequent ones between them are skipped.
+
+    >>> _holds("a bridge in ohio", "bridge ohio"), _holds("keyboard", "key"), _holds("台風接近", "台風")
+    (True, False, True)
+    """
+    if _SPACELESS.search(term) or not term[:1].isalnum():
+        return term in text
+    return all(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) for word in term.split())
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFKC", text.replace("’", "'")).lower()

@@ -3,8 +3,8 @@
 Every event is by itself or in a list. Trades of crypto name the taker's side (``tks``), those of stocks
 don't. A daily bar is sent again every minute, so days are read only if requested, by ``--set events=d``. Bars
 that are corrected later (u), corrections (c) and cancellations (x) are filtered. So are official opens and
-closes (conditions Q and M): they repeat the auction's price, and nothing is traded. Statuses are those of the
-tapes: halted (H, P, of tapes A and B 2) or trading (T, of tapes A and B 3).
+closes, and corrected closes (conditions Q, M and 9): they repeat the auction's price, and nothing is traded.
+Statuses are those of the tapes: halted (H, P, of tapes A and B 2) or trading (T, of tapes A and B 3).
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from ..captured import captured, holds
 from ..instruments import instrument_names as names
 from .frames import events
 from .trades import as_trades, auction_of, chosen, iso_time, number, text, whole
+from .us_tapes import by_codes
 
-_FIELDS = ("T", "S", "i", "x", "p", "s", "t", "tks", "o", "h", "l", "c", "v", "sc", "sm", "rc", "rm")
+_FIELDS = ("T", "S", "i", "x", "p", "s", "t", "tks", "o", "h", "l", "c", "v", "sc", "sm", "rc", "rm", "z")
 _SPANS = {"b": 60, "d": 86_400}
 _EVENTS = ("t", *_SPANS, "s")
 _STATES = {"H": 1.0, "P": 1.0, "2": 1.0, "T": 0.0, "3": 0.0}
-_OFFICIAL = '"[MQ]"'
+_OFFICIAL = '"[MQ9]"'
 _AUCTIONS = (('"O"', "opening"), ('"6"', "closing"), ('"5"', "reopening"), ('"X"', "crossing"))
 _KNOWN = {*_EVENTS, "q", "u", "c", "x", "s", "l", "o"}
 
@@ -43,6 +44,7 @@ def rows(feed: Feed, settings: Settings) -> Stream:
     status = status.fill_null(False)
     bar = (kind.is_in(list(_SPANS)) & kind.is_in(wanted)).fill_null(False)
     at = _at(of, wanted)
+    unpriced = by_codes(conditions, text(of["z"]))
     return as_trades(
         stream,
         settings,
@@ -66,6 +68,8 @@ def rows(feed: Feed, settings: Settings) -> Stream:
         seq=whole(of["i"], trade),
         span=pl.when(~status).then(kind.replace_strict(_SPANS, default=0)),
         auction=pl.when(trade).then(auction_of(conditions, _AUCTIONS)),
+        unpriced=pl.when(trade).then(unpriced["unpriced"]),
+        extremes=pl.when(trade).then(unpriced["extremes"]),
         halted=pl.when(status).then(
             text(of["sc"]).replace_strict(_STATES, default=None, return_dtype=pl.Float64)
         ),

@@ -52,8 +52,12 @@ def rows(feed: Feed, settings: Settings) -> Stream:
 
 
 def _is(event: Any) -> bool:
-    known = isinstance(event, dict) and event.get("type") in (*_EVENTS, *_OTHERS)
-    return known and bool({"product_id", "product_ids", "channels"} & event.keys())
+    if not isinstance(event, dict) or event.get("type") not in (*_EVENTS, *_OTHERS) or "channel" in event:
+        return False
+    # Other exchanges have events of the same names, whose products are called otherwise.
+    channels = [one for one in event.get("channels") or () if isinstance(one, dict)]
+    listed = "product_ids" in event or any("product_ids" in one for one in channels)
+    return listed or "-" in str(event.get("product_id"))
 
 
 def _symbol_and_time(event: Any) -> tuple[Any, Any]:

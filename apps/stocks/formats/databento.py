@@ -92,9 +92,11 @@ def rows(feed: Feed, settings: Settings) -> Stream:
 
 def _price(name: str, where: pl.Expr) -> pl.Expr:
     """A price; a whole number of billionths has its point put in, which a division would round."""
-    digits = text(pl.col(name)).str.zfill(10)
-    point = pl.concat_str(digits.str.head(-9), pl.lit("."), digits.str.tail(9))
-    whole_number = text(pl.col(name)).str.contains(r"^\d+$").fill_null(False)
+    given = text(pl.col(name))
+    digits = given.str.strip_prefix("-").str.zfill(10)
+    sign = pl.when(given.str.starts_with("-")).then(pl.lit("-")).otherwise(pl.lit(""))
+    point = pl.concat_str(sign, digits.str.head(-9), pl.lit("."), digits.str.tail(9))
+    whole_number = given.str.contains(r"^-?\d+$").fill_null(False)
     return pl.coalesce(number(point, where & whole_number), number(pl.col(name), where & ~whole_number))
 
 

@@ -29,6 +29,7 @@ def rows(feed: Feed, settings: Settings) -> Stream:
         stream,
         settings,
         NAMES,
+        negative=True,  # of combinations
         at=unix_time(of["timestamp"]),
         symbol=text(of["instrument_name"]),
         kind=pl.lit("trades"),
@@ -41,8 +42,12 @@ def rows(feed: Feed, settings: Settings) -> Stream:
     )
 
 
+_METHODS = ("subscription", "public/", "private/")
+
+
 def _params(event: Any) -> dict[str, Any]:
-    params = event.get("params") if isinstance(event, dict) and "jsonrpc" in event else None
+    ours = isinstance(event, dict) and str(event.get("method", "")).startswith(_METHODS)
+    params = event.get("params") if ours else None
     return params if isinstance(params, dict) else {}
 
 

@@ -44,7 +44,9 @@ def rows(feed: Feed, settings: Settings) -> Stream:
 
 
 def _is(event: Any) -> bool:
-    return isinstance(event, dict) and event.get("type") in _TYPES and "symbol" in event
+    if not isinstance(event, dict) or event.get("type") not in _TYPES or "symbol" not in event:
+        return False
+    return bool({"event_id", "tid", "changes"} & event.keys())
 
 
 def _symbol_and_time(event: Any) -> tuple[Any, Any]:

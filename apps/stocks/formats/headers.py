@@ -33,6 +33,8 @@ _WITHOUT = (
     (6, "id,price,qty,quoteqty,time,isbuyermaker"),
 )
 """The files of data.binance.vision have no header, and these columns."""
+BINANCE = frozenset(header for _, header in _WITHOUT)
+"""Headers that only these files have."""
 
 
 @lru_cache(maxsize=64)

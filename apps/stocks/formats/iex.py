@@ -17,14 +17,15 @@ from ..captured import captured, holds
 from ..instruments.instrument_names import STOCKS
 from .frames import events
 from .trades import as_trades, iso_time, number, since_1970, text, whole
+from .us_tapes import ODD_LOT
 
 _FIELDS = (
     *("symbol", "messageType", "data", "type", "price", "size", "time", "timestamp"),
     *("trade_id", "flags", "status", "reason"),
 )
 _INNER = ("price", "size", "timestamp", "tradeId", "isSinglePriceCross", "status", "reason")
-_CROSS = 0x08
-"""The sale condition flag of a single-price cross."""
+_CROSS, _ODD_LOT = 0x08, 0x20
+"""The sale condition flags of a single-price cross, and of an odd lot, which doesn't set the last price."""
 _STATES = {"T": 0.0, "H": 1.0, "P": 1.0}
 """Trading; halted on all markets; paused. O, in which orders are accepted before an auction, is neither."""
 _SAID = {"T": "trading", "H": "halted across all markets", "P": "paused on IEX"}
@@ -39,6 +40,7 @@ def rows(feed: Feed, settings: Settings) -> Stream:
     state = pl.coalesce(_inner(of, "status"), text(of["status"]))
     flags = whole(of["flags"], trade)
     crossing = (_inner(of, "isSinglePriceCross") == "true") | ((flags // _CROSS) % 2 == 1)
+    odd_lot = (_inner(of, "isOddLot") == "true") | ((flags // _ODD_LOT) % 2 == 1)
     reason = pl.coalesce(_inner(of, "reason"), text(of["reason"]))
     return as_trades(
         stream,
@@ -53,6 +55,7 @@ def rows(feed: Feed, settings: Settings) -> Stream:
         seq=whole(pl.coalesce(_inner(of, "tradeId"), text(of["trade_id"])), trade),
         span=pl.when(trade).then(0),
         auction=pl.when(trade & crossing.fill_null(False)).then(pl.lit("crossing")),
+        unpriced=pl.when(trade & odd_lot.fill_null(False)).then(pl.lit(ODD_LOT)),
         halted=pl.when(status).then(state.replace_strict(_STATES, default=None, return_dtype=pl.Float64)),
         reason=pl.when(status).then(
             pl.concat_str(

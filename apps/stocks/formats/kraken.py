@@ -1,13 +1,14 @@
 """Kraken's websockets: spot in versions 1 (lists) and 2 (objects), and futures.
 
 Sides are the taker's. A trade of version 1 has no id; ids of futures are UUIDs, which rise in no order.
-Futures' sizes are dollars of inverse contracts (``PI_``, ``FI_``) and coins of others. What futures send as a
+Futures' sizes are dollars of inverse contracts (``PI_``, ``FI_``) and coins of others. What is sent as a
 snapshot was traded before the subscription, and is filtered. So are order books, tickers and all others.
 """
 
 from __future__ import annotations
 
 import json as python_json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -29,6 +30,7 @@ _FIELDS = (
     *("product_id", "uid", "time", "seconds"),
 )
 _LIST_PARTS, _TRADE_PARTS = 4, 4
+_SNAPSHOT = re.compile(rb'"type"\s*:\s*"snapshot"')
 _FUTURES = (b'"feed":"trade"', b'"feed": "trade"')
 
 
@@ -64,7 +66,7 @@ def _as_object(frame: bytes) -> bytes:
         return _from_list(frame)
     if any(mark in frame for mark in _FUTURES) and b'"trade_snapshot"' not in frame:
         return b'{"channel":"trade","data":[' + frame + b"]}"
-    return frame
+    return b"{}" if _SNAPSHOT.search(frame) else frame
 
 
 def _from_list(frame: bytes) -> bytes:
@@ -124,9 +126,11 @@ def _is(event: Any) -> bool:
     if event.get("event") in ("systemStatus", "subscriptionStatus"):
         return True
     futures = "feed" in event and ("product_id" in event or "product_ids" in event)
-    return futures or (
-        event.get("channel") in ("trade", "status") and "data" in event and "event" not in event
-    )
+    data = event.get("data")
+    first = data[0] if isinstance(data, list) and data and isinstance(data[0], dict) else {}
+    # Other exchanges have a channel of this name, whose trades are of a pair or an instrument.
+    trade = event.get("channel") == "trade" and "/" in str(first.get("symbol"))
+    return futures or trade or (event.get("channel") == "status" and "api_version" in first)
 
 
 def _symbol_and_time(event: Any) -> tuple[Any, Any]:

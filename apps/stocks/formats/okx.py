@@ -54,7 +54,10 @@ def _symbol_and_time(event: Any) -> tuple[Any, Any]:
 
 def _is(event: Any) -> bool:
     topic = event.get("arg") if isinstance(event, dict) else None
-    return isinstance(topic, dict) and "channel" in topic and ("data" in event or "event" in event)
+    if not isinstance(topic, dict) or "channel" not in topic:
+        return False
+    # Bitget's frames are the same but for the names of instruments, which have no hyphen there.
+    return "-" in str(topic.get("instId", "-")) and ("data" in event or "event" in event)
 
 
 OKX = AppFormat(

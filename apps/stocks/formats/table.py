@@ -24,7 +24,7 @@ from ...app import AppFormat, Feed, Message, Settings
 from ...recordings.compressed_files import as_text
 from ...recordings.csv_records import csv_records
 from ..instruments.instrument_names import TABLES
-from .headers import cells, header_of, mark_of, places
+from .headers import BINANCE, cells, header_of, mark_of, places
 from .moments import moment
 from .trades import DAY, TIME, as_trades
 
@@ -106,7 +106,7 @@ class PriceTable:
             "kind": "trades" if is_trade else "bars",
             **{name: _number(name, cell(name)) for name in _NUMBERS},
             "side": _MAKER.get(maker.lower()) if maker else _SIDES.get((side or "").lower()),
-            "venue": cell("venue"),
+            "venue": cell("venue") or ("Binance" if header in BINANCE else None),
             "seq": int(seq) if seq and seq.isdecimal() else None,
             "span": 0 if is_trade else DAY if when[1] else 60,
         }

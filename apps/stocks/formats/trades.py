@@ -3,7 +3,7 @@
 at        when: of a trade its own time, of a bar its beginning (UTC; a day's is its date at midnight)
 symbol    as the feed writes it
 kind      "trades", "bars", or "status": that a symbol's trading has halted or goes on
-price     of a bar, its close; `open`, `high` and `low` are the price, too, of a trade
+price     of a bar, its close; `open`, `high`, `low` and `close` are the price, too, of a trade
 size      shares, coins or contracts; of a bar, its volume
 value     what it is worth, in the currency of the settings; null where that isn't known, and `unvalued` why:
           the size of a `contract`, or the rate of a `currency`
@@ -11,7 +11,9 @@ shares    the size, where it counts shares
 side      of a trade, what the aggressor (the taker) did: "buy" or "sell"; null where the feed doesn't say
 venue     where; null where the feed doesn't say
 seq       the trade's number, as its symbol's numbers rise at its venue; below 0 if it only names the trade
-identity  what tells trades of one number apart, in formats that have such
+identity  what names the trade at its venue instead, in formats whose numbers only order trades
+unpriced  why a trade doesn't set the last price (`us_tapes`); null if it does. If not, `close` and `open` are
+          null, and so are `high` and `low` unless it sets these
 span      seconds that the row covers: 0 of a trade, 86,400 of a day
 adjusted  the close as adjusted later; split  into how many shares each became on that day
 auction   of a trade in an auction, which: "opening", "closing", "reopening" or "crossing"
@@ -30,6 +32,7 @@ import polars as pl
 
 from ....operators.definition.stream import Stream
 from ...app import Settings
+from ..instruments.corporate_actions import listed_split
 from ..instruments.instrument_names import NamePattern
 from ..instruments.valuation import valued
 from ..symbol_lists import SymbolList
@@ -55,6 +58,8 @@ COLUMNS = {
     "adjusted": pl.Float64(),
     "split": pl.Float64(),
     "auction": pl.String(),
+    "unpriced": pl.String(),
+    "extremes": pl.Boolean(),
     "halted": pl.Float64(),
     "reason": pl.String(),
     "arrived": pl.Int64(),
@@ -76,8 +81,8 @@ def as_trades(
 ) -> Stream:
     """A format's rows in the columns of all; those that aren't given are null.
 
-    `identity` tells trades apart that share a number. Prices below 0, as futures have had them, count if they
-    may be `negative`.
+    `identity` names trades whose numbers don't. Prices at or below 0, as futures, spreads and rates have had
+    them, count if they may be `negative`.
 
     Rows follow in the order in which they arrived: `arrived` is a column of the stream's already, and so is
     `place`, a row's place in its message, if that holds several. What instruments are, their files say, else
@@ -93,20 +98,29 @@ def as_trades(
         named=pl.lit(True) if named is None else named.fill_null(False),
         **({} if identity is None else {"identity": identity.cast(pl.String)}),
     )
+    if (split := listed_split(settings)) is not None:
+        rows = rows.with_columns(split=pl.coalesce(split, "split"))
     listed = SymbolList.of(settings["symbols"], "symbols").matches(pl.col("symbol"))
     if listed is not None:
         rows = rows.filter(listed)
-    prices = {name: pl.coalesce(name, "price") for name in ("open", "high", "low")}
+    sets = pl.col("unpriced").is_null()
+    prices = {
+        name: pl.when(sets | pl.col("extremes") if name in ("high", "low") else sets).then(given_price)
+        for name, given_price in (
+            *((name, pl.coalesce(name, "price")) for name in ("open", "high", "low")),
+            ("close", pl.col("price")),
+        )
+    }
     where = ("symbol", pl.col("venue").fill_null(""), pl.col("at").cast(pl.Int64))
     is_trade = pl.col("kind") == "trades"
-    trade = pl.concat_str(*where, "seq", separator=" ")
-    if identity is not None:
-        trade = pl.concat_str(trade, pl.col("identity").fill_null(""), separator=" ")
+    number_text = pl.col("seq").cast(pl.String)
+    named_by = number_text if identity is None else pl.coalesce("identity", number_text)
+    trade = pl.concat_str(*where, named_by, separator=" ")
     # Rows of prices without extremes may be trades, and several trades may be alike.
     bar = pl.when(pl.col("high").is_not_null()).then(
         pl.concat_str(*where, "span", *(pl.col(name).fill_null(0) for name in _OF_BAR), separator=" ")
     )
-    priced = pl.col("price") != 0 if negative else pl.col("price") > 0
+    priced = pl.col("price").is_finite() if negative else pl.col("price") > 0
     value = pl.col("value").abs() if negative else pl.col("value")
     worth = valued(settings, names, pl.col("named"))
     # What has no number is named by where it came from, so that no two trades are taken for one.
@@ -124,6 +138,9 @@ def as_trades(
         )
         .with_columns(
             seq=pl.when(pl.col("kind") == "bars").then("seq").otherwise(pl.coalesce("seq", unnumbered)),
+        )
+        .with_columns(
+            **({} if identity is None else {"identity": named_by}),
             trade=pl.when(is_trade).then(
                 pl.struct(pl.col("at").dt.to_string(_ISO), "symbol", "side", "price", "size", "venue")
             ),

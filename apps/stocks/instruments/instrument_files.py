@@ -178,6 +178,32 @@ def _databento(entry: _ENTRY) -> Iterator[tuple[str, Instrument]]:
                 yield str(name), instrument
 
 
+def _bitmex(entry: _ENTRY) -> Iterator[tuple[str, Instrument]]:
+    if entry.get("isQuanto"):
+        return  # it is paid in a currency that its price isn't in
+    if entry.get("isInverse") and entry.get("underlyingToSettleMultiplier"):
+        size = abs(float(entry["multiplier"]) / float(entry["underlyingToSettleMultiplier"]))
+        yield entry["symbol"], Instrument(entry["quoteCurrency"], size, True)
+    elif entry.get("underlyingToPositionMultiplier"):
+        size = 1 / float(entry["underlyingToPositionMultiplier"])
+        yield entry["symbol"], Instrument(entry["quoteCurrency"], size)
+
+
+def _gate_futures(entry: _ENTRY) -> Iterator[tuple[str, Instrument]]:
+    quote, size = entry["name"].split("_")[1], float(entry["quanto_multiplier"])
+    # An inverse contract is of one dollar, and has no multiplier.
+    if entry.get("type") == "inverse" and not size:
+        yield entry["name"], Instrument(quote, 1.0, True)
+    elif size and quote != "USD":
+        yield entry["name"], Instrument(quote, size)
+
+
+def _delta(entry: _ENTRY) -> Iterator[tuple[str, Instrument]]:
+    if not entry.get("is_quanto"):
+        quote, size = entry["quoting_asset"]["symbol"], float(entry["contract_value"])
+        yield entry["symbol"], Instrument(quote, size, entry["notional_type"] == "inverse")
+
+
 _READERS: tuple[
     tuple[Callable[[_ENTRY], bool], Callable[[_ENTRY], Iterator[tuple[str, Instrument]]]], ...
 ] = (
@@ -190,6 +216,9 @@ _READERS: tuple[
     (_has("symbol", "type", "tradeable"), _kraken_futures),
     (_has("url_symbol", "name"), _bitstamp),
     (_has("unit_of_measure_qty"), _databento),
+    (_has("symbol", "isInverse", "multiplier"), _bitmex),
+    (_has("name", "quanto_multiplier"), _gate_futures),
+    (_has("symbol", "contract_value", "notional_type", "quoting_asset"), _delta),
     (_has("name", "base_currency", "quote_currency", "price_filter"), _bybit_before_v5),
     (_has("quote_currency"), _quoted),
 )

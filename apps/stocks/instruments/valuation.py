@@ -32,7 +32,7 @@ class Valued(NamedTuple):
 
 
 def valued(settings: Settings, names: Sequence[NamePattern], decided: pl.Expr | None = None) -> Valued:
-    """What rows of `symbol`, `price` and `size` are worth, by the instruments' files, else by `names`.
+    """What rows of `symbol`, `price`, `size`, `venue` are worth, by the instruments' files, else by `names`.
 
     Names decide where `decided` is true, everywhere unless given. Raises `ValueError` for settings that can't
     be.
@@ -40,7 +40,8 @@ def valued(settings: Settings, names: Sequence[NamePattern], decided: pl.Expr | 
     symbol, price, size = pl.col("symbol"), pl.col("price"), pl.col("size")
     given, rates = read_instruments(settings["instruments"]), _rates(settings)
     by_name = [
-        symbol.str.contains(_whole(one.pattern)) & (True if decided is None else decided) for one in names
+        symbol.str.contains(_whole(one.pattern)) & _of_venue(one) & (True if decided is None else decided)
+        for one in names
     ]
     contract = _of_names(by_name, [pl.lit(one.contract) for one in names])
     inverse = _of_names(by_name, [pl.lit(one.inverse) for one in names])
@@ -55,7 +56,7 @@ def valued(settings: Settings, names: Sequence[NamePattern], decided: pl.Expr | 
         shares = shares & ~listed
     rate = _mapped(currency, list(rates), list(rates.values()), pl.Float64())
     units = size * contract * rate
-    value = pl.when(inverse).then(units).otherwise(price * units)
+    value = pl.when(inverse.fill_null(False)).then(units).otherwise(price * units)
     unvalued = (
         pl.when(contract.is_null()).then(pl.lit("contract")).when(rate.is_null()).then(pl.lit("currency"))
     )
@@ -68,8 +69,17 @@ def _whole(pattern: str) -> str:
 
 
 def _of_names(by_name: Sequence[pl.Expr], values: Sequence[pl.Expr]) -> pl.Expr:
-    """The value of the first name that matches."""
-    return pl.coalesce(*(pl.when(here).then(value) for here, value in zip(by_name, values)))
+    """The value of the first name that matches, which may be null."""
+    result = pl.lit(None)
+    for here, value in reversed([*zip(by_name, values)]):
+        result = pl.when(here.fill_null(False)).then(value).otherwise(result)
+    return result
+
+
+def _of_venue(one: NamePattern) -> pl.Expr:
+    if not one.venue:
+        return pl.lit(True)
+    return pl.col("venue").str.to_lowercase().str.contains(_whole(one.venue)).fill_null(False)
 
 
 def _currency(one: NamePattern, own: str) -> pl.Expr:

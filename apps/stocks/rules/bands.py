@@ -91,7 +91,9 @@ class PriceBand(PriceRule):
     def figures(self, row: Row) -> Iterator[tuple[tuple[Any, ...], Figure | None]]:
         """See `LimitRule`."""
         for more, figure in super().figures(row):
-            yield more, None if (row.answers["span"] or 0) >= DAY else figure
+            # Around a price at or below 0 there is no band.
+            lowest = min(row.answers["open"] or 0, row.answers["price"] or 0)
+            yield more, None if (row.answers["span"] or 0) >= DAY or lowest <= 0 else figure
 
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
         """See `LimitRule`."""

@@ -201,7 +201,7 @@ class SplitSeen(PriceRule):
     def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
         """See `LimitRule`."""
         tick = self.tick(memory, row)
-        if tick.split is None:
+        if tick.split is None or tick.split.unit:
             return None
         factor = tick.split.factor
         shares = f"{factor:g} new shares for 1" if factor >= 1 else f"1 new share for {1 / factor:g}"
@@ -214,5 +214,26 @@ class SplitSeen(PriceRule):
         return ""
 
 
+@dataclass(frozen=True)
+class UnitChange(SplitSeen):
+    """Prices are a hundred times those before, or a hundredth: pence for pounds, cents for dollars.
+
+    Prices before are then compared with those after in the new unit. If a session begins with it, it may be a
+    split of 1 to 100 as well, unless a column names the split. The limit is compared with how many times the
+    price is. All other fields are as in `PriceRule`.
+    """
+
+    def measure(self, memory: dict[str, Any], row: Row, figure: Figure) -> Measured | None:
+        """See `LimitRule`."""
+        tick = self.tick(memory, row)
+        if tick.split is None or not tick.split.unit:
+            return None
+        or_split = ", or a split" if tick.opens else ""
+        why = f"another unit, such as pence for pounds{or_split}: {tick.split.why}"
+        return Measured(Figure.exactly(1 / tick.split.factor), why)
+
+
 def _after(tick: Tick) -> str:
-    return f" (after a split, 1 to {tick.split.factor:g})" if tick.split else ""
+    if tick.split is None:
+        return ""
+    return f" (after a {'change of unit' if tick.split.unit else 'split'}, 1 to {tick.split.factor:g})"

@@ -13,7 +13,7 @@ from ....operators.rules.kinds.time_zones import zone_of
 from ....operators.rules.row import Row
 from ....operators.rules.rule import LimitRule, RuleState
 from .sessions import AUCTION_SECONDS, Hours, Moment, day_of, local
-from .splits import Opening, Split, split
+from .splits import Opening, Split, split, unit_change
 
 DAY = 86_400
 _TURNOVER_DAYS = 20
@@ -39,7 +39,8 @@ class PriceRule(LimitRule):
         Where a day begins, and when the market is open, such as ``09:30-16:00``: a session's close is its
         last price in these hours, or the minute after for the closing auction. Empty hours are all day.
     splits
-        How many percent a session's first price may be off a usual split to count as one; 0 guesses none.
+        How many percent a session's first price may be off a usual split to count as one, and any price off a
+        hundred times the one before to count as in another unit; 0 guesses neither.
     matching
         A regular expression of the symbols it concerns: all of them unless given.
 
@@ -76,12 +77,24 @@ class PriceRule(LimitRule):
 
     def paths(self) -> Iterable[str]:
         """See `Rule`."""
-        shown = ("price", "open", "high", "low", "size", "side", "span", "adjusted", "split", "arrived")
+        shown = (
+            "price",
+            "open",
+            "high",
+            "low",
+            "size",
+            "side",
+            "span",
+            "adjusted",
+            "split",
+            "unpriced",
+            "arrived",
+        )
         return dict.fromkeys((self.value, *shown))
 
     def concerned(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """See `Rule`."""
-        concerned_ = super().concerned(rows)
+        """See `Rule`. Trades that don't set the last price are none of a session's prices."""
+        concerned_ = (row for row in super().concerned(rows) if not row.answers.get("unpriced"))
         if self.symbols is None:
             return concerned_
         return (row for row in concerned_ if self.symbols.fullmatch(str(row.key.get("symbol"))))
@@ -102,7 +115,13 @@ class PriceRule(LimitRule):
             memory.update(day=at.day, regular=False)
             tick = Tick(at, memory.get("prior"), True, opening)
         else:
-            tick = Tick(at, memory.get("prior"), False, None)
+            unit = unit_change(memory["last_price"], price, self.splits) if self.splits else None
+            if unit is not None:
+                memory.update(
+                    {name: memory[name] / unit.factor for name in ("close", "prior") if name in memory}
+                )
+            tick = Tick(at, memory.get("prior"), False, unit)
+        memory["last_price"] = price
         regular = span >= DAY or self.open.opens <= at.second <= self.open.closes + AUCTION_SECONDS
         if regular or not memory["regular"]:
             memory.update(close=price, adjusted=answers["adjusted"], regular=regular)

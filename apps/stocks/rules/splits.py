@@ -1,9 +1,10 @@
 """Splits: what looks like a crash, and is the same worth in more shares.
 
-Evidence is used in this order: a column that names the split; a close with its adjusted close beside it,
-whose ratio changes; the first price of a session near the last one's close over a usual ratio. A guess needs
-more than the price where there is more: a day on which three times as much money changed hands as usual was
-no split.
+Evidence is used in this order: a column or a file that names the split; a close with its adjusted close
+beside it, whose ratio changes; the first price of a session near the last one's close over a usual ratio. A
+guess needs more than the price where there is more: a day on which three times as much money changed hands as
+usual was no split. A ratio of 100 is more often a change of units, pence for pounds or cents for dollars, and
+is called one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ USUAL = (1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0, 15.0, 20.0, 25
 _LEAST = 1.2
 """Smaller changes of an adjustment are dividends."""
 _EXACT = 0.01
+_UNIT = 100.0
 _BUSY = 3.0
 
 
@@ -29,10 +31,11 @@ class Opening(NamedTuple):
 
 
 class Split(NamedTuple):
-    """Into how many shares each became, and how that is known."""
+    """Into how many shares each became, or units of the price, and how that is known."""
 
     factor: float
     why: str
+    unit: bool = False
 
 
 def split(
@@ -43,25 +46,42 @@ def split(
     `usual` is the turnover of the days before, `within` how many percent a guess may be off; 0 guesses none.
 
     >>> aapl = Opening(127.58, 129.04, None, None, None)
-    >>> split(aapl, 499.23, None, None, 3.0)
-    Split(factor=4.0, why='it opened at 127.58 after 499.23, 1 to 3.913')
+    >>> split(aapl, 499.23, None, None, 3.0).why
+    'it opened at 127.58 after 499.23, 1 to 3.913'
     >>> split(Opening(28.19, 25.75, None, None, None), 53.5, None, None, 3.0)
     """
     if seen.split is not None and seen.split > 0 and seen.split != 1:
-        return Split(seen.split, "the feed says so")
-    if adjusted and seen.adjusted and seen.adjusted > 0:
+        return Split(seen.split, "the feed or the file of corporate actions names it")
+    if adjusted and seen.adjusted and min(adjusted, seen.adjusted, close, seen.close) > 0:
         change = (close / adjusted) / (seen.close / seen.adjusted)
         if max(change, 1 / change) < _LEAST:
             return None
         ratio = _near(change, _EXACT)
         return Split(ratio or change, f"the adjustment of closes changes by {change:.4g}")
-    if within <= 0 or seen.price <= 0:
+    if within <= 0 or seen.price <= 0 or close <= 0:
         return None
+    if (unit := unit_change(close, seen.price, within)) is not None:
+        return unit
     ratio = _near(close / seen.price, within / 100)
     busy = usual and seen.turnover and seen.turnover > _BUSY * usual
     if ratio is None or busy:
         return None
     return Split(ratio, f"it opened at {seen.price:g} after {close:g}, {_ratio(close / seen.price)}")
+
+
+def unit_change(before: float, price: float, within: float) -> Split | None:
+    """A price that is a hundred times the one before, or a hundredth, within so many percent.
+
+    >>> unit_change(1.25, 126.0, 3.0).factor, unit_change(125.0, 126.0, 3.0)
+    (0.01, None)
+    """
+    if before <= 0 or price <= 0:
+        return None
+    for factor in (_UNIT, 1 / _UNIT):
+        if abs(before / price / factor - 1) <= within / 100:
+            times = "100 times" if factor < 1 else "a hundredth of"
+            return Split(factor, f"{price:g} is {times} {before:g}, the price before", unit=True)
+    return None
 
 
 def _near(ratio: float, within: float) -> float | None:

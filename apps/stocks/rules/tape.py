@@ -14,7 +14,7 @@ from ....operators.rules.rule import LimitRule, Measured, Rule, RuleState
 from ....operators.rules.value_with_bounds import Figure, number
 from .prices import in_order
 
-_SHOWN = ("price", "size", "value", "side", "span", "auction", "arrived")
+_SHOWN = ("price", "size", "value", "side", "span", "auction", "unpriced", "arrived")
 
 
 class Tape(LimitRule):
@@ -42,12 +42,15 @@ class Tape(LimitRule):
 
     def taker_side(self, memory: dict[str, Any], answers: Mapping[str, Any]) -> str:
         """The taker of a trade, in words, and what it was."""
-        price, last = answers["price"], memory.get("last")
-        if last is not None and price != last:
-            memory["tick"] = "bought" if price > last else "sold"
-        memory["last"] = price
+        price, last, unpriced = answers["price"], memory.get("last"), answers.get("unpriced")
         given = {"buy": "bought", "sell": "sold"}.get(answers["side"] or "")
-        guess = f"{memory['tick']}, by the tick test" if "tick" in memory else "traded"
+        if unpriced:
+            guess = f"traded ({unpriced})"  # its price says nothing of who came first
+        else:
+            if last is not None and price != last:
+                memory["tick"] = "bought" if price > last else "sold"
+            memory["last"] = price
+            guess = f"{memory['tick']}, by the tick test" if "tick" in memory else "traded"
         value = answers.get("value")
         money = "of unknown worth" if value is None else f"{number(value)} in all"
         auction = f" in the {answers['auction']} auction" if answers.get("auction") else ""
@@ -104,11 +107,11 @@ class OutOfOrder(Rule):
 
     def paths(self) -> Iterable[str]:
         """See `Rule`."""
-        return ("arrived", "span")
+        return ("arrived", "span", "number")
 
     def names(self) -> Iterable[str]:
         """See `Rule`."""
-        return [*super().names(), "symbol", "venue", "seq"]
+        return [*super().names(), "symbol", "venue"]
 
     @property
     def together(self) -> tuple[str, ...]:
@@ -125,7 +128,8 @@ class OutOfOrder(Rule):
         """See `Rule`."""
         by_key: dict[tuple[Any, Any], list[Row]] = {}
         for row in self.concerned(rows):
-            if row.key["seq"] is not None and row.key["seq"] >= 0 and row.answers["span"] == 0:
+            number_ = row.answers["number"]
+            if number_ is not None and number_ >= 0 and row.answers["span"] == 0:
                 by_key.setdefault((row.key["symbol"], row.key["venue"]), []).append(row)
         for (symbol, venue), trades in sorted(by_key.items(), key=str):
             key = _key([symbol, venue])
@@ -133,7 +137,7 @@ class OutOfOrder(Rule):
 
     def _look(self, memory: dict[str, Any], key: str, trades: list[Row]) -> Iterator[Alert]:
         """Go through a window's trades as they arrived, with the highest of the windows before among them."""
-        arrived = [(row.answers["arrived"], row.key["seq"], row) for row in trades]
+        arrived = [(row.answers["arrived"], row.answers["number"], row) for row in trades]
         known = [(memory["arrived"], memory["seq"], None)] if memory else []
         high, late = None, []
         for _, seq, row in sorted([*arrived, *known], key=lambda one: one[0]):

@@ -52,7 +52,7 @@ class Burst(LimitRule):
     ...     rows = [Row({"tag": tag}, begin, end, {"authors": n}) for tag, n in having.items()]
     ...     alerts += trend.window(state, rows, begin, end, minute)
     >>> [(alert.key, alert.at_us // minute, alert.why[:40]) for alert in alerts if alert.state == "fired"]
-    [(('#rain',), 26, 'authors is 80, usually 2.5 ± 1.871, a bu')]
+    [(('#rain',), 26, 'authors is 80, never seen before (not by')]
     """
 
     over: int = field(default=48, kw_only=True)
@@ -145,9 +145,14 @@ class Burst(LimitRule):
         side = self.limit.side(score) if enough else "back"
         said = turn(kept["switch"], side, row.start_us, row.at_us, self.holds)
         if said is not None:
-            description = (
-                f"{self.value} is {figure}, usually {number(mean)} ± {number(spread)}, a burst of {score}"
-            )
+            past = f"usually {number(mean)} ± {number(spread)}"
+            if mean == self._noise:
+                # What is smaller isn't learned.
+                few = number(self._noise)
+                past = (
+                    f"usually fewer than {few}" if usual.mean else f"never seen before (not by {few} or more)"
+                )
+            description = f"{self.value} is {figure}, {past}, a burst of {score}"
             why = f"{description}{self._because(said, score)}{self._other_answers(said, row)}"
             yield self._alert(said, key, row.start_us, row.at_us, score, self.limit.at, why)
         if "on" in kept["switch"] and self.daily:

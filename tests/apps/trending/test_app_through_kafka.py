@@ -67,7 +67,7 @@ def check(result: dict[str, Any], path: Path) -> None:
 def test_a_recording_through_a_broker(kafka, recording: Path) -> None:
     result = result_of(kafka, recording, "local")
     check(result, recording)
-    assert {row["kind"] for row in result["answers"]["trends"]} == {"tag", "language"}
+    assert {row["kind"] for row in result["answers"]["trends"]} == {"tag"}
     shown = io.StringIO()
     Console(file=shown, width=150).print(AppReport(app_of("trending"), result))
     assert "1 × earthquake" in shown.getvalue() and "Every estimate" in shown.getvalue()

@@ -148,6 +148,7 @@ def test_kraken_s_three_kinds_of_frames(tmp_path: Path) -> None:
         {"channelID": 337, "channelName": "trade", "event": "subscriptionStatus", "pair": "XBT/USD"},
         first,
         [0, {"as": [["5541.30000", "2.50700000", "1534614248.123678"]]}, "book-100", "XBT/USD"],
+        {"channel": "trade", "type": "snapshot", "data": [{**second, "trade_id": 4665905}]},
         {"channel": "trade", "type": "update", "data": [second]},
         {"channel": "heartbeat"},
         {"event": "subscribed", "feed": "trade", "product_ids": ["PI_XBTUSD"]},
@@ -157,7 +158,7 @@ def test_kraken_s_three_kinds_of_frames(tmp_path: Path) -> None:
         [337, [["x"]], "trade", "XBT/USD"],
     ]
     result, rows = of(tmp_path, lines, "kraken")
-    assert account(result) == (3, 6, 2)
+    assert account(result) == (3, 7, 2)
     assert rows.drop("seq").rows() == [
         ("MATIC/USD", AT, 0.5117, 40.0, pytest.approx(20.468), "sell"),
         ("PI_XBTUSD", AT, 34969.5, 15000.0, 15000.0, "sell"),
@@ -298,6 +299,10 @@ def test_databento_s_records_plain_and_readable(tmp_path: Path) -> None:
         ("GTE", AT, 2.0, 40.0, 80.0, None),
         ("MSFT", AT, 114.25, 100.0, 11425.0, "buy"),
     ]
+    spread = {"hd": header, **trade, "price": "-37630000000", "symbol": "CLK0"}
+    assert of(tmp_path, [spread, {**spread, "price": "-0.25"}, {**spread, "price": "0"}], "databento")[1][
+        "price"
+    ].to_list() == [-37.63, -0.25, 0.0]
     definitions = tmp_path / "definitions.json"
     definition = {"hd": header, "raw_symbol": "ESZ3", "unit_of_measure_qty": "50000000000", "currency": "USD"}
     definitions.write_text(json.dumps(definition))
@@ -349,6 +354,13 @@ def test_iex_s_messages_in_three_forms(tmp_path: Path) -> None:
     ]
     auctions = query(result.tables["tape"]).sort("symbol", "price").select("auction").to_series().to_list()
     assert auctions == [None, None, "crossing", "crossing"]
+    odd = [
+        {**hist, "flags": 0x60},
+        {**deep, "data": {**data, "isOddLot": True}},
+        {**hist, "flags": 0x40, "trade_id": 7},
+    ]
+    tape = query(of(tmp_path, odd, "iex")[0].tables["tape"]).sort("symbol", "number")
+    assert tape["unpriced"].to_list() == ["odd lot", None, "odd lot"]
 
 
 def test_trades_without_a_number_are_not_one(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_polygon_s_conditions(tmp_path: Path) -> None:
     trade = {"ev": "T", "sym": "MSFT", "x": 4, "p": 114.0, "s": 20_000, "t": 1_700_000_000_123}
     conditions: list[Any] = [[17, 41], [8], [28], [16], [9, 41], [0, 12], None]
     lines = [trade | {"q": n, "c": one} for n, one in enumerate(conditions)]
-    rows = query(of(tmp_path, lines).tables["tape"]).sort("seq")
+    rows = query(of(tmp_path, lines).tables["tape"]).sort("number")
     assert rows["auction"].to_list() == ["opening", "closing", "reopening", "crossing", None, None]
 
 

@@ -149,3 +149,11 @@ def test_a_close_below_zero_counts_and_is_that_day_s_drop(tmp_path: Path) -> Non
     result = tried(path)
     assert (result.account.counted, result.account.filtered) == (5, 0)
     assert [alert["at"][:10] for alert in result.of("session drop")] == ["2026-06-03"]
+
+
+def test_a_price_of_zero_counts_in_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "rates.csv"
+    path.write_text("Date,Close\n2026-06-01,0.25\n2026-06-02,0\n2026-06-03,-0.25\n2026-06-04,n/a\n")
+    result = tried(path)
+    assert (result.account.counted, result.account.filtered) == (3, 1)
+    assert [alert["value"] for alert in result.of("session drop")] == [-100.0]

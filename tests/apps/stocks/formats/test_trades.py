@@ -25,8 +25,9 @@ def of(tmp_path: Path, lines: list[Any], **given: str) -> tuple[Tried, pl.DataFr
     path = tmp_path / "feed.txt"
     path.write_text("\n".join(one if isinstance(one, str) else json.dumps(one) for one in lines) + "\n")
     result = tried(path, given, parts=["tape"])
+    rows = query(result.tables["tape"]).with_columns(seq="number")
     names = ["symbol", "venue", "seq", "at", "price", "size", "side", "span", "open", "high", "low"]
-    return result, query(result.tables["tape"]).select(names).sort("symbol", "seq", nulls_last=True)
+    return result, rows.select(names).sort("symbol", "seq", nulls_last=True)
 
 
 def test_binance_s_trades_in_envelopes_or_not(tmp_path: Path) -> None:
@@ -209,17 +210,23 @@ def test_events_that_there_are_not_are_refused(format: str, wrong: str) -> None:
         job.streams(Feed("t", "nowhere:1"))
 
 
-def test_polygon_s_trades_of_one_sequence_number_differ_by_their_ids(tmp_path: Path) -> None:
-    def trade(number: str, size: int, q: int = 7) -> dict:
+def test_polygon_s_trades_are_named_by_their_ids_not_by_sequence_numbers(tmp_path: Path) -> None:
+    def trade(number: str | None, size: int, q: int = 7, **more: int) -> dict:
         stamp = {"t": 1_780_000_000_000, "q": q}
-        return {"ev": "T", "sym": "AB", "x": 4, "i": number, "p": 9.5, "s": size, "z": 1, **stamp}
+        return {"ev": "T", "sym": "AB", "x": 4, "i": number, "p": 9.5, "s": size, "z": 1, **stamp, **more}
 
     sent = [trade("1", 100), trade("2", 100), trade("3", 300), trade("3", 300), trade("4", 5, q=8)]
+    # The same trade again under another number; one id at two facilities; trades without an id.
+    sent += [trade("4", 5, q=9), trade("4", 6, q=10, trfi=201), trade(None, 7, q=11), trade(None, 8, q=12)]
     path = tmp_path / "trades.jsonl"
     path.write_text("".join(json.dumps(one) + "\n" for one in sent))
     result = tried(path, format="polygon")
     (day,) = pl.from_arrow(result.tables["movers"]).select("symbol").rows()
     assert day == ("AB",)
-    assert [alert["key"][:3] for alert in result.of("duplicate")] == [["AB", "4", 7]]
+    assert [alert["key"][:3] for alert in result.of("duplicate")] == [["AB", "4", "3 1"], ["AB", "4", "4 1"]]
     flow = query(result.tables["flow"])
-    assert flow["trades"].to_list() == [4]
+    assert flow["trades"].to_list() == [7]
+    assert not result.of("out of order")
+    late = [trade("1", 100, q=9), trade("2", 100, q=8)]
+    path.write_text("".join(json.dumps(one) + "\n" for one in late))
+    assert len(tried(path, format="polygon", parts=["tape"]).of("out of order")) == 1

@@ -63,6 +63,27 @@ def test_coins_of_a_stock_feed_are_no_blocks_by_shares(tmp_path: Path) -> None:
     assert [one["key"][0] for one in tried(path, parts=["tape"]).of("block by shares")] == ["PENNY"]
 
 
+def test_contracts_in_a_file_are_no_blocks_unless_their_size_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "tape.csv"
+    rows = [("CME", "ESU6"), ("bitmex", "ETHUSD"), ("bitmex", "XBTUSD"), ("NYSE", "KO")]
+    lines = [f"{n},2026-06-01 14:00:0{n},{venue},{name},buy,60,15000" for n, (venue, name) in enumerate(rows)]
+    path.write_text("\n".join(["id,timestamp,exchange,symbol,side,price,amount", *lines]) + "\n")
+    result = tried(path, {"block_value": "15000"}, parts=["tape", "unvalued"])
+    assert {one["key"][0]: one["value"] for one in result.of("block by value")} == {
+        "XBTUSD": 15_000.0,
+        "KO": 900_000.0,
+    }
+    assert [one["key"][0] for one in result.of("block by shares")] == ["KO"]
+    assert {tuple(one["key"]) for one in result.of("not valued")} == {
+        ("CME", "contract"),
+        ("bitmex", "contract"),
+    }
+    sizes = [{"symbol": "ESU6", "contract": 50, "currency": "USD"}]
+    (tmp_path / "sizes.json").write_text(json.dumps(sizes))
+    known = tried(path, {"instruments": str(tmp_path / "sizes.json")}, parts=["tape"])
+    assert {one["key"][0]: one["value"] for one in known.of("block by value")}["ESU6"] == 60 * 15_000 * 50
+
+
 @pytest.mark.parametrize("name", ["instruments", "symbols"])
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path, name: str) -> None:
     at = "@" if name == "symbols" else ""

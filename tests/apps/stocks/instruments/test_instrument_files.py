@@ -120,6 +120,47 @@ DATABENTO = {
     "unit_of_measure_qty": "50000000000",
     "currency": "USD",
 }
+BITMEX = [
+    {
+        "symbol": "XBTUSD",
+        "quoteCurrency": "USD",
+        "isQuanto": False,
+        "isInverse": True,
+        "multiplier": -100000000,
+        "underlyingToSettleMultiplier": -100000000,
+    },
+    {
+        "symbol": "LINKUSDT",
+        "quoteCurrency": "USDT",
+        "isQuanto": False,
+        "isInverse": False,
+        "multiplier": 100,
+        "underlyingToPositionMultiplier": 10000,
+    },
+    {"symbol": "ETHUSD", "quoteCurrency": "USD", "isQuanto": True, "isInverse": False, "multiplier": 100},
+]
+GATE = [
+    {"name": "BTC_USDT", "type": "direct", "quanto_multiplier": "0.0001"},
+    {"name": "BTC_USD", "type": "inverse", "quanto_multiplier": "0"},
+    {"name": "ETH_USD", "type": "direct", "quanto_multiplier": "0.000001"},
+]
+DELTA = {
+    "success": True,
+    "result": [
+        {
+            "symbol": symbol,
+            "contract_value": size,
+            "notional_type": kind,
+            "quoting_asset": {"symbol": "USD"},
+            "is_quanto": symbol == "LTCUSDQ",
+        }
+        for symbol, size, kind in (
+            ("BTCUSD", "0.001", "vanilla"),
+            ("ETHUSD_I", "1", "inverse"),
+            ("LTCUSDQ", "1", "vanilla"),
+        )
+    ],
+}
 OWN = [{"symbol": "NOVA", "contract": 25, "currency": "EUR"}]
 
 
@@ -161,6 +202,10 @@ OWN = [{"symbol": "NOVA", "contract": 25, "currency": "EUR"}]
         (COINBASE, {"ETH-BTC": Instrument("BTC")}),
         (BITSTAMP, {"xrpeur": Instrument("EUR")}),
         (DATABENTO, {"ESH1": Instrument("USD", 50), "5482": Instrument("USD", 50)}),
+        # What is paid in another currency than its price's has no value that follows from these.
+        (BITMEX, {"XBTUSD": Instrument("USD", 1, inverse=True), "LINKUSDT": Instrument("USDT", 0.0001)}),
+        (GATE, {"BTC_USDT": Instrument("USDT", 0.0001), "BTC_USD": Instrument("USD", 1, inverse=True)}),
+        (DELTA, {"BTCUSD": Instrument("USD", 0.001), "ETHUSD_I": Instrument("USD", 1, inverse=True)}),
         (OWN, {"NOVA": Instrument("EUR", 25)}),
     ],
 )

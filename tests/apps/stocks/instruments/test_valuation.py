@@ -16,10 +16,13 @@ from ....cases import each
 SETTINGS = {"instruments": "", "currency": "USD", "rates": ""}
 
 
-def worth(symbol: str, by: tuple, **given: str) -> tuple[float | None, str | None, float | None]:
+def worth(
+    symbol: str, by: tuple, venue: str | None = None, **given: str
+) -> tuple[float | None, str | None, float | None]:
     """The value of three at 50, why there is none, and how many shares that is."""
     columns = valued({**SETTINGS, **given}, by)
-    frame = pl.DataFrame({"symbol": [symbol], "price": [50.0], "size": [3.0]})
+    frame = pl.DataFrame({"symbol": [symbol], "price": [50.0], "size": [3.0], "venue": [venue]})
+    frame = frame.with_columns(pl.col("venue").cast(pl.String))
     return frame.select(value=columns.value, unvalued=columns.unvalued, shares=columns.shares).row(0)
 
 
@@ -69,6 +72,17 @@ def worth(symbol: str, by: tuple, **given: str) -> tuple[float | None, str | Non
         ("TABLES", "ETHUSD_PERP", 30),
         ("TABLES", "BTCUSD_PERP-aggTrades-2024-01-01", 300),
         ("TABLES", "DOGEUSDT-1m-2024-01-01", 150),
+        ("TABLES", "ETHBTC-trades-2024-01-01", "currency"),
+        ("TABLES", "BTC-USD", 150),
+        ("TABLES", "BRK-B", 150),
+        ("TABLES", "SPY241220P00720000", 15_000),
+        ("TABLES", "CL=F", "contract"),
+        ("TABLES", "ESZ4", "contract"),
+        ("TABLES", "CLK20", "contract"),
+        ("TABLES", "BTC-USDT-SWAP", "contract"),
+        ("TABLES", "BTC-PERPETUAL", "contract"),
+        ("TABLES", "BTC-24SEP21-40000-P", "contract"),
+        ("TABLES", "XBTUSD", "contract"),
     ],
 )
 def test_a_name_says_what_it_is_or_nothing(by: str, symbol: str, value: float | str) -> None:
@@ -76,10 +90,37 @@ def test_a_name_says_what_it_is_or_nothing(by: str, symbol: str, value: float | 
     assert (value_, why) == ((None, value) if isinstance(value, str) else (value, None))
 
 
+@each(
+    ("venue", "symbol", "value"),
+    [
+        ("bitmex", "XBTUSD", 3),
+        ("bitmex", "ETHUSD", "contract"),
+        ("deribit", "BTC-PERPETUAL", 3),
+        ("Deribit", "BTC-24SEP21-40000-P", "currency"),
+        ("binance-delivery", "BTCUSD_PERP", 300),
+        ("okex-swap", "BTC-USDT-SWAP", "contract"),
+        ("OKX", "BTC-USDT", 150),
+        ("gate-io", "BTC_USDT", 150),
+        ("gate-io-futures", "BTC_USDT", "contract"),
+        ("huobi-dm-swap", "BTC-USD", "contract"),
+        ("cryptofacilities", "PI_XBTUSD", 3),
+        ("CME", "ES", "contract"),
+        ("NYSE", "ES", 150),
+        ("Q", "AAPL", 150),
+        (None, "AAPL", 150),
+    ],
+)
+def test_a_file_s_venue_decides_what_its_symbols_are(
+    venue: str | None, symbol: str, value: float | str
+) -> None:
+    value_, why, _ = worth(symbol, names.TABLES, venue)
+    assert (value_, why) == ((None, value) if isinstance(value, str) else (value, None))
+
+
 def test_sizes_are_shares_of_stocks_alone() -> None:
     assert [worth(one, names.ALPACA)[2] for one in ("AAPL", "DOGE/USD")] == [3.0, None]
-    tables = ("AAPL", "DOGEUSDT-trades-2024-01", "ETHUSD_PERP")
-    assert [worth(one, names.TABLES)[2] for one in tables] == [3.0, None, None]
+    tables = ("AAPL", "DOGEUSDT-trades-2024-01", "ETHUSD_PERP", "DOGE-USD", "CL=F")
+    assert [worth(one, names.TABLES)[2] for one in tables] == [3.0, None, None, None, None]
 
 
 def test_rates_and_the_currency_are_those_that_are_set() -> None:

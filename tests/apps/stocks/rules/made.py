@@ -26,8 +26,9 @@ def trade(
     """A trade."""
     known = {"open": price, "high": price, "low": price, "price": price, "size": size, "value": price * size}
     rest = {"side": None, "span": 0, "adjusted": None, "split": None, "arrived": arrived, "times": 1}
-    key = {"symbol": symbol, "venue": more.pop("venue", "X"), "seq": more.pop("seq", arrived)}
-    return Row(key, us(at), us(at), {**known, **rest, **more})
+    seq = more.pop("seq", arrived)
+    key = {"symbol": symbol, "venue": more.pop("venue", "X"), "seq": seq}
+    return Row(key, us(at), us(at), {**known, **rest, "number": seq, "unpriced": None, **more})
 
 
 def bar(at: str, prices: Sequence[float], span: int = DAY, **more: Any) -> Row:

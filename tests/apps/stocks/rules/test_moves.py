@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from streamgauge.apps.stocks.rules.moves import ReturnScore, RollingMove, SessionMove, SplitSeen
+from streamgauge.apps.stocks.rules.bands import PriceBand
+from streamgauge.apps.stocks.rules.moves import ReturnScore, RollingMove, SessionMove, SplitSeen, UnitChange
 from streamgauge.apps.stocks.rules.sessions import Hours, local
 from streamgauge.apps.stocks.rules.splits import Opening, split
 
@@ -141,6 +142,45 @@ def test_a_split_is_reported_and_is_not_a_drop() -> None:
     assert [(one.value, one.at_us) for one in seen] == [(4.0, rows[2].at_us)]
     assert seen[0].why == "4 new shares for 1: it opened at 127.58 after 499.23, 1 to 3.913"
     assert len(alerts_of(SessionMove("drop", at_most=-10, splits=0), rows)) == 2
+
+
+def test_a_hundred_times_the_price_is_another_unit_and_no_split_or_drop() -> None:
+    pounds, pence = [7.31, 7.35, 7.29], [733.0, 735.0, 741.0]
+    days = [bar(f"2026-06-{n + 1:02d}", [p] * 4, arrived=n) for n, p in enumerate([*pounds, *pence, *pounds])]
+    times = [*pounds, *pence, *pounds]
+    minutes = [
+        trade(f"2026-06-01T14:{n:02d}:00", price, arrived=n) for n, price in enumerate(times)
+    ]  # within one session
+    for rows in (days, minutes):
+        seen = alerts_of(UnitChange("unit", above=0), rows, 2)
+        assert [(one.value, one.at_us) for one in seen] == [(100.0, rows[3].at_us), (0.01, rows[6].at_us)]
+        assert ("or a split" in seen[0].why) == (rows is days)
+        assert "733 is 100 times 7.29, the price before" in seen[0].why
+        assert not alerts_of(SplitSeen("split", above=0), rows)
+        for kind in ({"at_most": -10}, {"at_least": 10}):
+            assert not alerts_of(SessionMove("move", **kind), rows)
+            assert not alerts_of(RollingMove("move", over="96h", **kind), rows)
+        assert alerts_of(SessionMove("move", at_most=-10, splits=0), days)
+    fallen = [*days[:3], bar("2026-06-04", [733.0, 733.0, 620.0, 620.0], arrived=3)]
+    [drop] = alerts_of(SessionMove("drop", at_most=-10), fallen)
+    assert drop.value == pytest.approx(100 * (620 / 729 - 1)) and "(after a change of unit" in drop.why
+
+
+def test_prices_at_or_below_zero_count_and_break_nothing() -> None:
+    closes = [2.0, 1.0, 0.0, -1.5, 0.0, 0.5, 100.0, -0.01, 1.0]
+    days = [bar(f"2026-06-{n + 1:02d}", [p] * 4, arrived=n, adjusted=p or None) for n, p in enumerate(closes)]
+    fell = alerts_of(SessionMove("drop", at_most=-10), days)
+    assert [one.at_us for one in fell] == [days[n].at_us for n in (1, 2, 7)]
+    assert [one.value for one in fell] == [-50.0, -100.0, pytest.approx(-100.01)]
+    minutes = [trade(f"2026-06-01T14:{n:02d}:00", price, arrived=n) for n, price in enumerate(closes)]
+    for rows in (days, minutes):
+        for rule in (
+            RollingMove("fall", value="low", against="high", at_most=-5, over="96h"),
+            ReturnScore("score", below=-6),
+            SplitSeen("split", above=0),
+            PriceBand("band", at_least=100),
+        ):
+            alerts_of(rule, rows, 3)
 
 
 @each(

@@ -1,0 +1,307 @@
+"""Websockets of venues by a specification each: where a frame has its trades, and what their fields are."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json as python_json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ....operators.definition.stream import Stream
+from ....operators.formats.decode import TOMBSTONE, Decoded
+from ....operators.formats.messages import Messages
+from ...app import AppFormat, Feed, Settings
+from ..captured import captured, holds, unpacked
+from ..instruments.instrument_names import NamePattern
+from .trades import ALL_DAY, TIME, as_trades
+
+_TAKER = {
+    **dict.fromkeys(("buy", "b", "bid", "taker"), "buy"),
+    **dict.fromkeys(("sell", "s", "a", "ask", "maker"), "sell"),
+}
+"""What venues call the aggressor's side, in lower case; of Delta it is the buyer's role."""
+_OTHER = {"buy": "sell", "sell": "buy"}
+_TRADE = {
+    "at": TIME,
+    "symbol": pl.String(),
+    "price": pl.Float64(),
+    "size": pl.Float64(),
+    "side": pl.String(),
+    "seq": pl.Int64(),
+}
+
+
+@dataclass(frozen=True)
+class Venue:
+    """How a venue's websocket reports trades.
+
+    A path leads through objects by names and through lists by numbers, between dots; ``*`` is every element.
+    Of several paths between bars the first that a trade has is used; one that begins with ``^`` begins at the
+    frame, not at the trade.
+
+    name, title
+        The format's, and the venue's in answers.
+    signs
+        Mappings of paths to regular expressions: a frame in which all of a mapping match as a whole is this
+        venue's, and no other's.
+    wanted
+        Such a mapping for frames with trades. Most venues first send what was traded before the subscription:
+        these frames are not wanted.
+    trades
+        The path of trades in a frame; empty if the frame is a trade.
+    symbol, price, size, side, at, number
+        Paths. Without a number every trade counts. If `symbol_in` is a regular expression, its first group
+        is the symbol.
+    maker
+        Whether the side is the maker's.
+    signed
+        Whether a size below 0 was sold.
+    rising
+        Whether numbers rise; otherwise they only name trades.
+    names
+        Symbols that say what a contract is worth; empty if only the venue's own file does.
+    """
+
+    name: str
+    title: str
+    signs: Sequence[Mapping[str, str]]
+    wanted: Mapping[str, str]
+    trades: str
+    symbol: str
+    price: str
+    size: str
+    side: str
+    at: str
+    number: str = ""
+    symbol_in: str = "(.+)"
+    maker: bool = False
+    signed: bool = False
+    rising: bool = True
+    names: Sequence[NamePattern] = ()
+
+    def trades_of(self, frame: Any) -> list[dict[str, Any]]:
+        """The trades of a frame, in the columns that all have. Raises `ValueError` for an unreadable one.
+
+        >>> venue = Venue("x", "X", (), {"c": "trade"}, "d.*", "s", "p", "q", "side", "t", "id")
+        >>> trade = {"s": "AB", "p": "1.5", "q": 2, "side": "BUY", "t": 1_700_000_000_123, "id": 7}
+        >>> venue.trades_of({"c": "trade", "d": [trade]})[0]["price"], venue.trades_of({"c": "book"})
+        (1.5, [])
+        """
+        return [
+            self._trade(part, trade)
+            for part in frames_in(frame)
+            if _matches(part, self.wanted)
+            for trade in _every(part, self.trades.split(".") if self.trades else [])
+        ]
+
+    def sent(self, frame: Any) -> bool:
+        """Whether a frame is of this venue."""
+        return any(_matches(part, sign) for part in frames_in(frame) for sign in self.signs)
+
+    def _trade(self, frame: Any, trade: Any) -> dict[str, Any]:
+        if not isinstance(trade, dict | list):
+            raise ValueError(f'"{self.trades}" is {trade!r}, not a trade')
+
+        def value(paths: str) -> Any:
+            for path in paths.split("|"):
+                top = path.startswith("^")
+                result = _first(frame if top else trade, path.removeprefix("^").split("."))
+                if result is not None:
+                    return result
+            return None
+
+        symbol = re.fullmatch(self.symbol_in, str(value(self.symbol) or ""))
+        if symbol is None:
+            raise ValueError(f'"{self.symbol}" is {value(self.symbol)!r}, not a symbol')
+        size = _number(self.size, value(self.size))
+        side = value(self.side) if self.side else None
+        taker = _TAKER.get(str(side).lower())
+        if self.signed:
+            taker = "sell" if size < 0 else "buy"
+        return {
+            "at": _time_us(self.at, value(self.at)),
+            "symbol": symbol[1],
+            "price": _number(self.price, value(self.price)),
+            "size": abs(size) if self.signed else size,
+            "side": _OTHER.get(taker or "") if self.maker else taker,
+            "seq": _name(value(self.number), self.rising) if self.number else None,
+        }
+
+
+@dataclass(frozen=True)
+class VenueFrames:
+    """A decoder of a venue's frames, plain or packed by gzip, into a list of their trades.
+
+    Frames without trades are a row with an empty list.
+    """
+
+    venue: Venue
+
+    @property
+    def schema(self) -> Mapping[str, Any]:
+        """See `Decoder`."""
+        return {"trades": pl.List(pl.Struct(_TRADE))}
+
+    def definition(self) -> dict[str, Any]:
+        """The specification, as a stream's definition has it."""
+        venue = dataclasses.asdict(self.venue)
+        return {name: venue[name] for name in venue if name not in ("names", "signs", "title")}
+
+    def decode(self, messages: Messages) -> Decoded:
+        """See `Decoder`."""
+        lists: list[list[dict[str, Any]]] = []
+        refused: list[int] = []
+        reasons: list[str] = []
+        for row in range(len(messages)):
+            value = messages.value_at(row)
+            try:
+                if value is None:
+                    raise ValueError(TOMBSTONE)
+                lists.append(self.venue.trades_of(_parsed(value)))
+            except ValueError as error:
+                refused.append(row)
+                reasons.append(str(error))
+        raw = pl.List(pl.Struct({**_TRADE, "at": pl.Int64()}))
+        frame = pl.DataFrame({"trades": lists}, schema={"trades": raw})
+        frame = frame.with_columns(pl.col("trades").cast(pl.List(pl.Struct(_TRADE))))
+        gone = np.array(refused, np.int64)
+        rows = np.setdiff1d(np.arange(len(messages)), gone) if refused else None
+        return Decoded(frame, rows, gone, reasons)
+
+
+def venue_format(venue: Venue) -> AppFormat:
+    """The format of a venue's websocket."""
+
+    def rows(feed: Feed, settings: Settings) -> Stream:
+        at = pl.col("trades").list.eval(pl.element().struct.field("at")).list.first()
+        stream = feed.stream(VenueFrames(venue), time=at, message={"arrived": "offset"})
+        place = pl.int_ranges(0, pl.col("trades").list.len())
+        of = {name: pl.col("trades").struct.field(name) for name in _TRADE}
+        exploded = (
+            stream.with_columns(place=place).explode("trades", "place").select("arrived", "place", **of)
+        )
+        return as_trades(
+            exploded,
+            settings,
+            venue.names or (_UNKNOWN,),
+            at=pl.col("at"),
+            symbol=pl.col("symbol"),
+            kind=pl.when(pl.col("symbol").is_not_null()).then(pl.lit("trades")),
+            price=pl.col("price"),
+            size=pl.col("size"),
+            side=pl.col("side"),
+            venue=pl.lit(venue.title),
+            seq=pl.col("seq"),
+            span=pl.lit(0),
+        )
+
+    def symbol_and_time(event: Any) -> tuple[Any, Any]:
+        try:
+            trades = venue.trades_of(event)
+        except ValueError:
+            return None, None
+        return (trades[0]["symbol"], trades[0]["at"]) if trades else (None, None)
+
+    return AppFormat(
+        venue.name,
+        f"{venue.title}'s websocket: trades",
+        rows,
+        lambda path, head: holds(head, venue.sent, apart=False),
+        captured(symbol_and_time, apart=False),
+        ALL_DAY,
+    )
+
+
+_UNKNOWN = NamePattern(r"[^\s\S]")
+"""The name of no symbol."""
+
+
+def frames_in(parsed: Any) -> list[Any]:
+    """The frames of a message: itself, or those in a list of objects."""
+    return parsed if isinstance(parsed, list) and all(isinstance(one, dict) for one in parsed) else [parsed]
+
+
+def _parsed(value: bytes) -> Any:
+    try:
+        return python_json.loads(unpacked(value))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not JSON: {error}") from None
+
+
+def _matches(frame: Any, conditions: Mapping[str, str]) -> bool:
+    def matches(path: str, pattern: str) -> bool:
+        value = next(
+            (one for part in path.split("|") if (one := _first(frame, part.split("."))) is not None), None
+        )
+        return value is not None and re.fullmatch(pattern, str(value), re.DOTALL) is not None
+
+    return bool(conditions) and all(matches(path, pattern) for path, pattern in conditions.items())
+
+
+def _every(value: Any, steps: Sequence[str]) -> Iterator[Any]:
+    """What is at a path; an object in place of a list is its only element."""
+    if not steps:
+        yield value
+    elif steps[0] == "*":
+        for one in value if isinstance(value, list) else [] if value is None else [value]:
+            yield from _every(one, steps[1:])
+    else:
+        yield from _every(_step(value, steps[0]), steps[1:])
+
+
+def _first(value: Any, steps: Sequence[str]) -> Any:
+    for step in steps:
+        value = _step(value, step)
+    return value
+
+
+def _step(value: Any, step: str) -> Any:
+    if isinstance(value, dict):
+        return value.get(step)
+    if isinstance(value, list) and step.isdecimal() and int(step) < len(value):
+        return value[int(step)]
+    return None
+
+
+def _number(path: str, value: Any) -> float:
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(f'"{path}" is {value!r}, not a number')
+    return number
+
+
+def _time_us(path: str, value: Any) -> int:
+    """Microseconds since 1970 of ISO 8601 or of a number in s, ms, µs or ns, which its size tells."""
+    try:
+        if isinstance(value, int) or str(value).replace(".", "", 1).isdecimal():
+            whole, _, part = str(value).partition(".")
+            # 11 digits or fewer are seconds, and each unit has three more.
+            unit = max(0, (len(whole) - 9) // 3)
+            digits = int(whole + part[:6].ljust(6, "0"))
+            return digits // 1000**unit
+        moment = datetime.fromisoformat(str(value))
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return int(moment.timestamp()) * 1_000_000 + moment.microsecond
+    except (ValueError, OverflowError):
+        raise ValueError(f'"{path}" is {value!r}, not a time') from None
+
+
+def _name(value: Any, rising: bool) -> int | None:
+    """A trade's number; what isn't one, or doesn't rise, becomes 60 bits of a hash below 0."""
+    if value is None:
+        return None
+    text = str(value)
+    if rising and text.isdecimal() and int(text) < 1 << 63:
+        return int(text)
+    return -(int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 4) - 1
