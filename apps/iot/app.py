@@ -62,6 +62,15 @@ def _days(rows: Stream) -> Stream:
     )
 
 
+def _within_extremes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with quantiles and their bounds between the lowest and the highest value, which are exact."""
+    for row in rows:
+        low, high = row["low"], row["high"]
+        for quantile in (row["spread"] or {}).get("quantiles") or () if low is not None else ():
+            quantile |= {name: min(max(quantile[name], low), high) for name in ("value", "lower", "upper")}
+    return rows
+
+
 def _states(rows: Stream) -> Stream:
     """How often each sensor reported each of its states."""
     stated = rows.filter(pl.col("state").is_not_null())
@@ -242,7 +251,7 @@ APP = App(
     kinds={"sequence": SequenceGap},
     parts=(
         AppPart("readings", _readings, _rules, at="at", shown=False, keep_late=True),
-        AppPart("days", _days),
+        AppPart("days", _days, derive=_within_extremes),
         AppPart("states", _states, wanted=lambda settings: "state_hold" in settings),
         AppPart(
             "watched",
@@ -338,6 +347,7 @@ APP = App(
             },
             order="-readings",
             units={"low": _UNIT, "spread.p50": _UNIT, "high": _UNIT},
+            between={"spread.p50": ("low", "high")},
         ),
     ),
 )

@@ -101,8 +101,8 @@ def test_detections_come_as_packets_with_what_was_before(
     rows = decoded.frame.select("object", "mag", "band", "positive", "scores").rows()
     names = ["ZTF1", "ZTF1", "ZTF1", "ZTF2"] if survey == "ztf" else ["1", "1", "1", "2"]
     bands, scores = ["r", "g", "g", "r"], [0.3, 0.2, 0.1, 0.9]
-    for found, name, mag, band, number in zip(rows, names, [20.1, 19.8, 19.0, 18.5], bands, scores):
-        assert found == (name, pytest.approx(mag), band, True, [number])
+    for packet, name, mag, band, number in zip(rows, names, [20.1, 19.8, 19.0, 18.5], bands, scores):
+        assert packet == (name, pytest.approx(mag), band, True, [number])
     past = [[round(point["mag"], 6) for point in one] for one in decoded.frame["past"].to_list()]
     # A packet of ZTF's looks back for 30 days, one of Rubin's for a year.
     assert past == [
