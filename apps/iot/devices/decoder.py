@@ -176,6 +176,8 @@ def _shaped(payload: Payload) -> list[Reading]:
 def _bare(payload: Payload) -> list[Reading]:
     """A value alone, as Tasmota's ``stat/hall/POWER`` and Home Assistant's statestream have it."""
     topic = payload.topic
+    if shape_of(payload) is not None:
+        return []  # a command, say
     if not topic:
         shown = str(payload.body)[:40]
         raise Misread(Reason("a value alone", f"{shown!r} alone, and no key that says of what it is"))

@@ -87,6 +87,17 @@ def _refuse(kind: str) -> Misread:
 _TASMOTA = frozenset({"Time", "TempUnit", "PressureUnit", "SpeedUnit", "Uptime", "Vcc", "Heap", "SleepMode"})
 
 
+_NO_READINGS = re.compile(
+    r"cmnd/.*|zigbee2mqtt/bridge/.*|zigbee2mqtt/.*/(?:set|get)(?:/.*)?|zigbee2mqtt/.*/availability"
+    r"|homeassistant/.*/config|tasmota/discovery/.*"
+)
+"""Topics of commands, of what is about the bridge, and of what devices can: none of them is a reading."""
+
+
+def _is_aside(payload: Payload) -> bool:
+    return _NO_READINGS.fullmatch(payload.topic) is not None
+
+
 def _tasmota(payload: Payload) -> list[Reading]:
     body, at = payload.body, payload.time(payload.body.get("Time"))
     units = {"Temperature": body.get("TempUnit"), "DewPoint": body.get("TempUnit")}
@@ -114,8 +125,6 @@ _Z2M = frozenset({"last_seen", "update", "update_available", "device", "elapsed"
 
 def _zigbee2mqtt(payload: Payload) -> list[Reading]:
     body, device = payload.body, payload.device
-    if payload.topic.startswith("zigbee2mqtt/bridge/") or payload.topic.endswith("/availability"):
-        return []
     if not payload.topic and isinstance(about := body.get("device"), Mapping):
         device = str(about.get("friendlyName") or about.get("ieeeAddr") or device)
     at = payload.time(body.get("last_seen"))
@@ -325,6 +334,19 @@ def _opc_ua(payload: Payload) -> list[Reading]:
     return readings
 
 
+def _opc_publisher(payload: Payload) -> list[Reading]:
+    """Samples of the OPC Publisher: a node's value with its own time."""
+    body, value = payload.body, payload.body["Value"]
+    if _is_bad(body.get("Status")) or (isinstance(value, Mapping) and _is_bad(value.get("StatusCode"))):
+        return []
+    node = str(body.get("DisplayName") or body["NodeId"])
+    stamp = body.get("Timestamp")
+    if isinstance(value, Mapping):
+        stamp, value = value.get("SourceTimestamp", stamp), value.get("Value", value.get("Body"))
+    fields = measured(value, node)
+    return [Reading(node, node, payload.time(stamp), **fields)] if fields else []
+
+
 def _unit_in(value: Mapping[str, Any]) -> str | None:
     units = value.get("EngineeringUnits")
     named = units.get("DisplayName") if isinstance(units, Mapping) else None
@@ -482,8 +504,10 @@ def _is_zigbee2mqtt(payload: Payload) -> bool:
 
 
 SHAPES: tuple[PayloadShape, ...] = (
+    PayloadShape("commands and announcements", _is_aside, lambda payload: []),
     PayloadShape("SenML", _is_senml, _senml),
     PayloadShape("OPC UA PubSub", _is_opc_ua, _opc_ua),
+    PayloadShape("OPC Publisher", _has("NodeId", "Value"), _opc_publisher),
     PayloadShape("The Things Network", lambda payload: _is_the_things(payload.body), _the_things),
     PayloadShape(
         "ChirpStack",

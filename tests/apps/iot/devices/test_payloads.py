@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamgauge.apps.iot.devices.decoder import Devices, named_shape
@@ -121,6 +121,7 @@ NUMBERS = st.integers(-(10**6), 10**6).map(lambda number: number / 64)
 
 
 @pytest.mark.parametrize("form", WRITERS)
+@settings(deadline=None)
 @given(
     device=st.sampled_from(["hall", "press 7", "a-1"]),
     values=st.dictionaries(NAMES, NUMBERS, min_size=1),
@@ -143,10 +144,10 @@ def test_readings_come_back_from_every_format(
         assert back == pytest.approx(number) and abs((moment - at).total_seconds()) < 1e-4
 
 
-def read(body: Any, key: str | None = None, **settings: str) -> list[tuple[str, Any]]:
+def read(body: Any, key: str | None = None, **options: str) -> list[tuple[str, Any]]:
     """The sensors of a payload, each with its number or state."""
     value, name = pair(body, key)
-    decoded = Devices(**settings).decode(Messages.of([value], [name], timestamps=[ARRIVED_MS]))
+    decoded = Devices(**options).decode(Messages.of([value], [name], timestamps=[ARRIVED_MS]))
     if decoded.reasons:
         return [("refused", decoded.reasons[0])]
     readings = decoded.frame["readings"][0].to_list()
@@ -200,6 +201,15 @@ STATES = {
         None,
         [],
     ),
+    "a command of Zigbee2MQTT": ({"state": "ON"}, "zigbee2mqtt/lamp/set", []),
+    "a command of Tasmota": ("ON", "cmnd/lamp/POWER", []),
+    "Zigbee2MQTT's bridge": ({"version": "2", "log_level": "info"}, "zigbee2mqtt/bridge/info", []),
+    "an announcement": ({"name": "t", "qos": 1}, "homeassistant/sensor/attic/config", []),
+    "a sample of the OPC Publisher": (
+        {"NodeId": "i=7", "Value": {"Value": 21.5, "SourceTimestamp": "2026-06-01T12:00:00Z"}},
+        None,
+        [("i=7", 21.5)],
+    ),
     "a join": ({"end_device_ids": {"device_id": "d"}, "join_accept": {}}, None, []),
     "a number with its unit": ({"id": "d", "t": "21.5 °C"}, None, [("d/t", 21.5)]),
     "a switch of Shelly": (
@@ -249,9 +259,9 @@ def test_what_is_not_understood_is_refused_by_name(body: Any, reason: str) -> No
     assert refused == "refused" and reason in why
 
 
-def times(body: Any, **settings: str) -> list[datetime]:
+def times(body: Any, **options: str) -> list[datetime]:
     value, key = pair(body)
-    decoded = Devices(**settings).decode(Messages.of([value], [key], timestamps=[ARRIVED_MS]))
+    decoded = Devices(**options).decode(Messages.of([value], [key], timestamps=[ARRIVED_MS]))
     return [one["at"] for one in decoded.frame["readings"][0]]
 
 
