@@ -85,7 +85,7 @@ class Devices:
                 at, untimed = arrived_ms * 1e3, True
             if not 0 <= at <= _LATEST_US:
                 raise Misread(Reason("a time out of range", f"the time of {reading.sensor} is out of range"))
-            value, unit = reading.value, reading.unit
+            value, unit = reading.value, reading.unit if isinstance(reading.unit, str) else None
             if value is not None and self.value_unit:
                 value, unit = in_unit(value, unit, self.value_unit)
             row = reading._replace(at=round(at), value=value)._asdict()
@@ -162,7 +162,13 @@ def _shape(payload: Payload) -> PayloadShape | None:
 
 def _shaped(payload: Payload) -> list[Reading]:
     if (shape := shape_of(payload)) is not None:
-        return shape.readings(payload)
+        try:
+            return shape.readings(payload)
+        except Misread:
+            raise
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            reason = f"a payload of {shape.name} with a part that is not as it should be"
+            raise Misread(Reason(reason, f"{reason}: {type(error).__name__}: {error}")) from None
     if isinstance(payload.body, list) and payload.body:
         return [reading for part in payload.body for reading in _shaped(payload._replace(body=part))]
     shown = json.dumps(payload.body)[:60]

@@ -244,6 +244,17 @@ REFUSED = {
     "a label that must be understood": ([{"n": "a", "v": 1, "secret_": 1}], "'secret_' must be understood"),
     "a later version of SenML": ([{"bver": 11, "n": "a", "v": 1}], "version 11"),
     "a time in words": ({"device": "a", "time": "soon", "t": 1}, "its time 'soon' can't be read"),
+    "a part of another kind": (
+        {
+            "end_device_ids": {"device_id": "d"},
+            "uplink_message": {"decoded_payload": {}, "locations": {"a": 1}, "received_at": {}},
+        },
+        "its time '{}' can't be read",
+    ),
+    "readings that are none": (
+        {"fields": {"a": 1}, "name": "n", "metrics": [{"fields": 3}]},
+        "a payload of Telegraf with a part that is not as it should be",
+    ),
     "a decimal comma": ({"device": "a", "t": "21,5"}, "a decimal comma"),
     "a number that is none": ('{"device": "a", "t": NaN}', "not a finite number"),
     "no shape": ({"t": 1}, "a payload of no known shape"),
@@ -257,6 +268,44 @@ REFUSED = {
 def test_what_is_not_understood_is_refused_by_name(body: Any, reason: str) -> None:
     ((refused, why),) = read(body)
     assert refused == "refused" and reason in why
+
+
+ODD = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=3) | st.just(10**400),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@settings(deadline=None)
+@given(st.sampled_from(sorted(WRITERS)), st.integers(0, 30), ODD)
+def test_any_part_that_is_damaged_is_read_or_refused_by_name(form: str, place: int, odd: Any) -> None:
+    value, key = WRITERS[form]("hall", {"temperature": 21.5}, AT)
+    try:
+        body = json.loads(value)
+    except ValueError:
+        return
+    decoded = Devices().decode(
+        Messages.of([json.dumps(damaged(body, place, odd)).encode()], [key], timestamps=[ARRIVED_MS])
+    )
+    assert len(decoded.reasons) + decoded.frame.height == 1
+    assert not [reason for reason in decoded.reasons if "Error" in reason.split(":")[0]]
+
+
+def damaged(body: Any, place: int, odd: Any) -> Any:
+    """A document with another value at one of its places."""
+    parts = (
+        list(body.items())
+        if isinstance(body, dict)
+        else list(enumerate(body))
+        if isinstance(body, list)
+        else []
+    )
+    if not parts or place == 0:
+        return odd
+    name, part = parts[place % len(parts)]
+    changed = damaged(part, place // len(parts), odd)
+    return {**body, name: changed} if isinstance(body, dict) else [*body[:name], changed, *body[name + 1 :]]
 
 
 def times(body: Any, **options: str) -> list[datetime]:
