@@ -349,5 +349,11 @@ APP = App(
             units={"low": _UNIT, "spread.p50": _UNIT, "high": _UNIT},
             between={"spread.p50": ("low", "high")},
         ),
+        RowsPanel(
+            "States",
+            "states",
+            {"sensor": "sensor", "state": "state", "reports": "reports"},
+            order="-reports",
+        ),
     ),
 )

@@ -1,7 +1,7 @@
 // Which windows a panel requests: the page's span, merged to about as many points as can be seen.
 
 import { Refused, query } from "./server.js";
-import { between, lasting, moment, seconds, written } from "./numbers.js";
+import { between, figure, lasting, moment, seconds, written } from "./numbers.js";
 
 const POINTS = 160;
 const MUCH = ["The question asks for too much", "The question took too long"];
@@ -27,7 +27,8 @@ export function usual(tables) {
 
 /**
  * The answer to a question, of as much as the server merges for one: what has a row for each step is put together
- * from parts of the span, and what is one figure of all is of its latest half, or half of that.
+ * from parts of the span, as are counts, sums and extremes of all of it; what else is one figure of all is of its
+ * latest half, or half of that.
  */
 export async function merged(table, question, parameters, depth = 0) {
   const span = depth < DEPTH ? halves(table, parameters) : null;
@@ -43,9 +44,38 @@ export async function merged(table, question, parameters, depth = 0) {
   const { last: _, ...rest } = parameters;
   const [from, middle, to] = span.map((at) => new Date(at * 1000).toISOString());
   const ask = (since, until) => merged(table, question, { ...rest, from: since, ...(until ? { to: until } : {}) }, depth + 1);
-  if (!parameters.every || parameters.every === "span") return { ...(await ask(middle, parameters.to)), latest: true };
+  const one = !parameters.every || parameters.every === "span";
+  const known = one && combinable(table, question, parameters);
+  if (one && !known) return { ...(await ask(middle, parameters.to)), latest: true };
   const [first, second] = [await ask(from, middle), await ask(middle, parameters.to ?? to)];
-  return { ...second, from: first.from ?? second.from, rows: [...first.rows, ...second.rows] };
+  const rows = one ? combined(table, parameters, first.rows, second.rows) : [...first.rows, ...second.rows];
+  return { ...second, from: first.from ?? second.from, rows };
+}
+
+const COMBINED = { count: (one, other) => one + other, sum: (one, other) => one + other, min: Math.min, max: Math.max };
+
+/** Whether all figures of a question about a whole span follow from those of its halves. */
+function combinable(table, question, { columns, limit }) {
+  return question === "rows" && !limit && columns.every((name) => aggregate(table, name)?.aggregate in COMBINED);
+}
+
+/** The rows of two halves of a span, those of the same keys as one. */
+function combined(table, { by, columns }, first, second) {
+  const keys = by.filter((name) => name !== "none");
+  const sign = (row) => JSON.stringify(keys.map((name) => row[name]));
+  const rows = new Map(first.map((row) => [sign(row), row]));
+  for (const row of second) {
+    const other = rows.get(sign(row));
+    rows.set(sign(row), other ? { ...row, window_start: other.window_start, ...Object.fromEntries(columns.map((name) => [name, both(table, name, row, other)])) } : row);
+  }
+  return [...rows.values()];
+}
+
+function both(table, name, row, other) {
+  const [one, before] = [row, other].map((each) => figure(each, name));
+  if (!one || !before) return row[name] ?? other[name];
+  const combine = COMBINED[aggregate(table, name).aggregate];
+  return { value: combine(one.value, before.value), lower: combine(one.lower, before.lower), upper: combine(one.upper, before.upper) };
 }
 
 /** Where a span begins, where steps begin in its middle, and where it ends; null if it is a single step. */
