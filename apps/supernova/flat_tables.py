@@ -41,12 +41,12 @@ def _fink_ztf(row: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> di
         "objectId": candidate.get("objectId"),
         "candid": candidate.get("candid"),
         "candidate": candidate,
-        "prv_candidates": [_without("i:", one) for one in before],
+        "prv_candidates": [_without("i:", item) for item in before],
     }
 
 
 def _fink_rubin(row: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    earlier = [_without("r:", one) for one in before]
+    earlier = [_without("r:", item) for item in before]
     return {**_without("f:", row), "diaSource": _without("r:", row), "prvDiaSources": earlier}
 
 
@@ -62,7 +62,7 @@ def _alerce(row: Mapping[str, Any], before: Sequence[Mapping[str, Any]]) -> dict
         **row,
         "objectId": row["oid"],
         "candidate": candidate,
-        "prv_candidates": [_alerce_detection(one) for one in before],
+        "prv_candidates": [_alerce_detection(item) for item in before],
     }
 
 
@@ -109,6 +109,6 @@ def packets_of(table: Any, kind: FlatTable) -> Iterator[dict[str, Any]]:
     for at in order.tolist():
         (row,) = table.slice(at, 1).to_pylist()
         earlier = seen.setdefault(row[kind.object], [])
-        yield kind.packet(row, [one for one in earlier if times[at] - one[kind.time] <= kind.before])
+        yield kind.packet(row, [item for item in earlier if times[at] - item[kind.time] <= kind.before])
         earlier.append(row)
         del earlier[:-_EARLIER]

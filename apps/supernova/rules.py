@@ -148,8 +148,8 @@ class Candidate(Once):
             passed = f"passed {self.cuts}: " if self.cuts else ""
             why = f"{_seen(row, magnitude)}, {passed}below {self.below:g}{_described(row)}"
             name = row.key["object"]
-            scores = {one: score for one in self.scores if (score := row.answers.get(one)) is not None}
-            why += "".join(f", {one} {score:.3g}" for one, score in scores.items())
+            scores = {path: score for path in self.scores if (score := row.answers.get(path)) is not None}
+            why += "".join(f", {path} {score:.3g}" for path, score in scores.items())
             if not self.page:
                 yield Event((name,), magnitude, self.below, why, scores)
                 return

@@ -173,7 +173,7 @@ def _the_things(payload: Payload) -> list[Reading]:
         )
     place = up.get("locations") or {}
     place = (
-        next((one for one in place.values() if isinstance(one, Mapping)), {})
+        next((item for item in place.values() if isinstance(item, Mapping)), {})
         if isinstance(place, Mapping)
         else {}
     )
@@ -197,17 +197,19 @@ def _is_thingsboard(body: Any) -> bool:
 
 
 def _thingsboard(payload: Payload) -> list[Reading]:
-    return [reading for one in _listed(payload.body) for reading in _of_values(payload, payload.device, one)]
+    return [
+        reading for item in _listed(payload.body) for reading in _of_values(payload, payload.device, item)
+    ]
 
 
 def _listed(body: Any) -> list[Any]:
     return body if isinstance(body, list) else [body]
 
 
-def _of_values(payload: Payload, device: str, one: Any) -> list[Reading]:
-    if not _is_thingsboard(one):
-        return readings_of(device, one, None) if isinstance(one, Mapping) else []
-    return readings_of(device, one["values"], payload.time(one["ts"]))
+def _of_values(payload: Payload, device: str, item: Any) -> list[Reading]:
+    if not _is_thingsboard(item):
+        return readings_of(device, item, None) if isinstance(item, Mapping) else []
+    return readings_of(device, item["values"], payload.time(item["ts"]))
 
 
 def _is_thingsboard_gateway(payload: Payload) -> bool:
@@ -220,8 +222,8 @@ def _is_thingsboard_gateway(payload: Payload) -> bool:
 
 
 def _thingsboard_gateway(payload: Payload) -> list[Reading]:
-    each = ((str(device), one) for device, some in payload.body.items() for one in some)
-    return [reading for device, one in each for reading in _of_values(payload, device, one)]
+    each = ((str(device), item) for device, some in payload.body.items() for item in some)
+    return [reading for device, item in each for reading in _of_values(payload, device, item)]
 
 
 _RELATIVE = 2.0**28
@@ -290,7 +292,7 @@ _BAD = 0x80000000
 def _is_opc_ua(payload: Payload) -> bool:
     body = payload.body
     if isinstance(body, list):
-        return bool(body) and all(isinstance(one, Mapping) and _is_data_set(one) for one in body)
+        return bool(body) and all(isinstance(item, Mapping) and _is_data_set(item) for item in body)
     return isinstance(body, Mapping) and (
         str(body.get("MessageType", "")).startswith("ua-") or _is_data_set(body)
     )
@@ -329,7 +331,7 @@ def _opc_ua(payload: Payload) -> list[Reading]:
                 unit = _unit_in(value) or unit
                 value = value.get("Body", value.get("Value"))
             readings += [
-                one._replace(unit=one.unit or unit) for one in readings_of(device, {name: value}, at)
+                item._replace(unit=item.unit or unit) for item in readings_of(device, {name: value}, at)
             ]
     return readings
 
@@ -364,18 +366,24 @@ def _neuron(payload: Payload) -> list[Reading]:
     device = "/".join(str(body[name]) for name in ("node", "group") if body.get(name))
     values = body.get("values")
     if not isinstance(values, Mapping):
-        tags = [one for one in _listed(body.get("tags")) if isinstance(one, Mapping) and not one.get("error")]
-        values = {str(one.get("name")): one.get("value") for one in tags}
+        tags = [
+            item for item in _listed(body.get("tags")) if isinstance(item, Mapping) and not item.get("error")
+        ]
+        values = {str(item.get("name")): item.get("value") for item in tags}
     return readings_of(device, values, payload.time(body["timestamp"]))
 
 
 def _kepware(payload: Payload) -> list[Reading]:
     """Kepware's IoT gateway: values with a quality that isn't good are left out."""
     readings = []
-    for one in payload.body["values"]:
-        if isinstance(one, Mapping) and one.get("q") is not False and (fields := measured(one.get("v"), "v")):
-            name = str(one.get("id"))
-            at = payload.time(one.get("t", payload.body.get("timestamp")))
+    for item in payload.body["values"]:
+        if (
+            isinstance(item, Mapping)
+            and item.get("q") is not False
+            and (fields := measured(item.get("v"), "v"))
+        ):
+            name = str(item.get("id"))
+            at = payload.time(item.get("t", payload.body.get("timestamp")))
             readings.append(Reading(name, name.rpartition(".")[2], at, **fields))
     return readings
 
@@ -385,33 +393,33 @@ def _is_kepware(payload: Payload) -> bool:
     return (
         isinstance(values, list)
         and bool(values)
-        and all(isinstance(one, Mapping) and "id" in one and "v" in one for one in values)
+        and all(isinstance(item, Mapping) and "id" in item and "v" in item for item in values)
     )
 
 
 def _is_telegraf(payload: Payload) -> bool:
     body = payload.body
     if isinstance(body, Mapping) and isinstance(body.get("metrics"), list):
-        return all(isinstance(one, Mapping) and "fields" in one for one in body["metrics"])
+        return all(isinstance(item, Mapping) and "fields" in item for item in body["metrics"])
     return _has("fields", "name", "timestamp")(payload) and isinstance(body["fields"], Mapping)
 
 
 def _telegraf(payload: Payload) -> list[Reading]:
     readings = []
-    for one in payload.body.get("metrics") or [payload.body]:
-        tags = one.get("tags") if isinstance(one.get("tags"), Mapping) else {}
-        series = ",".join([str(one.get("name")), *(f"{tag}={value}" for tag, value in sorted(tags.items()))])
-        readings += readings_of(series, one["fields"], payload.time(one.get("timestamp")))
+    for item in payload.body.get("metrics") or [payload.body]:
+        tags = item.get("tags") if isinstance(item.get("tags"), Mapping) else {}
+        series = ",".join([str(item.get("name")), *(f"{tag}={value}" for tag, value in sorted(tags.items()))])
+        readings += readings_of(series, item["fields"], payload.time(item.get("timestamp")))
     return readings
 
 
 def _edgex(payload: Payload) -> list[Reading]:
     body = payload.body.get("event", payload.body)
     readings = []
-    for one in body["readings"]:
-        name, device = one.get("resourceName"), one.get("deviceName") or body.get("deviceName")
-        some = readings_of(str(device), {str(name): one.get("value")}, payload.time(one.get("origin")))
-        readings += [reading._replace(unit=one.get("units") or reading.unit) for reading in some]
+    for item in body["readings"]:
+        name, device = item.get("resourceName"), item.get("deviceName") or body.get("deviceName")
+        some = readings_of(str(device), {str(name): item.get("value")}, payload.time(item.get("origin")))
+        readings += [reading._replace(unit=item.get("units") or reading.unit) for reading in some]
     return readings
 
 
@@ -421,7 +429,7 @@ def _is_edgex(payload: Payload) -> bool:
     return (
         isinstance(some, list)
         and bool(some)
-        and all(isinstance(one, Mapping) and "resourceName" in one for one in some)
+        and all(isinstance(item, Mapping) and "resourceName" in item for item in some)
     )
 
 
@@ -480,7 +488,7 @@ def _flat(payload: Payload) -> list[Reading]:
     without = frozenset(filter(None, (time, name, "unit")))
     readings = readings_of(device, body, at, {"value": unit} if isinstance(unit, str) else None, without)
     # The value alone is the device's own.
-    return [one._replace(sensor=device) if one.measure == "value" else one for one in readings]
+    return [item._replace(sensor=device) if item.measure == "value" else item for item in readings]
 
 
 def _is_the_things(body: Any) -> bool:
