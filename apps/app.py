@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -97,7 +97,8 @@ class AppFormat:
     name and its first 64 KiB, unpacked. `settings` are the names that ``--set`` takes, with their usual
     values. `note` is a line for people about what was concluded of a recording, such as the unit of its
     times; empty for nothing. `validate_live` refuses a live run, by an error that says what to do, whose
-    settings leave it without what it needs to read any message.
+    settings leave it without what it needs to read any message. A recording that formats named in `over`
+    recognise as well is of this one.
     """
 
     name: str
@@ -108,6 +109,7 @@ class AppFormat:
     settings: Settings = field(default_factory=dict)
     note: Callable[[Path, Settings], str] = lambda path, settings: ""
     validate_live: Callable[[Settings], None] = lambda settings: None
+    over: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -197,8 +199,10 @@ class App:
                     f"its parts are {', '.join(parts)}"
                 )
 
-    def format(self, name: str | None, path: Path | None = None) -> AppFormat:
-        """The format of that name, or the one that a recording is of.
+    def format(
+        self, name: str | None, path: Path | None = None, requested: Collection[str] = ()
+    ) -> AppFormat:
+        """The format of that name, or the one that a recording is of, among those with `requested` settings.
 
         Raises `ValueError`, naming the formats, for an unknown one or a file that none recognises, and for a
         file that is empty.
@@ -214,10 +218,12 @@ class App:
         head = _head_of(path)
         if not head:
             raise ValueError(f"{path} is empty: there is nothing to replay")
+        capable = [one for one in self.formats if set(requested) <= {*self.settings, *one.settings}]
         with whole(path):
-            for one in self.formats:
+            for one in capable or self.formats:
                 if one.recognises(path, head):
-                    return one
+                    better = (other for other in capable if one.name in other.over)
+                    return next((other for other in better if other.recognises(path, head)), one)
         raise ValueError(
             f"{path}{_recorded_from(head)} matches no format of {self.name}; name one with --format: {known}"
         )

@@ -103,8 +103,9 @@ class RowsPanel:
 
     `columns` are the keys and values shown, each with its heading; all of them unless named. `order` is what
     it is first sorted by, largest on top if it begins with ``-``; the newest on top without it. At most
-    `most` rows are requested, and more as somebody scrolls on. `units` are those of some columns. A tape of
-    trades is the rows of a part with `at`.
+    `most` rows are requested, and more as somebody scrolls on. `units` are those of some columns. An estimate
+    is known to lie `between` two others of its row, such as a median between the lowest and the highest
+    value. A tape of trades is the rows of a part with `at`.
     """
 
     title: str
@@ -114,6 +115,7 @@ class RowsPanel:
     each_window: bool = False
     most: int = 200
     units: Mapping[str, str] = field(default_factory=dict)
+    between: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,9 @@ from .sparkplug.sequence import SequenceGap
 
 
 def _measured(rows: Stream) -> Stream:
-    """The rows of sensors, for formats that have messages about nodes as well."""
+    """The rows of sensors' numbers, for formats that have messages about nodes, or states, as well."""
+    if "state" in rows.columns:
+        rows = rows.filter(pl.col("state").is_null())
     return rows.filter(pl.col("sensor").is_not_null()) if "unit" in rows.columns else rows
 
 
@@ -51,12 +53,43 @@ def _clock_rules(settings: Settings) -> Sequence[Rule]:
 
 
 def _days(rows: Stream) -> Stream:
+    unit = {"unit": last("measured_in")} if "measured_in" in rows.columns else {}
     return (
         _measured(rows)
         .group_by("sensor")
         .tumbling("1d", delay="10s")
-        .agg(readings=count(), low=min_("value"), high=max_("value"), spread=quantiles("value"))
+        .agg(readings=count(), low=min_("value"), high=max_("value"), spread=quantiles("value"), **unit)
     )
+
+
+def _within_extremes(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with quantiles and their bounds between the lowest and the highest value, which are exact."""
+    for row in rows:
+        low, high = row["low"], row["high"]
+        for quantile in (row["spread"] or {}).get("quantiles") or () if low is not None else ():
+            quantile |= {name: min(max(quantile[name], low), high) for name in ("value", "lower", "upper")}
+    return rows
+
+
+def _states(rows: Stream) -> Stream:
+    """How often each sensor reported each of its states."""
+    stated = rows.filter(pl.col("state").is_not_null())
+    return (
+        stated.group_by("sensor", "state").tumbling("1d", delay="10s").agg(reports=count(), last=max_("at"))
+    )
+
+
+def _watched(rows: Stream) -> Stream:
+    """Of every state by itself, whether it is one that is watched for."""
+    each = rows.explode("watched").with_columns(pl.col("watched").struct.unnest())
+    each = each.filter(pl.col("holds").is_not_null())
+    return each.group_by("sensor", "condition", "at").tumbling("10s", delay="10s").agg(holds=last("holds"))
+
+
+def _watched_rules(settings: Settings) -> Sequence[Rule]:
+    """Fired when a sensor has been in a state for long, such as a door that stays open."""
+    hold, release = settings.get("state_hold", "0s"), settings["release"]
+    return [Threshold("state", kind="state", value="holds", at_least=1, hold=hold, release=release)]
 
 
 def _fleets(rows: Stream) -> Stream:
@@ -218,7 +251,17 @@ APP = App(
     kinds={"sequence": SequenceGap},
     parts=(
         AppPart("readings", _readings, _rules, at="at", shown=False, keep_late=True),
-        AppPart("days", _days),
+        AppPart("days", _days, derive=_within_extremes),
+        AppPart("states", _states, wanted=lambda settings: "state_hold" in settings),
+        AppPart(
+            "watched",
+            _watched,
+            _watched_rules,
+            at="at",
+            shown=False,
+            keep_late=True,
+            wanted=lambda settings: bool(settings.get("state")),
+        ),
         AppPart("fleets", _fleets, wanted=lambda settings: bool(settings.get("group"))),
         AppPart("places", _places, shown=False, wanted=lambda settings: settings["map"] == "yes"),
         AppPart(
@@ -304,6 +347,13 @@ APP = App(
             },
             order="-readings",
             units={"low": _UNIT, "spread.p50": _UNIT, "high": _UNIT},
+            between={"spread.p50": ("low", "high")},
+        ),
+        RowsPanel(
+            "States",
+            "states",
+            {"sensor": "sensor", "state": "state", "reports": "reports"},
+            order="-reports",
         ),
     ),
 )

@@ -24,6 +24,7 @@ from ..app import AppFormat, Feed, Message, Settings
 from ..recordings.compressed_files import as_text, opened, suffix_of
 from ..recordings.csv_records import cells_of, csv_records
 from .columns import ARRIVED, in_columns
+from .devices.rows import DEVICES
 from .number_texts import USUAL as NUMBERS
 from .number_texts import number_texts
 from .reading_times import check_unit, conclusion, microseconds_of, time_in, time_type
@@ -208,6 +209,7 @@ FORMATS = (
         {**USUAL, "time": "timestamp", "sensor": ""},
         _concluded(_csv_lines),
     ),
+    DEVICES,
     VEHICLES,
     SENSOR_THINGS,
     SPARKPLUG,

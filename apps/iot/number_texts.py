@@ -13,18 +13,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import polars as pl
 
 from ...operators.formats.decode import Decoded, Decoder
 from ...operators.formats.messages import Messages
 from ...operators.formats.reasons import Reason
 from ..app import Settings
+from .devices.decoder import form_of_readings
 
 USUAL = {"decimal": ".", "words": ""}
 
 _NUMBER = r"[-+]?(?:\d[\d.,' ]*|\.\d+)(?:[eE][-+]?\d+)?"
 _WITH_UNIT = re.compile(rf"({_NUMBER})\s*([^\W\d_]\S*|[%°″′]\S*)")
 _SHOWN = 40
+_USUAL_NAME = "value"
 
 
 @dataclass(frozen=True)
@@ -66,9 +69,13 @@ class NumberTexts:
             nothing = text.str.strip_chars().str.to_lowercase().is_in(["", *dict(self.words)])
             wrong = text.is_not_null() & ~value.is_finite().fill_null(False) & ~nothing
         frame = decoded.frame.with_columns(value.alias(self.column))
-        reasons = [self._reason(one) for one in text.filter(wrong).to_list()]
+        reasons = {at: self._reason(text[at]) for at in wrong.arg_true()}
+        if self.column == _USUAL_NAME:
+            reasons |= _elsewhere(decoded, text, messages)
         whole = Decoded(frame, decoded.rows, decoded.refused, decoded.reasons, decoded.skipped)
-        return whole.without(wrong.to_numpy(), reasons)
+        gone = np.zeros(len(text), bool)
+        gone[list(reasons)] = True
+        return whole.without(gone, [reasons[at] for at in sorted(reasons)])
 
     def _expression(self, text: pl.Expr) -> pl.Expr:
         text = text.str.strip_chars()
@@ -94,6 +101,17 @@ class NumberTexts:
             reads = f"--set words={text[:_SHOWN]}=1 reads it, words={text[:_SHOWN]}= leaves it out"
             return _reason(shown, "is a word", reads)
         return Reason("a value is not a number", f"{shown} is not a number")
+
+
+def _elsewhere(decoded: Decoded, text: pl.Series, messages: Messages) -> dict[int, Reason]:
+    """Why rows without the usual field are refused, if their messages have readings of another form."""
+    reasons = {}
+    for at in text.is_null().arg_true():
+        number = at if decoded.rows is None else int(decoded.rows[at])
+        if name := form_of_readings(messages.value_at(number) or b"", messages.key[number].as_py()):
+            kind = "no value, but readings of devices; --format devices reads them"
+            reasons[at] = Reason(kind, f"no value, but readings of {name}; --format devices reads them")
+    return reasons
 
 
 def _reason(shown: str, what: str, setting: str) -> Reason:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -17,7 +16,7 @@ from ...operators.formats.messages import Messages
 from ...operators.formats.protobuf.decoder import Protobuf, protobuf
 from ..app import AppFormat, Feed, Message, Settings
 from ..recordings.compressed_files import opened
-from .columns import in_columns
+from .columns import ARRIVED, in_columns
 from .described import described
 
 _MESSAGES: dict[str, dict[str, tuple[int, str]]] = {
@@ -40,12 +39,14 @@ _REPEATED = {"entity"}
 
 USUAL = {
     "group": "route",
+    "untimed": "vehicle",
     "map": "yes",
     "value_unit": "km/h",
     **dict.fromkeys(("limit", "stuck", "jump", "deviation", "clock"), ""),
 }
-"""A vehicle's group is its `route` or its `trip`, or none. Its speed may stay the same and may jump, as a
-sensor's readings should not; a `limit` is in km/h."""
+"""A vehicle's group is its `route` or its `trip`, or none. A feed whose header has no time has that of its
+latest `vehicle`, and Kafka's where no vehicle has one; with `receipt` always Kafka's. A vehicle's speed may
+stay the same and may jump, as a sensor's readings should not; a `limit` is in km/h."""
 _KM_H = 3.6
 _UTC = pl.Datetime("us", "UTC")
 
@@ -60,23 +61,37 @@ def _feeds() -> Protobuf:
     )
 
 
-def _begun(feed: Feed) -> Stream:
-    stamp = pl.when(pl.col("stamp") > 0).then(pl.col("stamp")).cast(pl.Int64)
-    return feed.stream(_feeds(), time=(stamp * 1_000_000).cast(_UTC))
+def _time(untimed: str) -> pl.Expr:
+    """A feed's time: its header's, its latest vehicle's, or when it arrived."""
+    stamps = [_instant(pl.col("stamp"))]
+    if untimed == "vehicle":
+        each = pl.element().struct.field("vehicle").struct.field("timestamp")
+        stamps.append(_instant(pl.col("entity").list.eval(each).list.max()))
+    return pl.coalesce(*stamps, pl.col("arrived"))
+
+
+def _instant(seconds: pl.Expr) -> pl.Expr:
+    """Seconds since 1970 as a time; null for 0, which stands for none."""
+    return (pl.when(seconds > 0).then(seconds).cast(pl.Int64) * 1_000_000).cast(_UTC)
 
 
 def _rows(feed: Feed, settings: Settings) -> Stream:
     if (group := settings["group"]) not in ("route", "trip", ""):
         raise ValueError(f"--set group={group}: a vehicle's group is its route or its trip")
-    rows = _begun(feed).explode("entity")
+    if (untimed := settings["untimed"]) not in ("vehicle", "receipt"):
+        raise ValueError(
+            f"--set untimed={untimed}: a feed without a time has its vehicle's, or its receipt's"
+        )
+    rows = feed.stream(_feeds(), time=_time(untimed), message=ARRIVED).explode("entity")
     rows = rows.filter(_part("vehicle").is_not_null())
-    measured = pl.when(_part("vehicle", "timestamp") > 0).then(_part("vehicle", "timestamp"))
+    measured = _instant(_part("vehicle", "timestamp"))
+    is_timed = _instant(pl.col("stamp")).is_not_null() | pl.lit(untimed == "vehicle")
     place = {name: _part("vehicle", "position", name) for name in ("latitude", "longitude", "speed")}
     named = (("vehicle", "vehicle", "id"), ("vehicle", "vehicle", "label"), ("id",))
     return in_columns(
         rows,
         settings,
-        at=(pl.coalesce(measured, pl.col("stamp")).cast(pl.Int64) * 1_000_000).cast(_UTC),
+        at=pl.coalesce(pl.when(is_timed).then(measured), _instant(pl.col("stamp")), pl.col("arrived")),
         sensor=pl.coalesce(*(_filled(_part(*path)) for path in named)),
         value=place["speed"].cast(pl.Float64) * _KM_H,
         group=_filled(_part("vehicle", "trip", f"{group}_id")) if group else pl.lit(None),
@@ -100,8 +115,14 @@ def _messages(path: Path, settings: Settings) -> Iterator[Message]:
     with opened(path) as file:
         value = file.read()
     frame = _feeds().decode(Messages.of([value])).frame
-    stamp: Any = frame["stamp"][0] if frame.height else None
-    yield Message(value, None, None if not stamp else int(stamp) * 1000)
+    time = _time(settings["untimed"]).alias("at")
+    known = frame.with_columns(arrived=pl.lit(None, _UTC)).select(time)["at"].drop_nulls()
+    if frame.height and not len(known):
+        raise ValueError(
+            f"{path} has no time, nor has a vehicle in it, and a file has none of Kafka's: replay an "
+            "archive of the topic"
+        )
+    yield Message(value, None, known.dt.epoch("ms")[0] if len(known) else None)
 
 
 def _recognises(path: Path, head: bytes) -> bool:

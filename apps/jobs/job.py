@@ -49,8 +49,8 @@ class Job:
         recording: Path | None = None,
     ) -> Job:
         """What to run. Raises `ValueError` for a format, a setting or a rule that the app can't have."""
-        form = app.format(format, recording)
         given, done = _without_commands(given or {})
+        form = app.format(format, recording, given)
         settings = app.chosen(form, given)
         if settings["delay"]:
             _duration_us("delay", settings["delay"])

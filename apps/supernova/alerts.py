@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from ...operators.definition.stream import Stream
 from .catalogs.cross_match import MATCHED, Crossing
 from .cuts.sets import SETS, cut_set
+from .packets.scores import Score
 from .pictures import with_pictures
 from .sky import cell
 
@@ -80,20 +83,29 @@ COLUMNS = (
 `points` are its light curve: the alert and, if it passed, forced photometry and the looks before it."""
 
 
-def alerts(packets: Stream, survey: str, cuts: str, everything: bool, crossing: Crossing) -> Stream:
+def alerts(
+    packets: Stream,
+    survey: str,
+    cuts: str,
+    everything: bool,
+    crossing: Crossing,
+    scores: Sequence[Score] = (),
+) -> Stream:
     """The rows of packets that `packets.decoder` read, beside what `crossing` has at their places.
 
-    `cuts` names the set that candidates pass; with `everything` rules look at the other alerts, too. Raises
-    `ValueError` for a set that the survey hasn't.
+    `cuts` names the set that candidates pass, before those on `scores`; with `everything` rules look at the
+    other alerts, too. Raises `ValueError` for a set that the survey hasn't.
     """
-    cut_set_ = cut_set(survey, cuts).then(crossing.cuts)
+    further = (*(cut for score in scores if (cut := score.cut) is not None), *crossing.cuts)
+    cut_set_ = cut_set(survey, cuts).then(further)
     rows = packets.with_columns(**_HISTORY).with_columns(
         rate=(pl.col("mag") - pl.col("before").struct.field("mag")) / pl.col("before").struct.field("ago"),
         cell=cell(pl.col("ra"), pl.col("dec")),
+        **{score.column: pl.col("scores").list.get(at, null_on_oob=True) for at, score in enumerate(scores)},
     )
     rows = crossing.add(rows)
     rows = rows.with_columns(
-        passing=cut_set_.passed, fates=pl.concat_list([one.then(crossing.cuts).fate for one in SETS[survey]])
+        passing=cut_set_.passed, fates=pl.concat_list([one.then(further).fate for one in SETS[survey]])
     )
     passing = pl.col("passing")
     rows = rows.with_columns(
@@ -106,4 +118,6 @@ def alerts(packets: Stream, survey: str, cuts: str, everything: bool, crossing: 
         .then(pl.concat_list(_FORCED, pl.concat_list(_OWN), _EARLIER))
         .otherwise(pl.concat_list(_OWN)),
     )
-    return rows.map_batches(with_pictures, dict(rows.columns)).select(*COLUMNS)
+    return rows.map_batches(with_pictures, dict(rows.columns)).select(
+        *COLUMNS, *(score.column for score in scores)
+    )

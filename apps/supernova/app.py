@@ -27,7 +27,9 @@ from ..panels import (
 from .cuts.sets import SETS
 from .example import EXAMPLE
 from .formats import FORMATS
+from .packets.scores import PREFIX, scores_of
 from .rules import Candidate, Watch
+from .tns import tns_outlets
 from .voevent import voevent_outlets
 
 _MATCHES = ("match", "match_type", "match_distance", "match_in", "host", "host_distance", "host_z")
@@ -67,9 +69,14 @@ def _objects(rows: Stream) -> Stream:
             rate=last("rate"),
             ra=last("ra"),
             dec=last("dec"),
-            **{name: last(name) for name in _MATCHES},
+            **{name: last(name) for name in (*_MATCHES, *_scores(rows))},
         )
     )
+
+
+def _scores(rows: Stream) -> list[str]:
+    """The columns of classifiers' scores."""
+    return [name for name in rows.columns if name.startswith(PREFIX)]
 
 
 def _curves(rows: Stream) -> Stream:
@@ -85,6 +92,7 @@ def _curves(rows: Stream) -> Stream:
         "rb",
         "drb",
         *_MATCHES,
+        *_scores(rows),
         "matches",
         "science",
         "template",
@@ -117,6 +125,7 @@ def _rules(settings: Settings) -> Sequence[Rule]:
             known=settings["known"],
             radius=radius,
             page=settings["page"],
+            scores=[score.column for score in scores_of(settings)],
         ),
         # One magnitude is a factor of 2.5 in flux; each band has its own past.
         Beyond(
@@ -215,11 +224,15 @@ APP = App(
         "exclude": "",
         "host": "",
         "page": "",
+        "scores": "",
         "voevent": "",
         "voevent_author": "",
         "voevent_role": "observation",
+        "tns": "",
+        "tns_reporter": "",
+        "tns_group": "",
     },
-    outlets=voevent_outlets,
+    outlets=lambda settings: [*voevent_outlets(settings), *tns_outlets(settings)],
     event=("object", "alert", "at"),
     example=EXAMPLE,
 )

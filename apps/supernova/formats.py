@@ -15,8 +15,10 @@ from ..app import AppFormat, Feed, Message, Settings
 from ..recordings.compressed_files import opened
 from .alerts import alerts
 from .catalogs.cross_match import Crossing
+from .flat_tables import flat_table_of
 from .packets.decoder import CONTAINER, Packets, Survey, schema_name
 from .packets.schemas import NoSchemas, packaged, schemas_of
+from .packets.scores import scores_of
 from .packets.ztf import survey_of_schema
 from .recordings import archived, messages
 
@@ -34,7 +36,7 @@ def packets(survey: Survey, settings: Settings) -> Packets:
     address, files = settings.get("registry"), settings.get("schema", "")
     schemas = tuple(one.strip() for one in files.split(",") if one.strip() not in ("", _WITHIN))
     schemas_of(schemas)
-    return Packets(survey, Registry.of(address) if address else None, schemas)
+    return Packets(survey, Registry.of(address) if address else None, schemas, scores_of(settings))
 
 
 def _validate_rubin_live(settings: Settings) -> None:
@@ -64,7 +66,7 @@ def _rows(survey: Survey, feed: Feed, settings: Settings) -> Stream:
     """Windows go by when messages were sent: an alert that comes days after its night is not late."""
     source = feed.stream(packets(survey, settings))
     everything, crossing = bool(settings["watch"]), Crossing.of(settings)
-    return alerts(source, survey, settings["cuts"], everything, crossing)
+    return alerts(source, survey, settings["cuts"], everything, crossing, scores_of(settings))
 
 
 def _is_ztf(path: Path, head: bytes) -> bool:
@@ -84,15 +86,21 @@ def _is_fink(path: Path, head: bytes) -> bool:
     return _has(path, head, "candidate")
 
 
+_SURVEYS = {"candidate": "ztf", "diaSource": "rubin"}
+"""By what a survey's packets are known."""
+
+
 def _has(path: Path, head: bytes, name: str) -> bool:
-    """Whether a table, or an object of JSON, has a field of that name."""
+    """Whether a table, or an object of JSON, has a field of that name, or is a flat one of that survey's."""
     if head.startswith(_PARQUET):
         import pyarrow.parquet as parquet
 
         try:
-            return name in parquet.read_schema(path).names
+            names = parquet.read_schema(path).names
         except ArrowInvalid as error:
             raise ValueError(f"{path} begins as Parquet, and can't be read: {error}") from None
+        kind = flat_table_of(names)
+        return name in names or (kind is not None and kind.survey == _SURVEYS[name])
     return head.lstrip().startswith(b"{") and f'"{name}"'.encode() in head
 
 

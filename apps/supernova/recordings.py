@@ -12,6 +12,7 @@ from typing import Any
 
 from ..app import Message
 from ..recordings.compressed_files import opened
+from .flat_tables import flat_table_of, packets_of
 from .packets.decoder import CONTAINER, Packets
 
 _ROWS = 1_000
@@ -22,8 +23,9 @@ _TIMES = {"candidate": "jd", "diaSource": "midpointMjdTai"}
 def messages(path: Path, packets: Packets) -> Iterator[Message]:
     """The alerts of a file: a container, a tar of them, Parquet, lines of JSON, or a single packet.
 
-    ZTF's archive has a tar for each night, and Fink writes Parquet. The alerts of a table are sent
-    in the order of their times. What can't be read is sent as it is.
+    ZTF's archive has a tar for each night, and Fink writes Parquet; of tables with a row for each detection
+    see `flat_tables`. The alerts of a table are sent in the order of their times. What can't be read is sent
+    as it is.
     """
     with opened(path) as file:
         begin = file.read(5)
@@ -93,6 +95,10 @@ def _parquet(path: Path) -> Iterator[bytes]:
     import pyarrow.parquet as parquet
 
     table = parquet.read_table(path)
+    if (kind := flat_table_of(table.schema.names)) is not None:
+        for packet in packets_of(table, kind):
+            yield json.dumps(packet, default=_plain).encode()
+        return
     for name, time in _TIMES.items():
         if name in table.schema.names:
             table = table.take(pc.sort_indices(pc.struct_field(table[name], time)))

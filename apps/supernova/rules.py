@@ -106,7 +106,8 @@ class Candidate(Once):
     Its value is the magnitude of alerts that passed, null for others. `cuts` names the set, for the reason
     that is reported. Objects that the file `known` names, or that lie within `radius` arcseconds of a
     position there, are not candidates. It says that an object is a candidate, and never of which type. `page`
-    is the address of the server that has its page: alerts then end with a link to it. Raises `OSError` or
+    is the address of the server that has its page: alerts then end with a link to it. `scores` are answers
+    that alerts report as well. Raises `OSError` or
     `ValueError` for a file that can't be read, and `ValueError` for an address that isn't one.
 
     >>> rule = Candidate("candidate", value="candidate", below=19.8, cuts="bts")
@@ -121,6 +122,7 @@ class Candidate(Once):
     known: str = field(default="", kw_only=True)
     radius: float = field(default=2.0, kw_only=True)
     page: str = field(default="", kw_only=True)
+    scores: Sequence[str] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -136,17 +138,23 @@ class Candidate(Once):
     def _places(self) -> Places:
         return Places(self.known, self.radius)
 
+    def paths(self) -> Iterable[str]:
+        """See `Rule`."""
+        return *super().paths(), *self.scores
+
     def events(self, row: Row, magnitude: Figure) -> Iterator[Event]:
         """See `Once`."""
         if magnitude.value < self.below and not (self.known and self._is_known(row)):
             passed = f"passed {self.cuts}: " if self.cuts else ""
             why = f"{_seen(row, magnitude)}, {passed}below {self.below:g}{_described(row)}"
             name = row.key["object"]
+            scores = {path: score for path in self.scores if (score := row.answers.get(path)) is not None}
+            why += "".join(f", {path} {score:.3g}" for path, score in scores.items())
             if not self.page:
-                yield Event((name,), magnitude, self.below, why)
+                yield Event((name,), magnitude, self.below, why, scores)
                 return
             page = f"{self.page.rstrip('/')}/apps/supernova/objects/{quote(str(name), safe='')}.html"
-            yield Event((name,), magnitude, self.below, f"{why}; {page}", {"page": page})
+            yield Event((name,), magnitude, self.below, f"{why}; {page}", {"page": page, **scores})
 
     def _is_known(self, row: Row) -> bool:
         at, places = _place(row), self._places

@@ -14,6 +14,9 @@ from streamgauge.apps.jobs.job import Job
 from streamgauge.apps.panels import NumberPanel, paths
 from streamgauge.apps.registry import APPS, app_of
 
+FORMATS = {"iot": ("devices", "json")}
+"""Formats that together have all parts of an app."""
+
 
 @pytest.fixture
 def given(tmp_path: Path) -> dict[str, dict[str, str]]:
@@ -24,9 +27,10 @@ def given(tmp_path: Path) -> dict[str, dict[str, str]]:
 
 def strange(app: App, given: Mapping[str, Settings]) -> list[tuple[str, str]]:
     """The names in an app's panels that their parts have neither as a key nor as an aggregate."""
-    job = Job.of(app, None, given.get(app.name))
-    requested = job.streams(Feed("topic", "localhost:9092"))
-    known = {name: {*stream.keys, *stream.aggregates} for name, stream in requested.items()}
+    known: dict[str, set[str]] = {}
+    for form in FORMATS.get(app.name, (None,)):
+        requested = Job.of(app, form, given.get(app.name)).streams(Feed("topic", "localhost:9092"))
+        known |= {name: {*stream.keys, *stream.aggregates} for name, stream in requested.items()}
     return [
         (panel.title, path)
         for panel in app.panels

@@ -55,7 +55,7 @@ class Planned:
         return reader
 
     def restart(self) -> None:
-        """Stop, and run the last micro-batch again with another reader, as Spark does after a sink has failed."""
+        """Stop, and run the last micro-batch again with another reader, as after a sink has failed."""
         self.reader.stop()
         self.reader = self.started()
         self.run(len(self.log) - 1)

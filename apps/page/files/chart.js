@@ -1,10 +1,12 @@
 // Pictures over time, on uPlot: lines and points with the bounds of each, limits, gaps, a cursor for keys.
 
-import { el, put } from "./dom.js";
+import { behind, clipped, el, put } from "./dom.js";
 import { bounds, brief, clock, measured, spanned, uncertainty } from "./numbers.js";
 import { local, named, zone } from "./zone.js";
 
 export const COLOURS = 8;
+const TABLED = 1000;
+const NAMED = 8;
 
 const probe = document.body.appendChild(el("i", { hidden: true }));
 
@@ -42,9 +44,10 @@ export class TimeChart {
     this.canvas = el("div", { class: "canvas" });
     this.place = el("div", { class: "chart", css: { "min-height": `${height}px` }, tabindex: "0", role: "group", onkeydown: (event) => this.#key(event) }, this.canvas);
     this.legend = el("div", { class: "legend" });
-    this.node = el("div", { class: "drawn" }, this.place, this.legend);
     this.least = height;
     this.small = height < 100;
+    this.table = this.small ? null : behind("Chart", () => this.#tabled());
+    this.node = el("div", { class: "drawn" }, this.place, this.legend, this.table?.node ?? []);
     this.shape = "";
     this.resized = new ResizeObserver(() => this.#fit());
     this.resized.observe(this.place);
@@ -74,8 +77,28 @@ export class TimeChart {
       this.plot.setData(data);
     }
     this.#showValues(null);
+    this.table?.renew();
     const from = clock(data[0][0]);
-    this.place.setAttribute("aria-label", `${options.title}: ${series.map((one) => one.name).filter(Boolean).join(", ")}, from ${from} on. Arrow keys move the cursor.`);
+    const names = series.map((one) => clipped(one.name)).filter(Boolean);
+    const more = names.length > NAMED ? ` and ${names.length - NAMED} more` : "";
+    const label = `${options.title}: ${names.slice(0, NAMED).join(", ")}${more}, from ${from} on. Arrow keys move the cursor.`;
+    this.place.setAttribute("aria-label", label.length > 300 ? `${options.title}: ${series.length} series, from ${from} on. Arrow keys move the cursor.` : label);
+  }
+
+  /** The points as a table: a row for each time, the latest of very many. */
+  #tabled() {
+    const { step, unit } = this.options;
+    const columns = this.series.map((one) => new Map(one.points.map((point) => [point.time, point])));
+    const times = [...new Set(columns.flatMap((one) => [...one.keys()]))].sort((a, b) => a - b).slice(-TABLED);
+    const cell = (point) => {
+      if (!point) return "";
+      const value = measured(point.value, unit);
+      if (point.mark === "limit") return `fainter than ${value}`;
+      const wide = point.lower !== point.upper ? ` (${measured(point.lower, unit)} to ${measured(point.upper, unit)})` : "";
+      return `${value}${wide}${point.mark === "forced" ? ", forced" : ""}${point.partial ? ", so far" : ""}`;
+    };
+    const heads = ["time", ...this.series.map((one) => one.name || (unit || "value"))];
+    return [heads, times.map((at) => [step ? spanned(at, at + step) : clock(at), ...columns.map((one) => cell(one.get(at)))])];
   }
 
   drop() {
@@ -331,7 +354,7 @@ export class TimeChart {
       return el(
         "span", { class: "entry" },
         el("i", { class: `swatch series-${one.number % COLOURS}` }),
-        one.name && el("b", {}, one.name),
+        one.name && el("b", { title: one.name }, one.name),
         point ? this.#figure(point) : el("span", {}, "–"),
       );
     });

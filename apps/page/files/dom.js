@@ -65,6 +65,27 @@ export function shows(node, ...what) {
   return false;
 }
 
+const LONGEST = 60;
+
+/** A name as there is room for it. */
+export function clipped(name) {
+  return name.length > LONGEST ? `${name.slice(0, LONGEST - 1)}…` : name;
+}
+
+/** The table behind a picture, made once it is opened; `make` gives its heads and its rows, all of them texts. */
+export function behind(title, make) {
+  const box = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${title}, as a table` });
+  const node = el("details", { class: "behind", ontoggle: () => renew() }, el("summary", {}, "as a table"), box);
+  function renew() {
+    if (!node.open) return;
+    const [heads, rows] = make();
+    const head = heads.map((one) => el("th", { scope: "col", title: one }, clipped(one)));
+    const body = rows.map((row) => el("tr", {}, row.map((one) => el("td", {}, one))));
+    put(box, el("table", {}, el("thead", {}, el("tr", {}, head)), el("tbody", {}, body)));
+  }
+  return { node, renew };
+}
+
 /** What a panel says in place of a picture: what is so, and what to do. */
 export function empty(message, todo = "") {
   return el("div", { class: "empty" }, el("p", {}, message), todo && el("p", { class: "todo" }, todo));

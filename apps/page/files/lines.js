@@ -1,10 +1,9 @@
 // Values over time with their bounds: lines by key, a band of quantiles, one number's course in small.
 
-import { el, empty, put, shows } from "./dom.js";
+import { behind, el, empty, put, shows } from "./dom.js";
 import { TimeChart, colour } from "./chart.js";
 import { bounds, column, counted, exact, figure, measured, moment, scaled, seconds, short, shown, text, format, uncertainty, unit, written } from "./numbers.js";
-import { additive, aggregate, chosen, course, covered, every, fills, last, length, order, over, same, total } from "./questions.js";
-import { query } from "./server.js";
+import { additive, aggregate, chosen, course, covered, every, fills, last, length, merged, order, over, same, total } from "./questions.js";
 
 const NOTHING = "No rows in this span";
 const LONGER = "Choose a longer span, or wait for the first window.";
@@ -57,8 +56,14 @@ export function lines(panel, context) {
       const scale = panel.to && panel.against === "share" ? 100 : 1;
       const whole = panel.to || !additive(part.table, column(panel.value)) ? answer.step : null;
       // A limit is of one window: of longer ones, only sums say that.
-      const merged = whole && whole > (part.length ?? whole) && !panel.to;
-      const limits = (panel.limits || []).filter((limit) => !merged && held(limit, context.focus)).map((limit) => ({ ...limit, at: limit.at * scale }));
+      const longer = whole && whole > (part.length ?? whole) && !panel.to;
+      const limits = (panel.limits || []).filter((limit) => !longer && held(limit, context.focus)).map((limit) => ({ ...limit, at: limit.at * scale }));
+      if (!moved && series.every((one) => one.points.length < 2)) {
+        // One window is no course: its figures are written out.
+        const words = answer.step && el("p", { class: "note" }, "One window; a course begins with the second.");
+        put(place, el("div", { class: "legend alone" }, series.map((one) => alone(one, unit(panel)))), words);
+        return noted(unit(panel), answer.step && written(answer.step), over(part, answer));
+      }
       if (chart.node.parentNode !== place) put(place, chart.node);
       chart.draw(series, { title: panel.title, unit: moved ? "%" : unit(panel), step: answer.step, limits, zero: true });
       if (moved) return noted("% from the first", answer.step && `each point ${written(answer.step)}`, over(part, answer));
@@ -67,6 +72,13 @@ export function lines(panel, context) {
       return noted(unit(panel), each, over(part, answer));
     },
   };
+}
+
+/** A series of a single point, in words. */
+function alone(one, of) {
+  const [only] = one.points;
+  const so = only.partial && el("em", {}, "so far");
+  return el("span", { class: "entry" }, one.name && el("b", { title: one.name }, one.name), el("strong", {}, measured(only.value, of)), el("span", {}, bounds(only, of) && [" ", uncertainty(only, of)], so));
 }
 
 /** What a tile says of its numbers: their unit, what each stands for, the span of all. */
@@ -100,8 +112,8 @@ export function spread(panel, context) {
       const span = { ...last(table, context.span), ...chosen(table, context.focus), column: name, by: ["none"] };
       const step = every(table, context.span);
       const [parts, all] = await Promise.all([
-        query(table.table, "quantiles", { ...span, every: step, q }),
-        query(table.table, "quantiles", { ...span, q: Array.from({ length: 41 }, (_, at) => at / 40) }),
+        merged(table, "quantiles", { ...span, every: step, q }),
+        merged(table, "quantiles", { ...span, q: Array.from({ length: 41 }, (_, at) => at / 40) }),
       ]);
       if (!parts.rows.length) return put(place, empty(NOTHING, LONGER));
       const series = q.map((rank, number) => ({
@@ -154,10 +166,13 @@ function histogram(rows, panel) {
     const title = `${measured(low + bin * width, panel.unit)} – ${measured(low + (bin + 1) * width, panel.unit)}: about ${format(share * 100)}%`;
     return el("i", { css: { height: `${(100 * share) / most}%` }, title });
   });
+  const edges = (bin) => [low + bin * width, low + (bin + 1) * width].map((at) => measured(at, panel.unit));
+  const tabled = () => [["from", "to", "share"], counts.map((share, bin) => [...edges(bin), `${format(share * 100)}%`])];
   return el(
     "figure", { class: "histogram" },
     el("div", { class: "bars", role: "img", "aria-label": `Histogram from ${format(low)} to ${format(high)}` }, bars),
     el("figcaption", {}, el("span", {}, measured(low, panel.unit)), el("span", {}, "how values are spread over the span"), el("span", {}, measured(high, panel.unit))),
+    behind("Histogram", tabled).node,
   );
 }
 

@@ -1,6 +1,6 @@
 // Points on the earth or on the sky, drawn as SVG: no tiles are fetched from anywhere. Land is the page's own file.
 
-import { el, empty, put, svg } from "./dom.js";
+import { behind, el, empty, put, svg } from "./dom.js";
 import { column, figure, format, measured, text } from "./numbers.js";
 import { aggregate, order, same, total } from "./questions.js";
 
@@ -27,7 +27,9 @@ export function map(panel, context) {
       const most = Math.max(...points.map((one) => one.value?.value ?? 0));
       const list = points.toReversed().map((one, number) => dot(one, project, most, panel, context, number === points.length - 1));
       const box = { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "map", role: "group", "aria-label": `${panel.title}: ${format(points.length)} points` };
-      put(place, svg("svg", box, project.lines, list), note(points, panel, answer.rows.length, project.land));
+      const heads = [panel.label, "longitude", "latitude", ...(panel.value ? [panel.unit || "value"] : [])];
+      const tabled = () => [heads, points.map((one) => [text(one.key), ...one.at.map((at) => `${format(at)}°`), ...(panel.value ? [one.value ? measured(one.value.value, panel.unit) : ""] : [])])];
+      put(place, svg("svg", box, project.lines, list), note(points, panel, answer.rows.length, project.land), behind(panel.title, tabled).node);
     },
   };
 }

@@ -1,9 +1,13 @@
 // Which windows a panel requests: the page's span, merged to about as many points as can be seen.
 
-import { query } from "./server.js";
-import { between, lasting, moment, seconds, written } from "./numbers.js";
+import { Refused, query } from "./server.js";
+import { between, figure, lasting, moment, seconds, written } from "./numbers.js";
 
 const POINTS = 160;
+const MUCH = ["The question asks for too much", "The question took too long"];
+const DEPTH = 10;
+/** Questions, with the lengths of their spans, that were too much: they are asked in parts at once. */
+const refused = new Set();
 const READINGS = 10000;
 const ADDED = ["count", "sum"];
 const DAY = 86400;
@@ -19,6 +23,69 @@ export function usual(tables) {
   if (Date.now() / 1000 - end > 2 * 86400) return "";
   const known = end - Math.min(...times("from"));
   return SPANS.find(([span]) => span && known <= seconds(span) && ["1h", "6h", "1d"].includes(span))?.[0] ?? "1d";
+}
+
+/**
+ * The answer to a question, of as much as the server merges for one: what has a row for each step is put together
+ * from parts of the span, as are counts, sums and extremes of all of it; what else is one figure of all is of its
+ * latest half, or half of that.
+ */
+export async function merged(table, question, parameters, depth = 0) {
+  const span = depth < DEPTH ? halves(table, parameters) : null;
+  const sign = span && [table.table, question, parameters.every, Math.round(span[2] - span[0])].join(" ");
+  if (!refused.has(sign)) {
+    try {
+      return await query(table.table, question, parameters);
+    } catch (error) {
+      if (!span || !(error instanceof Refused) || !MUCH.includes(error.title)) throw error;
+      if (error.title === MUCH[0]) refused.add(sign);
+    }
+  }
+  const { last: _, ...rest } = parameters;
+  const [from, middle, to] = span.map((at) => new Date(at * 1000).toISOString());
+  const ask = (since, until) => merged(table, question, { ...rest, from: since, ...(until ? { to: until } : {}) }, depth + 1);
+  const one = !parameters.every || parameters.every === "span";
+  const known = one && combinable(table, question, parameters);
+  if (one && !known) return { ...(await ask(middle, parameters.to)), latest: true };
+  const [first, second] = [await ask(from, middle), await ask(middle, parameters.to ?? to)];
+  const rows = one ? combined(table, parameters, first.rows, second.rows) : [...first.rows, ...second.rows];
+  return { ...second, from: first.from ?? second.from, rows };
+}
+
+const COMBINED = { count: (one, other) => one + other, sum: (one, other) => one + other, min: Math.min, max: Math.max };
+
+/** Whether all figures of a question about a whole span follow from those of its halves. */
+function combinable(table, question, { columns, limit }) {
+  return question === "rows" && !limit && columns.every((name) => aggregate(table, name)?.aggregate in COMBINED);
+}
+
+/** The rows of two halves of a span, those of the same keys as one. */
+function combined(table, { by, columns }, first, second) {
+  const keys = by.filter((name) => name !== "none");
+  const sign = (row) => JSON.stringify(keys.map((name) => row[name]));
+  const rows = new Map(first.map((row) => [sign(row), row]));
+  for (const row of second) {
+    const other = rows.get(sign(row));
+    rows.set(sign(row), other ? { ...row, window_start: other.window_start, ...Object.fromEntries(columns.map((name) => [name, both(table, name, row, other)])) } : row);
+  }
+  return [...rows.values()];
+}
+
+function both(table, name, row, other) {
+  const [one, before] = [row, other].map((each) => figure(each, name));
+  if (!one || !before) return row[name] ?? other[name];
+  const combine = COMBINED[aggregate(table, name).aggregate];
+  return { value: combine(one.value, before.value), lower: combine(one.lower, before.lower), upper: combine(one.upper, before.upper) };
+}
+
+/** Where a span begins, where steps begin in its middle, and where it ends; null if it is a single step. */
+function halves(table, { every, last, from, to }) {
+  const end = moment(to ?? table.to);
+  const begin = from ? moment(from) : last ? end - seconds(last) : moment(table.from);
+  const step = every && !["span", "window"].includes(every) ? seconds(every) : (length(table) ?? 1);
+  if (begin === null || end === null) return null;
+  const middle = Math.floor((begin + end) / 2 / step) * step;
+  return middle > begin && middle < end ? [begin, middle, end] : null;
 }
 
 /** The length of a part's windows in seconds, null where they have none. */
@@ -85,7 +152,7 @@ export async function course(part, columns, by, context, more = {}) {
     columns,
     ...more,
   };
-  const answer = await query(table.table, "rows", parameters);
+  const answer = await merged(table, "rows", parameters);
   const whole = step === "window" ? length(table) : seconds(step);
   const [from, to] = [moment(answer.from), moment(answer.to)];
   for (const row of answer.rows) {
@@ -109,7 +176,7 @@ export function fills(answer, row) {
 /** Rows over the whole span, by some keys. */
 export async function total(part, columns, by, context, more = {}, but = []) {
   const { table } = part;
-  return query(table.table, "rows", {
+  return merged(table, "rows", {
     ...last(table, context.span),
     ...chosen(table, context.focus, but),
     every: length(table) ? "span" : "window",
@@ -123,7 +190,7 @@ export async function total(part, columns, by, context, more = {}, but = []) {
 export function over(part, answer) {
   const [from, to] = ends(part, answer);
   if (from === null || to === null || to <= from) return "";
-  return `${between(from, to)} (${lasting(to - from)})${filling(answer) ? " so far" : ""}`;
+  return `${between(from, to)} (${lasting(to - from)})${filling(answer) ? " so far" : ""}${answer.latest ? ", the latest that one question merges" : ""}`;
 }
 
 /** How many seconds an answer covers. */

@@ -2,8 +2,7 @@
 
 import { el, empty, put, shows } from "./dom.js";
 import { cell, column, counted, exact, figure, measured, moment, shown, spanned, text, format, uncertainty, unit } from "./numbers.js";
-import { aggregate, chosen, last, order, over, same, total } from "./questions.js";
-import { query } from "./server.js";
+import { aggregate, chosen, last, merged, order, over, same, total } from "./questions.js";
 import { VirtualRows } from "./virtual.js";
 import { zone } from "./zone.js";
 
@@ -38,8 +37,8 @@ export function ranked(panel, context) {
 async function items(panel, part, context) {
   const { table } = part;
   const span = { ...last(table, context.span), ...chosen(table, context.focus), by: ["none"] };
-  const answer = await query(table.table, "top-k", { ...span, column: column(panel.value), k: panel.k });
-  const samples = panel.samples ? await query(table.table, "sample", { ...span, column: panel.samples }) : null;
+  const answer = await merged(table, "top-k", { ...span, column: column(panel.value), k: panel.k });
+  const samples = panel.samples ? await merged(table, "sample", { ...span, column: panel.samples }) : null;
   const strata = samples?.rows[0]?.strata ?? [];
   const rows = answer.rows.map((row) => ({
     name: text(row.item),
@@ -75,8 +74,8 @@ function bar(row, panel, context, low, high, open) {
   const wide = (from, to) => ({ left: at(Math.min(from, to)), width: `${(100 * Math.abs(to - from)) / (high - low)}%` });
   const here = panel.by && same(context.focus, panel.by, row.key);
   const name = panel.by
-    ? el("button", { class: "name", "aria-pressed": String(Boolean(here)), onclick: () => context.choose({ [panel.by]: row.key }) }, row.name)
-    : el("span", { class: "name" }, row.name);
+    ? el("button", { class: "name", "aria-pressed": String(Boolean(here)), title: row.name, onclick: () => context.choose({ [panel.by]: row.key }) }, row.name)
+    : el("span", { class: "name", title: row.name }, row.name);
   const figures = el("span", { class: "value" }, measured(row.one.value, of), " ", uncertainty(row.one, of));
   const drawn = el(
     "span", { class: "bar", "aria-hidden": "true" },
@@ -139,7 +138,7 @@ export function rows(panel, context) {
       const known = !sorted.given && orderable(path);
       const more = { limit: field.value ? MOST_ROWS : all, ...(known ? { order: `${sorted.down ? "-" : ""}${path}` } : {}) };
       answer = await (panel.each_window
-        ? query(table.table, "rows", { ...last(table, context.span), ...chosen(table, context.focus), by: by.length ? by : ["none"], columns: requested, ...more })
+        ? merged(table, "rows", { ...last(table, context.span), ...chosen(table, context.focus), by: by.length ? by : ["none"], columns: requested, ...more })
         : total(part, requested, by, context, more, keys));
       rows = answer.rows;
       draw();
@@ -213,11 +212,19 @@ export function rows(panel, context) {
     const value = cell(row, path);
     if (path === "window_start" && panel.each_window) return el("td", {}, spanned(moment(row.window_start), moment(row.window_end)), filling(row) && el("em", {}, "so far"));
     if (path in values) return el("td", {}, el("button", { class: "name", onclick: () => context.choose(values) }, text(value)));
-    const one = typeof value === "string" ? null : figure(row, path);
+    const one = typeof value === "string" ? null : inside(figure(row, path), row, panel.between?.[path]);
     if (!one) return el("td", {}, text(value));
     const of = panel.units?.[path] ?? "";
     return el("td", { class: "number" }, measured(one.value, of), !exact(one) && [" ", uncertainty(one, of)]);
   }
+}
+
+/** An estimate within what is known of it: a median lies between the lowest and the highest value. */
+function inside(one, row, ends) {
+  const [low, high] = (ends ?? []).map((path) => figure(row, path));
+  if (!one || !low || !high || low.lower > high.upper) return one;
+  const within = (value) => Math.min(Math.max(value, low.lower), high.upper);
+  return { ...one, value: within(one.value), lower: within(one.lower), upper: within(one.upper) };
 }
 
 /** Numbers by size, estimates by themselves, texts by their letters; what is missing first. */
@@ -236,7 +243,7 @@ export function samples(panel, context) {
       const part = context.part(panel.part);
       const { table } = part;
       const parameters = { ...last(table, context.span), ...chosen(table, context.focus), column: column(panel.value), by: ["none"] };
-      const answer = await query(table.table, "sample", parameters);
+      const answer = await merged(table, "sample", parameters);
       const row = answer.rows[0];
       const values = sampled(row).slice(0, panel.most);
       if (shows(place, values, row?.n, zone())) return over(part, answer);

@@ -21,6 +21,7 @@ from ....operators.formats.registry import Registry
 from . import rubin, ztf
 from .packet import PACKET
 from .schemas import Schemas
+from .scores import Score
 
 Survey = Literal["ztf", "rubin"]
 
@@ -44,6 +45,7 @@ class Packets:
     survey: Survey
     registry: Registry | None = None
     schemas: tuple[str, ...] = ()
+    scores: tuple[Score, ...] = ()
 
     version = 2
 
@@ -54,7 +56,8 @@ class Packets:
 
     def definition(self) -> dict[str, Any]:
         """What it reads; where the schemas come from makes no difference."""
-        return {"survey": self.survey, "version": self.version}
+        scores = {"scores": [score.path for score in self.scores]} if self.scores else {}
+        return {"survey": self.survey, "version": self.version, **scores}
 
     def decode(self, messages: Messages) -> Decoded:
         """The rows of a batch, and why the other messages were refused."""
@@ -68,7 +71,8 @@ class Packets:
 
     def _read(self, key: bytes | None) -> Read:
         def read(data: memoryview) -> dict[str, Any]:
-            return _PACKETS[self.survey](self._record(data, key))
+            record = self._record(data, key)
+            return {**_PACKETS[self.survey](record), "scores": [score.of(record) for score in self.scores]}
 
         return read
 
@@ -113,7 +117,8 @@ class Packets:
         return self._readings[key]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"survey": self.survey, "registry": self.registry, "schemas": self.schemas}
+        names = ("survey", "registry", "schemas", "scores")
+        return {name: getattr(self, name) for name in names}
 
 
 def records(data: memoryview) -> list[Any]:

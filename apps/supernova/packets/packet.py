@@ -61,6 +61,7 @@ PACKET = pa.struct(
         "in_band": pa.float64(),
         "moving": pa.bool_(),
         **dict.fromkeys(NEIGHBOURS, pa.float64()),
+        "scores": pa.list_(pa.float64()),
         "past": pa.list_(POINT),
         "forced": pa.list_(POINT),
         "science": pa.binary(),
@@ -69,8 +70,9 @@ PACKET = pa.struct(
     }
 )
 """A packet: `night` is the survey's own name of it, `age` the days since the first detection, `in_band` how
-many detections there are in this band, `past` the latest look first, `forced` the photometry at the object's
-place in exposures with and without a detection, which no cut looks at."""
+many detections there are in this band, `scores` are those that a run names, `past` the latest look first,
+`forced` the photometry at the object's place in exposures with and without a detection, which no cut looks
+at."""
 
 
 def number(value: Any) -> float | None:

@@ -16,6 +16,18 @@ from .packet import NEIGHBOURS, forced_flux, latest_first, needed, number, part,
 
 _ZERO_POINT = 31.4
 """The AB magnitude of one nanojansky."""
+_FLUXCAL = 10 ** ((_ZERO_POINT - 27.5) / 2.5)
+"""How many nanojanskys are one unit of ELAsTiCC's fluxes, SNANA's FLUXCAL, whose zero point is 27.5."""
+_OLDER = {
+    "midPointTai": "midpointMjdTai",
+    "filterName": "band",
+    "decl": "dec",
+    "psFlux": "psfFlux",
+    "psFluxErr": "psfFluxErr",
+}
+"""Names of schemas before 6.0, which ELAsTiCC and the previews have, and today's."""
+_SIMULATED = ("simVersion", "z_final")
+"""What only ELAsTiCC's objects have."""
 _POGSON = 2.5 / math.log(10)
 _TAI_MS = 37_000
 """TAI is ahead of UTC by so much, since 2017."""
@@ -26,6 +38,9 @@ _SINCE, _UNTIL = 40_587, 160_000
 def packet(record: Any) -> dict[str, Any]:
     """What is kept of a packet. Raises `Misread` for what is not one of Rubin's."""
     source = part(record, "diaSource", "Rubin")
+    if _OLDER.keys() & source.keys():
+        record = _renamed(record)
+        source = record["diaSource"]
     whole = record.get("diaObject")
     whole = whole if isinstance(whole, Mapping) else {}
     mjd = needed(source, "midpointMjdTai", _SINCE, _UNTIL)
@@ -57,6 +72,29 @@ def packet(record: Any) -> dict[str, Any]:
             name: stamp(record.get(f"cutout{name.title()}")) for name in ("science", "template", "difference")
         },
     }
+
+
+def _renamed(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A packet of an older schema under today's names; ELAsTiCC's fluxes in nanojanskys."""
+    whole = record.get("diaObject")
+    is_simulated = isinstance(whole, Mapping) and any(name in whole for name in _SIMULATED)
+    unit = _FLUXCAL if is_simulated else 1.0
+
+    def source(older: Any) -> Any:
+        if not isinstance(older, Mapping):
+            return older
+        today = {_OLDER.get(name, name): value for name, value in older.items()}
+        fluxes = {
+            name: flux * unit for name in ("psfFlux", "psfFluxErr") if (flux := number(today.get(name)))
+        }
+        band = today.get("band")
+        return {**today, **fluxes, "band": band.lower() if isinstance(band, str) else band}
+
+    lists = {
+        name: [source(older) for older in record.get(name) or ()]
+        for name in ("prvDiaSources", "prvDiaForcedSources")
+    }
+    return {**record, "diaSource": source(record["diaSource"]), **lists}
 
 
 def _name(source: Mapping[str, Any]) -> str:

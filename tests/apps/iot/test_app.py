@@ -130,3 +130,15 @@ def test_unusual_takes_its_settings() -> None:
     assert "unusual" not in rules_of({"deviation": ""})
     with pytest.raises(ValueError, match="--set deviation must be a number from 1 on, got"):
         rules_of({"deviation": "0.5"})
+
+
+def test_a_median_is_between_the_lowest_and_the_highest_value() -> None:
+    (days,) = [part for part in app_of("iot").parts if part.name == "days"]
+    quantile = {"q": 0.5, "value": 100.49, "lower": 99.5, "upper": 101.5, "exact": 100}
+    rows = [
+        {"low": 100, "high": 100, "spread": {"n": 3, "quantiles": [quantile]}},
+        {"low": None, "high": None, "spread": None},
+    ]
+    assert days.derive(rows)[0]["spread"]["quantiles"] == [
+        {"q": 0.5, "value": 100, "lower": 100, "upper": 100, "exact": 100}
+    ]

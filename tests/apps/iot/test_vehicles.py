@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import struct
 from datetime import UTC, datetime, timedelta
@@ -86,7 +87,8 @@ def test_each_vehicle_of_a_feed_is_a_reading(tmp_path: Path) -> None:
     assert job.form.name == "gtfs-realtime" and message.sent_ms == NOON.timestamp() * 1000
     stream = job.form.source(FEED, job.settings)
     decoded = stream.kafka_source.value.decode(Messages.of([message.value]))
-    rows = stream.transform(decoded.frame.lazy()).collect().drop("fences", "arrived").rows()
+    frame = decoded.frame.with_columns(arrived=NOON)
+    rows = stream.transform(frame.lazy()).collect().drop("fences", "arrived").rows()
     assert rows == [
         (late, "bus", 36.0, "7", 49.5, 8.5),
         (NOON, "2", None, None, 49.25, 8.25),
@@ -94,7 +96,24 @@ def test_each_vehicle_of_a_feed_is_a_reading(tmp_path: Path) -> None:
     tester = StreamTester(job.streams(FEED)["days"], start=NOON)
     timeless = feed(None, vehicle("1", "bus", NOON, (1.0, 1.0)))
     broken = tester.feed_messages([message.value, feed(None), timeless, b"\x0a"])
-    assert (broken.counted, broken.filtered, broken.dead_lettered) == (1, 1, 2)
+    assert (broken.counted, broken.filtered, broken.dead_lettered) == (2, 1, 1)
+
+
+@pytest.mark.parametrize("untimed", ["vehicle", "receipt"])
+def test_a_feed_without_a_time_has_its_vehicles_or_its_receipts(untimed: str, tmp_path: Path) -> None:
+    path, received = tmp_path / "feed.pb", NOON + timedelta(minutes=3)
+    path.write_bytes(feed(None, vehicle("1", "bus", NOON, (1.0, 1.0))))
+    job = job_of(path, {"untimed": untimed})
+    rows = job.form.source(FEED, job.settings)
+    tester = StreamTester(rows.select("at", "sensor").rows_to_kafka("rows"), start=received)
+    values = [path.read_bytes(), feed(None, vehicle("1", "tram", None, (1.0, 1.0)))]
+    tester.feed_messages(values, timestamps=[received, received])
+    sent = [json.loads(one.value or b"") for one in tester.sent()]
+    times = {row["sensor"]: datetime.fromisoformat(row["at"]) for row in sent}
+    assert times == {"bus": NOON if untimed == "vehicle" else received, "tram": received}
+    if untimed == "receipt":
+        with pytest.raises(ValueError, match="has no time, nor has a vehicle in it"):
+            list(job.form.messages(path, job.settings))
 
 
 def test_fleets_are_quantiles_over_the_vehicles_of_a_route(tmp_path: Path) -> None:

@@ -77,7 +77,15 @@ def rising(a: Alert) -> str:
     if not any(ago > 0 for ago, _ in same):
         return "twice"
     apart = [(ago, mag) for ago, mag in same if ago > 0.02]
-    return "passed" if apart and (a.magpsf - apart[0][1]) / apart[0][0] < -0.2 else "rising"
+    changes = apart and fast((a.magpsf - apart[0][1]) / apart[0][0], a.age, {1: "g", 2: "r", 3: "i"}[a.fid])
+    return "passed" if changes else "rate"
+
+
+def fast(rate: float, age: float, band: str) -> bool:
+    """Whether an object of that age changes fast enough in a band, by fink-filters 7.40."""
+    if rate < -0.2 and age < 3:
+        return True
+    return rate > {"r": 0.2, "i": 0.2, "g": 0.5, "u": 0.5}.get(band, math.inf)
 
 
 def bts(a: Alert) -> str:
@@ -196,6 +204,6 @@ def rubin_rising(packet: dict[str, Any]) -> str:
         return "twice"
     apart = sorted((time - one["midpointMjdTai"], magnitude(one)) for one in same)
     apart = [(days, before) for days, before in apart if days > 0.02]
-    if not apart or not (mag - apart[0][1]) / apart[0][0] < -0.2:
-        return "rising"
+    if not apart or not fast((mag - apart[0][1]) / apart[0][0], time - first, now["band"]):
+        return "rate"
     return "not moving" if now["ssObjectId"] else "passed"

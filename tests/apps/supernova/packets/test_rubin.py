@@ -109,3 +109,46 @@ def test_forced_photometry_is_apart() -> None:
         (2, None),
     ]
     assert result["past"] == [] and result["age"] == 0
+
+
+def older(mjd: float = 60_000.0, flux: float = 100.0, **more: Any) -> dict[str, Any]:
+    """A source of schemas before 6.0, as ELAsTiCC and the data previews have them."""
+    return {
+        "diaSourceId": 1,
+        "diaObjectId": 2,
+        "midPointTai": mjd,
+        "filterName": "Y",
+        "ra": 10.0,
+        "decl": -30.0,
+        "psFlux": flux,
+        "psFluxErr": flux / 10,
+        **more,
+    }
+
+
+def test_elasticc_s_packets_are_read_under_their_names_with_their_zero_point() -> None:
+    record = {
+        "alertId": 3,
+        "diaSource": older(),
+        "prvDiaSources": [older(59_998.0, 50.0)],
+        "prvDiaForcedSources": [older(59_990.0, 25.0)],
+        "diaObject": {"diaObjectId": 2, "simVersion": "v1", "z_final": 0.1},
+    }
+    result = packet(record)
+    # FLUXCAL has the zero point 27.5.
+    assert result["mag"] == pytest.approx(22.5) and result["error"] == pytest.approx(2.5 / math.log(10) / 10)
+    assert (result["band"], result["ra"], result["dec"], result["positive"]) == ("y", 10.0, -30.0, True)
+    assert [(point["ago"], point["same"]) for point in result["past"]] == [(2.0, True)]
+    assert result["past"][0]["mag"] == pytest.approx(27.5 - 2.5 * math.log10(50))
+    assert result["forced"][0]["mag"] == pytest.approx(27.5 - 2.5 * math.log10(25))
+    assert (result["age"], result["in_band"]) == (2.0, 2.0)
+
+
+def test_older_packets_of_rubin_s_own_are_in_nanojanskys() -> None:
+    assert packet({"diaSource": older(flux=3631.0)})["mag"] == pytest.approx(22.5, abs=1e-3)
+
+
+@pytest.mark.parametrize("flux", [0.0, None, float("nan"), -3.0])
+def test_an_older_source_without_light_has_no_magnitude(flux: Any) -> None:
+    result = packet({"diaSource": {**older(), "psFlux": flux}})
+    assert result["mag"] is None and not result["positive"]
