@@ -16,7 +16,7 @@ from ..errors import error_at, nearest
 from ..scalars.scalar_functions import FUNCTIONS
 from .aggregates import aggregates_in
 from .catalog import Catalog
-from .clauses import WINDOW_COLUMNS
+from .clauses import edge_of
 from .scope import is_explode
 from .topic_reader import MESSAGE
 
@@ -173,16 +173,10 @@ def _items(select: exp.Select, inner: _ViewQuery, alias: str) -> Iterator[Any]:
                 for column in copied.find_all(exp.Column):
                     column.meta["placed"] = True
                 yield copied
-        elif isinstance(item, exp.Column) and _of_edge(item) is None and item.name.lower() not in MESSAGE:
+        elif isinstance(item, exp.Column) and not edge_of(item) and item.name.lower() not in MESSAGE:
             yield exp.Alias(this=item.copy(), alias=exp.to_identifier(item.name, quoted=True))
         else:
             yield item
-
-
-def _of_edge(column: exp.Column) -> str | None:
-    if column.table.lower() == "window" and column.name.lower() in ("start", "end"):
-        return column.name
-    return WINDOW_COLUMNS.get(column.name.lower())
 
 
 def _replace(column: exp.Column, inner: _ViewQuery, alias: str, aliases: Mapping[str, Any]) -> None:
@@ -192,7 +186,7 @@ def _replace(column: exp.Column, inner: _ViewQuery, alias: str, aliases: Mapping
     parts = [column.args[part] for part in ("catalog", "db", "table", "this") if column.args.get(part)]
     if len(parts) > 1 and parts[0].name.lower() == alias:
         parts = parts[1:]
-    elif _of_edge(column) is not None:
+    elif edge_of(column):
         return
     name, fields = parts[0].name, parts[1:]
     if name.lower() not in inner.outputs:

@@ -55,6 +55,8 @@ CASES = [
         "SELECT p.usr, t.usr AS own FROM posts p JOIN towns t ON p.usr = t.usr",
         [["ann", "ann"], ["bob", "bob"]],
     ),
+    ("SELECT t.* FROM visits v JOIN towns t ON v.ref = t.usr", [["bob", "Oulu"]]),
+    ("SELECT n IN (1, 2.0) AS x FROM posts", [[True], [True], [False]]),
     # Keys of two streams
     (
         "SELECT p.usr AS a, v.usr AS b FROM posts p FULL OUTER JOIN visits v WITHIN 10 SECONDS"
