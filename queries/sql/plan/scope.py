@@ -131,7 +131,7 @@ class Scope:
     def all_columns(self, node: Any, taken: Collection[str] = ()) -> dict[str, Scalar]:
         """The columns that ``*`` or ``stream.*`` stands for.
 
-        Those of ``stream.*`` have their declared names; if one is among those `taken`, the stream's name follows.
+        Those of ``stream.*`` have their declared names; behind one of `taken` stands the stream's.
         """
         make = Scalars(self.builder.stream.columns)
         wanted = node.table.lower() if isinstance(node, exp.Column) else ""
