@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from ....operators.table.stored import read_group_rows
@@ -29,7 +28,7 @@ def file_view(relation: Relation) -> TableView:
 
     Raises what `table.read` raises; what isn't a sketch shows when it is used.
     """
-    return final_view(relation.name, read_group_rows(Path(relation.sketches)))
+    return final_view(relation.name, read_group_rows(relation.sketches))
 
 
 @dataclass

@@ -39,9 +39,15 @@ class _Group:
         self._followed.close()
 
 
-def test_open_and_closed_windows_are_one_table(kafka: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("store", ["folder", "bucket"])
+def test_open_and_closed_windows_are_one_table(
+    store: str, kafka: Any, tmp_path: Path, s3: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3["endpoint_url"])
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", s3["key"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", s3["secret"])
     posts, group = Posts(kafka, f"posts-{uuid.uuid4().hex[:8]}"), f"kept-{uuid.uuid4().hex[:8]}"
-    folder = tmp_path / "windows"
+    folder = str(tmp_path / "windows") if store == "folder" else f"s3://streams/{group}"
     options = RunOptions(until="latest", group_id=group, table=folder, keep="30d", dead_letters=None)
     for _ in range(2):  # the second run resumes, and stores what it closes beside the first one's
         posts.send(10)
