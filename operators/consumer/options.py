@@ -144,10 +144,11 @@ class RunOptions:
         `SketchesToParquet`, each with every window exactly once, whatever the `delivery` of rows. They belong
         to a run and not to the stream's definition, so a group can resume with an additional sink.
     table
-        A folder, or a URL such as ``"s3://bucket/minutes"``, that stores the closed windows of the run, as the
-        sink `SketchesToParquet` does: Parquet, each window exactly once, the files of a day put together. The group's table topic only holds open windows; `streamgauge serve --group
-        NAME --table FOLDER` and SQL (``GROUP='…', SKETCHES='…'``) query both as one table. Runs of a group
-        name the same folder. Streams that run together each have a folder of their name in it.
+        A folder, or a URL such as ``"s3://bucket/minutes"``, that stores the run's closed windows, as the
+        sink `SketchesToParquet` does with ``compacted=True``: Parquet, each window exactly once. The group's
+        table topic only holds open windows; `streamgauge serve --group NAME --table FOLDER` and SQL
+        (``GROUP='…', SKETCHES='…'``) query both as one table. Runs of a group name the same folder. Streams
+        that run together each have a folder of their name in it.
     keep
         How long the windows in `table` are stored after they end, such as ``"30d"``; for ever if None.
     metrics
