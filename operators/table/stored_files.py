@@ -126,8 +126,8 @@ def files_below(folder: StoredFile) -> list[StoredFile]:
 
     def listed() -> dict[str, Any]:
         filesystem = filesystem_of(folder)
-        found: dict[str, Any] = filesystem.find(filesystem._strip_protocol(folder.url), detail=True)
-        return found
+        entries: dict[str, Any] = filesystem.find(filesystem._strip_protocol(folder.url), detail=True)
+        return entries
 
     scheme = folder.url.partition("://")[0]
     files = (

@@ -11,7 +11,7 @@ import pytest
 from streamgauge.operators.consumer.options import RunOptions
 from streamgauge.operators.consumer.runner import run
 from streamgauge.operators.table.stored import read_table
-from streamgauge.queries.sql.run.stored_tables import FollowedGroups
+from streamgauge.queries.views.followed_groups import FollowedGroups, read_group
 from streamgauge.queries.views.kept_windows import TableWithKept
 from streamgauge.queries.views.view import TableView, rows_of
 
@@ -60,5 +60,7 @@ def test_open_and_closed_windows_are_one_table(
         table.close()
     assert 0 < closed["posts"].sum() <= 400
     assert everything["posts"].to_pylist() and sum(everything["posts"].to_pylist()) == 400
+    read = read_group(group, folder, posts.config["bootstrap.servers"]).answers()
+    assert read["posts"].sum() == 400 and len(read) == 40
     groups = list(zip(everything["window_start"].to_pylist(), everything["lang"].to_pylist()))
     assert len(groups) == len(set(groups)) == 40
