@@ -13,6 +13,7 @@ from typing import Any
 from sqlglot import exp
 
 from ..errors import error_at, nearest
+from ..parse.nodes import WindowedTable
 from ..scalars.scalar_functions import FUNCTIONS
 from .aggregates import aggregates_in
 from .catalog import Catalog
@@ -78,7 +79,9 @@ def _named(select: Any, named: Mapping[str, _ViewQuery], catalog: Catalog) -> _V
             raise error_at(node, "a named query counts nothing: write CREATE TABLE … AS SELECT for it")
         if any(is_explode(below) for below in node.walk()):
             raise error_at(node, "EXPLODE in a named query: CROSS JOIN UNNEST(column) AS t(name)")
-        if isinstance(node, exp.Star):
+        if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+            _check_star(select, node)
+        if isinstance(node, exp.Star) or isinstance(node.this, exp.Star):
             everything = True
         elif isinstance(item, exp.Alias) or isinstance(node, exp.Column):
             if item.alias_or_name.lower() in outputs:
@@ -89,6 +92,15 @@ def _named(select: Any, named: Mapping[str, _ViewQuery], catalog: Catalog) -> _V
     if everything:
         _check_names(select, outputs, catalog)
     return _ViewQuery(select, outputs, everything)
+
+
+def _check_star(select: exp.Select, star: exp.Column) -> None:
+    """Raise `SqlError` for a ``t.*`` that isn't all columns of the query."""
+    table = select.args["from_"].this
+    if select.args.get("joins"):
+        raise error_at(star, f"{star.sql()} beside a join: name its columns")
+    if star.table.lower() != table.alias_or_name.lower():
+        raise error_at(star, f"no stream of the query is called {star.table}")
 
 
 def _check_names(select: exp.Select, outputs: Mapping[str, Any], catalog: Catalog) -> None:
@@ -121,10 +133,10 @@ def _merged(select: exp.Select, named: Mapping[str, _ViewQuery], catalog: Catalo
         _check(table, {"this", "alias"}, "a query in FROM")
         alias, inner = _alias(table).lower(), _named(table.this, named, catalog)
     elif isinstance(table, exp.Table) and table.name.lower() in named:
-        _check(table, {"this", "alias"}, f"{table.name}, a named query,")
+        _check(table, {"this", "alias", "windowed"}, f"{table.name}, a named query,")
         alias, inner = (table.alias or table.name).lower(), named[table.name.lower()]
     elif isinstance(table, exp.Table) and table.name.lower() in catalog.views:
-        _check(table, {"this", "alias"}, f"{table.name}, a view,")
+        _check(table, {"this", "alias", "windowed"}, f"{table.name}, a view,")
         alias = (table.alias or table.name).lower()
         inner = _named(_at(catalog.views[table.name.lower()], table.this), {}, catalog)
     else:
@@ -141,6 +153,8 @@ def _merged(select: exp.Select, named: Mapping[str, _ViewQuery], catalog: Catalo
     for column in list(select.find_all(exp.Column)):
         _replace(column, inner, alias, aliases)
     source = inner.select.copy()
+    if (window := table.args.get("windowed")) is not None:
+        source.args["from_"].this.set("windowed", _window_of(window, inner, alias))
     select.set("from_", source.args["from_"])
     select.set("joins", source.args.get("joins"))
     wheres = [one for one in (source.args.get("where"), select.args.get("where")) if one is not None]
@@ -151,6 +165,22 @@ def _merged(select: exp.Select, named: Mapping[str, _ViewQuery], catalog: Catalo
             both = exp.And(this=both, expression=other)
         select.set("where", exp.Where(this=both))
     return select
+
+
+def _window_of(window: WindowedTable, inner: _ViewQuery, alias: str) -> WindowedTable:
+    """The window of a named query as one of the stream that it reads."""
+    if inner.select.args["from_"].this.args.get("windowed") is not None:
+        raise error_at(window, "a query has one window, and the named query has it already")
+    made = window.copy()
+    time = made.args["time"]
+    for column in list(made.find_all(exp.Column)):
+        _replace(column, inner, alias, {})
+    if not isinstance(made.args["time"], exp.Column):
+        raise error_at(
+            window.args["time"],
+            f"{time.name} isn't the event time as the stream has it, which windows of a named query need",
+        )
+    return made
 
 
 def _at(select: exp.Select, at: Any) -> exp.Select:

@@ -173,7 +173,9 @@ class _PullQuery:
             self._now,
         )
         selection, _ = reader.selection(self._select, items, aliases, ranks, limit_of(self._select))
-        return selection
+        # Without groups there is a row even of nothing, as of a stream.
+        merged = bool(calls) and shape == _Shape((), "span") and self._select.args.get("group") is None
+        return replace(selection, of_nothing=merged)
 
     def _shape(self, aggregated: bool) -> _Shape:
         """The keys that are kept, and whether windows are, or what they are merged into."""
