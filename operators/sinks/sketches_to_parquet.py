@@ -97,7 +97,7 @@ class SketchesToParquet:
         folder = stored_at(self.folder) / day
         day_file = day_file_of(folder, window.partition, window.origin.digest)
         # On the disk before the merger's place says that it is there.
-        if not self.compacted or not has_source(day_file, name):
+        if not has_source(day_file, name):
             write_whole(folder / name, lambda file: write_parquet(window.groups.table, file))
         elif not window.without_edges:  # those are final, and the same again
             replace_in_day(day_file, window.groups.table)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import streamgauge as sg
+from streamgauge.apps.tables.request import answered
 from streamgauge.operators.sinks import sketches_to_parquet
 from streamgauge.operators.sinks.sink import ClosedWindow, Origin
 from streamgauge.operators.table import day_file
@@ -99,6 +100,14 @@ def test_a_window_that_comes_again_replaces_its_rows_in_the_day_s_file(folder: s
         assert len(numbers(folder)) == 12
 
 
+def test_a_sink_without_compaction_replaces_rows_of_a_day_s_file_as_well(folder: str) -> None:
+    for compacted in (True, False):
+        sink = sg.SketchesToParquet(folder, compacted=compacted)
+        for hour in (0, 6, 24):
+            sink.write(window_of(HOURS, [hour * 3600]))
+    assert names_in(folder) == ["01 day", "02 window"] and set(numbers(folder).values()) == {1}
+
+
 def test_sessions_of_a_day_come_once(folder: str) -> None:
     for _ in range(2):
         sink = sg.SketchesToParquet(folder, compacted=True)
@@ -169,6 +178,9 @@ def test_a_bucket_holds_a_table(s3: dict[str, Any], monkeypatch: pytest.MonkeyPa
     assert len(sg.read_table(folder, keys={"key": "a"}).answers()) == 5
     view = FileTable("t", folder, look=None).view()
     assert len(with_kept(view, folder).windows) == 5
+    assert len(answered(folder, "rows", {}, None).rows) == 5
+    rows = sg.sql(f"CREATE TABLE t WITH (SKETCHES='{folder}'); SELECT key, COUNT(*) AS n FROM t GROUP BY key")
+    assert rows.to_dicts() == [{"key": "a", "n": 5}]
     with pytest.raises(FileNotFoundError, match="no such file or folder"):
         sg.read_table("s3://streams/nothing")
 
