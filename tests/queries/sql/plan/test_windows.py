@@ -156,8 +156,10 @@ def test_cumulating_and_grace() -> None:
     )
     expected = counted(posts().group_by("lang").cumulate("1d", every="1m"))
     assert planned(query).stream.fingerprint() == expected.fingerprint()
-    grace = "SELECT COUNT(*) AS n FROM posts WINDOW TUMBLING (SIZE 1 DAY, GRACE PERIOD 2 HOURS) EMIT FINAL"
-    assert planned(grace).stream.delay_us == 7_200_000_000
+    for grace, delay_us in (("2 HOURS", 7_200_000_000), ("0 SECONDS", 0)):
+        window = f"TUMBLING (SIZE 1 DAY, GRACE PERIOD {grace})"
+        query = f"SELECT COUNT(*) AS n FROM posts WINDOW {window} EMIT FINAL"
+        assert planned(query).stream.delay_us == delay_us
 
 
 def test_a_filter_and_steps_are_those_of_python() -> None:
