@@ -59,7 +59,8 @@ CASES = [
     ("SELECT n IN (1, 2.0) AS x FROM posts", [[True], [True], [False]]),
     # Keys that are expressions
     (
-        "SELECT p.usr AS a, v.usr AS b FROM posts p JOIN visits v WITHIN 10 SECONDS ON UPPER(p.usr) = UPPER(v.ref)",
+        "SELECT p.usr AS a, v.usr AS b FROM posts p JOIN visits v WITHIN 10 SECONDS"
+        " ON UPPER(p.usr) = UPPER(v.ref)",
         [["bob", "ann"], ["cid", "dan"]],
     ),
     (
