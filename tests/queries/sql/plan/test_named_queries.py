@@ -19,8 +19,8 @@ ROWS = (
     "WITH q AS (SELECT *, n * 2 AS twice FROM s) SELECT k, twice, x FROM q WHERE twice > 2",
     "WITH s AS (SELECT k, n AS m FROM s) SELECT m FROM s",
     "WITH q AS (SELECT k, n * 2 AS m FROM s WHERE n > 1 OR b) SELECT q.k, m, town FROM q JOIN u ON q.k = u.k",
-    "WITH q AS (SELECT k AS town, n AS m FROM s WHERE n > 1) SELECT q.town, m, u.town AS t FROM q LEFT JOIN u ON"
-    " q.town = u.k WHERE m < 9 OR u.town IS NULL",
+    "WITH q AS (SELECT k AS town, n AS m FROM s WHERE n > 1) SELECT q.town, m, u.town AS t FROM q LEFT JOIN u"
+    " ON q.town = u.k WHERE m < 9 OR u.town IS NULL",
     "WITH q AS (SELECT k AS a, n AS m FROM s WHERE n <> 2) SELECT a, u.k, town FROM q LEFT JOIN u ON a = u.k",
 )
 GROUPED = (
